@@ -1,0 +1,1 @@
+//! For policy authors: the contract in Rust.

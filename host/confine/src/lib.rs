@@ -1,0 +1,1 @@
+//! Runs commands in a box that the kernel enforces.

@@ -1,0 +1,1 @@
+//! The vocabulary of decisions: requests, verdicts, rules, the policy chain and permits.

@@ -1,0 +1,1 @@
+//! Carries out file operations on the descriptor that was judged.

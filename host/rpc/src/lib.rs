@@ -1,0 +1,1 @@
+//! The wire protocol between the pi extension and the host.

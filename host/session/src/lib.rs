@@ -1,0 +1,1 @@
+//! One running session: the single path from a request to a permit.

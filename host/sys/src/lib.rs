@@ -1,0 +1,1 @@
+//! The few Linux calls that no safe library offers.

@@ -1,0 +1,2 @@
+//! Build and test tasks that plain cargo cannot do.
+fn main() {}
