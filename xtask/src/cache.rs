@@ -1,0 +1,110 @@
+//! Where fetched tools lie, and the file that tells tests and scripts where to find them.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+/// The paths that `setup` leaves in `tools.json`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Tools {
+    /// The last pi for Node 20.
+    pub(crate) pi_0_74: Option<Pi>,
+    /// The current pi, with the newer Node it needs.
+    pub(crate) pi_1_5: Option<Pi>,
+    /// Holds `rg`, `fd`, `tmux`, `bwrap`; to be put first in PATH.
+    pub(crate) bin_dir: Option<PathBuf>,
+    /// How wasm guests are compiled.
+    pub(crate) wasm: Option<Wasm>,
+}
+
+/// One version of pi: run `node cli`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Pi {
+    pub(crate) node: PathBuf,
+    pub(crate) cli: PathBuf,
+}
+
+/// The compiler for guests: `rustc` is `None` where the ordinary toolchain has the targets.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Wasm {
+    pub(crate) rustc: Option<PathBuf>,
+    pub(crate) flags: Vec<String>,
+}
+
+/// The directory outside the clone that holds everything fetched; it may be deleted at any time.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// Opens the cache that the environment names, creating it if needed.
+    pub(crate) fn open() -> Result<Self> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let root = variable("PORTCULLIS_DEV")
+            .or_else(|| variable("XDG_CACHE_HOME").map(|caches| caches.join("portcullis-dev")))
+            .or_else(|| variable("HOME").map(|home| home.join(".cache/portcullis-dev")))
+            .context("finding the cache directory: set PORTCULLIS_DEV or HOME")?;
+        fs::create_dir_all(&root).with_context(|| format!("creating `{}`", root.display()))?;
+        let root = root.canonicalize().with_context(|| format!("resolving `{}`", root.display()))?;
+        Ok(Self { root })
+    }
+
+    /// Returns the path of `name` in the cache.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Waits until no other set-up works in this cache; the lock ends with the returned file.
+    pub(crate) fn lock(&self) -> Result<File> {
+        let file = File::create(self.path("lock")).context("creating the lock file of the cache")?;
+        file.lock().context("waiting for another `cargo xtask setup`")?;
+        Ok(file)
+    }
+
+    /// Returns the directory `name`, made by `fill` if it is not there yet.
+    ///
+    /// The name carries the version. A directory appears under its name only when complete, so an
+    /// interrupted set-up begins this piece anew.
+    pub(crate) fn directory(&self, name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+        let target = self.path(name);
+        if target.exists() {
+            return Ok(target);
+        }
+        let partial = self.path(&format!("{name}.partial"));
+        if partial.exists() {
+            fs::remove_dir_all(&partial).with_context(|| format!("removing `{}`", partial.display()))?;
+        }
+        fs::create_dir_all(&partial).with_context(|| format!("creating `{}`", partial.display()))?;
+        crate::run::step(&format!("fetching {name}"), || fill(&partial))?;
+        fs::rename(&partial, &target).with_context(|| format!("putting `{}` in place", target.display()))?;
+        Ok(target)
+    }
+
+    /// Writes `tools.json`, whole or not at all.
+    pub(crate) fn write_tools(&self, tools: &Tools) -> Result<()> {
+        let partial = self.path("tools.json.partial");
+        fs::write(&partial, serde_json::to_string_pretty(tools)? + "\n").context("writing tools.json")?;
+        fs::rename(&partial, self.path("tools.json")).context("putting tools.json in place")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_piece_is_made_anew_and_a_finished_one_is_kept() {
+        let root = std::env::temp_dir().join(format!("xtask-cache-{}", std::process::id()));
+        fs::create_dir_all(&root).unwrap();
+        let cache = Cache { root: root.clone() };
+        cache.directory("piece-1", |_| anyhow::bail!("no network")).unwrap_err();
+        assert!(!cache.path("piece-1").exists());
+        let made = cache.directory("piece-1", |inside| Ok(fs::write(inside.join("file"), "x")?)).unwrap();
+        assert!(made.join("file").exists());
+        cache.directory("piece-1", |_| anyhow::bail!("made twice")).unwrap();
+        fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,50 @@
+//! `setup`: makes a fresh machine ready, once, without touching anything outside the cache.
+
+mod debian;
+mod node;
+mod programs;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::cache::{Cache, Tools};
+use crate::run::{answer, say};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  cargo xtask setup            fetch what is missing (a few minutes the first time)
+  cargo xtask setup --print    the same, then the resulting paths as JSON
+
+Everything lies in ${PORTCULLIS_DEV:-${XDG_CACHE_HOME:-~/.cache}/portcullis-dev}, which is safe to delete;
+`tools.json` there holds the paths.";
+
+/// What `setup` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Prints the resulting paths as JSON
+    #[arg(long)]
+    print: bool,
+}
+
+pub(crate) fn task(options: &Options) -> Result<()> {
+    let tools = ready()?;
+    if options.print {
+        answer(serde_json::to_string_pretty(&tools).context("printing the paths")?);
+    }
+    Ok(())
+}
+
+/// Returns the paths of all tools, fetching what is missing.
+pub(crate) fn ready() -> Result<Tools> {
+    let cache = Cache::open()?;
+    let _lock = cache.lock()?;
+    let tools = Tools {
+        pi_0_74: Some(node::pi_0_74(&cache)?),
+        pi_1_5: Some(node::pi_1_5(&cache)?),
+        bin_dir: Some(programs::bin_dir(&cache)?),
+        wasm: None,
+    };
+    cache.write_tools(&tools)?;
+    say(format_args!("tools are ready: {}", cache.path("tools.json").display()));
+    Ok(tools)
+}

@@ -1,0 +1,106 @@
+//! The two pi versions the extension is tested with, and the Node each needs, all from npm.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cache::{Cache, Pi};
+use crate::run::{find_program, quiet};
+
+/// The last version that runs on Node 20.
+const PI_OLD: &str = "0.74.2";
+/// The current version; it needs Node 22.19 or later.
+const PI_NEW: &str = "1.5.2";
+const NODE_NEW: &str = "24.21.0";
+/// What the current pi loads beside its bundle: codemode, extensions, images.
+const BESIDE_PI_NEW: [&str; 3] = ["quickjs-wasi@3.6.2", "jiti@2.7.0", "@silvia-odwyer/photon-node@0.3.4"];
+const OLDEST_NODE: u32 = 20;
+const PI_PACKAGE: &str = "@earendil-works/pi-coding-agent";
+
+pub(super) fn pi_0_74(cache: &Cache) -> Result<Pi> {
+    let node = system_node()?;
+    let root = cache.directory(&format!("pi-{PI_OLD}"), |root| install(root, &[&format!("{PI_PACKAGE}@{PI_OLD}")]))?;
+    pi(node, root.join("node_modules").join(PI_PACKAGE).join("dist/cli.js"))
+}
+
+pub(super) fn pi_1_5(cache: &Cache) -> Result<Pi> {
+    let package = format!("node-linux-{}", npm_arch()?);
+    let node = cache
+        .directory(&format!("node-{NODE_NEW}"), |root| install(root, &[&format!("{package}@{NODE_NEW}")]))?
+        .join("node_modules")
+        .join(package)
+        .join("bin/node");
+    let root = cache.directory(&format!("pi-{PI_NEW}"), unpack_pi_new)?;
+    pi(node, root.join("node_modules").join(PI_PACKAGE).join("dist/bundle/cli.js"))
+}
+
+/// Unpacks pi beside the few packages it loads: its bundle holds the others, and `npm install` would
+/// insist on fetching all that its manifest names, some of which registries do not carry.
+fn unpack_pi_new(root: &Path) -> Result<()> {
+    install(root, &BESIDE_PI_NEW)?;
+    npm(root).args(["pack", "--silent", &format!("{PI_PACKAGE}@{PI_NEW}")]).run()?;
+    let tarball = fs::read_dir(root)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "tgz"))
+        .context("`npm pack` left no tarball")?;
+    let target = root.join("node_modules").join(PI_PACKAGE);
+    fs::create_dir_all(&target).with_context(|| format!("creating `{}`", target.display()))?;
+    quiet(Command::new("tar").arg("-xzf").arg(&tarball).arg("-C").arg(&target).arg("--strip-components=1"))?;
+    fs::remove_file(&tarball).with_context(|| format!("removing `{}`", tarball.display()))
+}
+
+/// Installs npm packages below `root`, running none of their scripts.
+pub(super) fn install(root: &Path, packages: &[&str]) -> Result<()> {
+    fs::write(root.join("package.json"), "{\"private\": true}\n").context("writing package.json")?;
+    npm(root).args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).args(packages).run()
+}
+
+/// Returns the name npm packages use for this processor.
+pub(super) fn npm_arch() -> Result<&'static str> {
+    match std::env::consts::ARCH {
+        "x86_64" => Ok("x64"),
+        "aarch64" => Ok("arm64"),
+        other => bail!("no Node package is known for the processor `{other}`: x86_64 and aarch64 are"),
+    }
+}
+
+struct Npm(Command);
+
+fn npm(directory: &Path) -> Npm {
+    let mut command = Command::new("npm");
+    command.current_dir(directory);
+    Npm(command)
+}
+
+impl Npm {
+    fn args<S: AsRef<std::ffi::OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.0.args(arguments);
+        self
+    }
+
+    fn run(mut self) -> Result<()> {
+        quiet(&mut self.0).context("asking npm; look at its registry settings and at the network")?;
+        Ok(())
+    }
+}
+
+fn system_node() -> Result<PathBuf> {
+    let hint = "install Node 20 or later with npm (Debian: `apt-get install nodejs npm`)";
+    let node = find_program("node").with_context(|| format!("`node` is not in PATH: {hint}"))?;
+    find_program("npm").with_context(|| format!("`npm` is not in PATH: {hint}"))?;
+    let version = quiet(Command::new(&node).arg("--version"))?;
+    let major = version.trim().trim_start_matches('v').split('.').next().and_then(|part| part.parse::<u32>().ok());
+    if major.is_none_or(|major| major < OLDEST_NODE) {
+        bail!("`{}` is version {}: {hint}", node.display(), version.trim());
+    }
+    Ok(node)
+}
+
+fn pi(node: PathBuf, cli: PathBuf) -> Result<Pi> {
+    // Proves the files fit together, and costs less than a second.
+    quiet(Command::new(&node).arg(&cli).arg("--version").env("PI_OFFLINE", "1"))
+        .with_context(|| format!("starting pi; delete `{}` and run setup again", cli.display()))?;
+    Ok(Pi { node, cli })
+}
