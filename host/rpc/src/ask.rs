@@ -1,0 +1,145 @@
+//! What the host sends by itself: questions, their withdrawal, events.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{StatusResponse, wire_structs, wire_words};
+
+wire_structs! {
+    /// A question for the user. Title and subject are the host's own words.
+    pub struct AskParams {
+        /// Names the question when it is withdrawn.
+        pub ask_id: u64,
+        /// The call it is about, where there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub call_id: Option<String>,
+        /// One line: what is asked.
+        pub title: String,
+        /// What it is asked for, such as a path or a host and port.
+        pub subject: String,
+        /// Who asks, such as `bash` or `curl (pid 812)`.
+        pub asker: String,
+        /// Why there is a question, in one sentence.
+        pub reason: String,
+        /// The policy that wants it asked.
+        pub policy: String,
+        /// The rule inside the policy.
+        pub rule: String,
+        /// A policy's own text, to be shown as a quotation with the policy's name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub quote: Option<String>,
+        /// What can be answered beside a refusal.
+        pub options: Vec<AskOption>,
+        /// Milliseconds to answer in, counted from when the question is seen.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub timeout_ms: Option<u64>,
+    }
+
+    /// One answer that permits.
+    pub struct AskOption {
+        /// A key for it, such as `s`.
+        pub key: String,
+        /// What it says, such as `Allow for this session`.
+        pub label: String,
+        /// How long it holds.
+        pub scope: Scope,
+    }
+
+    /// The user's answer.
+    pub struct AskResponse {
+        /// What was chosen.
+        pub choice: AskChoice,
+        /// Why nothing was chosen; absent for a person's own "no".
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub cause: Option<RefusalCause>,
+    }
+
+    /// Takes a question back: an answer that still comes means nothing.
+    pub struct AskWithdrawNotification {
+        /// The question.
+        pub ask_id: u64,
+        /// Why, in a few words.
+        pub why: String,
+    }
+}
+
+wire_words! {
+    /// How long a grant lives.
+    pub enum Scope {
+        /// This once.
+        Once,
+        /// Until the session ends.
+        Session,
+        /// In this project from now on.
+        Project,
+        /// In every project from now on.
+        User,
+    }
+
+    /// The word for "no".
+    pub enum Refusal {
+        /// Do not permit it.
+        Refuse,
+    }
+
+    /// Why a question was refused without a person's "no".
+    pub enum RefusalCause {
+        /// Nobody can be asked here.
+        NoInterface,
+        /// The call it was about was aborted.
+        Aborted,
+        /// The time to answer ran out.
+        Timeout,
+    }
+
+    /// How much a notice matters.
+    pub enum NoticeLevel {
+        /// Good to know.
+        Info,
+        /// Something is not as it should be.
+        Warning,
+        /// Something broke.
+        Error,
+    }
+}
+
+/// The number of an option, or `"refuse"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[serde(untagged)]
+pub enum AskChoice {
+    /// The option at this place in `options`, counted from zero.
+    Option(u32),
+    /// None of them.
+    Refuse(Refusal),
+}
+
+/// Something the client should show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
+pub enum EventNotification {
+    /// The status changed.
+    Status {
+        /// The new one.
+        status: StatusResponse,
+    },
+    /// A line for the user.
+    Notice {
+        /// How much it matters.
+        level: NoticeLevel,
+        /// The line.
+        text: String,
+    },
+}
+
+/// A notification of the host, as it stands in the message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "method", content = "params")]
+pub enum HostNotification {
+    /// Takes a question back.
+    #[serde(rename = "ask/withdraw")]
+    AskWithdraw(AskWithdrawNotification),
+    /// Something to show.
+    #[serde(rename = "event")]
+    Event(EventNotification),
+}

@@ -1,0 +1,210 @@
+//! The messages of the client, parsed once into types that cannot be wrong.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, ExecParams, FileCloseParams, FileOpenParams,
+    FileReadParams, FileWriteHandleParams, FileWriteParams, HelloParams, json, wire_structs,
+};
+
+/// The largest id: a JavaScript number holds every integer up to here, and none is rounded to another.
+const MAX_REQUEST_ID: u64 = (1 << 53) - 1;
+
+/// A message of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Incoming {
+    /// A request; it wants exactly one reply under its id.
+    Request(RequestId, Request),
+    /// A notification; nothing is replied.
+    Notification(ClientNotification),
+    /// The reply to an `ask`.
+    Reply(Reply),
+}
+
+/// Everything a client can ask of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// `hello`, answered with a `HelloResponse`.
+    Hello(HelloParams),
+    /// `decide`, answered with a `DecideResponse`.
+    Decide(DecideParams),
+    /// `file/open`, answered with a `FileOpenResponse`.
+    FileOpen(FileOpenParams),
+    /// `file/read`, answered with a `FileReadResponse`.
+    FileRead(FileReadParams),
+    /// `file/write`, answered with a `FileWriteResponse`.
+    FileWrite(FileWriteParams),
+    /// `file/writeHandle`, answered with a `FileWriteResponse`.
+    FileWriteHandle(FileWriteHandleParams),
+    /// `file/close`, answered with `Empty`.
+    FileClose(FileCloseParams),
+    /// `exec`, answered with an `ExecResponse`.
+    Exec(ExecParams),
+    /// `status`, answered with a `StatusResponse`.
+    Status,
+    /// `shutdown`, answered with `Empty` when everything is cleared away.
+    Shutdown,
+}
+
+/// The notifications of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientNotification {
+    /// Aborts a request; it is still replied to.
+    Cancel(CancelNotification),
+}
+
+/// The client's reply to a request of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The id of the host's request.
+    pub id: RequestId,
+    /// The answer, or what went wrong with it; an error permits nothing.
+    pub outcome: Result<AskResponse, ErrorObject>,
+}
+
+/// Names a request among those of the same side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(type = "number"))]
+#[serde(try_from = "u64", into = "u64")]
+pub struct RequestId(u64);
+
+wire_structs! {
+    /// Aborts a request: kills its command, takes its question back.
+    pub struct CancelNotification {
+        /// The request.
+        pub id: RequestId,
+    }
+}
+
+impl RequestId {
+    /// Returns the id when it is at most 2^53 - 1.
+    #[must_use]
+    pub fn new(number: u64) -> Option<Self> {
+        (number <= MAX_REQUEST_ID).then_some(Self(number))
+    }
+}
+
+impl TryFrom<u64> for RequestId {
+    type Error = &'static str;
+
+    fn try_from(number: u64) -> Result<Self, Self::Error> {
+        Self::new(number).ok_or("an id is larger than 9007199254740991")
+    }
+}
+
+impl From<RequestId> for u64 {
+    fn from(id: RequestId) -> Self {
+        id.0
+    }
+}
+
+/// A line that is no acceptable message, with the id to reply under where one could be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) id: Option<RequestId>,
+    pub(crate) error: ErrorObject,
+}
+
+/// Parses one line.
+pub(crate) fn parse(line: &[u8]) -> Result<Incoming, Refused> {
+    let value = json::parse(line).map_err(|error| refused(None, ErrorCode::Parse, error.to_string()))?;
+    let Value::Object(mut fields) = value else {
+        return Err(refused(
+            None,
+            ErrorCode::InvalidRequest,
+            "a message is one object; batches are not supported",
+        ));
+    };
+    let id = take_id(&mut fields)?;
+    let invalid = |text: &str| refused(id, ErrorCode::InvalidRequest, text);
+    if fields.remove("jsonrpc") != Some(Value::from("2.0")) {
+        return Err(invalid("`jsonrpc` must be \"2.0\""));
+    }
+    let incoming = match (fields.remove("method"), id) {
+        (Some(Value::String(method)), Some(number)) => {
+            let params = fields.remove("params");
+            Incoming::Request(number, request(&method, params).map_err(|error| Refused { id, error })?)
+        }
+        (Some(Value::String(method)), None) => {
+            let params = fields.remove("params");
+            Incoming::Notification(notification(&method, params).map_err(|error| Refused { id, error })?)
+        }
+        (Some(_), _) => return Err(invalid("`method` must be a string")),
+        (None, Some(number)) => Incoming::Reply(Reply { id: number, outcome: outcome(&mut fields, id)? }),
+        (None, None) => return Err(invalid("a message needs a `method` or an `id`")),
+    };
+    match fields.keys().next() {
+        Some(key) => Err(invalid(&format!("unknown field `{}`", key.escape_debug()))),
+        None => Ok(incoming),
+    }
+}
+
+fn refused(id: Option<RequestId>, code: ErrorCode, text: impl Into<String>) -> Refused {
+    Refused { id, error: ErrorObject::new(code, text) }
+}
+
+fn take_id(fields: &mut Map<String, Value>) -> Result<Option<RequestId>, Refused> {
+    let Some(id) = fields.remove("id") else { return Ok(None) };
+    id.as_u64().and_then(RequestId::new).map(Some).ok_or_else(|| {
+        refused(None, ErrorCode::InvalidRequest, "an `id` must be an integer from 0 to 9007199254740991")
+    })
+}
+
+fn request(method: &str, params: Option<Value>) -> Result<Request, ErrorObject> {
+    Ok(match method {
+        "hello" => Request::Hello(typed(method, params)?),
+        "decide" => Request::Decide(typed(method, params)?),
+        "file/open" => Request::FileOpen(typed(method, params)?),
+        "file/read" => Request::FileRead(typed(method, params)?),
+        "file/write" => Request::FileWrite(typed(method, params)?),
+        "file/writeHandle" => Request::FileWriteHandle(typed(method, params)?),
+        "file/close" => Request::FileClose(typed(method, params)?),
+        "exec" => Request::Exec(typed(method, params)?),
+        "status" => typed::<Empty>(method, params).map(|_| Request::Status)?,
+        "shutdown" => typed::<Empty>(method, params).map(|_| Request::Shutdown)?,
+        unknown => return Err(unknown_method(unknown)),
+    })
+}
+
+fn notification(method: &str, params: Option<Value>) -> Result<ClientNotification, ErrorObject> {
+    match method {
+        "cancel" => Ok(ClientNotification::Cancel(typed(method, params)?)),
+        unknown => Err(unknown_method(unknown)),
+    }
+}
+
+fn typed<T: DeserializeOwned>(method: &str, params: Option<Value>) -> Result<T, ErrorObject> {
+    let params = params.unwrap_or_else(|| Value::Object(Map::new()));
+    if !params.is_object() {
+        // serde would also take an array, field by field.
+        return Err(ErrorObject::new(
+            ErrorCode::InvalidParams,
+            format!("`{method}` takes an object of parameters"),
+        ));
+    }
+    serde_json::from_value(params).map_err(|error| {
+        ErrorObject::new(ErrorCode::InvalidParams, format!("parameters of `{method}`: {error}"))
+    })
+}
+
+fn unknown_method(method: &str) -> ErrorObject {
+    let shown: String = method.chars().take(64).flat_map(char::escape_debug).collect();
+    ErrorObject::new(
+        ErrorCode::MethodNotFound,
+        format!("no method `{shown}`; the host may be older than the client"),
+    )
+}
+
+fn outcome(
+    fields: &mut Map<String, Value>,
+    id: Option<RequestId>,
+) -> Result<Result<AskResponse, ErrorObject>, Refused> {
+    let bad = |error: serde_json::Error| refused(id, ErrorCode::InvalidRequest, format!("a reply: {error}"));
+    match (fields.remove("result"), fields.remove("error")) {
+        (Some(result @ Value::Object(_)), None) => serde_json::from_value(result).map(Ok).map_err(bad),
+        (None, Some(error @ Value::Object(_))) => serde_json::from_value(error).map(Err).map_err(bad),
+        _ => Err(refused(id, ErrorCode::InvalidRequest, "a reply holds one object, `result` or `error`")),
+    }
+}

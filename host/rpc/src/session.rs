@@ -1,0 +1,94 @@
+//! The handshake, the status and the end of a session.
+
+use crate::{AbsolutePath, Text, wire_structs, wire_words};
+
+/// The version of this protocol; a client and a host must have the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+wire_structs! {
+    /// What the client says first; nothing else is answered before it.
+    pub struct HelloParams {
+        /// The protocol version of the client.
+        pub protocol: u32,
+        /// The client itself.
+        pub client: Program,
+        /// The version of pi the client runs in.
+        pub pi_version: Text,
+        /// How pi was started.
+        pub mode: RunMode,
+        /// True where a person can answer an `ask`.
+        pub interactive: bool,
+        /// The directory pi was started in.
+        pub cwd: AbsolutePath,
+        /// pi's own directory, usually `~/.pi/agent`.
+        pub agent_dir: AbsolutePath,
+        /// pi's name for the session, where it has one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub session_id: Option<Text>,
+        /// The file pi keeps the session in; absent when it keeps none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub session_file: Option<AbsolutePath>,
+        /// Whether the user trusts the project; absent where pi has no such notion, which means no.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub project_trusted: Option<bool>,
+    }
+
+    /// A program and its version.
+    pub struct Program {
+        /// The name, such as `portcullis-pi`.
+        pub name: Text,
+        /// The version, such as `0.1.0`.
+        pub version: Text,
+    }
+
+    /// The answer to a `hello` that was accepted.
+    pub struct HelloResponse {
+        /// The protocol version of the host.
+        pub protocol: u32,
+        /// The host itself.
+        pub host: Program,
+        /// The state the session starts in.
+        pub status: StatusResponse,
+    }
+
+    /// What the footer, `/sandbox` and the model are told.
+    pub struct StatusResponse {
+        /// Whether the sandbox is in force.
+        pub state: SandboxState,
+        /// Number of domains that can be reached without a question.
+        pub domains: u32,
+        /// Number of paths that can be written without a question.
+        pub write_paths: u32,
+        /// A few lines for the model on what it may do here; empty for none.
+        pub brief: String,
+        /// Anything the user should know, such as a confinement that is only partial.
+        pub warnings: Vec<String>,
+    }
+
+    /// No parameters, or nothing to answer.
+    pub struct Empty {}
+}
+
+wire_words! {
+    /// How pi was started.
+    pub enum RunMode {
+        /// The terminal interface.
+        Tui,
+        /// Driven by another program that can show questions.
+        Rpc,
+        /// One run with events on stdout.
+        Json,
+        /// One run with the answer on stdout.
+        Print,
+    }
+
+    /// Whether the sandbox is in force.
+    pub enum SandboxState {
+        /// Every rule is in force.
+        Enabled,
+        /// The user's settings switched the sandbox off; tools run as pi runs them.
+        Disabled,
+        /// Nothing is permitted, because the settings or a policy could not be read.
+        Closed,
+    }
+}

@@ -1,0 +1,139 @@
+//! Decisions about tools the host does not carry out, and commands, which it does.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{AbsolutePath, StreamId, Text, wire_structs, wire_words};
+
+wire_structs! {
+    /// A tool call that somebody else carries out if the host allows it.
+    pub struct DecideParams {
+        /// pi's id of the call.
+        pub call_id: Text,
+        /// The call this one was made from, for nested calls.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub parent_call_id: Option<Text>,
+        /// The name of the tool.
+        pub tool: Text,
+        /// Who supplies the tool: `builtin`, `extension:<name>`, `mcp:<server>`.
+        pub provider: Text,
+        /// The arguments, as the model wrote them.
+        #[cfg_attr(feature = "typescript", ts(type = "Record<string, unknown>"))]
+        pub input: Map<String, Value>,
+    }
+
+    /// The verdict on a tool call, after the user was asked where that was needed.
+    pub struct DecideResponse {
+        /// Whether the call may go on.
+        pub effect: ToolEffect,
+        /// The policy that gave the verdict.
+        pub policy: String,
+        /// The rule inside the policy.
+        pub rule: String,
+        /// Why, in one sentence.
+        pub reason: String,
+        /// What could be done instead.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub hint: Option<String>,
+        /// The arguments to use in place of those sent; they were judged again.
+        #[cfg_attr(feature = "typescript", ts(optional, type = "Record<string, unknown>"))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub rewritten_input: Option<Map<String, Value>>,
+    }
+
+    /// A command for the confined shell.
+    pub struct ExecParams {
+        /// pi's id of the call; the client invents one for the user's own commands.
+        pub call_id: Text,
+        /// The number under which the output comes on descriptor 3; not in use by another `exec`.
+        pub stream: StreamId,
+        /// The script for the shell.
+        pub script: Text,
+        /// The directory it starts in.
+        pub cwd: AbsolutePath,
+        /// The environment pi would give it; the host takes out what commands must not see.
+        #[cfg_attr(feature = "typescript", ts(type = "Record<string, string>"))]
+        pub env: BTreeMap<EnvironmentName, Text>,
+        /// Milliseconds of running time; waiting for an answer does not count.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub timeout_ms: Option<u64>,
+        /// Who wrote the script.
+        pub origin: ExecOrigin,
+    }
+
+    /// How a command ended. The end frame of its stream is written before this, unless `denied` is present.
+    pub struct ExecResponse {
+        /// The exit status, when it exited by itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub exit_code: Option<i32>,
+        /// The number of the signal that ended it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub signal: Option<i32>,
+        /// True when its time ran out.
+        pub timed_out: bool,
+        /// Present when the command was not started.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub denied: Option<Denial>,
+        /// Lines for the model on what was refused while it ran.
+        pub notes: Vec<String>,
+    }
+
+    /// A verdict that said no.
+    pub struct Denial {
+        /// The policy that gave the verdict.
+        pub policy: String,
+        /// The rule inside the policy.
+        pub rule: String,
+        /// Why, in one sentence.
+        pub reason: String,
+        /// What could be done instead.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub hint: Option<String>,
+    }
+}
+
+wire_words! {
+    /// Whether a tool call may go on. An `ask` never reaches the wire: the host has asked by then.
+    pub enum ToolEffect {
+        /// It may.
+        Allow,
+        /// It may not.
+        Deny,
+    }
+
+    /// Who wrote a script.
+    pub enum ExecOrigin {
+        /// The model.
+        Agent,
+        /// The user, with `!`.
+        User,
+    }
+}
+
+/// The name of an environment variable: not empty, without `=` and NUL.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct EnvironmentName(String);
+
+impl EnvironmentName {
+    /// Returns the name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for EnvironmentName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(serde::de::Error::custom(format!(
+                "`{}` cannot name a variable",
+                name.escape_debug()
+            )));
+        }
+        Ok(Self(name))
+    }
+}
