@@ -1,1 +1,44 @@
-//! Everything that needs more than one crate, a real kernel, a real component or a real pi.
+//! What the tests of this folder stand on: a real pi in a world of its own.
+//!
+//! - [`Tools`] are the programs a test needs: both supported pi versions, their Node, `rg`, `fd`, and the
+//!   `portcullis` binary. A missing one is an error that says which and how to get it; no test is skipped.
+//! - A [`Scene`] is a throw-away home, project and outside directory of one user.
+//! - A [`Launch`] is one run of pi in a scene against a scripted model: [`Launch::print`] for `pi -p`,
+//!   [`Launch::rpc`] for a client on pi's standard streams, [`Launch::screen`] for the terminal under tmux.
+//!
+//! Nothing here waits for a fixed time: every wait has a condition, and a deadline that ends it with all that was
+//! seen up to then. The harness must never know what Portcullis decides; the tests do.
+//!
+//! ```no_run
+//! use portcullis_it::{Launch, PiVersion, Scene, User, script};
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! let scene = Scene::new(User::Ordinary)?;
+//! let script = script([script::bash("echo hello"), script::say("it said {{result}}")]);
+//! let finished = Launch::plain(&scene, PiVersion::V1_5, &script)?.print("go")?;
+//! assert!(finished.stdout.contains("it said hello"));
+//! # Ok(())
+//! # }
+//! ```
+
+mod deadline;
+mod launch;
+mod print;
+pub mod processes;
+mod reach;
+mod rpc;
+mod scene;
+mod screen;
+pub mod script;
+mod tools;
+mod user;
+
+pub use deadline::{Deadline, PATIENCE};
+pub use launch::Launch;
+pub use print::Finished;
+pub use rpc::Rpc;
+pub use scene::Scene;
+pub use screen::Screen;
+pub use script::script;
+pub use tools::{Pi, PiVersion, Tools, portcullis};
+pub use user::User;

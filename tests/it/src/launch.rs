@@ -1,0 +1,132 @@
+//! One run of pi in a scene.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use crate::{Finished, PiVersion, Rpc, Scene, Screen, reach};
+
+/// Everything that is settled before pi starts; what remains is how it is driven.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    pub(crate) scene: &'a Scene,
+    pub(crate) log: PathBuf,
+    node: PathBuf,
+    script: PathBuf,
+    program: Vec<OsString>,
+    arguments: Vec<OsString>,
+    variables: Vec<(String, String)>,
+}
+
+impl<'a> Launch<'a> {
+    /// Prepares pi as its users have it without Portcullis.
+    ///
+    /// # Errors
+    ///
+    /// When a tool is missing or the scene cannot be written.
+    pub fn plain(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
+        let pi = scene.install_pi(version)?;
+        let program = vec![pi.node.clone().into(), pi.cli.into()];
+        let written = scene.at("script.json");
+        scene.write(&written, &script.to_string())?;
+        let log = scene.at("requests.jsonl");
+        let (arguments, variables) = (vec!["--no-session".into()], Vec::new());
+        Ok(Self { scene, log, node: pi.node, script: written, program, arguments, variables })
+    }
+
+    /// Starts `program` in place of pi; it has to start pi itself, which it finds in PATH.
+    #[must_use]
+    pub fn through(mut self, program: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.program = program.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Adds words to pi's command line.
+    #[must_use]
+    pub fn with(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a variable to pi's environment.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Runs `pi -p` with one prompt to its end.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started or does not end in time.
+    pub fn print(self, prompt: &str) -> anyhow::Result<Finished> {
+        Finished::of(self.with(["-p", prompt]))
+    }
+
+    /// Starts pi with a client on its standard streams.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn rpc(self) -> anyhow::Result<Rpc> {
+        Rpc::start(self.with(["--mode", "rpc"]))
+    }
+
+    /// Starts pi in a terminal of its own.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn screen(self) -> anyhow::Result<Screen> {
+        Screen::start(self)
+    }
+
+    /// Returns the requests that the model got, in order.
+    ///
+    /// # Errors
+    ///
+    /// When the log holds something else.
+    pub(crate) fn requests(log: &Path) -> anyhow::Result<Vec<Value>> {
+        let text = if log.exists() { fs::read_to_string(log)? } else { String::new() };
+        text.lines().map(|line| serde_json::from_str(line).context("reading the model's log")).collect()
+    }
+
+    /// Returns the words that start the model and, below it, pi, as the user of the scene.
+    pub(crate) fn command_line(&self) -> anyhow::Result<Vec<OsString>> {
+        let mut words = self.scene.user().command_line(&self.node);
+        words.push(model(self.scene)?.into());
+        let options: [(&str, PathBuf); 4] = [
+            ("--scenario", self.script.clone()),
+            ("--log", self.log.clone()),
+            ("--home", self.scene.home()),
+            ("--bin-dir", self.scene.bin()),
+        ];
+        words.extend(options.into_iter().flat_map(|(name, value)| [name.into(), value.into_os_string()]));
+        words.extend(self.variables.iter().map(|(name, value)| format!("--env={name}={value}").into()));
+        words.push("--".into());
+        words.extend(self.program.iter().chain(&self.arguments).cloned());
+        Ok(words)
+    }
+
+    /// Returns [`Self::command_line`] as a command in the project, in a process group of its own.
+    pub(crate) fn command(&self) -> anyhow::Result<Command> {
+        use std::os::unix::process::CommandExt as _;
+        let words = self.command_line()?;
+        let (program, arguments) = words.split_first().context("a command line begins with a program")?;
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.scene.project()).process_group(0);
+        Ok(command)
+    }
+}
+
+/// Returns the scripted model, where the scene's user can read it.
+fn model(scene: &Scene) -> anyhow::Result<PathBuf> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pi");
+    ensure!(sources.join("model.mjs").exists(), "`{}` has no model.mjs", sources.display());
+    Ok(reach::tree(&fs::canonicalize(sources)?, scene.user())?.join("model.mjs"))
+}

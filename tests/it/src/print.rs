@@ -1,0 +1,100 @@
+//! A program that has run to its end.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+
+use crate::{Deadline, Launch};
+
+/// What a finished program left behind.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to its standard output.
+    pub stdout: String,
+    /// What it wrote to its standard error.
+    pub stderr: String,
+    /// The requests the model got; empty when there was no model.
+    pub requests: Vec<Value>,
+    /// From its start to its end.
+    pub took: Duration,
+}
+
+impl Finished {
+    pub(crate) fn of(launch: Launch<'_>) -> anyhow::Result<Self> {
+        let mut finished = Self::run(&mut launch.command()?)?;
+        finished.requests = Launch::requests(&launch.log)?;
+        Ok(finished)
+    }
+
+    /// Runs `command` to its end with nothing on its standard input.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started or does not end in time; then its process group is killed.
+    pub fn run(command: &mut Command) -> anyhow::Result<Self> {
+        use std::os::unix::process::CommandExt as _;
+        // Files, so that nothing left behind can keep this waiting for the end of a pipe.
+        let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+        command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).process_group(0);
+        let started = Instant::now();
+        let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+        let waited = Deadline::start().until("the end of the program", || Ok(child.try_wait()?));
+        let (stdout, stderr) = (text_of(&mut stdout)?, text_of(&mut stderr)?);
+        let Ok(status) = waited else {
+            kill_group(&mut child);
+            anyhow::bail!("{command:?} did not end\nstdout: {stdout}\nstderr: {stderr}");
+        };
+        Ok(Self { status, stdout, stderr, requests: Vec::new(), took: started.elapsed() })
+    }
+
+    /// Returns the exit code, or 128 + n for a death by signal n, as a shell does.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        use std::os::unix::process::ExitStatusExt as _;
+        self.status.code().or_else(|| self.status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+    }
+
+    /// Returns `self` if the program ended with exit code `code`.
+    ///
+    /// # Errors
+    ///
+    /// When it did not; the error holds all it wrote.
+    pub fn ended_with(self, code: i32) -> anyhow::Result<Self> {
+        anyhow::ensure!(self.code() == code, "exit code {} instead of {code}\n{self:#?}", self.code());
+        Ok(self)
+    }
+
+    /// Returns the text of the `index`th tool result the model was given, counted from 0.
+    ///
+    /// # Errors
+    ///
+    /// When there were fewer.
+    pub fn tool_result(&self, index: usize) -> anyhow::Result<&str> {
+        let lists = self.requests.iter().filter_map(|request| request.get("results")?.as_array());
+        let result = lists.flatten().filter_map(Value::as_str).nth(index);
+        result.with_context(|| format!("the model saw no tool result number {index}: {self:#?}"))
+    }
+}
+
+/// Kills a child and all that is still in its process group, and waits for the child.
+pub(crate) fn kill_group(child: &mut Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // Nothing to be done about a group that is gone already.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    drop(child.wait());
+}
+
+fn text_of(file: &mut File) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

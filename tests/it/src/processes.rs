@@ -1,0 +1,95 @@
+//! Which processes of a scene are still there.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::Context as _;
+
+use crate::{Deadline, Scene};
+
+/// A running process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub id: u32,
+    /// Its command line, the words separated by blanks.
+    pub command_line: String,
+}
+
+/// Returns a command that sleeps for ten minutes and whose command line no other process has.
+#[must_use]
+pub fn long_sleep() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    // `sleep` adds its arguments up; the second one only marks it.
+    format!("sleep 600 0.{}9{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Waits until a process whose command line contains `text` runs, and returns it.
+///
+/// # Errors
+///
+/// When there is none by the deadline.
+pub fn wait_running(text: &str) -> anyhow::Result<Process> {
+    Deadline::start().until(&format!("a process `{text}`"), || Ok(with_text(text)?.into_iter().next()))
+}
+
+/// Returns the running processes whose command line contains `text`.
+///
+/// # Errors
+///
+/// When `/proc` cannot be listed.
+pub fn with_text(text: &str) -> anyhow::Result<Vec<Process>> {
+    let matching = |process: &Process| process.command_line.contains(text);
+    Ok(all()?.into_iter().filter(matching).collect())
+}
+
+/// Returns the running processes that have the scene's home in their environment or its paths on their command
+/// line: all that was started in it, however detached, if it has not wiped its environment.
+///
+/// # Errors
+///
+/// When `/proc` cannot be listed.
+pub fn of_scene(scene: &Scene) -> anyhow::Result<Vec<Process>> {
+    let home = scene.home();
+    let root = home.parent().context("a home lies in its scene")?;
+    Ok(all()?.into_iter().filter(|process| belongs(process, root)).collect())
+}
+
+/// Waits until no process matches `text`.
+///
+/// # Errors
+///
+/// When some are still there at the deadline; the error names them.
+pub fn wait_gone(text: &str) -> anyhow::Result<()> {
+    let mut left = Vec::new();
+    let gone = Deadline::start().until("the end of processes", || {
+        left = with_text(text)?;
+        Ok(left.is_empty().then_some(()))
+    });
+    gone.with_context(|| format!("still running: {left:?}"))
+}
+
+fn belongs(process: &Process, root: &Path) -> bool {
+    let root = root.as_os_str().as_bytes();
+    let environment = fs::read(format!("/proc/{}/environ", process.id)).unwrap_or_default();
+    let holds = |bytes: &[u8]| bytes.windows(root.len()).any(|window| window == root);
+    holds(&environment) || holds(process.command_line.as_bytes())
+}
+
+fn all() -> anyhow::Result<Vec<Process>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").context("listing `/proc`")? {
+        let name = entry?.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A process may end between the listing and the look at it; zombies have no command line.
+        let Ok(words) = fs::read(format!("/proc/{id}/cmdline")) else { continue };
+        if words.is_empty() || id == std::process::id() {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&words).replace('\0', " ");
+        found.push(Process { id, command_line: text.trim_end().to_owned() });
+    }
+    Ok(found)
+}

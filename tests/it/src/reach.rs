@@ -1,0 +1,95 @@
+//! Making programs reachable for an ordinary user when the tests run as root.
+//!
+//! Tools and build results often lie below `/root`, which nobody else may enter. What an ordinary user is to run is
+//! then copied (by hard links where the file system allows) to a folder of root's that everybody can read, once for
+//! each state of the original.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash as _, Hasher as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+
+use crate::User;
+
+const COPIES: &str = "/var/tmp/portcullis-it-tools";
+const ANYBODY_ENTERS: u32 = 0o001;
+const ANYBODY_READS: u32 = 0o004;
+
+/// Returns a path under which `user` can run the single file `program`.
+pub(crate) fn program(program: &Path, user: User) -> anyhow::Result<PathBuf> {
+    if !user.is_stranger() || anybody_reads(program)? {
+        return Ok(program.to_path_buf());
+    }
+    let name = program.file_name().context("a program has a name")?;
+    Ok(copy(program)?.join(name))
+}
+
+/// Returns a path under which `user` can run `entry`, together with everything installed around it: the folder that
+/// holds the outermost `node_modules` above it.
+pub(crate) fn within_tree(entry: &Path, user: User) -> anyhow::Result<PathBuf> {
+    if !user.is_stranger() || anybody_reads(entry)? {
+        return Ok(entry.to_path_buf());
+    }
+    let modules = entry.ancestors().filter(|folder| folder.ends_with("node_modules")).last();
+    let tree = modules.with_context(|| format!("`{}` lies in no `node_modules`", entry.display()))?;
+    let inside = entry.strip_prefix(tree)?;
+    Ok(copy(tree)?.join("node_modules").join(inside))
+}
+
+/// Returns a path under which `user` can read the small folder `tree`.
+pub(crate) fn tree(tree: &Path, user: User) -> anyhow::Result<PathBuf> {
+    if !user.is_stranger() || anybody_reads(tree)? {
+        return Ok(tree.to_path_buf());
+    }
+    let name = tree.file_name().context("a folder has a name")?;
+    Ok(copy(tree)?.join(name))
+}
+
+fn anybody_reads(path: &Path) -> anyhow::Result<bool> {
+    let mode = |path: &Path| fs::metadata(path).map(|found| found.permissions().mode());
+    let entered = path.ancestors().skip(1).map(mode).collect::<Result<Vec<_>, _>>()?;
+    Ok(entered.iter().all(|mode| mode & ANYBODY_ENTERS != 0) && mode(path)? & ANYBODY_READS != 0)
+}
+
+/// Returns the folder that holds a copy of `original` under its own name.
+fn copy(original: &Path) -> anyhow::Result<PathBuf> {
+    let folder = Path::new(COPIES);
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    // Anybody can make a folder in /var/tmp; what root runs may only come from root's own.
+    let own = fs::symlink_metadata(folder)?;
+    ensure!(own.is_dir() && own.uid() == 0, "`{COPIES}` is not a folder of root's; remove it");
+    let finished = folder.join(format!("{:016x}", state_of(original)?));
+    if finished.exists() {
+        return Ok(finished);
+    }
+    let fresh = tempfile::Builder::new().prefix("new-").tempdir_in(folder)?;
+    fs::set_permissions(fresh.path(), fs::Permissions::from_mode(0o755))?;
+    let done = cp("-al", original, fresh.path())? || cp("-a", original, fresh.path())?;
+    ensure!(done, "copying `{}` for an ordinary user failed", original.display());
+    match fs::rename(fresh.path(), &finished) {
+        // Another test was quicker; its copy is as good, and ours is dropped.
+        Err(_) if finished.exists() => Ok(finished),
+        Err(error) => Err(error).context("putting the copy into place"),
+        Ok(()) => {
+            // The folder has moved: there is nothing left to remove under its old name.
+            let _moved = fresh.keep();
+            Ok(finished)
+        }
+    }
+}
+
+fn cp(how: &str, original: &Path, into: &Path) -> anyhow::Result<bool> {
+    let result = Command::new("cp").arg(how).arg("--").args([original, into]).output();
+    Ok(result.context("running `cp`")?.status.success())
+}
+
+fn state_of(original: &Path) -> anyhow::Result<u64> {
+    let found = fs::metadata(original)?;
+    let mut hasher = DefaultHasher::new();
+    (original, found.ino(), found.len(), found.mtime(), found.mtime_nsec()).hash(&mut hasher);
+    Ok(hasher.finish())
+}

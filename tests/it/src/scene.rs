@@ -1,0 +1,111 @@
+//! A throw-away home, project and outside directory.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use tempfile::TempDir;
+
+use crate::{PiVersion, Tools, User};
+
+/// Scenes lie outside `/tmp`, which a confined session replaces by one of its own.
+const SCENES: &str = "/var/tmp";
+
+/// The world of one test; it disappears with the value.
+#[derive(Debug)]
+pub struct Scene {
+    root: TempDir,
+    user: User,
+}
+
+impl Scene {
+    /// Makes an empty home, project and outside directory that belong to `user`.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn new(user: User) -> anyhow::Result<Self> {
+        let root = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in(SCENES)?;
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755))?;
+        user.own(root.path())?;
+        let scene = Self { root, user };
+        for folder in [scene.home(), scene.project(), scene.outside(), scene.bin()] {
+            fs::create_dir(&folder)?;
+            user.own(&folder)?;
+        }
+        Ok(scene)
+    }
+
+    /// Returns the user that everything of the scene runs as.
+    #[must_use]
+    pub fn user(&self) -> User {
+        self.user
+    }
+
+    /// Returns the home directory.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.at("home")
+    }
+
+    /// Returns the directory pi is started in.
+    #[must_use]
+    pub fn project(&self) -> PathBuf {
+        self.at("project")
+    }
+
+    /// Returns a directory of the same user that is neither home nor project.
+    #[must_use]
+    pub fn outside(&self) -> PathBuf {
+        self.at("outside")
+    }
+
+    /// Returns the folder that comes first in PATH: `rg`, `fd` and `pi`.
+    #[must_use]
+    pub fn bin(&self) -> PathBuf {
+        self.at("bin")
+    }
+
+    /// Returns the path of `name` beside home and project, for the harness' own files.
+    #[must_use]
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Writes a file of the user's, with its parent directories.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn write(&self, path: &Path, text: &str) -> anyhow::Result<()> {
+        let missing: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
+        for folder in missing.into_iter().rev() {
+            fs::create_dir(folder)?;
+            self.user.own(folder)?;
+        }
+        fs::write(path, text).with_context(|| format!("writing `{}`", path.display()))?;
+        self.user.own(path)
+    }
+
+    /// Puts pi's helper programs and a `pi` that runs `version` into [`Self::bin`].
+    ///
+    /// # Errors
+    ///
+    /// When a tool is missing.
+    pub fn install_pi(&self, version: PiVersion) -> anyhow::Result<crate::Pi> {
+        let tools = Tools::find()?;
+        for name in ["rg", "fd"] {
+            let link = self.bin().join(name);
+            if !link.exists() {
+                symlink(tools.helper(name, self.user)?, link)?;
+            }
+        }
+        let pi = tools.pi(version, self.user)?;
+        let wrapper = self.bin().join("pi");
+        let text = format!("#!/bin/sh\nexec '{}' '{}' \"$@\"\n", pi.node.display(), pi.cli.display());
+        self.write(&wrapper, &text)?;
+        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
+        Ok(pi)
+    }
+}

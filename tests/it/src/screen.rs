@@ -1,0 +1,149 @@
+//! pi's terminal user interface, under tmux.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
+
+use crate::{Deadline, Launch};
+
+const WIDTH: &str = "110";
+const HEIGHT: &str = "40";
+// The pane stays when pi ends, so that its last words and its exit code can be read.
+const SETTINGS: &str = "set -g remain-on-exit on\nset -g default-terminal tmux-256color\nset -g status off\n";
+
+/// A terminal with a running pi; both end with the value.
+#[derive(Debug)]
+pub struct Screen {
+    socket: PathBuf,
+    log: PathBuf,
+}
+
+impl Screen {
+    pub(crate) fn start(launch: Launch<'_>) -> anyhow::Result<Self> {
+        let settings = launch.scene.at("tmux.conf");
+        launch.scene.write(&settings, SETTINGS)?;
+        let screen = Self { socket: launch.scene.at("tmux"), log: launch.log.clone() };
+        let mut tmux = screen.tmux();
+        tmux.arg("-f").arg(settings).args(["new-session", "-d", "-x", WIDTH, "-y", HEIGHT]);
+        tmux.arg("-c").arg(launch.scene.project()).arg("--").args(launch.command_line()?);
+        succeed(&mut tmux)?;
+        Ok(screen)
+    }
+
+    /// Returns what the terminal shows, without the blanks at the ends of lines.
+    ///
+    /// # Errors
+    ///
+    /// When tmux is gone.
+    pub fn text(&self) -> anyhow::Result<String> {
+        let output = succeed(self.tmux().args(["capture-pane", "-p"]))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Waits until the terminal shows `wanted`; returns all it shows then.
+    ///
+    /// # Errors
+    ///
+    /// When it does not in time; the error holds what it shows instead.
+    pub fn wait_for(&self, wanted: &str) -> anyhow::Result<String> {
+        self.wait(&format!("`{wanted}` on the screen"), |text| text.contains(wanted))
+    }
+
+    /// Waits until the terminal no longer shows `unwanted`.
+    ///
+    /// # Errors
+    ///
+    /// When it still does at the end.
+    pub fn wait_gone(&self, unwanted: &str) -> anyhow::Result<String> {
+        self.wait(&format!("`{unwanted}` to leave the screen"), |text| !text.contains(unwanted))
+    }
+
+    /// Waits until `right` accepts what the terminal shows.
+    ///
+    /// # Errors
+    ///
+    /// When it does not in time; the error holds what is shown.
+    pub fn wait(&self, what: &str, right: impl Fn(&str) -> bool) -> anyhow::Result<String> {
+        let mut last = String::new();
+        let found = Deadline::start().until(what, || {
+            last = self.text()?;
+            Ok(right(&last).then(|| last.clone()))
+        });
+        found.with_context(|| format!("the screen shows:\n{last}"))
+    }
+
+    /// Types `text` and, once it is on the screen, presses Enter.
+    ///
+    /// # Errors
+    ///
+    /// When the text does not appear.
+    pub fn enter(&self, text: &str) -> anyhow::Result<()> {
+        succeed(self.tmux().args(["send-keys", "-l", "--", text]))?;
+        self.wait_for(text)?;
+        self.press("Enter")
+    }
+
+    /// Presses a key by its tmux name: `Enter`, `Escape`, `Down`, `C-d`.
+    ///
+    /// # Errors
+    ///
+    /// When tmux is gone.
+    pub fn press(&self, key: &str) -> anyhow::Result<()> {
+        succeed(self.tmux().args(["send-keys", key])).map(drop)
+    }
+
+    /// Waits until pi has ended by itself; returns its exit code.
+    ///
+    /// # Errors
+    ///
+    /// When it does not end in time.
+    pub fn exit_code(&self) -> anyhow::Result<i32> {
+        let ended = Deadline::start().until("the end of pi", || {
+            let output =
+                succeed(self.tmux().args(["display-message", "-p", "#{pane_dead} #{pane_dead_status}"]))?;
+            Ok(String::from_utf8_lossy(&output.stdout).trim().strip_prefix("1 ").map(str::to_owned))
+        });
+        let shown = self.text().unwrap_or_default();
+        let code = ended.with_context(|| format!("the screen shows:\n{shown}"))?;
+        code.parse().with_context(|| format!("tmux tells `{code}` as the exit code"))
+    }
+
+    /// Returns the requests that the model has got so far.
+    ///
+    /// # Errors
+    ///
+    /// When the log holds something else.
+    pub fn requests(&self) -> anyhow::Result<Vec<Value>> {
+        Launch::requests(&self.log)
+    }
+
+    fn tmux(&self) -> Command {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(&self.socket).env_remove("TMUX").env("LC_ALL", "C.UTF-8");
+        command
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // tmux hangs up on the pane's process group; when it is gone already there is nothing to end.
+        drop(self.tmux().arg("kill-server").output());
+    }
+}
+
+fn succeed(command: &mut Command) -> anyhow::Result<Output> {
+    let output = match command.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            bail!("`tmux` is missing; install it (Debian: `apt-get install tmux`)")
+        }
+        other => other.context("running tmux")?,
+    };
+    let arguments = command.get_args().collect::<Vec<&OsStr>>();
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "tmux {arguments:?} failed: {complaint}");
+    Ok(output)
+}

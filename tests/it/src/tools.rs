@@ -1,0 +1,131 @@
+//! Finding the programs that the tests drive.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use crate::{User, reach};
+
+const GET_TOOLS: &str = "run `cargo xtask setup` to fetch it";
+
+/// One of the two pi lines that are supported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PiVersion {
+    /// 0.74.2, the last one for Node 20.
+    V0_74,
+    /// 1.5.2.
+    V1_5,
+}
+
+impl PiVersion {
+    const fn key(self) -> &'static str {
+        match self {
+            Self::V0_74 => "pi_0_74",
+            Self::V1_5 => "pi_1_5",
+        }
+    }
+}
+
+/// A pi: the Node it needs and the file that Node is to run.
+#[derive(Debug, Clone)]
+pub struct Pi {
+    /// The `node` program.
+    pub node: PathBuf,
+    /// pi's entry point.
+    pub cli: PathBuf,
+}
+
+/// The tools that `cargo xtask setup` has prepared, as its `tools.json` lists them.
+#[derive(Debug)]
+pub struct Tools {
+    listing: Value,
+    file: PathBuf,
+}
+
+impl Tools {
+    /// Reads `tools.json` of the development cache.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it cannot be read.
+    pub fn find() -> anyhow::Result<Self> {
+        let file = cache_folder()?.join("tools.json");
+        let text = fs::read_to_string(&file)
+            .with_context(|| format!("reading the list of tools `{}`; {GET_TOOLS}", file.display()))?;
+        let listing = serde_json::from_str(&text).with_context(|| format!("parsing `{}`", file.display()))?;
+        Ok(Self { listing, file })
+    }
+
+    /// Returns the pi of `version`, at paths that `user` can reach.
+    ///
+    /// # Errors
+    ///
+    /// When it is not listed, not there, or cannot be made reachable.
+    pub fn pi(&self, version: PiVersion, user: User) -> anyhow::Result<Pi> {
+        let key = version.key();
+        let node = reach::program(&self.path(&format!("/{key}/node"))?, user)?;
+        let cli = reach::within_tree(&self.path(&format!("/{key}/cli"))?, user)?;
+        Ok(Pi { node, cli })
+    }
+
+    /// Returns the program called `name` that pi starts for one of its tools, at a path that `user` can reach.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there or cannot be made reachable.
+    pub fn helper(&self, name: &str, user: User) -> anyhow::Result<PathBuf> {
+        let path = self.path("/bin_dir")?.join(name);
+        let real = fs::canonicalize(&path)
+            .with_context(|| format!("`{}` is missing; {GET_TOOLS}", path.display()))?;
+        reach::program(&real, user)
+    }
+
+    fn path(&self, pointer: &str) -> anyhow::Result<PathBuf> {
+        let listed = self.listing.pointer(pointer).and_then(Value::as_str);
+        let path =
+            listed.with_context(|| format!("`{}` has no `{pointer}`; {GET_TOOLS}", self.file.display()))?;
+        ensure!(Path::new(path).exists(), "`{path}` ({pointer}) is missing; {GET_TOOLS}");
+        Ok(PathBuf::from(path))
+    }
+}
+
+/// Returns the `portcullis` binary under test, at a path that `user` can reach: the one `PORTCULLIS_BIN` names, or
+/// the one built beside this test.
+///
+/// # Errors
+///
+/// When it is not there or cannot be made reachable.
+pub fn portcullis(user: User) -> anyhow::Result<PathBuf> {
+    let path = match env::var_os("PORTCULLIS_BIN") {
+        Some(named) => PathBuf::from(named),
+        None => beside_this_test()?.join("portcullis"),
+    };
+    ensure!(
+        path.exists(),
+        "the binary `{}` is missing; run `cargo build -p portcullis-cli` first, or name it in PORTCULLIS_BIN",
+        path.display()
+    );
+    reach::program(&fs::canonicalize(&path)?, user)
+}
+
+/// Returns the folder of the finished binaries: cargo puts tests into `deps/` below it.
+fn beside_this_test() -> anyhow::Result<PathBuf> {
+    let this = env::current_exe().context("finding this test's own path")?;
+    this.ancestors().nth(2).map(PathBuf::from).context("this test lies in no target folder")
+}
+
+fn cache_folder() -> anyhow::Result<PathBuf> {
+    let from = |name: &str, rest: &str| named(name).map(|folder| PathBuf::from(folder).join(rest));
+    from("PORTCULLIS_DEV", "")
+        .or_else(|| from("XDG_CACHE_HOME", "portcullis-dev"))
+        .or_else(|| from("HOME", ".cache/portcullis-dev"))
+        .context("neither PORTCULLIS_DEV nor HOME is set, so the tools cannot be found")
+}
+
+fn named(variable: &str) -> Option<OsString> {
+    env::var_os(variable).filter(|value| !value.is_empty())
+}

@@ -1,0 +1,79 @@
+//! The harness itself, with pi alone: what the other tests take for granted, and that it can fail.
+
+use anyhow::{Result, ensure};
+use portcullis_it::script::{bash, expecting, expecting_no, read, say, turns, write};
+use portcullis_it::{Launch, PiVersion, Scene, User, processes, script};
+use serde_json::{Value, json};
+
+on_each_pi!(print_mode, wrong_expectation, rpc_mode, terminal);
+
+fn print_mode(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let outside = scene.outside().join("made");
+    let script = script([
+        bash(&format!("echo sum-$((40+2)) >&2; touch '{}'; echo key=$SOME_API_KEY", outside.display())),
+        expecting("sum-42", write("a/b.txt", "alpha\n")),
+        expecting("wrote", read("a/b.txt")),
+        expecting("alpha", say("pi said {{result:2}}")),
+    ]);
+    let finished = Launch::plain(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    ensure!(finished.stdout.contains("pi said alpha"), "{finished:#?}");
+    ensure!(
+        finished.tool_result(0)?.contains("key=\n"),
+        "the environment is not the test's own: {finished:#?}"
+    );
+    // The control of every test of confinement: without us a command does write outside the project.
+    ensure!(outside.exists(), "{finished:#?}");
+    ensure!(std::fs::read_to_string(scene.project().join("a/b.txt"))? == "alpha\n");
+    ensure!(finished.requests.len() == 4, "{finished:#?}");
+    Ok(())
+}
+
+fn wrong_expectation(version: PiVersion, user: User) -> Result<()> {
+    const UNMET: i32 = 97;
+    let scene = Scene::new(user)?;
+    for step in [expecting("no such text", say("unreached")), expecting_no("real", say("unreached"))] {
+        let script = script([bash("echo real-text"), step]);
+        let finished = Launch::plain(&scene, version, &script)?.print("go")?.ended_with(UNMET)?;
+        ensure!(finished.stderr.contains("real-text"), "{finished:#?}");
+    }
+    Ok(())
+}
+
+fn rpc_mode(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let sleep = processes::long_sleep();
+    let script = turns([
+        ("first", vec![bash("echo one"), expecting("one", say("said {{result}}"))]),
+        ("second", vec![bash(&sleep), say("aborted")]),
+    ]);
+    let mut pi = Launch::plain(&scene, version, &script)?.rpc()?;
+    pi.prompt("the first")?;
+    let end = pi.wait_for("agent_end")?;
+    ensure!(end.to_string().contains("said one"), "{end}");
+
+    pi.prompt("the second")?;
+    pi.wait_for("tool_execution_start")?;
+    processes::wait_running(&sleep)?;
+    pi.send(&json!({ "id": "stop", "type": "abort" }))?;
+    let end = pi.wait_for("tool_execution_end")?;
+    ensure!(end.get("isError") == Some(&Value::Bool(true)), "{end}");
+    processes::wait_gone(&sleep)?;
+    ensure!(pi.close()?.success());
+    Ok(())
+}
+
+fn terminal(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let script = turns([("greet", vec![bash("echo sum-$((40+2))"), say("pi said {{result}}")])]);
+    let screen = Launch::plain(&scene, version, &script)?.screen()?;
+    screen.wait_for("scripted")?;
+    screen.enter("greet")?;
+    screen.wait_for("pi said sum-42")?;
+    screen.enter("!echo user-$((1+1))")?;
+    screen.wait_for("user-2")?;
+    screen.press("C-d")?;
+    ensure!(screen.exit_code()? == 0);
+    ensure!(processes::of_scene(&scene)?.iter().all(|process| process.command_line.contains("tmux")));
+    Ok(())
+}

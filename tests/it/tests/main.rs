@@ -1,0 +1,6 @@
+//! The one integration test binary.
+
+#[macro_use]
+mod matrix;
+
+mod harness;

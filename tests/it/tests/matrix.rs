@@ -1,0 +1,21 @@
+//! The same test on every pi version, and as root and as an ordinary user.
+
+/// Makes tests of functions that take a `PiVersion` and a `User`: one for each combination.
+macro_rules! on_each_pi {
+    ($($test:ident),+ $(,)?) => {
+        on_each_pi!(@module pi_0_74_caller, V0_74, Caller, $($test),+);
+        on_each_pi!(@module pi_0_74_ordinary, V0_74, Ordinary, $($test),+);
+        on_each_pi!(@module pi_1_5_caller, V1_5, Caller, $($test),+);
+        on_each_pi!(@module pi_1_5_ordinary, V1_5, Ordinary, $($test),+);
+    };
+    (@module $module:ident, $version:ident, $user:ident, $($test:ident),+) => {
+        mod $module {
+            $(
+                #[test]
+                fn $test() -> anyhow::Result<()> {
+                    super::$test(portcullis_it::PiVersion::$version, portcullis_it::User::$user)
+                }
+            )+
+        }
+    };
+}

@@ -1,0 +1,63 @@
+// A home directory and an environment in which pi sees the scripted model and nothing of this machine's user.
+
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+// What a terminal program needs; everything else of the caller's environment stays outside, above all API keys,
+// proxies, agent sockets and another pi's variables.
+const KEPT = ["PATH", "TERM", "COLORTERM", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL"];
+
+/** Writes pi's settings into `home` so that every request goes to the model at `url`. Answers pi's directory. */
+export function prepareHome(home, url) {
+  const agentDir = join(home, ".pi", "agent");
+  mkdirSync(agentDir, { recursive: true });
+  writeFileSync(join(agentDir, "models.json"), json(models(url)));
+  const settings = join(agentDir, "settings.json");
+  if (!existsSync(settings)) writeFileSync(settings, json(SETTINGS));
+  return agentDir;
+}
+
+/** The environment for pi: a few harmless variables of the caller, the given home, and whatever `extra` names. */
+export function environmentFor(home, { binDir, extra = {} } = {}) {
+  const kept = Object.fromEntries(KEPT.filter((name) => name in process.env).map((name) => [name, process.env[name]]));
+  const path = binDir ? `${binDir}:${kept.PATH ?? "/usr/bin:/bin"}` : kept.PATH;
+  return {
+    ...kept,
+    PATH: path,
+    HOME: home,
+    PI_CODING_AGENT_DIR: join(home, ".pi", "agent"),
+    PI_OFFLINE: "1",
+    PI_SKIP_VERSION_CHECK: "1",
+    PI_TELEMETRY: "0",
+    ...extra,
+  };
+}
+
+const SETTINGS = {
+  defaultProvider: "scripted",
+  defaultModel: "scripted",
+  defaultThinkingLevel: "off",
+  quietStartup: true,
+  enableInstallTelemetry: false,
+  collapseChangelog: true,
+  // Newer than any release, so that no list of changes covers the screen.
+  lastChangelogVersion: "99.0.0",
+  retry: { enabled: false },
+};
+
+function models(baseUrl) {
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  const limits = { contextWindow: 128000, maxTokens: 4096 };
+  const compat = {
+    supportsDeveloperRole: false,
+    supportsStore: false,
+    supportsReasoningEffort: false,
+    maxTokensField: "max_tokens",
+  };
+  const model = { id: "scripted", name: "Scripted", reasoning: false, input: ["text"], cost, ...limits };
+  // pi insists on a key; lower case with dashes is no name of an environment variable in either pi.
+  const scripted = { baseUrl, api: "openai-completions", apiKey: "not-a-secret", compat, models: [model] };
+  return { providers: { scripted } };
+}
+
+const json = (value) => JSON.stringify(value, null, 2);
