@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::User;
 
@@ -20,7 +20,7 @@ const ANYBODY_ENTERS: u32 = 0o001;
 const ANYBODY_READS: u32 = 0o004;
 
 /// Returns a path under which `user` can run the single file `program`.
-pub(crate) fn program(program: &Path, user: User) -> anyhow::Result<PathBuf> {
+pub(crate) fn program(program: &Path, user: User) -> Result<PathBuf> {
     if !user.is_stranger() || anybody_reads(program)? {
         return Ok(program.to_path_buf());
     }
@@ -30,7 +30,7 @@ pub(crate) fn program(program: &Path, user: User) -> anyhow::Result<PathBuf> {
 
 /// Returns a path under which `user` can run `entry`, together with everything installed around it: the folder that
 /// holds the outermost `node_modules` above it.
-pub(crate) fn within_tree(entry: &Path, user: User) -> anyhow::Result<PathBuf> {
+pub(crate) fn within_tree(entry: &Path, user: User) -> Result<PathBuf> {
     if !user.is_stranger() || anybody_reads(entry)? {
         return Ok(entry.to_path_buf());
     }
@@ -41,7 +41,7 @@ pub(crate) fn within_tree(entry: &Path, user: User) -> anyhow::Result<PathBuf> {
 }
 
 /// Returns a path under which `user` can read the small folder `tree`.
-pub(crate) fn tree(tree: &Path, user: User) -> anyhow::Result<PathBuf> {
+pub(crate) fn tree(tree: &Path, user: User) -> Result<PathBuf> {
     if !user.is_stranger() || anybody_reads(tree)? {
         return Ok(tree.to_path_buf());
     }
@@ -49,14 +49,14 @@ pub(crate) fn tree(tree: &Path, user: User) -> anyhow::Result<PathBuf> {
     Ok(copy(tree)?.join(name))
 }
 
-fn anybody_reads(path: &Path) -> anyhow::Result<bool> {
+fn anybody_reads(path: &Path) -> Result<bool> {
     let mode = |path: &Path| fs::metadata(path).map(|found| found.permissions().mode());
     let entered = path.ancestors().skip(1).map(mode).collect::<Result<Vec<_>, _>>()?;
     Ok(entered.iter().all(|mode| mode & ANYBODY_ENTERS != 0) && mode(path)? & ANYBODY_READS != 0)
 }
 
 /// Returns the folder that holds a copy of `original` under its own name.
-fn copy(original: &Path) -> anyhow::Result<PathBuf> {
+fn copy(original: &Path) -> Result<PathBuf> {
     let folder = Path::new(COPIES);
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     // Anybody can make a folder in /var/tmp; what root runs may only come from root's own.
@@ -82,14 +82,27 @@ fn copy(original: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn cp(how: &str, original: &Path, into: &Path) -> anyhow::Result<bool> {
+fn cp(how: &str, original: &Path, into: &Path) -> Result<bool> {
     let result = Command::new("cp").arg(how).arg("--").args([original, into]).output();
     Ok(result.context("running `cp`")?.status.success())
 }
 
-fn state_of(original: &Path) -> anyhow::Result<u64> {
-    let found = fs::metadata(original)?;
+/// Digests what tells one state of `original` from another: the stamps of the file, or of a folder and of what
+/// lies directly in it, which is where small folders change and where installers make new entries.
+fn state_of(original: &Path) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
-    (original, found.ino(), found.len(), found.mtime(), found.mtime_nsec()).hash(&mut hasher);
+    stamp(original, &mut hasher)?;
+    if original.is_dir() {
+        let mut entries =
+            fs::read_dir(original)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+        entries.sort();
+        entries.iter().try_for_each(|entry| stamp(entry, &mut hasher))?;
+    }
     Ok(hasher.finish())
+}
+
+fn stamp(path: &Path, hasher: &mut DefaultHasher) -> Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    (path, found.ino(), found.len(), found.mtime(), found.mtime_nsec()).hash(hasher);
+    Ok(())
 }
