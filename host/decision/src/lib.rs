@@ -1,1 +1,42 @@
 //! The vocabulary of decisions: requests, verdicts, rules, the policy chain and permits.
+//!
+//! Everything here is a pure function over values: no I/O, no clock, no environment, no async.
+//!
+//! Terms, as in the contract (`wit/`):
+//! a [`Request`] says what is wanted; a [`Policy`] answers with an [`Evaluation`]; the [`chain`] hears
+//! all policies and the standing [`rules`], and the strictest answer becomes the [`Decision`];
+//! only an allowing decision yields a [`Permit`], and every gate needs one.
+//!
+//! This crate must never know where requests come from, how policies are run, or what is done
+//! with a permit.
+//!
+//! ```
+//! use portcullis_decision::pattern::{HostName, NetworkPattern};
+//!
+//! let pattern = NetworkPattern::parse("*.example.com:443").unwrap();
+//! assert!(pattern.matches(&HostName::parse("API.example.com.").unwrap(), 443));
+//! ```
+
+pub mod chain;
+pub mod combine;
+pub mod context;
+pub mod grant;
+pub mod path_text;
+pub mod pattern;
+pub mod permit;
+pub mod policy;
+pub mod profile;
+pub mod request;
+pub mod rules;
+pub mod verdict;
+
+pub use chain::{Chain, Decision, Member, Mode, Vote};
+pub use combine::Combine;
+pub use context::Context;
+pub use grant::{Grant, GrantPattern, GrantScope};
+pub use permit::Permit;
+pub use policy::{Policy, PolicyError};
+pub use profile::Profile;
+pub use request::{Action, Request};
+pub use rules::{Base, Caller, RuleLayer, RuleSet, Ruling};
+pub use verdict::{Effect, Evaluation, Verdict};

@@ -1,0 +1,287 @@
+//! How the answers of several policies become one.
+
+use crate::verdict::Effect;
+
+/// How answers are combined; see `docs/configuration.md`, key `combine`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Combine {
+    /// The strictest answer counts.
+    #[default]
+    Strictest,
+    /// The first answer that is not an abstention counts.
+    First,
+    /// An expression over policy names.
+    Expression(Expression),
+}
+
+/// An expression over policy names: `&` gives the stricter answer, `|` the milder one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expression {
+    /// The answer of the policy with this name.
+    Name(String),
+    /// The stricter of two.
+    And(Box<Expression>, Box<Expression>),
+    /// The milder of two.
+    Or(Box<Expression>, Box<Expression>),
+}
+
+/// What one policy answered, for combining.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// No opinion.
+    Abstain,
+    /// An opinion.
+    Effect(Effect),
+    /// It failed; this makes the whole a denial, whatever the others say.
+    Failed,
+}
+
+/// Names that were combined, and the index of the one whose answer counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nobody had an opinion.
+    NoOpinion,
+    /// This member's answer counts.
+    Winner(usize),
+    /// This member failed.
+    Failed(usize),
+}
+
+impl Combine {
+    /// Reads the settings value: `strictest`, `first` or an expression over `names`.
+    ///
+    /// # Errors
+    /// When the text is malformed or names a policy that is not in `names`.
+    pub fn parse(text: &str, names: &[&str]) -> Result<Self, CombineError> {
+        match text {
+            "strictest" => Ok(Self::Strictest),
+            "first" => Ok(Self::First),
+            _ => {
+                let expression = Expression::parse(text)?;
+                expression.check(names)?;
+                Ok(Self::Expression(expression))
+            }
+        }
+    }
+
+    /// Combines the answers of policies, given as `(name, answer)` in order.
+    #[must_use]
+    pub fn combine(&self, answers: &[(&str, Answer)]) -> Outcome {
+        if let Some(failed) = answers.iter().position(|(_, answer)| *answer == Answer::Failed) {
+            return Outcome::Failed(failed);
+        }
+        let effects = answers.iter().enumerate().filter_map(|(index, (_, answer))| match answer {
+            Answer::Effect(effect) => Some((index, *effect)),
+            Answer::Abstain | Answer::Failed => None,
+        });
+        let winner = match self {
+            Self::Strictest => effects.fold(None, |best, next| stricter(best, Some(next))),
+            Self::First => effects.into_iter().next(),
+            Self::Expression(expression) => expression.evaluate(answers),
+        };
+        winner.map_or(Outcome::NoOpinion, |(index, _)| Outcome::Winner(index))
+    }
+}
+
+type Ranked = Option<(usize, Effect)>;
+
+/// The earlier one wins a tie, so that the answer names the first policy that gave it.
+fn stricter(one: Ranked, two: Ranked) -> Ranked {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(if two.1 > one.1 { two } else { one }),
+        (one, two) => one.or(two),
+    }
+}
+
+fn milder(one: Ranked, two: Ranked) -> Ranked {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(if two.1 < one.1 { two } else { one }),
+        (one, two) => one.or(two),
+    }
+}
+
+impl Expression {
+    /// Deepest nesting of parentheses.
+    const DEPTH_MAX: usize = 32;
+
+    fn parse(text: &str) -> Result<Self, CombineError> {
+        let mut parser = Parser { text, at: 0, depth: 0 };
+        let expression = parser.or()?;
+        match parser.peek() {
+            None => Ok(expression),
+            Some(_) => Err(parser.error("a name, `&` or `|`")),
+        }
+    }
+
+    fn check(&self, names: &[&str]) -> Result<(), CombineError> {
+        match self {
+            Self::Name(name) if names.contains(&name.as_str()) => Ok(()),
+            Self::Name(name) => Err(CombineError::UnknownName { name: name.clone() }),
+            Self::And(one, two) | Self::Or(one, two) => one.check(names).and_then(|()| two.check(names)),
+        }
+    }
+
+    fn evaluate(&self, answers: &[(&str, Answer)]) -> Ranked {
+        match self {
+            Self::Name(name) => answers.iter().enumerate().find(|(_, (known, _))| known == name).and_then(
+                |(index, (_, answer))| match answer {
+                    Answer::Effect(effect) => Some((index, *effect)),
+                    Answer::Abstain | Answer::Failed => None,
+                },
+            ),
+            Self::And(one, two) => stricter(one.evaluate(answers), two.evaluate(answers)),
+            Self::Or(one, two) => milder(one.evaluate(answers), two.evaluate(answers)),
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn or(&mut self) -> Result<Expression, CombineError> {
+        let mut left = self.and()?;
+        while self.take('|') {
+            left = Expression::Or(Box::new(left), Box::new(self.and()?));
+        }
+        Ok(left)
+    }
+
+    fn and(&mut self) -> Result<Expression, CombineError> {
+        let mut left = self.atom()?;
+        while self.take('&') {
+            left = Expression::And(Box::new(left), Box::new(self.atom()?));
+        }
+        Ok(left)
+    }
+
+    fn atom(&mut self) -> Result<Expression, CombineError> {
+        if self.take('(') {
+            self.depth += 1;
+            if self.depth > Expression::DEPTH_MAX {
+                return Err(self.error("fewer nested parentheses"));
+            }
+            let inner = self.or()?;
+            self.depth -= 1;
+            return if self.take(')') { Ok(inner) } else { Err(self.error("`)`")) };
+        }
+        let name: String =
+            self.rest().chars().take_while(|character| !"&|() \t\n".contains(*character)).collect();
+        if name.is_empty() {
+            return Err(self.error("the name of a policy"));
+        }
+        self.at += name.len();
+        Ok(Expression::Name(name))
+    }
+
+    fn rest(&mut self) -> &str {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let trimmed = rest.trim_start();
+        self.at += rest.len() - trimmed.len();
+        trimmed
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn take(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.at += wanted.len_utf8();
+        }
+        found
+    }
+
+    fn error(&self, wanted: &'static str) -> CombineError {
+        CombineError::Syntax { at: self.at + 1, wanted }
+    }
+}
+
+/// Why an expression was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CombineError {
+    /// It is malformed.
+    #[error("at character {at}: expected {wanted}")]
+    Syntax {
+        /// Where, counted from 1.
+        at: usize,
+        /// What should be there.
+        wanted: &'static str,
+    },
+    /// It names a policy that is not configured.
+    #[error("`{name}` is not the name of a policy in `policies`")]
+    UnknownName {
+        /// The name.
+        name: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answer::{Abstain, Failed};
+    use super::*;
+
+    const ALLOW: Answer = Answer::Effect(Effect::Allow);
+    const ASK: Answer = Answer::Effect(Effect::Ask);
+    const DENY: Answer = Answer::Effect(Effect::Deny);
+
+    fn check(combine: &str, answers: [Answer; 3], expected: Outcome) {
+        let names = ["a", "b", "c"];
+        let named: Vec<_> = names.into_iter().zip(answers).collect();
+        let combine = Combine::parse(combine, &names).unwrap();
+        assert_eq!(combine.combine(&named), expected, "{combine:?} of {answers:?}");
+    }
+
+    #[test]
+    fn combines() {
+        check("strictest", [ALLOW, ASK, DENY], Outcome::Winner(2));
+        check("strictest", [ALLOW, ALLOW, Abstain], Outcome::Winner(0));
+        check("strictest", [Abstain; 3], Outcome::NoOpinion);
+        check("first", [Abstain, ALLOW, DENY], Outcome::Winner(1));
+        check("first", [ALLOW, Failed, DENY], Outcome::Failed(1));
+        check("a | b & c", [DENY, ALLOW, ASK], Outcome::Winner(2));
+        check("(a | b) & c", [DENY, ALLOW, ALLOW], Outcome::Winner(1));
+        check("a & b", [Abstain, ASK, DENY], Outcome::Winner(1));
+        check("a | b", [ALLOW, Abstain, Failed], Outcome::Failed(2));
+    }
+
+    #[test]
+    fn refuses() {
+        for text in ["", "a &", "a b", "(a", "a)", "& a", "d", "!a", &"(".repeat(1000)] {
+            assert!(Combine::parse(text, &["a", "b"]).is_err(), "{text}");
+        }
+    }
+
+    fn answer() -> impl proptest::strategy::Strategy<Value = Answer> {
+        proptest::sample::select(vec![Abstain, ALLOW, ASK, DENY, Failed])
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn strictest_never_loosens_when_a_policy_is_added(
+            answers in proptest::collection::vec(answer(), 1..6), more in answer()
+        ) {
+            let weight = |answers: &[Answer]| {
+                let named: Vec<_> = answers.iter().map(|answer| ("x", *answer)).collect();
+                match Combine::Strictest.combine(&named) {
+                    // No opinion ends as `ask`.
+                    Outcome::NoOpinion => None,
+                    Outcome::Failed(_) => Some(Effect::Deny),
+                    Outcome::Winner(index) => match answers[index] {
+                        Answer::Effect(effect) => Some(effect),
+                        Abstain | Failed => unreachable!(),
+                    },
+                }
+            };
+            let before = weight(&answers);
+            let mut longer = answers.clone();
+            longer.push(more);
+            let after = weight(&longer);
+            proptest::prop_assert!(before.is_none() || after >= before);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Remembered answers of the user. A grant turns `ask` into `allow` and never touches a `deny`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::pattern::{FilePattern, NetworkPattern};
+use crate::profile::{FileRight, FileRights};
+use crate::request::{Action, CommandExecution, FileOperation, Request, ToolCall};
+
+/// A remembered "yes".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Grant {
+    /// How long it lives.
+    pub scope: GrantScope,
+    /// What it covers.
+    pub pattern: GrantPattern,
+    /// Seconds since 1970-01-01 UTC.
+    pub granted_at: u32,
+    /// Seconds since 1970-01-01 UTC; 0 for as long as the scope lasts.
+    pub expires_at: u32,
+}
+
+/// How long a grant lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GrantScope {
+    /// This one request.
+    Once,
+    /// Until the session ends; in memory only.
+    Session,
+    /// In this project from now on.
+    Project,
+    /// In every project from now on.
+    User,
+}
+
+/// What a grant covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GrantPattern {
+    /// The very action of one request.
+    Exact(Box<Action>),
+    /// Paths.
+    Path(PathPattern),
+    /// Commands; every simple command of a script must match one of these.
+    Command(Vec<CommandPattern>),
+    /// Connections.
+    Network(NetworkPattern),
+    /// Tool calls.
+    Tool(ToolPattern),
+}
+
+/// Paths and rights on them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PathPattern {
+    /// The paths.
+    pub pattern: FilePattern,
+    /// The rights.
+    pub rights: FileRights,
+}
+
+/// The beginning of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CommandPattern {
+    /// First words, which must be equal and literal.
+    pub argv_prefix: Vec<String>,
+    /// Whether more words may follow.
+    pub open_ended: bool,
+}
+
+/// Calls of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ToolPattern {
+    /// Name of the tool.
+    pub name: String,
+    /// Its provider; `*` for any.
+    pub provider: String,
+    /// JSON pointers into the input with the value that each must have.
+    pub input_equals: Vec<(String, String)>,
+}
+
+impl Grant {
+    /// Whether the grant still lives at `now` (seconds since 1970-01-01 UTC).
+    #[must_use]
+    pub fn is_live(&self, now: u32) -> bool {
+        self.expires_at == 0 || now < self.expires_at
+    }
+
+    /// Whether the grant covers `request`.
+    #[must_use]
+    pub fn covers(&self, request: &Request) -> bool {
+        self.pattern.covers(&request.action)
+    }
+}
+
+impl GrantPattern {
+    /// Whether the pattern covers `action`.
+    #[must_use]
+    pub fn covers(&self, action: &Action) -> bool {
+        match (self, action) {
+            (Self::Exact(granted), action) => **granted == *action,
+            (Self::Path(pattern), Action::File(access)) => {
+                pattern.covers(&access.path.canonical, access.operation.right())
+                    && match &access.operation {
+                        FileOperation::Move(other) | FileOperation::Link(other) => {
+                            pattern.covers(&other.canonical, FileRight::Write)
+                        }
+                        FileOperation::Read
+                        | FileOperation::Write(_)
+                        | FileOperation::Edit(_)
+                        | FileOperation::List
+                        | FileOperation::Search(_)
+                        | FileOperation::CreateDirectory
+                        | FileOperation::Delete
+                        | FileOperation::Symlink(_)
+                        | FileOperation::ChangeMetadata
+                        | FileOperation::Other(_) => true,
+                    }
+            }
+            (Self::Command(patterns), Action::Command(command)) => covers_script(patterns, command),
+            (Self::Network(pattern), Action::Network(access)) => pattern.matches(&access.target, access.port),
+            (Self::Tool(pattern), Action::Tool(call)) => pattern.covers(call),
+            (
+                Self::Path(_) | Self::Command(_) | Self::Network(_) | Self::Tool(_),
+                Action::File(_)
+                | Action::Command(_)
+                | Action::Network(_)
+                | Action::Socket(_)
+                | Action::Tool(_)
+                | Action::Escalation(_)
+                | Action::Other(_),
+            ) => false,
+        }
+    }
+}
+
+impl PathPattern {
+    fn covers(&self, canonical: &str, right: FileRight) -> bool {
+        let right_given = self.rights.contains(right) || right == FileRight::Read && self.rights.write;
+        right_given
+            && crate::path_text::decode(canonical).is_some_and(|path| self.pattern.matcher().matches(&path))
+    }
+}
+
+impl ToolPattern {
+    fn covers(&self, call: &ToolCall) -> bool {
+        if self.name != call.name || self.provider != "*" && self.provider != call.provider {
+            return false;
+        }
+        let Ok(input) = serde_json::from_str::<serde_json::Value>(&call.input) else {
+            return false;
+        };
+        self.input_equals.iter().all(|(pointer, wanted)| {
+            let wanted = serde_json::from_str::<serde_json::Value>(wanted).ok();
+            wanted.is_some() && input.pointer(pointer) == wanted.as_ref()
+        })
+    }
+}
+
+fn covers_script(patterns: &[CommandPattern], command: &CommandExecution) -> bool {
+    let Ok(parsed) = &command.parsed else {
+        return false;
+    };
+    let features = parsed.features;
+    if parsed.commands.is_empty() || features.substitution || features.dynamic || features.redefinition {
+        return false;
+    }
+    parsed.commands.iter().all(|simple| {
+        simple.assignments.is_empty()
+            && simple.redirects.is_empty()
+            && simple.argv.iter().all(|word| word.literal)
+            && patterns.iter().any(|pattern| {
+                let prefix = &pattern.argv_prefix;
+                !prefix.is_empty()
+                    && simple.argv.len() >= prefix.len()
+                    && (pattern.open_ended || simple.argv.len() == prefix.len())
+                    && simple.argv.iter().zip(prefix).all(|(word, wanted)| word.value == *wanted)
+            })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, input: &str) -> Action {
+        Action::Tool(ToolCall { name: name.into(), provider: "mcp:x".into(), input: input.into() })
+    }
+
+    #[test]
+    fn tool_grants() {
+        let pattern = |provider: &str, equals: &[(&str, &str)]| {
+            GrantPattern::Tool(ToolPattern {
+                name: "t".into(),
+                provider: provider.into(),
+                input_equals: equals.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect(),
+            })
+        };
+        assert!(pattern("*", &[]).covers(&tool("t", "{}")));
+        assert!(!pattern("builtin", &[]).covers(&tool("t", "{}")));
+        assert!(!pattern("*", &[]).covers(&tool("u", "{}")));
+        assert!(pattern("*", &[("/a", "1")]).covers(&tool("t", r#"{"a":1}"#)));
+        assert!(!pattern("*", &[("/a", "1")]).covers(&tool("t", r#"{"a":2}"#)));
+        assert!(!pattern("*", &[("/a", "nonsense")]).covers(&tool("t", "{}")));
+    }
+
+    #[test]
+    fn an_exact_grant_is_byte_for_byte() {
+        let granted = GrantPattern::Exact(Box::new(tool("t", "{}")));
+        assert!(granted.covers(&tool("t", "{}")));
+        assert!(!granted.covers(&tool("t", "{ }")));
+    }
+
+    #[test]
+    fn expiry() {
+        let grant = |expires_at| Grant {
+            scope: GrantScope::Session,
+            pattern: GrantPattern::Command(vec![]),
+            granted_at: 5,
+            expires_at,
+        };
+        assert!(grant(0).is_live(u32::MAX));
+        assert!(grant(10).is_live(9));
+        assert!(!grant(10).is_live(10));
+    }
+}

@@ -1,0 +1,316 @@
+//! Host names and addresses in one canonical form, and patterns over them.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use super::PatternError;
+use crate::request::Endpoint;
+
+/// Longest host text that is looked at, in bytes (RFC 1035 allows 253 for a name).
+const HOST_MAX: usize = 512;
+
+/// Reads host text into its one canonical form.
+#[derive(Debug, Clone, Copy)]
+pub struct HostName;
+
+impl HostName {
+    /// Reads a host as programs and users write it: names become lower-case A-labels without a
+    /// trailing dot, addresses in any spelling that `inet_aton` takes become addresses, an
+    /// IPv4-mapped address becomes its IPv4 address.
+    ///
+    /// # Errors
+    /// For user information, ports, zone ids, NUL, spaces, empty or over-long names and labels.
+    pub fn parse(text: &str) -> Result<Endpoint, PatternError> {
+        let refused = |detail| PatternError::Host { host: text.escape_debug().to_string(), detail };
+        if text.len() > HOST_MAX {
+            return Err(refused("too long"));
+        }
+        let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        if let Ok(address) = bare.unwrap_or(text).parse::<IpAddr>() {
+            return Ok(Endpoint::Address(address.to_canonical()));
+        }
+        if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f || b"@/\\?#%:[]*".contains(&byte)) {
+            return Err(refused("a character that no host name has"));
+        }
+        let ascii = idna::domain_to_ascii(text).map_err(|_| refused("not a domain name (IDNA)"))?;
+        let name = ascii.strip_suffix('.').unwrap_or(&ascii);
+        if let Some(address) = odd_spelling(name) {
+            return Ok(Endpoint::Address(IpAddr::V4(address)));
+        }
+        if name.len() > 253 {
+            return Err(refused("too long"));
+        }
+        if !name.split('.').all(is_label) {
+            return Err(refused("an empty, over-long or malformed label"));
+        }
+        Ok(Endpoint::Domain(name.to_owned()))
+    }
+}
+
+/// Which hosts a rule covers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum HostPattern {
+    /// Every host.
+    Any,
+    /// This name.
+    Name(String),
+    /// Every sub-domain of this name, not the name itself.
+    Below(String),
+    /// Addresses in this block.
+    Block(IpNet),
+}
+
+impl HostPattern {
+    /// Reads `*`, `example.com`, `*.example.com`, an address or a CIDR block.
+    ///
+    /// # Errors
+    /// When it is none of these.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        if text == "*" {
+            return Ok(Self::Any);
+        }
+        if let Some(top) = text.strip_prefix("*.") {
+            return match HostName::parse(top)? {
+                Endpoint::Domain(name) => Ok(Self::Below(name)),
+                Endpoint::Address(_) => {
+                    Err(PatternError::Host { host: text.to_owned(), detail: "an address has no sub-domains" })
+                }
+            };
+        }
+        if let Ok(block) = text.parse::<IpNet>() {
+            return Ok(Self::Block(block.trunc()));
+        }
+        Ok(match HostName::parse(text)? {
+            Endpoint::Domain(name) => Self::Name(name),
+            Endpoint::Address(address) => Self::Block(IpNet::from(address)),
+        })
+    }
+
+    /// Whether `host` is covered.
+    #[must_use]
+    pub fn matches(&self, host: &Endpoint) -> bool {
+        match (self, host) {
+            (Self::Any, _) => true,
+            (Self::Name(name), Endpoint::Domain(domain)) => name == domain,
+            (Self::Below(top), Endpoint::Domain(domain)) => {
+                domain.strip_suffix(top.as_str()).is_some_and(|head| head.len() > 1 && head.ends_with('.'))
+            }
+            (Self::Block(block), Endpoint::Address(address)) => block.contains(address),
+            (Self::Name(_) | Self::Below(_), Endpoint::Address(_))
+            | (Self::Block(_), Endpoint::Domain(_)) => false,
+        }
+    }
+}
+
+impl TryFrom<String> for HostPattern {
+    type Error = PatternError;
+
+    fn try_from(text: String) -> Result<Self, PatternError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<HostPattern> for String {
+    fn from(pattern: HostPattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+impl std::fmt::Display for HostPattern {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Any => formatter.write_str("*"),
+            Self::Name(name) => formatter.write_str(name),
+            Self::Below(name) => write!(formatter, "*.{name}"),
+            Self::Block(block) if block.prefix_len() == block.max_prefix_len() => {
+                write!(formatter, "{}", block.addr())
+            }
+            Self::Block(block) => write!(formatter, "{block}"),
+        }
+    }
+}
+
+/// Hosts and ports.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NetworkPattern {
+    /// The hosts.
+    pub host: HostPattern,
+    /// The ports.
+    pub ports: PortSet,
+}
+
+impl NetworkPattern {
+    /// Reads a settings entry: a host pattern with an optional `:port`; IPv6 with a port in brackets.
+    ///
+    /// # Errors
+    /// When host or port are malformed.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let whole = || PatternError::Host { host: text.to_owned(), detail: "the port is not 1 to 65535" };
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
+            _ => (text, None),
+        };
+        let ports = match port {
+            None => PortSet::Every,
+            Some(port) => match port.parse::<u16>() {
+                Ok(port) if port != 0 => PortSet::These(vec![port]),
+                _ => return Err(whole()),
+            },
+        };
+        Ok(Self { host: HostPattern::parse(host)?, ports })
+    }
+
+    /// Whether a connection to `host` and `port` is covered.
+    #[must_use]
+    pub fn matches(&self, host: &Endpoint, port: u16) -> bool {
+        self.ports.contains(port) && self.host.matches(host)
+    }
+}
+
+impl std::fmt::Display for NetworkPattern {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}", self.host)?;
+        if let PortSet::These(ports) = &self.ports {
+            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+            write!(formatter, ":{}", ports.join(","))?;
+        }
+        Ok(())
+    }
+}
+
+/// A set of ports.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortSet {
+    /// All of them.
+    Every,
+    /// Just these.
+    These(Vec<u16>),
+}
+
+impl PortSet {
+    /// Whether `port` is in the set.
+    #[must_use]
+    pub fn contains(&self, port: u16) -> bool {
+        match self {
+            Self::Every => true,
+            Self::These(ports) => ports.contains(&port),
+        }
+    }
+}
+
+fn is_label(label: &str) -> bool {
+    let inside =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    (1..=63).contains(&label.len()) && label.bytes().all(inside)
+}
+
+/// Reads the spellings of IPv4 addresses that `inet_aton(3)` takes: one to four parts, each
+/// decimal, octal (`0…`) or hexadecimal (`0x…`), the last one filling the remaining bytes.
+fn odd_spelling(text: &str) -> Option<Ipv4Addr> {
+    let parts: Vec<u64> = text.split('.').map(number).collect::<Option<_>>()?;
+    let (last, heads) = parts.split_last()?;
+    if heads.len() > 3 || heads.iter().any(|part| *part > 255) {
+        return None;
+    }
+    let room = 32 - 8 * u32::try_from(heads.len()).ok()?;
+    if *last >= 1_u64 << room {
+        return None;
+    }
+    let head = heads.iter().fold(0_u64, |sum, part| sum << 8 | part);
+    u32::try_from(head << room | last).ok().map(Ipv4Addr::from_bits)
+}
+
+fn number(part: &str) -> Option<u64> {
+    let (digits, radix) = match part.strip_prefix("0x").or_else(|| part.strip_prefix("0X")) {
+        Some("") => return Some(0),
+        Some(digits) => (digits, 16),
+        None if part.len() > 1 && part.starts_with('0') => (part, 8),
+        None => (part, 10),
+    };
+    if digits.is_empty() || digits.starts_with('+') {
+        return None;
+    }
+    u64::from_str_radix(digits, radix).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(text: &str) -> String {
+        HostName::parse(text).map_or_else(|_| "refused".to_owned(), |host| host.to_string())
+    }
+
+    #[test]
+    fn one_form() {
+        for (text, canonical) in [
+            ("Example.COM", "example.com"),
+            ("example.com.", "example.com"),
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("0x7f.1", "127.0.0.1"),
+            ("017700000001", "127.0.0.1"),
+            ("2130706433", "127.0.0.1"),
+            ("012.0143.0.3", "10.99.0.3"),
+            ("10.99.3", "10.99.0.3"),
+            ("127.0.0.1.", "127.0.0.1"),
+            ("[::1]", "::1"),
+            ("::ffff:10.99.0.3", "10.99.0.3"),
+            ("１２７.0.0.1", "127.0.0.1"),
+            ("allowed@evil", "refused"),
+            ("evil%23.allowed", "refused"),
+            ("a\0b", "refused"),
+            ("fe80::1%eth0", "refused"),
+            ("a..b", "refused"),
+            ("", "refused"),
+            ("a b", "refused"),
+            ("ev\\il", "refused"),
+        ] {
+            assert_eq!(host(text), canonical, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, target, port, expected) in [
+            ("example.com", "example.com", 443, true),
+            ("example.com", "a.example.com", 443, false),
+            ("*.example.com", "a.example.com", 443, true),
+            ("*.example.com", "example.com", 443, false),
+            ("*.allowed.test", "notallowed.test", 443, false),
+            ("*.allowed.test", "allowed.test.evil.test", 443, false),
+            ("example.com:443", "example.com", 443, true),
+            ("example.com:443", "example.com", 22, false),
+            ("*:22", "anything.test", 22, true),
+            ("10.0.0.0/8", "10.1.2.3", 80, true),
+            ("10.0.0.0/8", "11.1.2.3", 80, false),
+            ("[::1]:80", "::1", 80, true),
+            ("::1", "::1", 80, true),
+        ] {
+            let pattern = NetworkPattern::parse(pattern).unwrap();
+            let target = HostName::parse(target).unwrap();
+            assert_eq!(pattern.matches(&target, port), expected, "{pattern} on {target}:{port}");
+        }
+    }
+
+    #[test]
+    fn refused_patterns() {
+        for text in ["", "a:0", "a:99999", "a:x", "*.1.2.3.4", "a*b.c", "http://a", "*.*.a"] {
+            assert!(NetworkPattern::parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics_and_is_idempotent(text in ".{0,80}") {
+            if let Ok(host) = HostName::parse(&text) {
+                proptest::prop_assert_eq!(HostName::parse(&host.to_string()).unwrap(), host);
+            }
+        }
+    }
+}

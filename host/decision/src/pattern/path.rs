@@ -1,0 +1,320 @@
+//! Patterns over canonical absolute paths.
+
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use serde::{Deserialize, Serialize};
+
+use crate::path_text;
+
+/// Longest glob that is accepted, in bytes; a longer one is a mistake or an attack.
+const GLOB_MAX: usize = 1024;
+
+/// Which paths a rule or a grant covers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilePattern {
+    /// This path, taken literally.
+    Exact(#[serde(with = "path_text::as_text")] PathBuf),
+    /// This directory and all below it, taken literally.
+    Tree(#[serde(with = "path_text::as_text")] PathBuf),
+    /// A gitignore-style glob over the whole path; without a slash it matches at any depth.
+    /// What lies below a matching directory matches too.
+    Glob(GlobText),
+    /// A glob for the last component, anywhere below a directory.
+    Name {
+        /// The directory.
+        #[serde(with = "path_text::as_text")]
+        below: PathBuf,
+        /// The glob.
+        glob: GlobText,
+    },
+}
+
+impl FilePattern {
+    /// Reads [`FilePattern::Exact`] from contract text.
+    ///
+    /// # Errors
+    /// When the text is no absolute normal path.
+    pub fn exact(text: &str) -> Result<Self, PatternError> {
+        absolute(text).map(Self::Exact)
+    }
+
+    /// Reads [`FilePattern::Tree`] from contract text.
+    ///
+    /// # Errors
+    /// When the text is no absolute normal path.
+    pub fn tree(text: &str) -> Result<Self, PatternError> {
+        absolute(text).map(Self::Tree)
+    }
+
+    /// Reads [`FilePattern::Glob`].
+    ///
+    /// # Errors
+    /// When the glob is not valid.
+    pub fn glob(text: &str) -> Result<Self, PatternError> {
+        GlobText::parse(text).map(Self::Glob)
+    }
+
+    /// Reads [`FilePattern::Name`].
+    ///
+    /// # Errors
+    /// When the directory is no absolute normal path or the glob is not valid.
+    pub fn name(below: &str, glob: &str) -> Result<Self, PatternError> {
+        Ok(Self::Name { below: absolute(below)?, glob: GlobText::parse(glob)? })
+    }
+
+    /// Whether the pattern names literal paths only, so that it can be made real without looking at names.
+    #[must_use]
+    pub fn is_literal(&self) -> bool {
+        matches!(self, Self::Exact(_) | Self::Tree(_))
+    }
+
+    /// Compiles the pattern for repeated matching.
+    #[must_use]
+    pub fn matcher(&self) -> PathMatcher {
+        PathMatcher(match self {
+            Self::Exact(path) => Inner::Exact(path.clone()),
+            Self::Tree(path) => Inner::Tree(path.clone()),
+            Self::Glob(glob) => Inner::Glob(glob.anywhere()),
+            Self::Name { below, glob } => Inner::Name(below.clone(), glob.name_only()),
+        })
+    }
+}
+
+impl std::fmt::Display for FilePattern {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exact(path) => formatter.write_str(&path_text::encode(path)),
+            Self::Tree(path) => write!(formatter, "{}/**", path_text::encode(path).trim_end_matches('/')),
+            Self::Glob(glob) => formatter.write_str(&glob.0),
+            Self::Name { below, glob } => {
+                write!(formatter, "{}/**/{}", path_text::encode(below).trim_end_matches('/'), glob.0)
+            }
+        }
+    }
+}
+
+/// A glob that has been checked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct GlobText(String);
+
+impl GlobText {
+    /// Checks a glob: `*`, `**`, `?`, `[...]`, `{a,b}`; no leading `!`.
+    ///
+    /// # Errors
+    /// When it is too long, negated or malformed.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        if text.len() > GLOB_MAX {
+            return Err(PatternError::GlobLength { length: text.len() });
+        }
+        if text.is_empty() || text.starts_with('!') {
+            return Err(PatternError::Glob { glob: text.to_owned(), detail: "empty or negated".to_owned() });
+        }
+        compile(text).map_err(|error| PatternError::Glob {
+            glob: text.to_owned(),
+            detail: error.kind().to_string(),
+        })?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The glob as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Matches the last component only.
+    pub(crate) fn name_only(&self) -> GlobMatcher {
+        compiled(&self.0)
+    }
+
+    /// Matches whole paths: the glob itself, and all below what it matches.
+    pub(crate) fn anywhere(&self) -> [GlobMatcher; 2] {
+        let text = self.0.trim_end_matches("/**").trim_end_matches('/');
+        let rooted = if text.starts_with('/') || text.starts_with("**") {
+            text.to_owned()
+        } else {
+            format!("**/{text}")
+        };
+        let below = format!("{rooted}/**");
+        if self.0.ends_with("/**") {
+            // `a/**` names what is below `a`, not `a` itself.
+            [compiled(&below), compiled(&below)]
+        } else {
+            [compiled(&rooted), compiled(&below)]
+        }
+    }
+}
+
+impl TryFrom<String> for GlobText {
+    type Error = PatternError;
+
+    fn try_from(text: String) -> Result<Self, PatternError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<GlobText> for String {
+    fn from(glob: GlobText) -> Self {
+        glob.0
+    }
+}
+
+/// A compiled [`FilePattern`].
+#[derive(Debug, Clone)]
+pub struct PathMatcher(Inner);
+
+#[derive(Debug, Clone)]
+enum Inner {
+    Exact(PathBuf),
+    Tree(PathBuf),
+    Glob([GlobMatcher; 2]),
+    Name(PathBuf, GlobMatcher),
+}
+
+impl PathMatcher {
+    /// Whether `path`, absolute and canonical, is covered.
+    #[must_use]
+    pub fn matches(&self, path: &Path) -> bool {
+        match &self.0 {
+            Inner::Exact(exact) => path == exact,
+            Inner::Tree(top) => path.starts_with(top),
+            Inner::Glob(globs) => globs.iter().any(|glob| glob.is_match(path)),
+            Inner::Name(below, glob) => {
+                path != below
+                    && path.starts_with(below)
+                    && path.file_name().is_some_and(|name| glob.is_match(name))
+            }
+        }
+    }
+}
+
+/// Why a pattern was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// Not an absolute path without `.`, `..` and doubled slashes.
+    #[error("`{path}` is not an absolute, normal path; write it from `/` and without `.` and `..`")]
+    Path {
+        /// What was given.
+        path: String,
+    },
+    /// A malformed glob.
+    #[error("`{glob}` is not a valid glob: {detail}")]
+    Glob {
+        /// What was given.
+        glob: String,
+        /// What is wrong.
+        detail: String,
+    },
+    /// A glob of absurd length.
+    #[error("a glob of {length} bytes is too long; at most {GLOB_MAX} are allowed")]
+    GlobLength {
+        /// Its length.
+        length: usize,
+    },
+    /// A malformed host pattern.
+    #[error("`{host}` is not a host pattern: {detail}")]
+    Host {
+        /// What was given.
+        host: String,
+        /// What is wrong.
+        detail: &'static str,
+    },
+}
+
+fn absolute(text: &str) -> Result<PathBuf, PatternError> {
+    let refused = || PatternError::Path { path: text.to_owned() };
+    let path = path_text::decode(text).ok_or_else(refused)?;
+    if !path.is_absolute() || path.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(refused());
+    }
+    let clean = path_text::normalize(&path);
+    if clean.as_os_str() == path.as_os_str() { Ok(path) } else { Err(refused()) }
+}
+
+fn compile(text: &str) -> Result<globset::Glob, globset::Error> {
+    GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build()
+}
+
+fn compiled(text: &str) -> GlobMatcher {
+    match compile(text) {
+        Ok(glob) => glob.compile_matcher(),
+        // INVARIANT: `GlobText::parse` compiled this text or a part of it. A pattern that still
+        // fails must not vanish, so it becomes its own literal.
+        Err(_) => globset::Glob::new(&globset::escape(text))
+            .map_or_else(|_| unreachable_matcher(), |glob| glob.compile_matcher()),
+    }
+}
+
+#[expect(clippy::panic, reason = "an escaped literal is always a valid glob")]
+fn unreachable_matcher() -> GlobMatcher {
+    panic!("an escaped literal did not compile as a glob")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pattern: FilePattern, path: &str, expected: bool) {
+        assert_eq!(pattern.matcher().matches(Path::new(path)), expected, "{pattern} on {path}");
+    }
+
+    #[test]
+    fn literal_patterns() {
+        let tree = || FilePattern::tree("/p").unwrap();
+        check(tree(), "/p", true);
+        check(tree(), "/p/a/b", true);
+        check(tree(), "/pp", false);
+        check(FilePattern::exact("/p").unwrap(), "/p/a", false);
+        check(FilePattern::exact("/p/[x].env").unwrap(), "/p/[x].env", true);
+        check(FilePattern::exact("/p/a*b").unwrap(), "/p/aXb", false);
+    }
+
+    #[test]
+    fn globs() {
+        for (glob, path, expected) in [
+            ("*.pem", "/a/b/c.pem", true),
+            ("*.pem", "/a/b/c.pem/inside", true),
+            ("*.pem", "/a/b/c.pems", false),
+            (".env.*", "/p/.env.local", true),
+            (".env", "/p/.env.local", false),
+            ("**/.git/hooks/**", "/p/x/.git/hooks/pre-commit", true),
+            ("**/.git/hooks/**", "/p/x/.git/hooks", false),
+            ("/p/*.txt", "/p/a.txt", true),
+            ("/p/*.txt", "/p/q/a.txt", false),
+            ("/p/**/a", "/p/x/y/a", true),
+            ("{a,b}.c", "/p/b.c", true),
+        ] {
+            check(FilePattern::glob(glob).unwrap(), path, expected);
+        }
+    }
+
+    #[test]
+    fn names_below_a_directory() {
+        let name = || FilePattern::name("/p", "*.pem").unwrap();
+        check(name(), "/p/a/x.pem", true);
+        check(name(), "/q/x.pem", false);
+        check(name(), "/p", false);
+    }
+
+    #[test]
+    fn a_glob_bomb_is_linear() {
+        let glob = FilePattern::glob(&format!("{}a*b*c*d", "**/".repeat(40))).unwrap();
+        let path = format!("/{}", "abcabc/".repeat(500));
+        let start = std::time::Instant::now();
+        assert!(!glob.matcher().matches(Path::new(&path)));
+        assert!(start.elapsed().as_millis() < 2_000, "took {:?}", start.elapsed());
+    }
+
+    #[test]
+    fn refuses() {
+        for text in ["", "a", "/a/../b", "/a//b", "/a/", "/a/.", "/a\0b"] {
+            assert!(FilePattern::tree(text).is_err(), "{text:?}");
+        }
+        for glob in ["", "!a", "[", "{a", &"a".repeat(2_000)] {
+            assert!(FilePattern::glob(glob).is_err(), "{glob:?}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The declarative rules of one policy, as in the WIT interface `confinement`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::pattern::{FilePattern, NetworkPattern};
+use crate::request::Attribute;
+use crate::verdict::Effect;
+
+/// Rules that hold for every tool and every command. In every list the last rule
+/// that matches answers; where none does, the profile has no opinion.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Profile {
+    /// Rules on files.
+    pub files: Vec<FileRule>,
+    /// Rules on outgoing connections.
+    pub network: Vec<NetworkRule>,
+    /// Limits on bytes sent.
+    pub budgets: Vec<BudgetRule>,
+    /// Rules on unix sockets.
+    pub sockets: Vec<SocketRule>,
+    /// Rules on local ports.
+    pub ports: Vec<PortRule>,
+    /// What commands see of the host's environment.
+    pub environment: Vec<EnvironmentRule>,
+    /// Values to give to commands.
+    pub variables: Vec<(String, String)>,
+    /// Limits of one command.
+    pub limits: Limits,
+    /// Whether processes inside may trace each other.
+    pub tracing: Choice,
+    /// Extra facts.
+    pub attributes: Vec<Attribute>,
+}
+
+/// An answer to a yes-or-no setting.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// Someone else decides.
+    #[default]
+    NoOpinion,
+    /// Yes.
+    Allow,
+    /// No.
+    Deny,
+}
+
+/// One right on a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileRight {
+    /// See it, list it, read it.
+    Read,
+    /// Create, change, rename, remove, link, change metadata.
+    Write,
+    /// Execute it.
+    Execute,
+}
+
+/// A set of rights on files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FileRights {
+    /// See it, list it, read it.
+    pub read: bool,
+    /// Create, change, rename, remove, link, change metadata.
+    pub write: bool,
+    /// Execute it.
+    pub execute: bool,
+}
+
+impl FileRights {
+    /// Reading alone.
+    pub const READ: Self = Self { read: true, write: false, execute: false };
+    /// Writing alone.
+    pub const WRITE: Self = Self { read: false, write: true, execute: false };
+    /// Reading and writing.
+    pub const READ_WRITE: Self = Self { read: true, write: true, execute: false };
+    /// Everything.
+    pub const ALL: Self = Self { read: true, write: true, execute: true };
+
+    /// Whether `right` is in the set.
+    #[must_use]
+    pub fn contains(self, right: FileRight) -> bool {
+        match right {
+            FileRight::Read => self.read,
+            FileRight::Write => self.write,
+            FileRight::Execute => self.execute,
+        }
+    }
+}
+
+/// One rule on files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FileRule {
+    /// Stable id within the policy.
+    pub id: String,
+    /// Which paths.
+    pub pattern: FilePattern,
+    /// Which rights.
+    pub rights: FileRights,
+    /// The answer.
+    pub effect: Effect,
+    /// Whether commands do not see the path at all when reading is not allowed.
+    pub conceal: bool,
+    /// Empty, or what must hold besides.
+    pub condition: String,
+    /// One sentence for the user.
+    pub reason: String,
+}
+
+/// One rule on outgoing connections.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NetworkRule {
+    /// Stable id within the policy.
+    pub id: String,
+    /// Which hosts and ports.
+    pub target: NetworkPattern,
+    /// Path or last component of the program; `*` for any.
+    pub program: String,
+    /// The answer.
+    pub effect: Effect,
+    /// One sentence for the user.
+    pub reason: String,
+}
+
+/// So many bytes may be sent there before `effect` holds for what follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct BudgetRule {
+    /// Stable id within the policy.
+    pub id: String,
+    /// Which hosts and ports.
+    pub target: NetworkPattern,
+    /// The budget in KiB.
+    pub kib: u32,
+    /// What it is counted over.
+    pub span: Span,
+    /// The answer once it is used up.
+    pub effect: Effect,
+    /// One sentence for the user.
+    pub reason: String,
+}
+
+/// What a budget is counted over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Span {
+    /// One command.
+    Command,
+    /// The whole session.
+    Session,
+}
+
+/// One rule on unix sockets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SocketRule {
+    /// Stable id within the policy.
+    pub id: String,
+    /// Which sockets.
+    pub path: FilePattern,
+    /// The answer.
+    pub effect: Effect,
+    /// One sentence for the user.
+    pub reason: String,
+}
+
+/// One rule on local ports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PortRule {
+    /// Stable id within the policy.
+    pub id: String,
+    /// The port.
+    pub port: u16,
+    /// Which way.
+    pub direction: PortDirection,
+    /// The answer.
+    pub effect: Effect,
+    /// One sentence for the user.
+    pub reason: String,
+}
+
+/// Which way a local port is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortDirection {
+    /// A command reaches the host's loopback.
+    ToHost,
+    /// The host reaches a server that a command runs.
+    FromHost,
+}
+
+/// One rule on environment variables.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct EnvironmentRule {
+    /// Stable id within the policy.
+    pub id: String,
+    /// Glob over names.
+    pub name: String,
+    /// `allow` keeps it, everything else drops it.
+    pub effect: Effect,
+    /// One sentence for the user.
+    pub reason: String,
+}
+
+/// Limits of one command; none: the host's default, never "unlimited".
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Limits {
+    /// Wall-clock time.
+    pub wall_ms: Option<u32>,
+    /// Processor time.
+    pub cpu_ms: Option<u32>,
+    /// Memory.
+    pub memory_mib: Option<u32>,
+    /// Processes.
+    pub processes: Option<u32>,
+    /// Open files of one process.
+    pub open_files: Option<u32>,
+    /// Size of one file.
+    pub file_mib: Option<u32>,
+    /// Output.
+    pub output_kib: Option<u32>,
+}
+
+impl Limits {
+    /// The stricter of two, field by field.
+    #[must_use]
+    pub fn strictest(self, other: Self) -> Self {
+        fn stricter(one: Option<u32>, two: Option<u32>) -> Option<u32> {
+            match (one, two) {
+                (Some(one), Some(two)) => Some(one.min(two)),
+                (one, two) => one.or(two),
+            }
+        }
+        Self {
+            wall_ms: stricter(self.wall_ms, other.wall_ms),
+            cpu_ms: stricter(self.cpu_ms, other.cpu_ms),
+            memory_mib: stricter(self.memory_mib, other.memory_mib),
+            processes: stricter(self.processes, other.processes),
+            open_files: stricter(self.open_files, other.open_files),
+            file_mib: stricter(self.file_mib, other.file_mib),
+            output_kib: stricter(self.output_kib, other.output_kib),
+        }
+    }
+}

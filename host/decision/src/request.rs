@@ -1,0 +1,533 @@
+//! What is asked: requests and their actions, as in `wit/types.wit`.
+
+use serde::{Deserialize, Serialize};
+
+/// An extra fact for which the contract has no field; the name is `vendor:name`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Attribute {
+    /// `vendor:name`; the host's own start with `host:`.
+    pub name: String,
+    /// A JSON document.
+    pub value: String,
+}
+
+/// What the agent, the user or a confined process wants to do; immutable once built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Request {
+    /// Unique within the session.
+    pub id: String,
+    /// Id of the request that led to this one.
+    pub parent: Option<String>,
+    /// Who asks.
+    pub origin: Origin,
+    /// What is asked.
+    pub action: Action,
+    /// Extra facts.
+    pub attributes: Vec<Attribute>,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The model called a tool.
+    Agent,
+    /// The user typed it.
+    User,
+    /// Another extension or an MCP server.
+    Extension,
+    /// A process inside the sandbox.
+    Process,
+}
+
+/// The action of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// A file operation of a tool.
+    File(FileAccess),
+    /// A shell command.
+    Command(CommandExecution),
+    /// A network connection.
+    Network(NetworkAccess),
+    /// A unix socket.
+    Socket(SocketAccess),
+    /// A tool that the host does not carry out itself.
+    Tool(ToolCall),
+    /// Run this command once outside the box; the user asked for it.
+    Escalation(CommandExecution),
+    /// A kind that this version of the contract has no case for.
+    Other(OtherAction),
+}
+
+/// Kinds of actions, for subscriptions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ActionKinds {
+    /// File operations.
+    pub file: bool,
+    /// Commands.
+    pub command: bool,
+    /// Connections at stage `connect`.
+    pub network: bool,
+    /// Connections once their name is resolved.
+    pub network_resolved: bool,
+    /// Connections once the TLS server name is known.
+    pub network_client_hello: bool,
+    /// HTTP requests.
+    pub network_http: bool,
+    /// Unix sockets.
+    pub socket: bool,
+    /// Tools.
+    pub tool: bool,
+    /// Commands outside the box.
+    pub escalation: bool,
+    /// Everything else.
+    pub other: bool,
+}
+
+impl ActionKinds {
+    /// Whether a policy that handles these kinds wants to hear of `action`.
+    #[must_use]
+    pub fn includes(self, action: &Action) -> bool {
+        match action {
+            Action::File(_) => self.file,
+            Action::Command(_) => self.command,
+            Action::Network(access) => match access.stage {
+                Stage::Connect => self.network,
+                Stage::Resolved(_) => self.network_resolved,
+                Stage::ClientHello(_) => self.network_client_hello,
+                Stage::Http(_) => self.network_http,
+            },
+            Action::Socket(_) => self.socket,
+            Action::Tool(_) => self.tool,
+            Action::Escalation(_) => self.escalation,
+            Action::Other(_) => self.other,
+        }
+    }
+}
+
+/// An action of a kind that the contract has no case for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct OtherAction {
+    /// Name of the kind.
+    pub kind: String,
+    /// A JSON document.
+    pub input: String,
+}
+
+/// A file operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FileAccess {
+    /// Where.
+    pub path: PathRef,
+    /// What is to be done.
+    pub operation: FileOperation,
+    /// What the host saw of the opened file.
+    pub facts: FileFacts,
+}
+
+/// What the host saw of an opened file; all zero for a missing one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FileFacts {
+    /// Bytes; the largest value stands for "or more".
+    pub size: u32,
+    /// Hard links.
+    pub links: u32,
+    /// Owner's user id.
+    pub owner: u32,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// A path with everything that is known of it; paths are in [`crate::path_text`] form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PathRef {
+    /// As written by the caller.
+    pub given: String,
+    /// Absolute, `.` and `..` removed, symbolic links not followed.
+    pub absolute: String,
+    /// Absolute, every symbolic link followed. The host opens exactly this path.
+    pub canonical: String,
+    /// Where `canonical` lies.
+    pub zone: Zone,
+    /// `canonical` relative to the top of its zone.
+    pub relative: String,
+    /// What is there.
+    pub kind: PathKind,
+}
+
+/// The innermost of these that holds a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Zone {
+    /// Below a workspace root.
+    Workspace,
+    /// Below the agent's own configuration directory.
+    Agent,
+    /// Below the temporary directory.
+    Temp,
+    /// Below the user's home directory.
+    Home,
+    /// Anywhere else.
+    System,
+}
+
+/// What lies at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathKind {
+    /// Nothing.
+    Missing,
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link that was not followed.
+    Symlink,
+    /// A device, pipe or socket.
+    Other,
+}
+
+/// What is to be done with a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileOperation {
+    /// Read it.
+    Read,
+    /// Create or replace it.
+    Write(Content),
+    /// Replace parts of it.
+    Edit(Vec<TextEdit>),
+    /// List a directory.
+    List,
+    /// Search names or contents.
+    Search(SearchQuery),
+    /// Make a directory.
+    CreateDirectory,
+    /// Remove it.
+    Delete,
+    /// Rename it to another place.
+    Move(PathRef),
+    /// Give it another name.
+    Link(PathRef),
+    /// Make a symbolic link with this target.
+    Symlink(String),
+    /// Mode, owner, times, extended attributes.
+    ChangeMetadata,
+    /// Something else.
+    Other(String),
+}
+
+impl FileOperation {
+    /// The right that the rules must give for this operation.
+    #[must_use]
+    pub fn right(&self) -> crate::profile::FileRight {
+        match self {
+            Self::Read | Self::List | Self::Search(_) => crate::profile::FileRight::Read,
+            Self::Write(_)
+            | Self::Edit(_)
+            | Self::CreateDirectory
+            | Self::Delete
+            | Self::Move(_)
+            | Self::Link(_)
+            | Self::Symlink(_)
+            | Self::ChangeMetadata
+            | Self::Other(_) => crate::profile::FileRight::Write,
+        }
+    }
+
+    /// The verb for messages, for example `read`.
+    #[must_use]
+    pub fn verb(&self) -> &str {
+        match self {
+            Self::Read => "read",
+            Self::Write(_) => "write",
+            Self::Edit(_) => "edit",
+            Self::List => "list",
+            Self::Search(_) => "search",
+            Self::CreateDirectory => "create the directory",
+            Self::Delete => "delete",
+            Self::Move(_) => "move",
+            Self::Link(_) => "link",
+            Self::Symlink(_) => "make a symbolic link at",
+            Self::ChangeMetadata => "change the metadata of",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// New content of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// Text.
+    Text(Text),
+    /// Not text; its length in bytes.
+    Binary(u32),
+    /// Opened for writing; what will be written is not known yet.
+    Unknown,
+}
+
+/// Text that the host may have cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Text {
+    /// The text or its beginning.
+    pub value: String,
+    /// Length of the whole in bytes; the largest value stands for "or more".
+    pub length: u32,
+    /// Whether `value` is only the beginning.
+    pub truncated: bool,
+}
+
+impl Text {
+    /// Longest beginning that is given to policies, in bytes.
+    pub const MAX: usize = 64 * 1024;
+
+    /// Wraps `value`, cutting it at [`Text::MAX`] bytes on a character boundary.
+    #[must_use]
+    pub fn cut(value: &str) -> Self {
+        let end = value.floor_char_boundary(Self::MAX);
+        Self {
+            value: value.get(..end).unwrap_or_default().to_owned(),
+            length: u32::try_from(value.len()).unwrap_or(u32::MAX),
+            truncated: end < value.len(),
+        }
+    }
+}
+
+/// One replacement of an edit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TextEdit {
+    /// What is replaced.
+    pub old: Text,
+    /// What is put in its place.
+    pub new: Text,
+}
+
+/// A search below a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SearchQuery {
+    /// What is searched for.
+    pub pattern: String,
+    /// Restriction to file names.
+    pub glob: Option<String>,
+}
+
+/// A shell command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CommandExecution {
+    /// The script exactly as given.
+    pub script: String,
+    /// `bash`, `sh`, ...; none for a direct argv execution.
+    pub shell: Option<String>,
+    /// Where it runs.
+    pub cwd: PathRef,
+    /// The host's static reading of `script`, or why there is none.
+    pub parsed: Result<ParsedScript, String>,
+    /// Wanted time limit.
+    pub timeout_ms: Option<u32>,
+    /// Whether it is to outlive the call.
+    pub background: bool,
+}
+
+/// A script flattened to its simple commands, in source order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ParsedScript {
+    /// The commands.
+    pub commands: Vec<SimpleCommand>,
+    /// What makes the script hard to judge.
+    pub features: ScriptFeatures,
+}
+
+/// Things that make a script hard to judge statically.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ScriptFeatures {
+    /// `$(...)` and the like.
+    pub substitution: bool,
+    /// `eval`, `bash -c` and the like whose inner command is not known.
+    pub dynamic: bool,
+    /// `&`, `nohup` and the like.
+    pub background: bool,
+    /// Redefines a function or alias.
+    pub redefinition: bool,
+    /// Here-documents.
+    pub heredoc: bool,
+    /// Loops.
+    pub loops: bool,
+}
+
+/// One simple command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SimpleCommand {
+    /// Words after quote removal.
+    pub argv: Vec<Word>,
+    /// `NAME=value` before the program.
+    pub assignments: Vec<(String, Word)>,
+    /// Redirections.
+    pub redirects: Vec<Redirect>,
+    /// How it follows the one before.
+    pub joined_by: String,
+    /// Index of the command that holds this one.
+    pub parent: Option<u32>,
+    /// `argv[0]` looked up on PATH.
+    pub program: Option<String>,
+}
+
+/// One word of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Word {
+    /// Its text.
+    pub value: String,
+    /// Whether nothing in it is left to expand.
+    pub literal: bool,
+}
+
+/// One redirection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Redirect {
+    /// `>`, `>>`, `<`, ...
+    pub operator: String,
+    /// The descriptor, where written.
+    pub fd: Option<u32>,
+    /// The target as written.
+    pub target: Word,
+    /// The target as a path, where it is one.
+    pub path: Option<PathRef>,
+}
+
+/// A network connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NetworkAccess {
+    /// Protocol.
+    pub transport: Transport,
+    /// Who starts it.
+    pub direction: Direction,
+    /// The other end.
+    pub target: Endpoint,
+    /// Its port.
+    pub port: u16,
+    /// How much is known.
+    pub stage: Stage,
+    /// The process that asks.
+    pub process: ProcessInfo,
+}
+
+/// The other end of a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Endpoint {
+    /// A host name: lower case, no trailing dot, A-labels.
+    Domain(String),
+    /// An address given as such, RFC 5952 form.
+    Address(std::net::IpAddr),
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Domain(name) => formatter.write_str(name),
+            Self::Address(address) => write!(formatter, "{address}"),
+        }
+    }
+}
+
+/// Transport protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// Anything else.
+    Other,
+}
+
+/// How much is known of a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The program looked the name up or called connect.
+    Connect,
+    /// Resolved by the host.
+    Resolved(Vec<String>),
+    /// Server name of the TLS client hello; empty: none.
+    ClientHello(String),
+    /// Head of an HTTP request.
+    Http(HttpHead),
+}
+
+/// Head of an HTTP request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct HttpHead {
+    /// Method.
+    pub method: String,
+    /// URL.
+    pub url: String,
+    /// Header names only, lower case.
+    pub header_names: Vec<String>,
+}
+
+/// A unix socket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SocketAccess {
+    /// Path, or `@name` for an abstract one.
+    pub path: String,
+    /// Connect or listen.
+    pub direction: Direction,
+    /// The process that asks.
+    pub process: ProcessInfo,
+}
+
+/// Who starts a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From inside.
+    Outbound,
+    /// To a server inside.
+    Listen,
+}
+
+/// The process that asks; pid 0 where it is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProcessInfo {
+    /// Process id.
+    pub pid: u32,
+    /// Path of its program.
+    pub program: String,
+    /// Its arguments.
+    pub argv: Vec<String>,
+}
+
+/// A call of a tool that the host does not carry out itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ToolCall {
+    /// Its name.
+    pub name: String,
+    /// `builtin`, `extension:<name>`, `mcp:<server>`.
+    pub provider: String,
+    /// The arguments, a JSON document.
+    pub input: String,
+}

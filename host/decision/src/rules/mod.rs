@@ -1,0 +1,243 @@
+//! The one rule set: the standing rules of all policies and the settings' ceiling, compiled once and
+//! read by confinement, file tools, `check` and the summary alike.
+//!
+//! Within one layer the last matching rule answers. Over the layers the strictest answer counts, for
+//! each path and right. Where no layer has an opinion, the [`Base`] holds. Live path grants turn
+//! `ask` into `allow` and never touch a `deny`.
+
+mod base;
+mod network;
+mod places;
+mod trie;
+
+use std::path::{Path, PathBuf};
+
+pub use base::Base;
+pub use places::Place;
+
+use crate::grant::{Grant, GrantPattern};
+use crate::pattern::{FilePattern, PathMatcher};
+use crate::profile::{FileRight, FileRights, Limits, Profile};
+use crate::verdict::Effect;
+use trie::Trie;
+
+/// Who wants to use a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// A file tool, carried out by the host.
+    Tool,
+    /// A confined command.
+    Command,
+}
+
+/// The rules of one policy, or the settings' ceiling.
+#[derive(Debug, Clone)]
+pub struct RuleLayer {
+    /// Name of the policy, or `settings`.
+    pub name: String,
+    /// Its rules.
+    pub profile: Profile,
+}
+
+/// The answer of the rule set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// The answer.
+    pub effect: Effect,
+    /// Who gave it: a policy, `settings`, `base` or `grant`.
+    pub policy: String,
+    /// Id of the rule.
+    pub rule: String,
+    /// One sentence for the user.
+    pub reason: String,
+    /// Whether commands do not see the path at all when they may not read it.
+    pub conceal: bool,
+}
+
+impl Ruling {
+    fn base(effect: Effect, rule: &str, reason: &str) -> Self {
+        Self {
+            effect,
+            policy: "base".to_owned(),
+            rule: rule.to_owned(),
+            reason: reason.to_owned(),
+            conceal: effect != Effect::Allow,
+        }
+    }
+}
+
+/// The compiled rules of a session.
+#[derive(Debug)]
+pub struct RuleSet {
+    layers: Vec<RuleLayer>,
+    base: Base,
+    trie: Trie,
+    globs: Vec<(RuleRef, PathMatcher)>,
+    grants: Vec<PathGrant>,
+}
+
+/// A rule by its place: which layer, which of its file rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RuleRef {
+    layer: usize,
+    rule: usize,
+}
+
+#[derive(Debug)]
+struct PathGrant {
+    pattern: FilePattern,
+    matcher: PathMatcher,
+    rights: FileRights,
+}
+
+impl RuleSet {
+    /// Compiles the rules of `layers` over `base`, joined with the path grants among `grants`.
+    #[must_use]
+    pub fn compile(layers: Vec<RuleLayer>, base: Base, grants: &[Grant]) -> Self {
+        let mut trie = Trie::default();
+        let mut globs = Vec::new();
+        for (layer, rules) in layers.iter().enumerate() {
+            for (index, rule) in rules.profile.files.iter().enumerate() {
+                let reference = RuleRef { layer, rule: index };
+                match &rule.pattern {
+                    FilePattern::Exact(path) => trie.insert_exact(path, reference),
+                    FilePattern::Tree(path) => trie.insert_tree(path, reference),
+                    FilePattern::Glob(_) | FilePattern::Name { .. } => {
+                        globs.push((reference, rule.pattern.matcher()));
+                    }
+                }
+            }
+        }
+        let grants = grants.iter().filter_map(PathGrant::from_grant).collect();
+        Self { layers, base, trie, globs, grants }
+    }
+
+    /// Answers for one path and right.
+    #[must_use]
+    pub fn file(&self, path: &Path, right: FileRight, caller: Caller) -> Ruling {
+        let ruling = self.opinion(path, right).unwrap_or_else(|| self.base.file(path, right, caller));
+        if ruling.effect == Effect::Ask && self.is_granted(path, right) {
+            return Ruling {
+                effect: Effect::Allow,
+                policy: "grant".to_owned(),
+                rule: ruling.rule,
+                reason: "you allowed it".to_owned(),
+                conceal: false,
+            };
+        }
+        ruling
+    }
+
+    /// The strictest answer of the layers; none where no layer has an opinion.
+    fn opinion(&self, path: &Path, right: FileRight) -> Option<Ruling> {
+        let mut last: Vec<Option<usize>> = vec![None; self.layers.len()];
+        let mut consider = |reference: RuleRef| {
+            if self.speaks(reference, right)
+                && let Some(known) = last.get_mut(reference.layer)
+                && known.is_none_or(|index| index < reference.rule)
+            {
+                *known = Some(reference.rule);
+            }
+        };
+        self.trie.visit(path, &mut consider);
+        for (reference, matcher) in &self.globs {
+            if matcher.matches(path) {
+                consider(*reference);
+            }
+        }
+        let mut strictest: Option<Ruling> = None;
+        for (layer, index) in self.layers.iter().zip(&last) {
+            let Some(rule) = index.and_then(|index| layer.profile.files.get(index)) else { continue };
+            if strictest.as_ref().is_none_or(|known| rule.effect > known.effect) {
+                strictest = Some(Ruling {
+                    effect: rule.effect,
+                    policy: layer.name.clone(),
+                    rule: rule.id.clone(),
+                    reason: rule.reason.clone(),
+                    conceal: rule.conceal,
+                });
+            }
+        }
+        strictest
+    }
+
+    /// Whether a rule speaks about `right`. A condition that nobody here can check counts as met for
+    /// a rule that restricts and as not met for one that allows.
+    fn speaks(&self, reference: RuleRef, right: FileRight) -> bool {
+        let rule = self.layers.get(reference.layer).and_then(|layer| layer.profile.files.get(reference.rule));
+        rule.is_some_and(|rule| {
+            rule.rights.contains(right) && (rule.condition.is_empty() || rule.effect != Effect::Allow)
+        })
+    }
+
+    fn is_granted(&self, path: &Path, right: FileRight) -> bool {
+        self.grants.iter().any(|grant| {
+            let given = grant.rights.contains(right) || right == FileRight::Read && grant.rights.write;
+            given && grant.matcher.matches(path)
+        })
+    }
+
+    /// The limits of one command: the strictest of all layers, field by field.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.layers.iter().fold(Limits::default(), |limits, layer| limits.strictest(layer.profile.limits))
+    }
+
+    /// What the rules say of an environment variable; none: the host's default decides.
+    #[must_use]
+    pub fn environment(&self, name: &str) -> Option<Effect> {
+        let last = |layer: &RuleLayer| {
+            let rules = layer.profile.environment.iter().rev();
+            rules.into_iter().find(|rule| name_matches(&rule.name, name)).map(|rule| rule.effect)
+        };
+        self.layers.iter().filter_map(last).max()
+    }
+
+    /// Variables that policies give to commands, in the order of the layers.
+    pub fn variables(&self) -> impl Iterator<Item = &(String, String)> {
+        self.layers.iter().flat_map(|layer| &layer.profile.variables)
+    }
+
+    /// The layers, for summaries.
+    #[must_use]
+    pub fn layers(&self) -> &[RuleLayer] {
+        &self.layers
+    }
+
+    /// The base, for summaries.
+    #[must_use]
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+}
+
+impl PathGrant {
+    fn from_grant(grant: &Grant) -> Option<Self> {
+        match &grant.pattern {
+            GrantPattern::Path(path) => Some(Self {
+                pattern: path.pattern.clone(),
+                matcher: path.pattern.matcher(),
+                rights: path.rights,
+            }),
+            GrantPattern::Exact(_)
+            | GrantPattern::Command(_)
+            | GrantPattern::Network(_)
+            | GrantPattern::Tool(_) => None,
+        }
+    }
+
+    fn literal(&self) -> Option<&PathBuf> {
+        match &self.pattern {
+            FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path),
+            FilePattern::Glob(_) | FilePattern::Name { .. } => None,
+        }
+    }
+}
+
+/// Matches a variable name against a glob; a malformed glob is compared literally.
+fn name_matches(glob: &str, name: &str) -> bool {
+    globset::Glob::new(glob).map_or(glob == name, |glob| glob.compile_matcher().is_match(name))
+}
+
+#[cfg(test)]
+mod tests;

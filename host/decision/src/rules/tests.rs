@@ -1,0 +1,203 @@
+use std::path::Path;
+
+use super::*;
+use crate::grant::{GrantScope, PathPattern};
+use crate::pattern::NetworkPattern;
+use crate::profile::{FileRule, NetworkRule};
+use crate::request::{Endpoint, ProcessInfo};
+
+fn rule(id: &str, pattern: FilePattern, rights: FileRights, effect: Effect) -> FileRule {
+    let (condition, reason) = (String::new(), format!("{id} says so"));
+    FileRule { id: id.into(), pattern, rights, effect, conceal: true, condition, reason }
+}
+
+fn tree(path: &str) -> FilePattern {
+    FilePattern::tree(path).unwrap()
+}
+
+fn layer(name: &str, files: Vec<FileRule>) -> RuleLayer {
+    RuleLayer { name: name.into(), profile: Profile { files, ..Profile::default() } }
+}
+
+fn base() -> Base {
+    Base { workspace: vec!["/home/u/p".into()], temp: "/tmp".into(), closed: vec!["/home".into()] }
+}
+
+/// The default chain in small: a policy that allows, the settings' ceiling that denies.
+fn rules(grants: &[Grant]) -> RuleSet {
+    let policy = layer(
+        "workspace",
+        vec![
+            rule("read", tree("/home/u/p"), FileRights::READ, Effect::Allow),
+            rule("write", tree("/home/u/p"), FileRights::WRITE, Effect::Allow),
+            rule("programs", tree("/usr"), FileRights::READ, Effect::Allow),
+            rule("agent", tree("/home/u/.pi"), FileRights::READ, Effect::Allow),
+        ],
+    );
+    let ceiling = layer(
+        "settings",
+        vec![
+            rule(
+                "auth",
+                FilePattern::exact("/home/u/.pi/agent/auth.json").unwrap(),
+                FileRights::ALL,
+                Effect::Deny,
+            ),
+            rule("pem", FilePattern::glob("*.pem").unwrap(), FileRights::WRITE, Effect::Deny),
+        ],
+    );
+    RuleSet::compile(vec![policy, ceiling], base(), grants)
+}
+
+fn check(rules: &RuleSet, path: &str, right: FileRight, caller: Caller, effect: Effect, rule: &str) {
+    let ruling = rules.file(Path::new(path), right, caller);
+    assert_eq!((ruling.effect, ruling.rule.as_str()), (effect, rule), "{path} {right:?} {caller:?}");
+}
+
+#[test]
+fn the_table_of_the_default() {
+    use Caller::{Command, Tool};
+    use Effect::{Allow, Ask, Deny};
+    use FileRight::{Read, Write};
+    let rules = rules(&[]);
+    for (path, right, caller, effect, rule) in [
+        ("/home/u/p/a", Read, Tool, Allow, "read"),
+        ("/home/u/p/a", Write, Command, Allow, "write"),
+        ("/home/u/p/a.pem", Write, Tool, Deny, "pem"),
+        ("/home/u/p/a.pem", Read, Tool, Allow, "read"),
+        ("/tmp/x", Write, Tool, Allow, "base.temp"),
+        ("/usr/bin/x", Read, Tool, Allow, "programs"),
+        ("/usr/bin/x", Write, Tool, Ask, "base.outside"),
+        ("/etc/x", Read, Tool, Ask, "base.outside"),
+        ("/etc/x", Read, Command, Allow, "base.system"),
+        ("/etc/x", Write, Command, Ask, "base.outside"),
+        ("/home/v/x", Read, Tool, Ask, "base.closed"),
+        ("/home/v/x", Read, Command, Ask, "base.closed"),
+        ("/home/u/.pi/agent/x", Read, Tool, Allow, "agent"),
+        ("/home/u/.pi/agent/auth.json", Read, Tool, Deny, "auth"),
+        ("/home/u/pp", Read, Tool, Ask, "base.closed"),
+    ] {
+        check(&rules, path, right, caller, effect, rule);
+    }
+}
+
+#[test]
+fn grants_turn_ask_into_allow_and_never_touch_a_deny() {
+    let grant = |path: &str, rights| Grant {
+        scope: GrantScope::Session,
+        pattern: GrantPattern::Path(PathPattern { pattern: tree(path), rights }),
+        granted_at: 0,
+        expires_at: 0,
+    };
+    let rules = rules(&[grant("/home/v", FileRights::READ_WRITE), grant("/home/u/.pi", FileRights::ALL)]);
+    check(&rules, "/home/v/x", FileRight::Read, Caller::Command, Effect::Allow, "base.closed");
+    check(&rules, "/home/v/x.pem", FileRight::Write, Caller::Tool, Effect::Deny, "pem");
+    check(&rules, "/home/u/.pi/agent/auth.json", FileRight::Read, Caller::Tool, Effect::Deny, "auth");
+}
+
+#[test]
+fn the_last_rule_of_a_layer_answers_and_the_strictest_layer_counts() {
+    let one = layer(
+        "one",
+        vec![
+            rule("deny", tree("/a"), FileRights::READ, Effect::Deny),
+            rule("allow", tree("/a/b"), FileRights::READ, Effect::Allow),
+        ],
+    );
+    let two = layer("two", vec![rule("ask", tree("/a/b/c"), FileRights::READ, Effect::Ask)]);
+    let rules = RuleSet::compile(vec![one, two], base(), &[]);
+    check(&rules, "/a/x", FileRight::Read, Caller::Tool, Effect::Deny, "deny");
+    check(&rules, "/a/b/x", FileRight::Read, Caller::Tool, Effect::Allow, "allow");
+    check(&rules, "/a/b/c", FileRight::Read, Caller::Tool, Effect::Ask, "ask");
+}
+
+#[test]
+fn unknown_conditions_count_for_restrictions_only() {
+    let conditional = |effect| {
+        let mut rule = rule("x", tree("/etc"), FileRights::WRITE, effect);
+        rule.condition = "moon-is-full".into();
+        RuleSet::compile(vec![layer("one", vec![rule])], base(), &[])
+    };
+    check(&conditional(Effect::Deny), "/etc/a", FileRight::Write, Caller::Tool, Effect::Deny, "x");
+    check(&conditional(Effect::Allow), "/etc/a", FileRight::Write, Caller::Tool, Effect::Ask, "base.outside");
+}
+
+#[test]
+fn places_are_what_commands_meet() {
+    let place = |path: &str, read, write| Place { path: path.into(), read, write };
+    assert_eq!(
+        rules(&[]).places(),
+        [
+            place("/", true, false),
+            place("/home", false, false),
+            place("/tmp", true, true),
+            place("/usr", true, false),
+            place("/home/u/.pi", true, false),
+            place("/home/u/p", true, true),
+            place("/home/u/.pi/agent/auth.json", false, false),
+        ]
+    );
+    let rules = rules(&[]);
+    let patterns: Vec<_> = rules.patterns_on_commands().map(|(_, rule)| rule.id.as_str()).collect();
+    assert_eq!(patterns, ["pem"]);
+}
+
+#[test]
+fn connections() {
+    let network = |id: &str, target: &str, program: &str, effect| NetworkRule {
+        id: id.into(),
+        target: NetworkPattern::parse(target).unwrap(),
+        program: program.into(),
+        effect,
+        reason: id.into(),
+    };
+    let profile = |network| Profile { network, ..Profile::default() };
+    let rules = RuleSet::compile(
+        vec![
+            RuleLayer {
+                name: "one".into(),
+                profile: profile(vec![
+                    network("any", "*", "*", Effect::Ask),
+                    network("git", "*.forge.test:22", "git", Effect::Allow),
+                ]),
+            },
+            RuleLayer {
+                name: "settings".into(),
+                profile: profile(vec![network("bad", "bad.forge.test", "*", Effect::Deny)]),
+            },
+        ],
+        base(),
+        &[],
+    );
+    let answer = |host: &str, port, program: &str| {
+        let process = ProcessInfo { pid: 1, program: program.into(), argv: vec![] };
+        rules.connection(&Endpoint::Domain(host.into()), port, &process).rule
+    };
+    assert_eq!(answer("a.forge.test", 22, "/usr/bin/git"), "git");
+    assert_eq!(answer("a.forge.test", 22, "/usr/bin/curl"), "any");
+    assert_eq!(answer("a.forge.test", 22, ""), "any");
+    assert_eq!(answer("bad.forge.test", 22, "/usr/bin/git"), "bad");
+}
+
+proptest::proptest! {
+    #[test]
+    fn adding_a_layer_never_loosens_what_another_has_said(
+        effects in proptest::collection::vec((0_usize..4, proptest::sample::select(vec![Effect::Allow, Effect::Ask, Effect::Deny])), 1..8)
+    ) {
+        let paths = ["/a", "/a/b", "/a/b/c", "/"];
+        let made: Vec<RuleLayer> = effects
+            .iter()
+            .map(|(path, effect)| layer("x", vec![rule("r", tree(paths[*path]), FileRights::READ, *effect)]))
+            .collect();
+        for length in 1..made.len() {
+            let fewer = RuleSet::compile(made[..length].to_vec(), base(), &[]);
+            let more = RuleSet::compile(made[..=length].to_vec(), base(), &[]);
+            for path in ["/a/b/c/d", "/a/b", "/z"] {
+                if let Some(before) = fewer.opinion(Path::new(path), FileRight::Read) {
+                    let after = more.opinion(Path::new(path), FileRight::Read).unwrap();
+                    proptest::prop_assert!(after.effect >= before.effect);
+                }
+            }
+        }
+    }
+}

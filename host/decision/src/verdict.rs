@@ -1,0 +1,212 @@
+//! What one policy answers, as in `wit/types.wit`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::grant::{GrantPattern, GrantScope};
+use crate::request::{Attribute, Request};
+
+/// How strong an answer is; the strictest wins: `Deny` > `Ask` > `Allow`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// Let it through.
+    Allow,
+    /// A person must decide.
+    Ask,
+    /// Refuse.
+    Deny,
+}
+
+impl std::fmt::Display for Effect {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.pad(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// The answer of one policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Evaluation {
+    /// What it says.
+    pub verdict: Verdict,
+    /// Which rule, and why; the rule is empty only for `abstain`.
+    pub cause: Cause,
+    /// Empty unless the context asks for it.
+    pub trace: Vec<TraceStep>,
+}
+
+/// What a policy says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// No opinion.
+    Abstain,
+    /// Yes, with what the host must do.
+    Allow(Vec<Obligation>),
+    /// A person must decide.
+    Ask(Question),
+    /// No.
+    Deny(Denial),
+}
+
+impl Verdict {
+    /// The strength of this answer; none for `abstain`, which has no weight.
+    #[must_use]
+    pub fn effect(&self) -> Option<Effect> {
+        match self {
+            Self::Abstain => None,
+            Self::Allow(_) => Some(Effect::Allow),
+            Self::Ask(_) => Some(Effect::Ask),
+            Self::Deny(_) => Some(Effect::Deny),
+        }
+    }
+}
+
+/// Which rule spoke, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Cause {
+    /// Stable id of the rule within its policy.
+    pub rule: String,
+    /// One sentence for the user.
+    pub reason: String,
+    /// How bad it would be.
+    pub severity: Severity,
+}
+
+/// How bad something would be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Not bad.
+    #[default]
+    Info,
+    /// A little.
+    Low,
+    /// Somewhat.
+    Medium,
+    /// Bad.
+    High,
+    /// Very bad.
+    Critical,
+}
+
+/// What the host must do if it lets an action through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Obligation {
+    /// Run this script instead.
+    RewriteScript(String),
+    /// Use this JSON as tool input instead.
+    RewriteInput(String),
+    /// Show this to the user, without waiting.
+    Notify(String),
+    /// Give this to the model together with the result.
+    Advise(String),
+    /// Something this host may not know; then it denies.
+    Other(Attribute),
+}
+
+/// Details of a refusal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Denial {
+    /// What the model may do instead.
+    pub hint: Option<String>,
+    /// Whether the user may override it once.
+    pub overridable: bool,
+}
+
+/// Details of a question.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Question {
+    /// One line.
+    pub title: String,
+    /// Longer text, Markdown.
+    pub details: Option<String>,
+    /// What may be granted, in this order.
+    pub options: Vec<GrantOption>,
+    /// After this time the host takes its fallback.
+    pub timeout_ms: Option<u32>,
+}
+
+/// One thing that may be granted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GrantOption {
+    /// Text of the choice.
+    pub label: String,
+    /// How long the grant lives.
+    pub scope: GrantScope,
+    /// What it covers.
+    pub pattern: GrantPattern,
+    /// Seconds; 0 for as long as the scope lasts.
+    pub lifetime: u32,
+}
+
+/// One step of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TraceStep {
+    /// The rule looked at.
+    pub rule: String,
+    /// Whether it matched.
+    pub matched: bool,
+    /// Details.
+    pub detail: String,
+}
+
+/// What a tool gave back, before the model sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ToolOutput {
+    /// The request that led to it.
+    pub request: Request,
+    /// Whether the tool failed.
+    pub is_error: bool,
+    /// Whether it had been cut before.
+    pub truncated: bool,
+    /// The blocks.
+    pub content: Vec<ContentBlock>,
+}
+
+/// One block of tool output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContentBlock {
+    /// Text.
+    Text(String),
+    /// Media type and size in bytes.
+    Image(String, u32),
+    /// A JSON document.
+    Other(String),
+}
+
+/// What a policy says of tool output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutputVerdict {
+    /// No opinion.
+    Abstain,
+    /// As it is.
+    Pass,
+    /// Put this in its place.
+    Replace(Vec<ContentBlock>),
+    /// The model sees only the cause.
+    Withhold,
+}
+
+/// The answer of one policy on tool output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct OutputEvaluation {
+    /// What it says.
+    pub verdict: OutputVerdict,
+    /// Why.
+    pub cause: Cause,
+}
