@@ -6,6 +6,8 @@
 //! - A [`Launch`] is one run of pi in a scene against a scripted model: [`Launch::print`] for `pi -p`,
 //!   [`Launch::rpc`] for a client on pi's standard streams, [`Launch::screen`] for the terminal under tmux.
 //!
+//! - A [`Serve`] is a client of `portcullis serve` that can say anything, also what no extension would say.
+//!
 //! Nothing here waits for a fixed time: every wait has a condition, and a deadline that ends it with all that was
 //! seen up to then. The harness must never know what Portcullis decides; the tests do.
 //!
@@ -30,6 +32,7 @@ mod rpc;
 mod scene;
 mod screen;
 pub mod script;
+mod serve;
 mod tools;
 mod user;
 
@@ -40,5 +43,6 @@ pub use rpc::Rpc;
 pub use scene::Scene;
 pub use screen::Screen;
 pub use script::script;
+pub use serve::{Interface, Serve};
 pub use tools::{Pi, PiVersion, Tools, portcullis};
 pub use user::User;

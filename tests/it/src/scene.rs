@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Context as _;
 use tempfile::TempDir;
 
-use crate::{PiVersion, Tools, User};
+use crate::{Finished, PiVersion, Tools, User, tools};
 
 /// Scenes lie outside `/tmp`, which a confined session replaces by one of its own.
 const SCENES: &str = "/var/tmp";
@@ -86,6 +87,35 @@ impl Scene {
         }
         fs::write(path, text).with_context(|| format!("writing `{}`", path.display()))?;
         self.user.own(path)
+    }
+
+    /// Makes `command` start in the project, with the home and the PATH of the scene and nothing else of the caller's
+    /// environment.
+    pub fn enter(&self, command: &mut Command) {
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.bin().display());
+        command.env_clear().env("HOME", self.home()).env("PATH", path).env("LANG", "C.UTF-8");
+        command.current_dir(self.project());
+    }
+
+    /// Runs `portcullis` with `arguments` to its end.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing or does not end in time.
+    pub fn portcullis(&self, arguments: &[&str]) -> anyhow::Result<Finished> {
+        Finished::run(&mut self.portcullis_command(arguments)?)
+    }
+
+    /// Returns the command that [`Self::portcullis`] runs.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing.
+    pub fn portcullis_command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
+        let mut command = self.user.command(&tools::portcullis(self.user)?);
+        self.enter(&mut command);
+        command.args(arguments);
+        Ok(command)
     }
 
     /// Puts pi's helper programs and a `pi` that runs `version` into [`Self::bin`].

@@ -4,3 +4,5 @@
 mod matrix;
 
 mod harness;
+mod protocol;
+mod serve;

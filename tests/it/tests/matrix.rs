@@ -19,3 +19,21 @@ macro_rules! on_each_pi {
         }
     };
 }
+
+/// Makes tests of functions that take a `User`: one for whoever runs the tests, one for an ordinary user.
+macro_rules! as_each_user {
+    ($($test:ident),+ $(,)?) => {
+        as_each_user!(@module caller, Caller, $($test),+);
+        as_each_user!(@module ordinary, Ordinary, $($test),+);
+    };
+    (@module $module:ident, $user:ident, $($test:ident),+) => {
+        mod $module {
+            $(
+                #[test]
+                fn $test() -> anyhow::Result<()> {
+                    super::$test(portcullis_it::User::$user)
+                }
+            )+
+        }
+    };
+}

@@ -1,0 +1,341 @@
+//! A client of `portcullis serve` that says exactly what a test wants it to say.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+
+use crate::print::kill_group;
+use crate::{Deadline, Scene, tools};
+
+/// The version of the protocol that this client speaks.
+const PROTOCOL: u32 = 1;
+
+// The shell turns its standard error, which is a pipe to us, into descriptor 3: the channel of raw output.
+const WITH_CHANNEL: &str = "exec 3>&2 2>\"$1\"; shift; exec \"$@\"";
+
+/// Whether the client can show questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interface {
+    /// It can; a test has to answer.
+    Present,
+    /// It cannot.
+    Absent,
+}
+
+/// A running host; it is killed when the client goes.
+#[derive(Debug)]
+pub struct Serve {
+    child: Child,
+    input: Option<ChildStdin>,
+    messages: Receiver<Value>,
+    frames: Receiver<Frame>,
+    outputs: BTreeMap<u32, Vec<u8>>,
+    set_aside: Vec<Value>,
+    errors: PathBuf,
+    project: PathBuf,
+    agent_folder: PathBuf,
+    next_id: u64,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Frame {
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+impl Serve {
+    /// Starts the host in the scene's project, as the scene's user, with more words on its command line and more
+    /// variables in its environment.
+    ///
+    /// # Errors
+    ///
+    /// When it is missing or cannot be started.
+    pub fn start(scene: &Scene, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
+        use std::os::unix::process::CommandExt as _;
+        let errors = scene.at("serve-stderr.txt");
+        scene.write(&errors, "")?;
+        let mut command = scene.user().command("/bin/sh".as_ref());
+        command.args(["-c", WITH_CHANNEL, "sh"]).arg(&errors);
+        command.arg(tools::portcullis(scene.user())?).arg("serve").args(arguments);
+        scene.enter(&mut command);
+        command.envs(variables.iter().copied()).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+        let input = child.stdin.take();
+        let messages = lines_of(child.stdout.take().context("a piped output")?);
+        let frames = frames_of(child.stderr.take().context("a piped channel")?);
+        Ok(Self {
+            child,
+            input,
+            messages,
+            frames,
+            outputs: BTreeMap::new(),
+            set_aside: Vec::new(),
+            errors,
+            project: scene.project(),
+            agent_folder: scene.home().join(".pi/agent"),
+            next_id: 1,
+            ended: false,
+        })
+    }
+
+    /// Starts the host and says `hello`.
+    ///
+    /// # Errors
+    ///
+    /// When the host does not accept it.
+    pub fn greeted(scene: &Scene, arguments: &[&str], interface: Interface) -> Result<Self> {
+        let mut serve = Self::start(scene, arguments, &[])?;
+        let hello = serve.hello(interface);
+        serve.succeed("hello", &hello)?;
+        Ok(serve)
+    }
+
+    /// Returns the parameters of a proper `hello`.
+    #[must_use]
+    pub fn hello(&self, interface: Interface) -> Value {
+        json!({
+            "protocol": PROTOCOL,
+            "client": { "name": "portcullis-it", "version": "0.1.0" },
+            "piVersion": "1.5.2",
+            "mode": if interface == Interface::Present { "rpc" } else { "print" },
+            "interactive": interface == Interface::Present,
+            "cwd": self.project,
+            "agentDir": self.agent_folder,
+        })
+    }
+
+    /// Sends a request and returns its id.
+    ///
+    /// # Errors
+    ///
+    /// When the host does not listen any more.
+    pub fn request(&mut self, method: &str, params: &Value) -> Result<u64> {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.line(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())?;
+        Ok(id)
+    }
+
+    /// Sends a request and waits for its reply, which may be an error.
+    ///
+    /// # Errors
+    ///
+    /// When there is no reply.
+    pub fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let id = self.request(method, params)?;
+        self.reply(id)
+    }
+
+    /// Sends a request and returns the result of its reply.
+    ///
+    /// # Errors
+    ///
+    /// When the reply is an error.
+    pub fn succeed(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let reply = self.call(method, params)?;
+        let result = reply.get("result").cloned();
+        result.with_context(|| format!("`{method}` {params} was answered with {reply}; {}", self.errors()))
+    }
+
+    /// Sends bytes as one line.
+    ///
+    /// # Errors
+    ///
+    /// When the host does not listen any more.
+    pub fn line(&mut self, line: impl AsRef<[u8]>) -> Result<()> {
+        let input = self.input.as_mut().context("the host's input is closed already")?;
+        input.write_all(line.as_ref()).and_then(|()| input.write_all(b"\n")).context("writing to the host")
+    }
+
+    /// Waits for the reply under `id`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none in time, or the host ends.
+    pub fn reply(&mut self, id: u64) -> Result<Value> {
+        self.wait(&format!("reply {id}"), |message| {
+            message.get("method").is_none() && message.get("id").and_then(Value::as_u64) == Some(id)
+        })
+    }
+
+    /// Waits for the next question.
+    ///
+    /// # Errors
+    ///
+    /// When there is none in time, or the host ends.
+    pub fn question(&mut self) -> Result<Value> {
+        self.wait("question", |message| message.get("method").and_then(Value::as_str) == Some("ask"))
+    }
+
+    /// Answers a question with the number of an option, or with `"refuse"`.
+    ///
+    /// # Errors
+    ///
+    /// When the host does not listen any more.
+    pub fn answer(&mut self, question: &Value, choice: &Value) -> Result<()> {
+        let id = question.get("id").context("a question has an id")?;
+        self.line(json!({ "jsonrpc": "2.0", "id": id, "result": { "choice": choice } }).to_string())
+    }
+
+    /// Waits for the first message that `wanted` accepts; the others are kept for later waits.
+    ///
+    /// # Errors
+    ///
+    /// When none comes in time, or the host ends before.
+    pub fn wait(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+        if let Some(place) = self.set_aside.iter().position(&wanted) {
+            return Ok(self.set_aside.remove(place));
+        }
+        let deadline = Deadline::start();
+        loop {
+            let Ok(message) = self.messages.recv_timeout(deadline.left()) else {
+                bail!("no {what} from the host; seen: {:?}; {}", self.set_aside, self.errors());
+            };
+            if wanted(&message) {
+                return Ok(message);
+            }
+            self.set_aside.push(message);
+        }
+    }
+
+    /// Asks for a command without waiting for anything; its stream has the number of the request.
+    ///
+    /// # Errors
+    ///
+    /// When the host does not listen any more.
+    pub fn begin(&mut self, script: &str, environment: &Value) -> Result<u64> {
+        let stream = self.next_id;
+        let params = json!({
+            "callId": format!("call-{stream}"), "stream": stream, "script": script,
+            "cwd": self.project, "env": environment, "origin": "agent",
+        });
+        self.request("exec", &params)
+    }
+
+    /// Runs a command; returns the host's answer and the output.
+    ///
+    /// # Errors
+    ///
+    /// When the host answers with an error.
+    pub fn run(&mut self, script: &str) -> Result<(Value, String)> {
+        let id = self.begin(script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+        self.finish(id)
+    }
+
+    /// Waits for the end of a command that [`Self::begin`] started.
+    ///
+    /// # Errors
+    ///
+    /// When the host answers with an error.
+    pub fn finish(&mut self, id: u64) -> Result<(Value, String)> {
+        let reply = self.reply(id)?;
+        let result = reply.get("result").cloned();
+        let result = result.with_context(|| format!("exec: {reply}; {}", self.errors()))?;
+        let denied = result.get("denied").is_some();
+        let output = if denied { String::new() } else { self.output(u32::try_from(id)?)? };
+        Ok((result, output))
+    }
+
+    /// Returns the output of the command on `stream`, after its end.
+    fn output(&mut self, stream: u32) -> Result<String> {
+        let deadline = Deadline::start();
+        loop {
+            let Ok(frame) = self.frames.recv_timeout(deadline.left()) else {
+                bail!("no end of stream {stream}; {}", self.errors());
+            };
+            let output = self.outputs.entry(frame.stream).or_default();
+            if frame.payload.is_empty() && frame.stream == stream {
+                return Ok(String::from_utf8_lossy(&std::mem::take(output)).into_owned());
+            }
+            output.extend(frame.payload);
+        }
+    }
+
+    /// Returns the id of the host's process.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns what the host wrote to its standard error.
+    #[must_use]
+    pub fn errors(&self) -> String {
+        std::fs::read_to_string(&self.errors).unwrap_or_default()
+    }
+
+    /// Kills the host, without a chance for it to clear up.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn kill(mut self) -> Result<()> {
+        // Started through `setpriv` and a shell, both of which became the host.
+        self.child.kill().context("killing the host")?;
+        self.child.wait().context("waiting for the host")?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// Closes the host's input and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// When it does not end in time.
+    pub fn close(mut self) -> Result<ExitStatus> {
+        drop(self.input.take());
+        let status = Deadline::start().until("the end of the host", || Ok(self.child.try_wait()?))?;
+        self.ended = true;
+        Ok(status)
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // When the host has ended, a test is about to see what it left behind: nothing of that may be killed here.
+        if !self.ended {
+            kill_group(&mut self.child);
+        }
+    }
+}
+
+fn lines_of(output: impl Read + Send + 'static) -> Receiver<Value> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            let message = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "not JSON": line }));
+            if sender.send(message).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Reads frames: the stream's number and the length, four bytes each, lowest first; then the bytes.
+fn frames_of(mut channel_end: impl Read + Send + 'static) -> Receiver<Frame> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut word = [0; 4];
+        while channel_end.read_exact(&mut word).is_ok() {
+            let stream = u32::from_le_bytes(word);
+            if channel_end.read_exact(&mut word).is_err() {
+                return;
+            }
+            let mut payload = vec![0; u32::from_le_bytes(word) as usize];
+            if channel_end.read_exact(&mut payload).is_err()
+                || sender.send(Frame { stream, payload }).is_err()
+            {
+                return;
+            }
+        }
+    });
+    receiver
+}
