@@ -83,7 +83,7 @@ function pieces(text) {
 
 function logLine({ turn, number, prompt, latest }, body, failures) {
   const tools = (body.tools ?? []).map((tool) => tool.function?.name);
-  return `${JSON.stringify({ turn, step: number, prompt, tools, results: latest, failures })}\n`;
+  return `${JSON.stringify({ at_ms: Date.now(), turn, step: number, prompt, tools, results: latest, failures })}\n`;
 }
 
 async function textOfRequest(request) {

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::{Finished, PiVersion, Rpc, Scene, Screen, reach};
+use crate::{Finished, PiVersion, Rpc, Scene, Screen, reach, tools};
 
 /// Everything that is settled before pi starts; what remains is how it is driven.
 #[derive(Debug)]
@@ -36,6 +36,16 @@ impl<'a> Launch<'a> {
         let log = scene.at("requests.jsonl");
         let (arguments, variables) = (vec!["--no-session".into()], Vec::new());
         Ok(Self { scene, log, node: pi.node, script: written, program, arguments, variables })
+    }
+
+    /// Prepares pi as `portcullis pi` starts it.
+    ///
+    /// # Errors
+    ///
+    /// When a tool or the binary is missing, or the scene cannot be written.
+    pub fn guarded(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
+        let launch = Self::plain(scene, version, script)?;
+        Ok(launch.through([tools::portcullis(scene.user())?.into_os_string(), "pi".into()]))
     }
 
     /// Starts `program` in place of pi; it has to start pi itself, which it finds in PATH.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -22,8 +22,8 @@ pub struct Finished {
     pub stderr: String,
     /// The requests the model got; empty when there was no model.
     pub requests: Vec<Value>,
-    /// From its start to its end.
-    pub took: Duration,
+    /// When it ended.
+    pub ended_at: SystemTime,
 }
 
 impl Finished {
@@ -43,7 +43,6 @@ impl Finished {
         // Files, so that nothing left behind can keep this waiting for the end of a pipe.
         let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
         command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).process_group(0);
-        let started = Instant::now();
         let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
         let waited = Deadline::start().until("the end of the program", || Ok(child.try_wait()?));
         let (stdout, stderr) = (text_of(&mut stdout)?, text_of(&mut stderr)?);
@@ -51,7 +50,7 @@ impl Finished {
             kill_group(&mut child);
             anyhow::bail!("{command:?} did not end\nstdout: {stdout}\nstderr: {stderr}");
         };
-        Ok(Self { status, stdout, stderr, requests: Vec::new(), took: started.elapsed() })
+        Ok(Self { status, stdout, stderr, requests: Vec::new(), ended_at: SystemTime::now() })
     }
 
     /// Returns the exit code, or 128 + n for a death by signal n, as a shell does.
@@ -69,6 +68,17 @@ impl Finished {
     pub fn ended_with(self, code: i32) -> anyhow::Result<Self> {
         anyhow::ensure!(self.code() == code, "exit code {} instead of {code}\n{self:#?}", self.code());
         Ok(self)
+    }
+
+    /// Returns how long the program went on after the model's last answer.
+    ///
+    /// # Errors
+    ///
+    /// When the model was never asked.
+    pub fn lingered(&self) -> anyhow::Result<Duration> {
+        let last = self.requests.last().and_then(|request| request.get("at_ms")?.as_u64());
+        let last = UNIX_EPOCH + Duration::from_millis(last.context("the model was never asked")?);
+        Ok(self.ended_at.duration_since(last).unwrap_or_default())
     }
 
     /// Returns the text of the `index`th tool result the model was given, counted from 0.

@@ -57,6 +57,26 @@ pub fn of_scene(scene: &Scene) -> anyhow::Result<Vec<Process>> {
     Ok(all()?.into_iter().filter(|process| belongs(process, root)).collect())
 }
 
+/// Returns the host that serves the pi of `scene`, once it runs.
+///
+/// # Errors
+///
+/// When there is none by the deadline.
+pub fn host_of(scene: &Scene) -> anyhow::Result<Process> {
+    let serves = |process: &Process| process.command_line.contains("portcullis serve");
+    Deadline::start().until("the host", || Ok(of_scene(scene)?.into_iter().find(serves)))
+}
+
+/// Waits until `process` has ended.
+///
+/// # Errors
+///
+/// When it is still there at the deadline.
+pub fn wait_end(process: &Process) -> anyhow::Result<()> {
+    let wanted = format!("the end of {process:?}");
+    Deadline::start().until(&wanted, || Ok((!all()?.contains(process)).then_some(())))
+}
+
 /// Waits until no process matches `text`.
 ///
 /// # Errors

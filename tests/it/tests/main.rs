@@ -4,5 +4,8 @@
 mod matrix;
 
 mod harness;
+mod pi_print;
+mod pi_rpc;
+mod pi_terminal;
 mod protocol;
 mod serve;

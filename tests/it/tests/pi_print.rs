@@ -1,0 +1,117 @@
+//! `pi -p`: nobody can be asked.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use portcullis_it::script::{bash, call, calls, expecting, expecting_no, read, say, write};
+use portcullis_it::{Launch, PiVersion, Scene, User, script};
+use serde_json::json;
+
+on_each_pi!(allowed_and_denied, the_seven_tools, spellings_of_a_path, the_environment, ends_at_once);
+
+fn allowed_and_denied(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let (outside, secret) = (scene.outside(), scene.home().join(".pi/agent/auth.json"));
+    scene.write(&outside.join("notes"), "hunter1")?;
+    scene.write(&secret, "{\"scripted\":{\"type\":\"api_key\",\"key\":\"hunter2\"}}")?;
+    let (outside, secret) = (outside.display().to_string(), secret.display().to_string());
+    let script = script([
+        bash(&format!("echo in > inside && echo sum-$((40+2)); echo out > '{outside}/made'; cat '{secret}'")),
+        expecting("sum-42", read("inside")),
+        expecting("in", write("a/b.txt", "alpha\n")),
+        expecting("[Ww]rote", read(&format!("{outside}/notes"))),
+        expecting_no("hunter1", write(&format!("{outside}/made"), "x")),
+        expecting_no("[Ww]rote", read(&secret)),
+        expecting_no("hunter2", say("done")),
+    ]);
+    let finished = Launch::guarded(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    ensure!(finished.stdout.contains("done"), "{finished:#?}");
+    ensure!(!finished.tool_result(0)?.contains("hunter2"), "{finished:#?}");
+    ensure!(!scene.outside().join("made").exists(), "{finished:#?}");
+    ensure!(std::fs::read_to_string(scene.project().join("a/b.txt"))? == "alpha\n");
+    // The two refusals differ: one would have been a question, the other never is one.
+    ensure!(finished.tool_result(3)? != finished.tool_result(5)?, "{finished:#?}");
+    Ok(())
+}
+
+fn the_seven_tools(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.outside().join("notes"), "hunter1")?;
+    scene.write(&scene.project().join("a/b.txt"), "alpha\nbeta\n")?;
+    let outside = scene.outside().display().to_string();
+    let edit = json!({ "path": "a/b.txt", "edits": [{ "oldText": "beta", "newText": "gamma" }] });
+    let script = script([
+        calls([call("edit", &edit)]),
+        calls([call("grep", &json!({ "pattern": "gam", "path": "." }))]),
+        expecting("gamma", calls([call("find", &json!({ "pattern": "*.txt" }))])),
+        expecting("b\\.txt", calls([call("ls", &json!({ "path": "a" }))])),
+        expecting("b\\.txt", calls([call("grep", &json!({ "pattern": "hunter", "path": outside }))])),
+        expecting_no("hunter1", calls([call("find", &json!({ "pattern": "*", "path": outside }))])),
+        expecting_no("^notes", calls([call("ls", &json!({ "path": outside }))])),
+        expecting_no("^notes", say("done")),
+    ]);
+    let launch = Launch::guarded(&scene, version, &script)?;
+    let finished =
+        launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).print("go")?.ended_with(0)?;
+    ensure!(finished.stdout.contains("done"), "{finished:#?}");
+    ensure!(std::fs::read_to_string(scene.project().join("a/b.txt"))? == "alpha\ngamma\n");
+    Ok(())
+}
+
+/// However a path is spelled, it is the file that counts.
+fn spellings_of_a_path(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.outside().join("notes"), "hunter1")?;
+    scene.write(&scene.home().join("notes"), "hunter1")?;
+    let outside = scene.outside().display().to_string();
+    std::os::unix::fs::symlink(scene.outside(), scene.project().join("link"))?;
+    scene.write(&scene.project().join("a b"), "blank")?;
+    let forbidden = [
+        format!("@{outside}/notes"),
+        format!("file://{outside}/notes"),
+        "~/notes".to_owned(),
+        "@~/notes".to_owned(),
+        "../outside/notes".to_owned(),
+        "link/notes".to_owned(),
+        "./link/../../outside//notes".to_owned(),
+        format!("{outside}/notes\0"),
+        format!("{}/notes", "/x".repeat(2_500)),
+    ];
+    let mut steps: Vec<_> = forbidden.iter().map(|path| expecting_no("hunter1", read(path))).collect();
+    steps.push(expecting_no("hunter1", write(&format!("@{outside}/made"), "x")));
+    steps.push(write("@in-project", "x"));
+    // pi takes a no-break space for a blank.
+    steps.push(read("a\u{a0}b"));
+    steps.push(expecting("blank", say("done")));
+    let finished = Launch::guarded(&scene, version, &script(steps))?.print("go")?.ended_with(0)?;
+    ensure!(finished.stdout.contains("done"), "{finished:#?}");
+    ensure!(
+        !scene.outside().join("made").exists() && scene.project().join("in-project").exists(),
+        "{finished:#?}"
+    );
+    Ok(())
+}
+
+fn the_environment(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let script = script([bash("env"), expecting("MY_SETTING=kept", expecting_no("hunter2", say("done")))]);
+    let launch = Launch::guarded(&scene, version, &script)?
+        .variable("OPENAI_API_KEY", "hunter2")
+        .variable("GITHUB_TOKEN", "hunter2")
+        .variable("SSH_AUTH_SOCK", "/hunter2")
+        .variable("MY_SETTING", "kept");
+    launch.print("go")?.ended_with(0)?;
+    Ok(())
+}
+
+/// pi goes on as long as anything of an extension is open; ours must not be.
+fn ends_at_once(version: PiVersion, user: User) -> Result<()> {
+    const AT_ONCE: Duration = Duration::from_secs(3);
+    let scene = Scene::new(user)?;
+    let script = script([bash("echo sum-$((40+2))"), expecting("sum-42", say("done"))]);
+    let finished = Launch::guarded(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    ensure!(finished.lingered()? < AT_ONCE, "pi went on for {:?}", finished.lingered()?);
+    let left = portcullis_it::processes::of_scene(&scene)?;
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! pi in RPC mode: questions go to a client.
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::script::{awaiting, bash, call, calls, expecting, expecting_no, read, say, turns, write};
+use portcullis_it::{Launch, PiVersion, Rpc, Scene, User, processes, script};
+use serde_json::{Value, json};
+
+on_each_pi!(
+    asked,
+    two_questions,
+    answered_while_a_command_runs,
+    aborted_command,
+    aborted_question,
+    the_clients_own_commands,
+    host_killed,
+);
+
+fn asked(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "hunter1")?;
+    let path = notes.display().to_string();
+    let script = turns([
+        ("refused", vec![read(&path), expecting_no("hunter1", say("done"))]),
+        ("allowed", vec![read(&path), expecting("hunter1", say("done"))]),
+    ]);
+    let mut pi = Launch::guarded(&scene, version, &script)?.rpc()?;
+    pi.prompt("to be refused")?;
+    let question = pi.question()?;
+    ensure!(question.to_string().contains(&path), "the question does not name the file: {question}");
+    pi.answer(&question, &option(&question, Answer::Refuse)?)?;
+    pi.wait_for("agent_end")?;
+    pi.prompt("to be allowed")?;
+    let question = pi.question()?;
+    pi.answer(&question, &option(&question, Answer::Allow)?)?;
+    pi.wait_for("agent_end")?;
+    ends_well(pi)
+}
+
+fn two_questions(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let path = |name: &str| scene.outside().join(name).display().to_string();
+    scene.write(path("one").as_ref(), "first-text")?;
+    scene.write(path("two").as_ref(), "second-text")?;
+    let both = ["one", "two"].map(|name| call("read", &json!({ "path": path(name) })));
+    let script = script([calls(both), expecting("first-text.*second-text", say("done"))]);
+    let mut pi = Launch::guarded(&scene, version, &script)?.rpc()?;
+    pi.prompt("go")?;
+    for _ in 0..2 {
+        let question = pi.question()?;
+        // One after the other: until this one is answered no other comes.
+        let before = pi.seen().len();
+        pi.send(&json!({ "id": "state", "type": "get_state" }))?;
+        pi.wait_for("response")?;
+        let others = pi.seen().iter().skip(before).filter(|message| is_dialog(message)).count();
+        ensure!(others == 0, "two questions at once: {:?}", pi.seen());
+        pi.answer(&question, &option(&question, Answer::Allow)?)?;
+    }
+    pi.wait_for("agent_end")?;
+    ends_well(pi)
+}
+
+fn answered_while_a_command_runs(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "hunter1")?;
+    let sleep = processes::long_sleep();
+    let waiting = format!("{sleep} & until [ -e go ]; do sleep 0.02; done; echo went-on");
+    let both = [call("bash", &json!({ "command": waiting })), call("read", &json!({ "path": notes }))];
+    let script = script([calls(both), expecting("went-on.*hunter1", say("done"))]);
+    let mut pi = Launch::guarded(&scene, version, &script)?.rpc()?;
+    pi.prompt("go")?;
+    let question = pi.question()?;
+    processes::wait_running(&sleep)?;
+    pi.answer(&question, &option(&question, Answer::Allow)?)?;
+    pi.wait("end of the read", |message| {
+        message.get("type") == Some(&json!("tool_execution_end"))
+            && message.get("toolName") == Some(&json!("read"))
+    })?;
+    ensure!(!processes::with_text(&sleep)?.is_empty(), "the command did not run meanwhile");
+    scene.write(&scene.project().join("go"), "")?;
+    pi.wait_for("agent_end")?;
+    ends_well(pi)
+}
+
+fn aborted_command(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let (sleep, detached) = (processes::long_sleep(), processes::long_sleep());
+    let script = script([bash(&format!("setsid {detached} & echo begun; {sleep}")), say("never said")]);
+    let mut pi = Launch::guarded(&scene, version, &script)?.rpc()?;
+    pi.prompt("go")?;
+    processes::wait_running(&sleep)?;
+    processes::wait_running(&detached)?;
+    pi.send(&json!({ "id": "stop", "type": "abort" }))?;
+    let end = pi.wait_for("tool_execution_end")?.to_string();
+    ensure!(end.contains("Command aborted"), "{end}");
+    processes::wait_gone(&sleep)?;
+    processes::wait_gone(&detached)?;
+    ends_well(pi)
+}
+
+fn aborted_question(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "hunter1")?;
+    let script = turns([
+        ("first", vec![read(&notes.display().to_string()), say("never said")]),
+        ("second", vec![bash("echo sum-$((40+2))"), expecting("sum-42", say("done"))]),
+    ]);
+    let mut pi = Launch::guarded(&scene, version, &script)?.rpc()?;
+    pi.prompt("the first")?;
+    let question = pi.question()?;
+    pi.send(&json!({ "id": "stop", "type": "abort" }))?;
+    let end = pi.wait_for("tool_execution_end")?.to_string();
+    ensure!(!end.contains("hunter1"), "{end}");
+    // Too late: the answer means nothing any more.
+    pi.answer(&question, &option(&question, Answer::Allow)?)?;
+    pi.wait_for("agent_end")?;
+    pi.prompt("the second")?;
+    pi.wait_for("agent_end")?;
+    ends_well(pi)
+}
+
+/// The client's `bash` command. pi 0.74.2 runs it without asking any extension, so nothing can confine it there:
+/// a known hole of that version, which this test holds on record.
+fn the_clients_own_commands(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let made = scene.outside().join("made");
+    let mut pi = Launch::guarded(&scene, version, &script([say("hello")]))?.rpc()?;
+    pi.prompt("hello")?;
+    pi.wait_for("agent_end")?;
+    let command = format!("echo x > '{}'; echo sum-$((40+2))", made.display());
+    pi.send(&json!({ "id": "own", "type": "bash", "command": command }))?;
+    let response = pi.wait("response", |message| message.get("id") == Some(&json!("own")))?;
+    ensure!(response.to_string().contains("sum-42"), "{response}");
+    ensure!(made.exists() == (version == PiVersion::V0_74), "{response}");
+    ends_well(pi)
+}
+
+fn host_killed(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let killed = scene.at("killed");
+    scene.write(&scene.project().join("inside"), "alpha")?;
+    let refused = |step| expecting("[Hh]ost", expecting_no("sum-42|alpha|[Ww]rote|made", step));
+    let second = awaiting(&killed.display().to_string(), bash("touch made; echo sum-$((40+2))"));
+    let script = script([
+        bash("echo before"),
+        expecting("before", second),
+        refused(read("inside")),
+        refused(write("made", "x")),
+        refused(calls([call("ls", &json!({ "path": "." }))])),
+        refused(say("done")),
+    ]);
+    let launch = Launch::guarded(&scene, version, &script)?;
+    let mut pi = launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).rpc()?;
+    pi.prompt("go")?;
+    pi.wait_for("tool_execution_end")?;
+    kill_host(&scene)?;
+    scene.write(&killed, "")?;
+    pi.wait_for("agent_end")?;
+    let requests = pi.requests()?;
+    let failures: Vec<_> =
+        requests.iter().filter(|request| request.get("failures") != Some(&json!([]))).collect();
+    ensure!(failures.is_empty(), "{failures:#?}");
+    ensure!(requests.len() == 6, "{requests:#?}");
+    ensure!(!scene.project().join("made").exists());
+    ends_well(pi)
+}
+
+fn kill_host(scene: &Scene) -> Result<()> {
+    let host = processes::host_of(scene)?;
+    let id = i32::try_from(host.id).ok().and_then(rustix::process::Pid::from_raw).context("a process id")?;
+    rustix::process::kill_process(id, rustix::process::Signal::KILL)?;
+    processes::wait_end(&host)
+}
+
+#[derive(Clone, Copy)]
+enum Answer {
+    Allow,
+    Refuse,
+}
+
+/// Returns the option of a question that says this, the narrowest where there are several.
+fn option(question: &Value, answer: Answer) -> Result<String> {
+    let words: &[&str] = match answer {
+        Answer::Allow => &["allow", "yes"],
+        Answer::Refuse => &["refuse", "deny", "no"],
+    };
+    let options = question.get("options").and_then(Value::as_array).with_context(|| format!("{question}"))?;
+    let says = |option: &&str| words.iter().any(|word| option.to_lowercase().contains(word));
+    let found = options.iter().filter_map(Value::as_str).find(says);
+    Ok(found.with_context(|| format!("no option says {words:?}: {question}"))?.to_owned())
+}
+
+fn is_dialog(message: &Value) -> bool {
+    message
+        .get("method")
+        .and_then(Value::as_str)
+        .is_some_and(|method| ["select", "confirm"].contains(&method))
+}
+
+/// pi ends by itself, with every expectation of the script met.
+fn ends_well(pi: Rpc) -> Result<()> {
+    let status = pi.close()?;
+    ensure!(status.success(), "{status}");
+    Ok(())
+}
