@@ -1,7 +1,9 @@
 //! Patterns over paths and hosts: plain data that rules and grants carry.
 
 pub mod host;
+mod name;
 mod path;
 
 pub use host::{HostName, HostPattern, NetworkPattern, PortSet};
+pub use name::name_matches;
 pub use path::{FilePattern, GlobText, PathMatcher, PatternError};

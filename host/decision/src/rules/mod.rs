@@ -16,7 +16,7 @@ pub use base::Base;
 pub use places::Place;
 
 use crate::grant::{Grant, GrantPattern};
-use crate::pattern::{FilePattern, PathMatcher};
+use crate::pattern::{FilePattern, PathMatcher, name_matches};
 use crate::profile::{FileRight, FileRights, Limits, Profile};
 use crate::verdict::Effect;
 use trie::Trie;
@@ -232,11 +232,6 @@ impl PathGrant {
             FilePattern::Glob(_) | FilePattern::Name { .. } => None,
         }
     }
-}
-
-/// Matches a variable name against a glob; a malformed glob is compared literally.
-fn name_matches(glob: &str, name: &str) -> bool {
-    globset::Glob::new(glob).map_or(glob == name, |glob| glob.compile_matcher().is_match(name))
 }
 
 #[cfg(test)]
