@@ -1,0 +1,280 @@
+//! Walks a document along the table of fields: unknown keys, wrong types, refused fields.
+
+use portcullis_decision::pattern::{HostPattern, NetworkPattern};
+
+use crate::error::{Problem, shown};
+use crate::json::{Fault, Member, Node, Value};
+use crate::schema::{Field, Presence, Shape, Status, children, nearest_key};
+
+/// A field that is set and changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct KeptField {
+    /// Its place, as in the table of fields.
+    pub name: &'static str,
+    /// JSON pointer to the value.
+    pub pointer: String,
+    /// The value.
+    pub value: serde_json::Value,
+    /// Why it has no effect.
+    pub reason: &'static str,
+}
+
+/// Whether a document has to hold all required fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Completeness {
+    Whole,
+    Part,
+}
+
+/// Checks a settings object and returns what it sets without effect.
+pub(crate) fn check(
+    document: &Node,
+    pointer: &str,
+    completeness: Completeness,
+) -> Result<Vec<KeptField>, Fault> {
+    let mut walk = Walk { kept: Vec::new(), completeness };
+    walk.members(document, "", pointer)?;
+    Ok(walk.kept)
+}
+
+/// Writes one more step of a JSON pointer (RFC 6901).
+pub(crate) fn step(pointer: &str, key: &str) -> String {
+    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+pub(crate) fn wrong_type(node: &Node, pointer: &str, wanted: String) -> Fault {
+    let problem = Problem::WrongType { field: pointer.to_owned(), wanted, found: node.kind() };
+    Fault { at: node.at, pointer: pointer.to_owned(), problem }
+}
+
+pub(crate) fn bad_value(node: &Node, pointer: &str, reason: impl Into<String>) -> Fault {
+    let problem = Problem::BadValue { field: pointer.to_owned(), reason: reason.into() };
+    Fault { at: node.at, pointer: pointer.to_owned(), problem }
+}
+
+struct Walk {
+    kept: Vec<KeptField>,
+    completeness: Completeness,
+}
+
+impl Walk {
+    fn members(&mut self, node: &Node, parent: &str, pointer: &str) -> Result<(), Fault> {
+        let Value::Object(found) = &node.value else {
+            let pointer = if pointer.is_empty() { "the whole file" } else { pointer };
+            return Err(wrong_type(node, pointer, Shape::Object.describe()));
+        };
+        for member in found {
+            let pointer = step(pointer, &member.key);
+            let field = children(parent)
+                .find(|field| field.key() == member.key)
+                .ok_or_else(|| unknown_key(member, parent, &pointer))?;
+            self.one_field(&member.node, field, &pointer)?;
+        }
+        for field in children(parent).filter(|field| field.presence == Presence::Required) {
+            if self.completeness == Completeness::Whole && node.member(field.key()).is_none() {
+                return Err(Fault {
+                    at: node.at,
+                    pointer: pointer.to_owned(),
+                    problem: Problem::MissingKey { key: field.name.to_owned(), hint: missing_hint(field) },
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn one_field(&mut self, node: &Node, field: &'static Field, pointer: &str) -> Result<(), Fault> {
+        // A refused field may say "no" in the way upstream writes it.
+        let asks_for_nothing = node.value == Value::Bool(false) || node.value == Value::List(Vec::new());
+        self.shape(node, field.shape, field.name, pointer)?;
+        match field.status {
+            Status::Honoured => Ok(()),
+            Status::NoEffect(reason) => {
+                self.kept.push(KeptField {
+                    name: field.name,
+                    pointer: pointer.to_owned(),
+                    value: node.to_json(),
+                    reason,
+                });
+                Ok(())
+            }
+            Status::Refused(_) if asks_for_nothing => Ok(()),
+            Status::Refused(reason) => Err(Fault {
+                at: node.at,
+                pointer: pointer.to_owned(),
+                problem: Problem::Refused { field: pointer.to_owned(), reason: reason.to_owned() },
+            }),
+        }
+    }
+
+    /// Checks a value against a shape; `name` leads to the fields inside objects.
+    fn shape(&mut self, node: &Node, wanted: Shape, name: &str, pointer: &str) -> Result<(), Fault> {
+        match (wanted, &node.value) {
+            (Shape::Bool, Value::Bool(_)) | (Shape::AnyObject, Value::Object(_)) => Ok(()),
+            (Shape::Object, Value::Object(_)) => self.members(node, name, pointer),
+            (Shape::Objects, Value::List(items)) => {
+                let inside = format!("{name}[]");
+                items.iter().enumerate().try_for_each(|(index, item)| {
+                    self.members(item, &inside, &step(pointer, &index.to_string()))
+                })
+            }
+            (Shape::List(item_shape), Value::List(items)) => {
+                items.iter().enumerate().try_for_each(|(index, item)| {
+                    self.shape(item, *item_shape, name, &step(pointer, &index.to_string()))
+                })
+            }
+            (Shape::Map(value_shape), Value::Object(found)) => found.iter().try_for_each(|member| {
+                self.shape(&member.node, *value_shape, name, &step(pointer, &member.key))
+            }),
+            (Shape::Integer(low, high), Value::Number(number)) => match number.as_u64() {
+                Some(number) if (u64::from(low)..=u64::from(high)).contains(&number) => Ok(()),
+                _ => Err(wrong_type(node, pointer, wanted.describe())),
+            },
+            (Shape::PortRange, Value::List(items)) => port_range(node, items, pointer),
+            (Shape::Path, Value::Object(_)) => path_object(node, pointer),
+            (_, Value::Text(text)) => text_fits(text, wanted).map_err(|fault| match fault {
+                TextFault::Type => wrong_type(node, pointer, wanted.describe()),
+                TextFault::Value(reason) => bad_value(node, pointer, reason),
+            }),
+            _ => Err(wrong_type(node, pointer, wanted.describe())),
+        }
+    }
+}
+
+fn unknown_key(member: &Member, parent: &str, pointer: &str) -> Fault {
+    let problem = Problem::UnknownKey { key: member.key.clone(), nearest: nearest_key(&member.key, parent) };
+    Fault { at: member.key_at, pointer: pointer.to_owned(), problem }
+}
+
+fn missing_hint(field: &Field) -> &'static str {
+    match field.name {
+        "network" => "write `{ \"allowedDomains\": [], \"deniedDomains\": [] }` to be asked about every host",
+        "filesystem" => "write at least `denyRead`, `allowWrite` and `denyWrite` in it",
+        _ if matches!(field.shape, Shape::List(_)) => "write `[]` for an empty list",
+        _ => "",
+    }
+}
+
+enum TextFault {
+    Type,
+    Value(String),
+}
+
+fn text_fits(text: &str, wanted: Shape) -> Result<(), TextFault> {
+    let outcome = match wanted {
+        Shape::Text => no_nul(text),
+        Shape::Path => usable_path(text),
+        Shape::AbsolutePath => no_nul(text).and_then(|()| absolute(text)),
+        Shape::OneOf(words) => one_of(text, words),
+        Shape::AllowedDomain => domain(text).and_then(|pattern| narrow_enough(&pattern.host)),
+        Shape::DeniedDomain => domain(text).map(|_| ()),
+        Shape::Address => address(text),
+        Shape::VariableName => variable(text, ""),
+        Shape::VariableGlob => variable(text, "*?"),
+        Shape::Bool
+        | Shape::Integer(..)
+        | Shape::List(_)
+        | Shape::Map(_)
+        | Shape::Object
+        | Shape::Objects
+        | Shape::AnyObject
+        | Shape::PortRange => return Err(TextFault::Type),
+    };
+    outcome.map_err(TextFault::Value)
+}
+
+fn no_nul(text: &str) -> Result<(), String> {
+    if text.contains('\0') { Err("a zero byte cannot be part of it".to_owned()) } else { Ok(()) }
+}
+
+/// Says why a path cannot be used.
+pub(crate) fn usable_path(text: &str) -> Result<(), String> {
+    no_nul(text)?;
+    if text.trim().is_empty() {
+        return Err("an empty path, write `.` for the working directory".to_owned());
+    }
+    match text.strip_prefix('~') {
+        Some(rest) if !rest.is_empty() && !rest.starts_with('/') => {
+            Err(format!("`{}` is not understood, write the home directory in full", shown(text)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn absolute(text: &str) -> Result<(), String> {
+    if text.starts_with('/') { Ok(()) } else { Err(format!("`{}` is not absolute", shown(text))) }
+}
+
+fn one_of(text: &str, words: &'static [&'static str]) -> Result<(), String> {
+    if words.contains(&text) {
+        return Ok(());
+    }
+    Err(format!("`{}` is not {}", shown(text), Shape::OneOf(words).describe()))
+}
+
+fn domain(text: &str) -> Result<NetworkPattern, String> {
+    NetworkPattern::parse(text)
+        .map_err(|error| format!("{error}, write `host`, `*.host` or `host:port` without scheme or path"))
+}
+
+fn narrow_enough(host: &HostPattern) -> Result<(), String> {
+    match host {
+        HostPattern::Any => Err("`*` would allow every host, name the hosts one by one".to_owned()),
+        HostPattern::Below(top) if !top.contains('.') => {
+            Err(format!("`*.{top}` would allow a whole top-level domain, name more of it"))
+        }
+        HostPattern::Name(_) | HostPattern::Below(_) | HostPattern::Block(_) => Ok(()),
+    }
+}
+
+fn address(text: &str) -> Result<(), String> {
+    match HostPattern::parse(text) {
+        Ok(HostPattern::Block(_)) => Ok(()),
+        _ => Err(format!("`{}` is neither an address nor a block like `10.0.0.0/8`", shown(text))),
+    }
+}
+
+fn variable(text: &str, also: &str) -> Result<(), String> {
+    let fits =
+        |character: char| character.is_ascii_alphanumeric() || character == '_' || also.contains(character);
+    let first = text.chars().next().is_some_and(|first| !first.is_ascii_digit());
+    if first && text.chars().all(fits) {
+        return Ok(());
+    }
+    Err(format!("`{}` is no name of an environment variable", shown(text)))
+}
+
+fn path_object(node: &Node, pointer: &str) -> Result<(), Fault> {
+    let Value::Object(found) = &node.value else {
+        return Err(wrong_type(node, pointer, Shape::Path.describe()));
+    };
+    for member in found {
+        let inside = step(pointer, &member.key);
+        match (member.key.as_str(), &member.node.value) {
+            ("path", Value::Text(path)) => {
+                usable_path(path).map_err(|reason| bad_value(&member.node, &inside, reason))?;
+            }
+            ("literal", Value::Bool(true)) => {}
+            ("path", _) => return Err(wrong_type(&member.node, &inside, Shape::Text.describe())),
+            ("literal", _) => {
+                return Err(bad_value(&member.node, &inside, "it has to be true, or left out"));
+            }
+            _ => {
+                let problem = Problem::UnknownKey { key: member.key.clone(), nearest: None };
+                return Err(Fault { at: member.key_at, pointer: inside, problem });
+            }
+        }
+    }
+    if node.member("path").is_some() && node.member("literal").is_some() {
+        return Ok(());
+    }
+    Err(bad_value(node, pointer, "write `{ \"path\": …, \"literal\": true }`, or the path as plain text"))
+}
+
+fn port_range(node: &Node, items: &[Node], pointer: &str) -> Result<(), Fault> {
+    let ports: Vec<Option<u16>> =
+        items.iter().map(|item| item.number().and_then(|number| u16::try_from(number).ok())).collect();
+    match ports.as_slice() {
+        [Some(low), Some(high)] if *low >= 1 && low <= high && high - low < 64 => Ok(()),
+        _ => Err(wrong_type(node, pointer, Shape::PortRange.describe())),
+    }
+}

@@ -1,0 +1,332 @@
+//! Turns a checked document into [`Settings`].
+//!
+//! The check has made sure of keys and types, so a value that does not fit here is left out only where it cannot
+//! be; what depends on more than one field is judged here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::combine::Combine;
+use portcullis_decision::pattern::{HostPattern, NetworkPattern};
+use portcullis_decision::profile::Limits;
+
+use crate::check::{KeptField, bad_value, step};
+use crate::error::{Problem, shown};
+use crate::json::{Fault, Member, Node, Value};
+use crate::settings::{
+    Ask, Credentials, Entry, Environment, Filesystem, Hold, Network, Origin, PathEntry, PolicyEntry,
+    PolicyMode, PolicySource, Settings,
+};
+
+pub(crate) fn settings(
+    node: &Node,
+    file: &Path,
+    pointer: &str,
+    kept: Vec<KeptField>,
+) -> Result<Settings, Fault> {
+    let top = Place { pointer: pointer.to_owned(), ..Place::top(node, file) };
+    let policies = policies(&top.child("policies"))?;
+    let combine = combine(&top.child("combine"), &policies)?;
+    Ok(Settings {
+        enabled: top.child("enabled").flag(true),
+        network: network(&top.child("network"))?,
+        filesystem: filesystem(&top.child("filesystem"))?,
+        credentials: credentials(&top.child("credentials"))?,
+        policies,
+        combine,
+        ask: ask(&top.child("ask")),
+        limits: limits(&top.child("limits")),
+        environment: environment(&top.child("environment")),
+        kept,
+    })
+}
+
+/// A value that may be there, with the way to it.
+pub(crate) struct Place<'a> {
+    pub(crate) node: Option<&'a Node>,
+    pub(crate) pointer: String,
+    pub(crate) file: &'a Path,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn top(node: &'a Node, file: &'a Path) -> Self {
+        Self { node: Some(node), pointer: String::new(), file }
+    }
+
+    pub(crate) fn child(&self, key: &str) -> Self {
+        Place {
+            node: self.node.and_then(|node| node.member(key)),
+            pointer: step(&self.pointer, key),
+            file: self.file,
+        }
+    }
+
+    pub(crate) fn items(&self) -> Vec<Self> {
+        let items = self.node.map(Node::items).unwrap_or_default();
+        let place = |(index, node): (usize, &'a Node)| Place {
+            node: Some(node),
+            pointer: step(&self.pointer, &index.to_string()),
+            file: self.file,
+        };
+        items.iter().enumerate().map(place).collect()
+    }
+
+    pub(crate) fn flag(&self, default: bool) -> bool {
+        match self.node.map(|node| &node.value) {
+            Some(Value::Bool(flag)) => *flag,
+            _ => default,
+        }
+    }
+
+    pub(crate) fn text(&self) -> Option<&'a str> {
+        self.node.and_then(Node::text)
+    }
+
+    fn number(&self) -> Option<u32> {
+        self.node.and_then(Node::number).and_then(|number| u32::try_from(number).ok())
+    }
+
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.items().iter().filter_map(Place::text).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn text_map(&self) -> BTreeMap<String, String> {
+        let members = self.node.map(Node::members).unwrap_or_default();
+        let pair = |member: &Member| Some((member.key.clone(), member.node.text()?.to_owned()));
+        members.iter().filter_map(pair).collect()
+    }
+
+    fn entry<T>(&self, value: T, text: &str) -> Entry<T> {
+        let at = self.node.map(|node| node.at).unwrap_or_default();
+        let origin = Origin { file: self.file.to_owned(), pointer: self.pointer.clone(), at };
+        Entry { value, text: text.to_owned(), origin }
+    }
+
+    /// Reports a value that passed the check and still cannot be read; never skipped in silence.
+    fn fault(&self, reason: impl Into<String>) -> Fault {
+        match self.node {
+            Some(node) => bad_value(node, &self.pointer, reason),
+            None => Fault {
+                at: crate::json::Position::default(),
+                pointer: self.pointer.clone(),
+                problem: Problem::MissingKey { key: self.pointer.clone(), hint: "" },
+            },
+        }
+    }
+}
+
+pub(crate) fn network(place: &Place<'_>) -> Result<Network, Fault> {
+    let network = Network {
+        allowed_domains: domains(&place.child("allowedDomains"))?,
+        denied_domains: domains(&place.child("deniedDomains"))?,
+        denied_domain_reasons: place.child("deniedDomainReasons").text_map(),
+        strict_allowlist: place.child("strictAllowlist").flag(false),
+        denied_resolved_addresses: addresses(&place.child("deniedResolvedAddresses"))?,
+    };
+    reasons_have_entries(&place.child("deniedDomainReasons"), &network)?;
+    Ok(network)
+}
+
+fn reasons_have_entries(place: &Place<'_>, network: &Network) -> Result<(), Fault> {
+    let known = |text: &String| network.denied_domains.iter().any(|entry| entry.text == *text);
+    match network.denied_domain_reasons.keys().find(|text| !known(text)) {
+        None => Ok(()),
+        Some(text) => Err(place.child(text).fault("no entry of `deniedDomains` is written like this")),
+    }
+}
+
+fn domains(place: &Place<'_>) -> Result<Vec<Entry<NetworkPattern>>, Fault> {
+    let read = |item: Place<'_>| {
+        let text = item.text().unwrap_or_default();
+        let pattern = NetworkPattern::parse(text).map_err(|error| item.fault(error.to_string()))?;
+        Ok(item.entry(pattern, text))
+    };
+    place.items().into_iter().map(read).collect()
+}
+
+fn addresses(place: &Place<'_>) -> Result<Vec<Entry<HostPattern>>, Fault> {
+    let read = |item: Place<'_>| {
+        let text = item.text().unwrap_or_default();
+        let pattern = HostPattern::parse(text).map_err(|error| item.fault(error.to_string()))?;
+        Ok(item.entry(pattern, text))
+    };
+    place.items().into_iter().map(read).collect()
+}
+
+fn filesystem(place: &Place<'_>) -> Result<Filesystem, Fault> {
+    Ok(Filesystem {
+        deny_read: paths(&place.child("denyRead"))?,
+        allow_read: paths(&place.child("allowRead"))?,
+        allow_write: paths(&place.child("allowWrite"))?,
+        deny_write: paths(&place.child("denyWrite"))?,
+    })
+}
+
+pub(crate) fn paths(place: &Place<'_>) -> Result<Vec<Entry<PathEntry>>, Fault> {
+    place.items().iter().map(path).collect()
+}
+
+fn path(item: &Place<'_>) -> Result<Entry<PathEntry>, Fault> {
+    let (text, literal) = match item.text() {
+        Some(text) => (text, false),
+        None => (item.child("path").text().ok_or_else(|| item.fault("no path"))?, true),
+    };
+    Ok(item.entry(PathEntry { text: text.to_owned(), literal }, text))
+}
+
+fn credentials(place: &Place<'_>) -> Result<Credentials, Fault> {
+    let mut credentials = Credentials::default();
+    for item in place.child("files").items() {
+        only_denies(&item)?;
+        let path = item.child("path");
+        let text = path.text().ok_or_else(|| path.fault("no path"))?;
+        crate::check::usable_path(text).map_err(|reason| path.fault(reason))?;
+        credentials.files.push(path.entry(PathEntry { text: text.to_owned(), literal: true }, text));
+    }
+    for item in place.child("envVars").items() {
+        only_denies(&item)?;
+        credentials.variables.extend(item.child("name").text().map(str::to_owned));
+    }
+    Ok(credentials)
+}
+
+fn only_denies(item: &Place<'_>) -> Result<(), Fault> {
+    let mode = item.child("mode");
+    match mode.text() {
+        Some("deny") => Ok(()),
+        _ => Err(Fault {
+            at: mode.node.map(|node| node.at).unwrap_or_default(),
+            pointer: mode.pointer.clone(),
+            problem: Problem::Refused {
+                field: mode.pointer.clone(),
+                reason: crate::fields::NO_MASKS.to_owned(),
+            },
+        }),
+    }
+}
+
+fn policies(place: &Place<'_>) -> Result<Vec<PolicyEntry>, Fault> {
+    let workspace = PolicyEntry {
+        name: "workspace".to_owned(),
+        source: PolicySource::Shipped("workspace".to_owned()),
+        config: serde_json::Map::new(),
+        mode: PolicyMode::Enforce,
+    };
+    if place.node.is_none() {
+        return Ok(vec![workspace]);
+    }
+    let mut chain: Vec<PolicyEntry> = Vec::new();
+    for item in place.items() {
+        let entry = policy(&item)?;
+        if chain.iter().any(|earlier| earlier.name == entry.name) {
+            let reason = format!("a policy called `{}` is there already, give this one a `name`", entry.name);
+            return Err(item.fault(reason));
+        }
+        chain.push(entry);
+    }
+    if chain.is_empty() {
+        return Err(place.fault("an empty chain decides nothing, leave the key out for the default policy"));
+    }
+    Ok(chain)
+}
+
+fn policy(item: &Place<'_>) -> Result<PolicyEntry, Fault> {
+    let used = item.child("use");
+    let text = used.text().ok_or_else(|| used.fault("no policy"))?;
+    let source = policy_source(text).map_err(|reason| used.fault(reason))?;
+    let name = match item.child("name").text() {
+        Some(name) => name.to_owned(),
+        None => default_name(&source),
+    };
+    if !is_name(&name) {
+        let reason = "a policy's name has letters, digits, `-` and `_` only, give it one with `name`";
+        return Err(item.fault(reason));
+    }
+    let config = match item.child("config").node.map(Node::to_json) {
+        Some(serde_json::Value::Object(config)) => config,
+        _ => serde_json::Map::new(),
+    };
+    let mode = match item.child("mode").text() {
+        Some("observe") => PolicyMode::Observe,
+        _ => PolicyMode::Enforce,
+    };
+    Ok(PolicyEntry { name, source, config, mode })
+}
+
+fn policy_source(text: &str) -> Result<PolicySource, String> {
+    if text.contains("://") || text.starts_with("oci:") {
+        return Err(format!("`{}` is not on this machine, fetch the file and name its path", shown(text)));
+    }
+    if Path::new(text).extension().is_some_and(|extension| extension == "wasm") {
+        crate::check::usable_path(text)?;
+        return Ok(PolicySource::File(PathBuf::from(text)));
+    }
+    if is_name(text) {
+        return Ok(PolicySource::Shipped(text.to_owned()));
+    }
+    Err(format!("`{}` is neither the name of a shipped policy nor the path of a `.wasm` file", shown(text)))
+}
+
+fn default_name(source: &PolicySource) -> String {
+    match source {
+        PolicySource::Shipped(name) => name.clone(),
+        PolicySource::File(path) => {
+            path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+        }
+    }
+}
+
+/// Whether `text` can be the name of a policy, so that expressions, logs and rule ids read without quotes.
+fn is_name(text: &str) -> bool {
+    /// Longer names only get in the way in a prompt.
+    const LONGEST: usize = 64;
+    let fits = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '_';
+    (1..=LONGEST).contains(&text.len()) && text.chars().all(fits)
+}
+
+fn combine(place: &Place<'_>, policies: &[PolicyEntry]) -> Result<Combine, Fault> {
+    let Some(text) = place.text() else { return Ok(Combine::Strictest) };
+    let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+    let combine = Combine::parse(text, &names).map_err(|error| place.fault(error.to_string()))?;
+    if matches!(combine, Combine::Expression(_)) {
+        // A policy that the expression leaves out would be heard in vain, its denials included.
+        let named: Vec<&str> = text.split(|character: char| "&|() \t\n".contains(character)).collect();
+        let counts = |policy: &&PolicyEntry| policy.mode == PolicyMode::Enforce;
+        let forgotten = policies.iter().filter(counts).find(|policy| !named.contains(&policy.name.as_str()));
+        if let Some(policy) = forgotten {
+            let reason =
+                format!("the policy `{}` is not in it, name it or give it the mode `observe`", policy.name);
+            return Err(place.fault(reason));
+        }
+    }
+    Ok(combine)
+}
+
+fn ask(place: &Place<'_>) -> Ask {
+    let hold = match place.child("hold").text() {
+        Some("accept") => Hold::Accept,
+        _ => Hold::Connect,
+    };
+    Ask { timeout_ms: place.child("timeoutMs").number(), hold }
+}
+
+pub(crate) fn limits(place: &Place<'_>) -> Limits {
+    let limit = |key| place.child(key).number();
+    Limits {
+        wall_ms: limit("wallMs"),
+        cpu_ms: limit("cpuMs"),
+        memory_mib: limit("memoryMib"),
+        processes: limit("processes"),
+        open_files: limit("openFiles"),
+        file_mib: limit("fileMib"),
+        output_kib: limit("outputKib"),
+    }
+}
+
+fn environment(place: &Place<'_>) -> Environment {
+    Environment {
+        keep: place.child("keep").texts(),
+        drop: place.child("drop").texts(),
+        set: place.child("set").text_map(),
+    }
+}

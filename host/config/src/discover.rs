@@ -1,0 +1,192 @@
+//! Finds the settings that hold for a working directory.
+
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, follow};
+use crate::error::{ConfigError, Problem};
+use crate::json::{Fault, Member, Value};
+use crate::places::{Places, absolute, canonical};
+use crate::settings::{Settings, invalid};
+use crate::tighten::{Layer, Tightening};
+
+/// Settings and where they came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The user's settings.
+    pub settings: Settings,
+    /// Where those came from.
+    pub source: Source,
+    /// What the machine and the project add; these can only tighten.
+    pub layers: Vec<Tightening>,
+    /// Every file that was looked for, there or not: a change of one is a reason to look again.
+    pub watched: Vec<PathBuf>,
+}
+
+/// Where the user's settings came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The file named on the command line.
+    Named(PathBuf),
+    /// An entry of `projects.json`.
+    Project {
+        /// The file.
+        file: PathBuf,
+        /// The entry's key as written.
+        key: String,
+    },
+    /// `default.json`.
+    Default(PathBuf),
+    /// There is no file.
+    BuiltIn,
+}
+
+impl Source {
+    /// Returns the file, where there is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Named(file) | Self::Default(file) | Self::Project { file, .. } => Some(file),
+            Self::BuiltIn => None,
+        }
+    }
+}
+
+/// Finds and reads the settings for [`Places::workspace`].
+///
+/// The file named on the command line stands in for the user's settings. Otherwise the entry of `projects.json`
+/// with the longest path that holds the workspace is taken in full, then `default.json`, then what is built in.
+/// The machine's and the project's files are read in any case.
+///
+/// # Errors
+/// When any of these files is there and cannot be used. It never falls back to another one then.
+pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> {
+    absolute(&places.agent_directory, "the agent's directory")?;
+    let workspace = places.canonical_workspace(disk)?;
+    let mut watched = Vec::new();
+    let (settings, source) = match &places.settings {
+        Some(file) => {
+            watched.push(file.clone());
+            named(file, disk)?
+        }
+        None => by_layout(places, &workspace, disk, &mut watched)?,
+    };
+    let mut layers = Vec::new();
+    for (file, layer) in [(places.machine_file(), Layer::Machine), (places.project_file(), Layer::Project)] {
+        if layer == Layer::Project {
+            stays_inside(&file, &workspace, disk)?;
+        }
+        if let Some(text) = read(&file, disk)? {
+            layers.push(Tightening::parse(&text, &file, layer)?);
+        }
+        watched.push(file);
+    }
+    Ok(Found { settings, source, layers, watched })
+}
+
+fn named(file: &Path, disk: &dyn Disk) -> Result<(Settings, Source), ConfigError> {
+    let text = read(file, disk)?.ok_or_else(|| ConfigError::Missing { file: file.to_owned() })?;
+    Ok((Settings::parse(&text, file)?, Source::Named(file.to_owned())))
+}
+
+fn by_layout(
+    places: &Places,
+    workspace: &Path,
+    disk: &dyn Disk,
+    watched: &mut Vec<PathBuf>,
+) -> Result<(Settings, Source), ConfigError> {
+    let projects = places.sandbox_directory().join("projects.json");
+    let default = places.sandbox_directory().join("default.json");
+    watched.extend([projects.clone(), default.clone()]);
+    if let Some(text) = read(&projects, disk)?
+        && let Some((settings, key)) = project_entry(&text, &projects, workspace, disk)?
+    {
+        return Ok((settings, Source::Project { file: projects, key }));
+    }
+    if let Some(text) = read(&default, disk)? {
+        return Ok((Settings::parse(&text, &default)?, Source::Default(default)));
+    }
+    Ok((Settings::built_in()?, Source::BuiltIn))
+}
+
+/// Reads the entry with the longest path that holds the workspace.
+fn project_entry(
+    text: &str,
+    file: &Path,
+    workspace: &Path,
+    disk: &dyn Disk,
+) -> Result<Option<(Settings, String)>, ConfigError> {
+    let document = crate::json::read(text).map_err(|fault| invalid(file, fault))?;
+    let Value::Object(members) = &document.value else {
+        let fault = crate::check::wrong_type(&document, "the whole file", "an object".to_owned());
+        return Err(invalid(file, fault));
+    };
+    let mut best: Option<(PathBuf, &Member)> = None;
+    for member in members {
+        let path = project_key(member, disk).map_err(|problem| invalid(file, key_fault(member, problem)))?;
+        if !workspace.starts_with(&path) {
+            continue;
+        }
+        match &best {
+            Some((known, other)) if *known == path => {
+                let reason = format!("it is the same directory as `{}`", crate::error::shown(&other.key));
+                let problem = Problem::BadValue { field: member.key.clone(), reason };
+                return Err(invalid(file, key_fault(member, problem)));
+            }
+            Some((known, _)) if known.starts_with(&path) => {}
+            _ => best = Some((path, member)),
+        }
+    }
+    let Some((_, member)) = best else { return Ok(None) };
+    let pointer = crate::check::step("", &member.key);
+    Ok(Some((Settings::from_node(&member.node, file, &pointer)?, member.key.clone())))
+}
+
+/// Reads a key of `projects.json`. A key that is no absolute path would never match, and the user would believe
+/// in rules that do not hold.
+fn project_key(member: &Member, disk: &dyn Disk) -> Result<PathBuf, Problem> {
+    let bad = |reason: String| Problem::BadValue { field: member.key.clone(), reason };
+    let path = Path::new(&member.key);
+    if !path.is_absolute() {
+        return Err(bad("a project is named by its absolute path".to_owned()));
+    }
+    canonical(path, disk).map_err(|error| bad(error.to_string()))
+}
+
+fn key_fault(member: &Member, problem: Problem) -> Fault {
+    Fault { at: member.key_at, pointer: crate::check::step("", &member.key), problem }
+}
+
+/// A project could otherwise have any file of the user parsed, and its content shown in the error.
+fn stays_inside(file: &Path, workspace: &Path, disk: &dyn Disk) -> Result<(), ConfigError> {
+    if canonical(file, disk)?.starts_with(workspace) {
+        return Ok(());
+    }
+    Err(ConfigError::Unusable {
+        file: file.to_owned(),
+        problem: "lead out of the project through a link, replace the link by a plain file",
+    })
+}
+
+fn read(file: &Path, disk: &dyn Disk) -> Result<Option<String>, ConfigError> {
+    let source = match disk.read(file) {
+        Ok(bytes) => {
+            return String::from_utf8(bytes).map(Some).map_err(|_| ConfigError::Unusable {
+                file: file.to_owned(),
+                problem: "are not UTF-8 text, save them in that encoding",
+            });
+        }
+        Err(source) => source,
+    };
+    if source.kind() != std::io::ErrorKind::NotFound {
+        return Err(ConfigError::Read { file: file.to_owned(), source });
+    }
+    let followed =
+        follow(file, disk).map_err(|source| ConfigError::Path { path: file.to_owned(), source })?;
+    if followed.dangling {
+        return Err(ConfigError::Unusable {
+            file: file.to_owned(),
+            problem: "lie behind a link that leads nowhere, mend or remove the link",
+        });
+    }
+    Ok(None)
+}

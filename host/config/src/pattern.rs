@@ -1,0 +1,129 @@
+//! Turns path entries into patterns over canonical paths.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::pattern::{FilePattern, GlobText};
+
+use crate::disk::{Disk, follow};
+use crate::error::{ConfigError, Problem};
+use crate::settings::{Entry, Origin, PathEntry};
+
+/// The characters that make a path a glob.
+const GLOB_CHARACTERS: [char; 4] = ['*', '?', '[', '{'];
+
+/// What entries are read against; all paths canonical.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) workspace: &'a Path,
+    pub(crate) home: &'a Path,
+    pub(crate) disk: &'a dyn Disk,
+}
+
+/// An entry over canonical paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    /// Where it is, links followed: the path itself, or the fixed part of a glob.
+    pub(crate) base: PathBuf,
+    /// The same under every name it went by.
+    pub(crate) names: Vec<PathBuf>,
+    /// The rest of a glob.
+    pub(crate) glob: Option<String>,
+    /// The glob's text taken as a plain path.
+    literally: Option<PathBuf>,
+    origin: Origin,
+}
+
+impl Resolved {
+    /// Returns the pattern for a rule that allows: just what is meant.
+    pub(crate) fn allowing(&self) -> Result<FilePattern, ConfigError> {
+        self.pattern(&self.base)
+    }
+
+    /// Returns the patterns for a rule that denies: every name, and a glob's text taken literally as well, because
+    /// `[x].env` may be what the file is called.
+    pub(crate) fn denying(&self) -> Result<Vec<FilePattern>, ConfigError> {
+        let mut patterns = Vec::new();
+        for name in &self.names {
+            patterns.push(self.pattern(name)?);
+        }
+        patterns.extend(self.literally.clone().map(FilePattern::Tree));
+        Ok(patterns)
+    }
+
+    fn pattern(&self, base: &Path) -> Result<FilePattern, ConfigError> {
+        let Some(glob) = &self.glob else { return Ok(FilePattern::Tree(base.to_owned())) };
+        let Some(base) = base.to_str() else {
+            return Err(refused(&self.origin, "a glob cannot start from a path that is not UTF-8"));
+        };
+        let text = format!("{}/{glob}", escape(base.trim_end_matches('/')));
+        GlobText::parse(&text)
+            .map(FilePattern::Glob)
+            .map_err(|error| refused(&self.origin, &error.to_string()))
+    }
+}
+
+impl Surroundings<'_> {
+    /// Expands `~` and relative paths, and follows links.
+    pub(crate) fn resolve(&self, entry: &Entry<PathEntry>) -> Result<Resolved, ConfigError> {
+        let written = &entry.value;
+        let whole = self.expand(&written.text);
+        let trimmed = match written.text.strip_suffix("/**") {
+            Some(text) if !written.literal && !text.is_empty() => self.expand(text),
+            _ => whole.clone(),
+        };
+        let is_glob = |path: &Path| path.to_string_lossy().contains(GLOB_CHARACTERS);
+        if written.literal || !is_glob(Path::new(written.text.trim_end_matches("/**"))) {
+            let path = if written.literal { &whole } else { &trimmed };
+            return self.follow(path, None, &entry.origin);
+        }
+        let (base, glob) = split(&written.text);
+        if glob.split('/').any(|name| name == "..") {
+            return Err(refused(&entry.origin, "`..` cannot follow a glob"));
+        }
+        let mut resolved = self.follow(&self.expand(&base), Some(glob), &entry.origin)?;
+        resolved.literally = Some(self.follow(&whole, None, &entry.origin)?.base);
+        Ok(resolved)
+    }
+
+    fn expand(&self, text: &str) -> PathBuf {
+        match text.strip_prefix('~') {
+            Some(rest) => self.home.join(rest.trim_start_matches('/')),
+            None => self.workspace.join(text),
+        }
+    }
+
+    fn follow(&self, path: &Path, glob: Option<String>, origin: &Origin) -> Result<Resolved, ConfigError> {
+        let followed = follow(path, self.disk).map_err(|error| refused(origin, &error.to_string()))?;
+        let names = followed.all().cloned().collect();
+        Ok(Resolved { base: followed.canonical, names, glob, literally: None, origin: origin.clone() })
+    }
+}
+
+/// Splits a glob into the fixed directory it starts from and the rest.
+fn split(text: &str) -> (String, String) {
+    let rooted = text.starts_with('/');
+    let names: Vec<&str> = text.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+    let fixed = names.iter().take_while(|name| !name.contains(GLOB_CHARACTERS)).count();
+    let (base, glob) = names.split_at_checked(fixed).unwrap_or((&[], &names));
+    (format!("{}{}", if rooted { "/" } else { "" }, base.join("/")), glob.join("/"))
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if "*?[]{}!\\,".contains(character) {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+pub(crate) fn refused(origin: &Origin, reason: &str) -> ConfigError {
+    ConfigError::Invalid {
+        file: origin.file.clone(),
+        at: origin.at,
+        pointer: origin.pointer.clone(),
+        problem: Problem::BadValue { field: origin.pointer.clone(), reason: reason.to_owned() },
+    }
+}

@@ -1,0 +1,339 @@
+//! What Portcullis protects in any case, whatever the settings say.
+//!
+//! Two kinds: what holds secrets is hidden from commands and refused to tools; what decides about the agent, or
+//! is executed by the user's other programs, is not written. Only plain paths, so that mounts can enforce them.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::FileRights;
+use portcullis_decision::verdict::Effect;
+
+use crate::disk::{Disk, follow};
+use crate::error::ConfigError;
+use crate::places::Places;
+use crate::rule::Rule;
+use crate::tighten::Layer;
+
+/// A group of protected names.
+#[derive(Debug, Clone, Copy)]
+pub struct Protection {
+    /// Id of its rules.
+    pub id: &'static str,
+    /// Where the names start.
+    pub anchor: Anchor,
+    /// The names below it.
+    pub names: &'static [&'static str],
+    /// What is refused.
+    pub kind: Kind,
+    /// One sentence for the user.
+    pub reason: &'static str,
+}
+
+/// Where protected names start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    /// The agent's directory, also where it usually is.
+    Agent,
+    /// The caller's home directories.
+    Home,
+    /// The working directory.
+    Workspace,
+    /// The top of the file system.
+    Root,
+}
+
+/// What a protection refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Reading and writing.
+    Hidden,
+    /// Writing.
+    Fixed,
+    /// Writing; inside the workspace it asks in place of refusing, so that somebody who starts the agent in their
+    /// home directory can have these edited.
+    FixedOutside,
+}
+
+/// Every protected name that is known beforehand.
+pub const PROTECTIONS: &[Protection] = &[
+    Protection {
+        id: "host.agent-secrets",
+        anchor: Anchor::Agent,
+        names: &["auth.json", "mcp-oauth", "models.json", "mcp.json"],
+        kind: Kind::Hidden,
+        reason: "it holds the agent's credentials",
+    },
+    Protection {
+        id: "host.agent-sessions",
+        anchor: Anchor::Agent,
+        names: &["sessions"],
+        kind: Kind::Hidden,
+        reason: "it holds what was said in sessions of other projects",
+    },
+    Protection {
+        id: "host.toolchain-credentials",
+        anchor: Anchor::Home,
+        names: &[
+            ".cargo/credentials",
+            ".cargo/credentials.toml",
+            ".composer/auth.json",
+            ".gem/credentials",
+            ".git-credentials",
+            ".config/git/credentials",
+            ".gradle/gradle.properties",
+            ".m2/settings.xml",
+            ".m2/settings-security.xml",
+            ".netrc",
+            ".npmrc",
+            ".nuget/NuGet/NuGet.Config",
+            ".pypirc",
+            ".terraform.d/credentials.tfrc.json",
+        ],
+        kind: Kind::Hidden,
+        reason: "it holds credentials of a toolchain",
+    },
+    Protection {
+        id: "host.agent-settings",
+        anchor: Anchor::Agent,
+        names: &[
+            "AGENTS.md",
+            "APPEND_SYSTEM.md",
+            "SYSTEM.md",
+            "bin",
+            "extensions",
+            "git",
+            "hooks",
+            "keybindings.json",
+            "node_modules",
+            "npm",
+            "package-lock.json",
+            "package.json",
+            "sandbox",
+            "sandbox.json",
+            "settings.json",
+            "tools",
+            "trust.json",
+        ],
+        kind: Kind::Fixed,
+        reason: "it decides what the agent is and may do",
+    },
+    Protection {
+        id: "host.project-agent-settings",
+        anchor: Anchor::Workspace,
+        names: &[
+            ".pi/APPEND_SYSTEM.md",
+            ".pi/SYSTEM.md",
+            ".pi/extensions",
+            ".pi/git",
+            ".pi/mcp.json",
+            ".pi/node_modules",
+            ".pi/npm",
+            ".pi/portcullis.json",
+            ".pi/sandbox.json",
+            ".pi/settings.json",
+        ],
+        kind: Kind::Fixed,
+        reason: "it decides what the agent is and may do in this project",
+    },
+    Protection {
+        id: "host.keys",
+        anchor: Anchor::Home,
+        names: &[".gnupg", ".ssh"],
+        kind: Kind::Fixed,
+        reason: "it decides who may log in and sign as you",
+    },
+    Protection {
+        id: "host.scheduled-jobs",
+        anchor: Anchor::Home,
+        names: &[
+            ".config/autostart",
+            ".config/environment.d",
+            ".config/systemd",
+            ".local/share/systemd",
+            ".local/share/dbus-1",
+        ],
+        kind: Kind::Fixed,
+        reason: "your system starts programs from it",
+    },
+    Protection {
+        id: "host.system-start-up",
+        anchor: Anchor::Root,
+        names: &[
+            "etc/bash.bashrc",
+            "etc/cron.d",
+            "etc/cron.daily",
+            "etc/cron.hourly",
+            "etc/cron.monthly",
+            "etc/cron.weekly",
+            "etc/crontab",
+            "etc/environment",
+            "etc/init.d",
+            "etc/ld.so.preload",
+            "etc/profile",
+            "etc/profile.d",
+            "etc/rc.local",
+            "etc/systemd",
+            "usr/lib/systemd",
+            "var/spool/at",
+            "var/spool/cron",
+        ],
+        kind: Kind::Fixed,
+        reason: "the system starts programs from it",
+    },
+    Protection {
+        id: "host.start-up-files",
+        anchor: Anchor::Home,
+        names: &[
+            ".bash_aliases",
+            ".bash_login",
+            ".bash_logout",
+            ".bash_profile",
+            ".bashrc",
+            ".cargo/config",
+            ".cargo/config.toml",
+            ".config/direnv",
+            ".config/fish",
+            ".config/git",
+            ".config/nvim",
+            ".direnvrc",
+            ".gitconfig",
+            ".inputrc",
+            ".pam_environment",
+            ".profile",
+            ".vim",
+            ".vimrc",
+            ".xinitrc",
+            ".xprofile",
+            ".xsession",
+            ".zlogin",
+            ".zlogout",
+            ".zprofile",
+            ".zshenv",
+            ".zshrc",
+        ],
+        kind: Kind::FixedOutside,
+        reason: "your shell and tools execute it",
+    },
+];
+
+/// Names in the root of a toolchain that hold credentials.
+const TOOLCHAIN_SECRETS: [&str; 2] = ["credentials", "credentials.toml"];
+
+/// What the rules of the host start from; all paths canonical.
+pub(crate) struct Ground<'a> {
+    pub(crate) places: &'a Places,
+    pub(crate) workspace: &'a Path,
+    pub(crate) homes: &'a [PathBuf],
+    pub(crate) disk: &'a dyn Disk,
+}
+
+impl Ground<'_> {
+    /// Returns the host's own rules; `decisive` names further files that decide about the agent.
+    pub(crate) fn rules(&self, decisive: &[PathBuf]) -> Result<Vec<Rule>, ConfigError> {
+        let mut rules = Vec::new();
+        for protection in PROTECTIONS {
+            for anchor in self.anchors(protection.anchor) {
+                for name in protection.names {
+                    self.add(
+                        &mut rules,
+                        protection.id,
+                        &anchor.join(name),
+                        protection.kind,
+                        protection.reason,
+                    )?;
+                }
+            }
+        }
+        for root in &self.places.toolchains {
+            for name in TOOLCHAIN_SECRETS {
+                let reason = "it holds credentials of a toolchain";
+                self.add(&mut rules, "host.toolchain-credentials", &root.join(name), Kind::Hidden, reason)?;
+            }
+        }
+        self.own_files(&mut rules, decisive)?;
+        self.path_directories(&mut rules)?;
+        Ok(rules)
+    }
+
+    fn anchors(&self, anchor: Anchor) -> Vec<PathBuf> {
+        match anchor {
+            Anchor::Agent => {
+                let mut anchors = vec![self.places.agent_directory.clone()];
+                anchors.extend(self.homes.iter().map(|home| home.join(".pi/agent")));
+                anchors
+            }
+            Anchor::Home => self.homes.to_vec(),
+            Anchor::Workspace => vec![self.workspace.to_owned()],
+            Anchor::Root => vec![PathBuf::from("/")],
+        }
+    }
+
+    fn own_files(&self, rules: &mut Vec<Rule>, decisive: &[PathBuf]) -> Result<(), ConfigError> {
+        let places = self.places;
+        let id = "host.portcullis";
+        self.add(rules, id, &places.state_directory, Kind::Hidden, "it holds the log of what agents did")?;
+        let own = [&places.machine_directory, &places.cache_directory];
+        for path in own.into_iter().chain(&places.programs).chain(decisive) {
+            self.add(rules, id, path, Kind::Fixed, "it decides what the agent may do, or is what decides")?;
+        }
+        Ok(())
+    }
+
+    /// Directories of PATH: what is written there runs as the user's next command.
+    fn path_directories(&self, rules: &mut Vec<Rule>) -> Result<(), ConfigError> {
+        let holds_home = self.homes.iter().any(|home| home.starts_with(self.workspace));
+        for directory in &self.places.path {
+            let is_spared = |path: &Path| {
+                // In a project below the home directory its own tool directories are ordinary files.
+                self.workspace.starts_with(path)
+                    || self.places.temp.starts_with(path)
+                    || path.starts_with(self.workspace) && !holds_home
+            };
+            if !directory.is_absolute() || is_spared(&self.follow(directory)?.canonical) {
+                continue;
+            }
+            let reason = "programs are started from it by name";
+            self.add(rules, "host.path-directories", directory, Kind::FixedOutside, reason)?;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &self,
+        rules: &mut Vec<Rule>,
+        id: &str,
+        path: &Path,
+        kind: Kind,
+        reason: &str,
+    ) -> Result<(), ConfigError> {
+        crate::places::absolute(path, "a protected path")?;
+        for path in self.follow(path)?.all() {
+            // `~/.npmrc` is often a link to `/dev/null`; that file holds nothing and everybody needs it.
+            if ["/dev", "/proc", "/sys"].iter().any(|top| path.starts_with(top)) || *path == Path::new("/") {
+                continue;
+            }
+            let effect = match kind {
+                Kind::FixedOutside if path.starts_with(self.workspace) => Effect::Ask,
+                Kind::Hidden | Kind::Fixed | Kind::FixedOutside => Effect::Deny,
+            };
+            let rule = Rule {
+                layer: Layer::Host,
+                id: id.to_owned(),
+                pattern: FilePattern::Tree(path.clone()),
+                rights: if kind == Kind::Hidden { FileRights::ALL } else { FileRights::WRITE },
+                effect,
+                reason: reason.to_owned(),
+                origin: None,
+            };
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&self, path: &Path) -> Result<crate::disk::Followed, ConfigError> {
+        follow(path, self.disk).map_err(|source| ConfigError::Path { path: path.to_owned(), source })
+    }
+}

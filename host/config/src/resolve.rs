@@ -1,0 +1,329 @@
+//! From settings as written to rules over canonical paths.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::combine::Combine;
+use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern};
+use portcullis_decision::profile::{FileRights, Limits};
+use portcullis_decision::rules::{Base, RuleLayer};
+use portcullis_decision::verdict::Effect;
+
+use crate::check::KeptField;
+use crate::discover::{Found, Source};
+use crate::disk::Disk;
+use crate::error::{ConfigError, shown};
+use crate::pattern::Surroundings;
+use crate::places::{Places, canonical};
+use crate::protect::Ground;
+use crate::region;
+use crate::rule::{ConnectionRule, Rule, environment_rules, every_port, layers};
+use crate::settings::{Ask, Entry, Environment, Network, Origin, PathEntry, PolicyMode, PolicySource};
+use crate::tighten::{Layer, Tightening};
+
+/// Settings ready for use: plain data, every path absolute and canonical.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// Whether the sandbox is on.
+    pub enabled: bool,
+    /// The canonical working directory.
+    pub workspace: PathBuf,
+    /// The temporary directory as commands and tools see it.
+    pub temp: PathBuf,
+    /// Regions hidden from commands and a question for tools, where no rule speaks.
+    pub closed: Vec<PathBuf>,
+    /// Rules on files of the host, the user, the machine and the project; for each layer in the order in which
+    /// the last match answers.
+    pub rules: Vec<Rule>,
+    /// Rules on connections, in the same way.
+    pub connections: Vec<ConnectionRule>,
+    /// What is read without a question: configuration for policies. What may be written is in it.
+    pub allow_read: Vec<FilePattern>,
+    /// What is written without a question: configuration for policies.
+    pub allow_write: Vec<FilePattern>,
+    /// Hosts reached without a question: configuration for policies.
+    pub allowed_domains: Vec<NetworkPattern>,
+    /// Hosts never reached.
+    pub denied_domains: Vec<NetworkPattern>,
+    /// Whether hosts that are not allowed are refused in place of asked for.
+    pub strict_allowlist: bool,
+    /// The policy chain, in order; never empty.
+    pub policies: Vec<ResolvedPolicy>,
+    /// How the verdicts of several policies become one.
+    pub combine: Combine,
+    /// Questions to the user.
+    pub ask: Ask,
+    /// Limits of one command, the strictest of all layers; none: the host's default.
+    pub limits: Limits,
+    /// What commands see of the environment.
+    pub environment: Environment,
+    /// What is set and changes nothing.
+    pub kept: Vec<KeptField>,
+    /// What the user should know although it is no error.
+    pub warnings: Vec<Warning>,
+}
+
+/// A policy of the chain, its file found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedPolicy {
+    /// The name it goes by.
+    pub name: String,
+    /// Where its component comes from; a file is absolute and canonical.
+    pub source: PolicySource,
+    /// What is handed to it.
+    pub config: serde_json::Map<String, serde_json::Value>,
+    /// Whether its verdicts count.
+    pub mode: PolicyMode,
+}
+
+/// Something the user should know although it is no error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// What and what to do about it.
+    pub text: String,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Resolved {
+    /// Returns the rules that refuse reading.
+    pub fn deny_read(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(|rule| rule.effect == Effect::Deny && rule.rights.read)
+    }
+
+    /// Returns the rules that refuse writing.
+    pub fn deny_write(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(|rule| rule.effect == Effect::Deny && rule.rights.write)
+    }
+
+    /// Returns the ceiling for the rule set: the host's, the user's, the machine's and the project's rules, each a
+    /// layer of its own, so that the strictest of them answers.
+    #[must_use]
+    pub fn ceiling(&self) -> Vec<RuleLayer> {
+        let mut layers = layers(&self.rules, &self.connections);
+        if let Some(user) = layers.iter_mut().find(|layer| layer.name == Layer::User.name()) {
+            user.profile.limits = self.limits;
+            user.profile.environment = environment_rules(&self.environment);
+            user.profile.variables =
+                self.environment.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        }
+        layers
+    }
+
+    /// Returns what holds where no rule speaks.
+    #[must_use]
+    pub fn base(&self) -> Base {
+        Base { workspace: vec![self.workspace.clone()], temp: self.temp.clone(), closed: self.closed.clone() }
+    }
+
+    /// Returns where the rule with this layer and id was written.
+    #[must_use]
+    pub fn origin(&self, layer: &str, id: &str) -> Option<&Origin> {
+        let files = self.rules.iter().map(|rule| (rule.layer, &rule.id, &rule.origin));
+        let connections = self.connections.iter().map(|rule| (rule.layer, &rule.id, &rule.origin));
+        let mut all = files.chain(connections);
+        all.find(|(owner, known, _)| owner.name() == layer && *known == id).and_then(|(_, _, at)| at.as_ref())
+    }
+}
+
+/// Resolves settings against their surroundings.
+///
+/// ```
+/// use portcullis_config::{Places, RealDisk, discover, resolve};
+/// let dir = tempfile::tempdir().unwrap();
+/// let places = Places::usual(&dir.path().join("project"), &dir.path().join("home"));
+/// let found = discover(&places, &RealDisk).unwrap();
+/// let resolved = resolve(&found, &places, &RealDisk).unwrap();
+/// assert!(resolved.deny_read().any(|rule| rule.id == "host.agent-secrets"));
+/// ```
+///
+/// # Errors
+/// When an entry cannot be made into a pattern, or a path of the surroundings cannot be followed.
+pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolved, ConfigError> {
+    let workspace = places.canonical_workspace(disk)?;
+    let homes = places.canonical_homes(disk)?;
+    let home = homes.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
+    let around = Surroundings { workspace: &workspace, home: &home, disk };
+    let settings = &found.settings;
+    let policies = policies(found, &around)?;
+
+    let ground = Ground { places, workspace: &workspace, homes: &homes, disk };
+    let mut rules = ground.rules(&decisive_files(found, places, &policies))?;
+    let files = region::files(settings, &around, &homes)?;
+    rules.extend(files.rules);
+    let mut connections = connection_rules(&settings.network, Layer::User);
+    let mut limits = settings.limits;
+    let mut environment = settings.environment.clone();
+    environment.drop.extend(settings.credentials.variables.iter().cloned());
+    for tightening in &found.layers {
+        rules.extend(tightening_rules(tightening, &around)?);
+        connections.extend(connection_rules(&tightening.network, tightening.layer));
+        limits = limits.strictest(tightening.limits);
+        environment.drop.extend(tightening.drop.iter().cloned());
+    }
+    let network = &settings.network;
+    let denied = |network: &Network| network.denied_domains.iter().map(|entry| entry.value.clone()).collect();
+    let mut denied_domains: Vec<NetworkPattern> = denied(network);
+    denied_domains.extend(found.layers.iter().flat_map(|layer| denied(&layer.network)));
+    let mut resolved = Resolved {
+        enabled: settings.enabled,
+        workspace: workspace.clone(),
+        temp: places.temp.clone(),
+        closed: files.closed,
+        rules,
+        connections,
+        allow_read: files.allow_read,
+        allow_write: files.allow_write,
+        allowed_domains: network.allowed_domains.iter().map(|entry| entry.value.clone()).collect(),
+        denied_domains,
+        strict_allowlist: network.strict_allowlist
+            || found.layers.iter().any(|layer| layer.network.strict_allowlist),
+        policies,
+        combine: settings.combine.clone(),
+        ask: settings.ask,
+        limits,
+        environment,
+        kept: settings.kept.clone(),
+        warnings: Vec::new(),
+    };
+    resolved.warnings = warnings(found, &resolved, &around)?;
+    Ok(resolved)
+}
+
+/// Every entry of a layer that can only tighten is an explicit deny: as a closed region it would give way to
+/// what the user allows.
+fn tightening_rules(layer: &Tightening, around: &Surroundings<'_>) -> Result<Vec<Rule>, ConfigError> {
+    let lists = [
+        ("filesystem.denyRead", &layer.deny_read, FileRights::ALL),
+        ("filesystem.denyWrite", &layer.deny_write, FileRights::WRITE),
+    ];
+    let mut rules = Vec::new();
+    for (field, entries, rights) in lists {
+        for (index, entry) in entries.iter().enumerate() {
+            rules.extend(deny(layer.layer, &format!("{field}[{index}]"), entry, rights, around)?);
+        }
+    }
+    Ok(rules)
+}
+
+/// Makes the rules of one entry that denies.
+pub(crate) fn deny(
+    layer: Layer,
+    id: &str,
+    entry: &Entry<PathEntry>,
+    rights: FileRights,
+    around: &Surroundings<'_>,
+) -> Result<Vec<Rule>, ConfigError> {
+    let rule = |pattern| Rule {
+        layer,
+        id: id.to_owned(),
+        pattern,
+        rights,
+        effect: Effect::Deny,
+        reason: format!("`{}` is denied in the settings", shown(&entry.text)),
+        origin: Some(entry.origin.clone()),
+    };
+    Ok(around.resolve(entry)?.denying()?.into_iter().map(rule).collect())
+}
+
+fn connection_rules(network: &Network, layer: Layer) -> Vec<ConnectionRule> {
+    let rule =
+        |id: String, target: NetworkPattern, effect: Effect, reason: String, origin: Option<Origin>| {
+            ConnectionRule { layer, id, target, effect, reason, origin }
+        };
+    let mut rules = Vec::new();
+    if network.strict_allowlist {
+        let reason = "only the allowed hosts may be reached".to_owned();
+        rules.push(rule(
+            "network.strictAllowlist".to_owned(),
+            every_port(HostPattern::Any),
+            Effect::Deny,
+            reason,
+            None,
+        ));
+        for (index, entry) in network.allowed_domains.iter().enumerate() {
+            let (id, reason) =
+                (format!("network.allowedDomains[{index}]"), "it is an allowed host".to_owned());
+            rules.push(rule(id, entry.value.clone(), Effect::Allow, reason, Some(entry.origin.clone())));
+        }
+    }
+    for (index, entry) in network.denied_domains.iter().enumerate() {
+        let reason = match network.denied_domain_reasons.get(&entry.text) {
+            Some(reason) => shown(reason),
+            None => format!("`{}` is denied in the settings", shown(&entry.text)),
+        };
+        let id = format!("network.deniedDomains[{index}]");
+        rules.push(rule(id, entry.value.clone(), Effect::Deny, reason, Some(entry.origin.clone())));
+    }
+    for (index, entry) in network.denied_resolved_addresses.iter().enumerate() {
+        let id = format!("network.deniedResolvedAddresses[{index}]");
+        let reason = format!("the addresses `{}` are denied in the settings", shown(&entry.text));
+        let target = every_port(entry.value.clone());
+        rules.push(rule(id, target, Effect::Deny, reason, Some(entry.origin.clone())));
+    }
+    rules
+}
+
+/// Files are named relative to the settings file, which the agent cannot write, never to the project.
+fn policies(found: &Found, around: &Surroundings<'_>) -> Result<Vec<ResolvedPolicy>, ConfigError> {
+    let directory = found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
+    let resolve = |policy: &crate::settings::PolicyEntry| {
+        let source = match &policy.source {
+            PolicySource::Shipped(name) => PolicySource::Shipped(name.clone()),
+            PolicySource::File(path) => {
+                let path = match path.strip_prefix("~") {
+                    Ok(rest) => around.home.join(rest),
+                    Err(_) => directory.join(path),
+                };
+                crate::places::absolute(&path, "the path of a policy")?;
+                PolicySource::File(canonical(&path, around.disk)?)
+            }
+        };
+        Ok(ResolvedPolicy {
+            name: policy.name.clone(),
+            source,
+            config: policy.config.clone(),
+            mode: policy.mode,
+        })
+    };
+    found.settings.policies.iter().map(resolve).collect()
+}
+
+/// The files that decide about the agent in this very session.
+fn decisive_files(found: &Found, places: &Places, policies: &[ResolvedPolicy]) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = vec![places.sandbox_directory()];
+    if let Source::Named(file) = &found.source {
+        files.push(file.clone());
+    }
+    files.extend(policies.iter().filter_map(|policy| match &policy.source {
+        PolicySource::File(path) => Some(path.clone()),
+        PolicySource::Shipped(_) => None,
+    }));
+    files
+}
+
+fn warnings(
+    found: &Found,
+    resolved: &Resolved,
+    around: &Surroundings<'_>,
+) -> Result<Vec<Warning>, ConfigError> {
+    let filesystem = &found.settings.filesystem;
+    let mut warnings = Vec::new();
+    for entry in filesystem.deny_read.iter().chain(&filesystem.deny_write) {
+        if !entry.value.literal && !entry.text.contains('/') && entry.text.contains(['*', '?']) {
+            let name = shown(&entry.text);
+            let text =
+                format!("`{name}` holds in the working directory only, write `**/{name}` for every depth");
+            warnings.push(Warning { text, origin: entry.origin.clone() });
+        }
+    }
+    for entry in &filesystem.allow_write {
+        let path = around.resolve(entry)?.base;
+        let covers =
+            |rule: &&Rule| matches!(&rule.pattern, FilePattern::Tree(tree) if path.starts_with(tree));
+        if let Some(rule) = resolved.deny_write().find(covers) {
+            let text = format!("`{}` stays denied by the rule `{}`", shown(&entry.text), rule.id);
+            warnings.push(Warning { text, origin: entry.origin.clone() });
+        }
+    }
+    Ok(warnings)
+}

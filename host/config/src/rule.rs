@@ -1,0 +1,107 @@
+//! Rules made of settings, and their form for the rule set.
+
+use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
+use portcullis_decision::profile::{EnvironmentRule, FileRights, FileRule, NetworkRule, Profile};
+use portcullis_decision::rules::RuleLayer;
+use portcullis_decision::verdict::Effect;
+
+use crate::settings::{Environment, Origin};
+use crate::tighten::Layer;
+
+/// A rule on files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Whose it is.
+    pub layer: Layer,
+    /// Its id: the field it came from, or a name that starts with `host.`.
+    pub id: String,
+    /// Which paths.
+    pub pattern: FilePattern,
+    /// Which rights.
+    pub rights: FileRights,
+    /// The answer.
+    pub effect: Effect,
+    /// One sentence for the user.
+    pub reason: String,
+    /// Where it was written; none for the host's own.
+    pub origin: Option<Origin>,
+}
+
+/// A rule on connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectionRule {
+    /// Whose it is.
+    pub layer: Layer,
+    /// Its id: the field it came from.
+    pub id: String,
+    /// Which hosts and ports.
+    pub target: NetworkPattern,
+    /// The answer.
+    pub effect: Effect,
+    /// One sentence for the user.
+    pub reason: String,
+    /// Where it was written.
+    pub origin: Option<Origin>,
+}
+
+impl Rule {
+    fn to_file_rule(&self) -> FileRule {
+        FileRule {
+            id: self.id.clone(),
+            pattern: self.pattern.clone(),
+            rights: self.rights,
+            effect: self.effect,
+            conceal: self.effect == Effect::Deny && self.rights.read,
+            condition: String::new(),
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+impl ConnectionRule {
+    fn to_network_rule(&self) -> NetworkRule {
+        NetworkRule {
+            id: self.id.clone(),
+            target: self.target.clone(),
+            program: "*".to_owned(),
+            effect: self.effect,
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+/// Returns a pattern for every port of a host.
+pub(crate) fn every_port(host: HostPattern) -> NetworkPattern {
+    NetworkPattern { host, ports: PortSet::Every }
+}
+
+/// Makes one layer of the rule set for each layer that has anything to say.
+pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<RuleLayer> {
+    let order = [Layer::Host, Layer::User, Layer::Machine, Layer::Project];
+    let make = |layer: Layer| {
+        let files = files.iter().filter(|rule| rule.layer == layer).map(Rule::to_file_rule).collect();
+        let network = connections
+            .iter()
+            .filter(|rule| rule.layer == layer)
+            .map(ConnectionRule::to_network_rule)
+            .collect();
+        RuleLayer { name: layer.name().to_owned(), profile: Profile { files, network, ..Profile::default() } }
+    };
+    order.into_iter().map(make).collect()
+}
+
+/// Returns the rules on variables; the last one that matches answers, so `drop` stands behind `keep`.
+pub(crate) fn environment_rules(environment: &Environment) -> Vec<EnvironmentRule> {
+    let rule = |field: &str, effect: Effect, reason: &str| {
+        let (id, reason) = (format!("environment.{field}"), reason.to_owned());
+        move |name: &String| EnvironmentRule {
+            id: id.clone(),
+            name: name.clone(),
+            effect,
+            reason: reason.clone(),
+        }
+    };
+    let keep = environment.keep.iter().map(rule("keep", Effect::Allow, "your settings keep it"));
+    let drop = environment.drop.iter().map(rule("drop", Effect::Deny, "the settings drop it"));
+    keep.chain(drop).collect()
+}

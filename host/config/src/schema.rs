@@ -1,0 +1,141 @@
+//! What a field may hold and what becomes of it.
+
+use crate::fields::FIELDS;
+
+/// One field of the settings.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Its place: `network.allowedDomains`; `[]` stands for each item of a list.
+    pub name: &'static str,
+    /// What it may hold.
+    pub shape: Shape,
+    /// Whether it has to be there when what surrounds it is.
+    pub presence: Presence,
+    /// What becomes of it.
+    pub status: Status,
+    /// What it means, in a phrase.
+    pub meaning: &'static str,
+}
+
+/// What a field may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// `true` or `false`.
+    Bool,
+    /// Any text.
+    Text,
+    /// A text that is an absolute path, or one below `~`.
+    AbsolutePath,
+    /// A whole number in a range, bounds included.
+    Integer(u32, u32),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A path: text, or `{ "path": …, "literal": true }`.
+    Path,
+    /// A host that may be allowed: `host`, `*.host`, each with an optional `:port`.
+    AllowedDomain,
+    /// A host that may be denied: as above, and `*`.
+    DeniedDomain,
+    /// An IP address or a CIDR block.
+    Address,
+    /// The name of an environment variable.
+    VariableName,
+    /// A glob over names of environment variables.
+    VariableGlob,
+    /// A list of one shape.
+    List(&'static Self),
+    /// An object with free keys and values of one shape.
+    Map(&'static Self),
+    /// An object whose members are fields of their own.
+    Object,
+    /// A list of objects whose members are fields of their own.
+    Objects,
+    /// Any object; somebody else knows what it means.
+    AnyObject,
+    /// Exactly two ports, the lower first.
+    PortRange,
+}
+
+/// Whether a field has to be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It has to be there.
+    Required,
+    /// It may be left out.
+    Optional,
+}
+
+/// What becomes of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It does what it says.
+    Honoured,
+    /// It is checked, kept, reported, and changes nothing. Never used for a field whose neglect would weaken
+    /// the protection; the text says why it needs no effect.
+    NoEffect(&'static str),
+    /// It is refused with this reason, unless its value is `false` or an empty list, which ask for nothing.
+    Refused(&'static str),
+}
+
+impl Field {
+    /// Returns the last part of the name, which is the key in the file.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        self.name.rsplit_once('.').map_or(self.name, |(_, key)| key)
+    }
+}
+
+impl Shape {
+    /// Describes the shape in a user's words, for errors and for the reference page.
+    #[must_use]
+    pub fn describe(self) -> String {
+        match self {
+            Self::Bool => "true or false".to_owned(),
+            Self::Text => "text".to_owned(),
+            Self::AbsolutePath => "an absolute path".to_owned(),
+            Self::Integer(low, high) => format!("a whole number from {low} to {high}"),
+            Self::OneOf(words) => {
+                words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
+            }
+            Self::Path => "a path".to_owned(),
+            Self::AllowedDomain | Self::DeniedDomain => "a domain".to_owned(),
+            Self::Address => "an address or block".to_owned(),
+            Self::VariableName => "a variable name".to_owned(),
+            Self::VariableGlob => "a pattern over variable names".to_owned(),
+            Self::List(item) => format!("a list, each item {}", item.describe()),
+            Self::Map(value) => format!("an object, each value {}", value.describe()),
+            Self::Object | Self::AnyObject => "an object".to_owned(),
+            Self::Objects => "a list, each item an object".to_owned(),
+            Self::PortRange => "two ports, the lower first, at most 64 apart".to_owned(),
+        }
+    }
+}
+
+/// Returns the field called `name`.
+///
+/// ```
+/// use portcullis_config::{Status, field};
+/// let status = field("network.tlsTerminate").map(|field| field.status);
+/// assert!(matches!(status, Some(Status::Refused(_))));
+/// ```
+#[must_use]
+pub fn field(name: &str) -> Option<&'static Field> {
+    FIELDS.iter().find(|field| field.name == name)
+}
+
+/// Returns the fields directly inside `parent`; the empty name stands for the document.
+pub(crate) fn children(parent: &str) -> impl Iterator<Item = &'static Field> + Clone {
+    FIELDS.iter().filter(move |field| field.name.rsplit_once('.').map_or("", |(parent, _)| parent) == parent)
+}
+
+/// Returns the known key nearest to a mistyped one.
+pub(crate) fn nearest_key(typed: &str, parent: &str) -> Option<String> {
+    /// Below this likeness a suggestion puzzles more than it helps.
+    const LIKENESS: f64 = 0.7;
+    let typed: String = typed.chars().take(64).collect::<String>().to_lowercase();
+    children(parent)
+        .map(|field| (strsim::jaro_winkler(&typed, &field.key().to_lowercase()), field.key()))
+        .filter(|(likeness, _)| *likeness >= LIKENESS)
+        .max_by(|one, two| one.0.total_cmp(&two.0))
+        .map(|(_, key)| key.to_owned())
+}

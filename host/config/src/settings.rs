@@ -1,0 +1,238 @@
+//! Settings as the rest of Portcullis reads them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::combine::Combine;
+use portcullis_decision::pattern::{HostPattern, NetworkPattern};
+use portcullis_decision::profile::Limits;
+use serde::Serialize;
+
+use crate::check::{Completeness, KeptField, check};
+use crate::error::ConfigError;
+use crate::json::{Fault, Node, Position};
+
+/// One complete set of settings, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Whether the sandbox is on.
+    pub enabled: bool,
+    /// Connections.
+    pub network: Network,
+    /// Files.
+    pub filesystem: Filesystem,
+    /// Files and variables that hold secrets.
+    pub credentials: Credentials,
+    /// The policy chain, in order; never empty.
+    pub policies: Vec<PolicyEntry>,
+    /// How the verdicts of several policies become one.
+    pub combine: Combine,
+    /// Questions to the user.
+    pub ask: Ask,
+    /// Limits of one command; none: the host's default.
+    pub limits: Limits,
+    /// What commands see of the environment.
+    pub environment: Environment,
+    /// What is set and changes nothing.
+    pub kept: Vec<KeptField>,
+}
+
+/// Connections.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Network {
+    /// Hosts reached without a question.
+    pub allowed_domains: Vec<Entry<NetworkPattern>>,
+    /// Hosts never reached.
+    pub denied_domains: Vec<Entry<NetworkPattern>>,
+    /// Reasons for entries of `denied_domains`, by their text.
+    pub denied_domain_reasons: BTreeMap<String, String>,
+    /// Whether what is not allowed is refused in place of asked for.
+    pub strict_allowlist: bool,
+    /// Addresses never reached, under whatever name.
+    pub denied_resolved_addresses: Vec<Entry<HostPattern>>,
+}
+
+/// Files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filesystem {
+    /// Paths not read.
+    pub deny_read: Vec<Entry<PathEntry>>,
+    /// Paths read without a question.
+    pub allow_read: Vec<Entry<PathEntry>>,
+    /// Paths written and read without a question.
+    pub allow_write: Vec<Entry<PathEntry>>,
+    /// Paths never written.
+    pub deny_write: Vec<Entry<PathEntry>>,
+}
+
+/// Files and variables that hold secrets; all of mode `deny`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// The files.
+    pub files: Vec<Entry<PathEntry>>,
+    /// The names of the variables.
+    pub variables: Vec<String>,
+}
+
+/// A path as written: `~`, relative paths and globs are not yet resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PathEntry {
+    /// The text.
+    pub text: String,
+    /// Whether it is taken literally, glob characters included.
+    pub literal: bool,
+}
+
+/// Something from a settings file with the place it came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry<T> {
+    /// The thing.
+    pub value: T,
+    /// The text it was written as.
+    pub text: String,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// A place in a settings file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Origin {
+    /// The file; a name in angle brackets for what is built in.
+    pub file: PathBuf,
+    /// JSON pointer.
+    pub pointer: String,
+    /// Line and column.
+    pub at: Position,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = crate::error::shown(&self.file.to_string_lossy());
+        write!(formatter, "{file}:{}:{} ({})", self.at.line, self.at.column, self.pointer)
+    }
+}
+
+/// One policy of the chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyEntry {
+    /// The name it goes by; unique in the chain.
+    pub name: String,
+    /// Where its component comes from.
+    pub source: PolicySource,
+    /// What is handed to it.
+    pub config: serde_json::Map<String, serde_json::Value>,
+    /// Whether its verdicts count.
+    pub mode: PolicyMode,
+}
+
+/// Where a policy component comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicySource {
+    /// It comes with Portcullis.
+    Shipped(String),
+    /// A file as written: relative to the settings file's directory, or below `~`.
+    File(PathBuf),
+}
+
+/// Whether the verdicts of a policy count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PolicyMode {
+    /// They count.
+    #[default]
+    Enforce,
+    /// They are logged and do not count.
+    Observe,
+}
+
+/// Questions to the user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ask {
+    /// After so long an unanswered question is a no; none: the host's default.
+    pub timeout_ms: Option<u32>,
+    /// Where a connection waits for the answer.
+    pub hold: Hold,
+}
+
+/// Where a connection waits for the user's answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// Inside `connect(2)`.
+    #[default]
+    Connect,
+    /// Accepted at once, then held back.
+    Accept,
+}
+
+/// What commands see of the environment, beside the host's own rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Globs over names that are kept although the host would drop them.
+    pub keep: Vec<String>,
+    /// Globs over names that are dropped; stronger than `keep`.
+    pub drop: Vec<String>,
+    /// Values given to commands.
+    pub set: BTreeMap<String, String>,
+}
+
+/// The settings that hold where there is no file: the first seed's default, word for word.
+pub const BUILT_IN: &str = r#"{
+  "enabled": true,
+  "network": { "allowedDomains": [], "deniedDomains": [] },
+  "filesystem": {
+    "denyRead": ["/Users", "/home"],
+    "allowRead": [".", "~/.pi"],
+    "allowWrite": ["."],
+    "denyWrite": []
+  }
+}
+"#;
+
+impl Settings {
+    /// Reads the text of the settings file `file`, which is named in errors and origins.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// let text = r#"{ "network": { "allowedDomain": [] } }"#;
+    /// let error = portcullis_config::Settings::parse(text, Path::new("default.json")).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "reading settings `default.json`: line 1, column 16: \
+    ///      unknown key `allowedDomain`, did you mean `allowedDomains`?",
+    /// );
+    /// ```
+    ///
+    /// # Errors
+    /// When the text is no JSON, has an unknown or duplicate key, a value of the wrong type, or a field that is
+    /// refused.
+    pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
+        let document = crate::json::read(text).map_err(|fault| invalid(file, fault))?;
+        Self::from_node(&document, file, "")
+    }
+
+    /// Returns the settings that hold where there is no file.
+    ///
+    /// # Errors
+    /// Never in a build whose tests pass; a caller denies if it does.
+    pub fn built_in() -> Result<Self, ConfigError> {
+        Self::parse(BUILT_IN, Path::new("<built in>"))
+    }
+
+    /// Reads settings that stand at `pointer` in `file`.
+    pub(crate) fn from_node(node: &Node, file: &Path, pointer: &str) -> Result<Self, ConfigError> {
+        let kept = check(node, pointer, Completeness::Whole).map_err(|fault| invalid(file, fault))?;
+        crate::decode::settings(node, file, pointer, kept).map_err(|fault| invalid(file, fault))
+    }
+}
+
+/// Adds the file to a fault.
+pub(crate) fn invalid(file: &Path, fault: Fault) -> ConfigError {
+    ConfigError::Invalid {
+        file: file.to_owned(),
+        at: fault.at,
+        pointer: fault.pointer,
+        problem: fault.problem,
+    }
+}
