@@ -1,0 +1,227 @@
+/**
+ * The host process and the connection to it.
+ *
+ * It is never started again: a host that died or spoke nonsense leaves everything closed, because
+ * what it had granted, and what still runs under it, is unknown from here.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
+import type {
+  AskParams, AskResponse, AskWithdrawNotification, DecideParams, DecideResponse, Empty, EventNotification, ExecParams,
+  ExecResponse, FileCloseParams, FileOpenParams, FileOpenResponse, FileReadParams, FileReadResponse,
+  FileWriteHandleParams, FileWriteParams, FileWriteResponse, HelloParams, HelloResponse, StatusResponse,
+} from "./protocol.ts";
+import { frameSplitter, lineSplitter } from "./wire.ts";
+
+/** Each method with its parameters and its result. */
+interface Methods {
+  hello: [HelloParams, HelloResponse];
+  decide: [DecideParams, DecideResponse];
+  "file/open": [FileOpenParams, FileOpenResponse];
+  "file/read": [FileReadParams, FileReadResponse];
+  "file/write": [FileWriteParams, FileWriteResponse];
+  "file/writeHandle": [FileWriteHandleParams, FileWriteResponse];
+  "file/close": [FileCloseParams, Empty];
+  exec: [ExecParams, ExecResponse];
+  status: [Empty, StatusResponse];
+  shutdown: [Empty, Empty];
+}
+
+/** What the host says by itself. */
+export interface HostListener {
+  /** A question; `reply` is called exactly once. */
+  ask(params: AskParams, signal: AbortSignal | undefined, reply: (answer: AskResponse) => void): void;
+  withdraw(notification: AskWithdrawNotification): void;
+  event(notification: EventNotification): void;
+  /** The host ended without having been asked to. */
+  gone(why: string): void;
+}
+
+/** An error the host replied with. */
+export class HostError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** How long an aborted request may take to say how it ended; pi's Esc must not hang on a host that does. */
+const CANCEL_GRACE_MS = 5_000;
+/** How long the host may take to clear away before it is killed. */
+const STOP_GRACE_MS = 3_000;
+/** The host's last words are kept for the message that says why it ended. */
+const MAX_STDERR_CHARACTERS = 2_000;
+
+interface Waiting {
+  callId: string | undefined;
+  signal: AbortSignal | undefined;
+  resolve(result: unknown): void;
+  reject(error: Error): void;
+}
+
+interface Stream {
+  onData(data: Buffer): void;
+  end(): void;
+}
+
+type Endpoint = (Readable | Writable) & { ref?(): void; unref?(): void };
+
+export class HostClient {
+  readonly #child: ChildProcess;
+  readonly #listener: HostListener;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #streams = new Map<number, Stream>();
+  readonly #exited: Promise<void>;
+  #nextId = 1;
+  #nextStream = 1;
+  #stderr = "";
+  #dead: string | undefined;
+  #stopping = false;
+
+  constructor(path: string, listener: HostListener) {
+    this.#listener = listener;
+    // Started in the root directory, so that nothing it looks up by a relative name is the project's.
+    this.#child = spawn(path, ["serve"], { cwd: "/", stdio: ["pipe", "pipe", "pipe", "pipe"] });
+    this.#exited = new Promise((resolve) => this.#child.once("close", () => resolve()));
+    this.#child.on("error", (error) => this.#die(error.message));
+    this.#child.on("exit", (code, signal) => this.#die(`it ended with ${signal ?? `status ${code}`}`));
+    for (const endpoint of this.#endpoints()) endpoint.on("error", (error: Error) => this.#die(error.message));
+    this.#listen(this.#child.stdout, lineSplitter((line) => this.#message(line)));
+    this.#listen(this.#child.stdio[3] as Readable | null, frameSplitter((id, payload) => this.#frame(id, payload)));
+    this.#listen(this.#child.stderr, (chunk) => {
+      this.#stderr = (this.#stderr + chunk.toString("utf8")).slice(-MAX_STDERR_CHARACTERS);
+    });
+    this.#child.unref();
+    this.#holdProcess();
+  }
+
+  /** Why the host cannot be used any more, or nothing while it can. */
+  get dead(): string | undefined {
+    return this.#dead;
+  }
+
+  /** Sends a request. When `signal` fires the host is told, and its reply is still waited for. */
+  call<M extends keyof Methods>(method: M, params: Methods[M][0], signal?: AbortSignal): Promise<Methods[M][1]> {
+    if (this.#dead !== undefined) return Promise.reject(new Error(this.#dead));
+    if (signal?.aborted) return Promise.reject(new Error("aborted"));
+    const id = this.#nextId++;
+    let grace: NodeJS.Timeout | undefined;
+    const cancel = () => {
+      this.#send({ method: "cancel", params: { id } });
+      grace = setTimeout(() => this.#waiting.get(id)?.reject(new Error("aborted")), CANCEL_GRACE_MS);
+    };
+    signal?.addEventListener("abort", cancel, { once: true });
+    const callId = "callId" in params && typeof params.callId === "string" ? params.callId : undefined;
+    const reply = new Promise<unknown>((resolve, reject) => {
+      this.#waiting.set(id, { callId, signal, resolve, reject });
+      this.#holdProcess();
+      this.#send({ id, method, params });
+    });
+    return reply.finally(() => {
+      clearTimeout(grace);
+      signal?.removeEventListener("abort", cancel);
+      this.#waiting.delete(id);
+      this.#holdProcess();
+    }) as Promise<Methods[M][1]>;
+  }
+
+  /** Runs a command; resolves when it ended and all its output was handed over. */
+  async exec(
+    params: Omit<ExecParams, "stream">, onData: (data: Buffer) => void, signal?: AbortSignal,
+  ): Promise<ExecResponse> {
+    const stream = this.#nextStream++;
+    const ended = new Promise<void>((resolve) => this.#streams.set(stream, { onData, end: resolve }));
+    try {
+      const response = await this.call("exec", { ...params, stream }, signal);
+      if (response.denied === undefined) await ended;
+      return response;
+    } finally {
+      this.#streams.delete(stream);
+    }
+  }
+
+  /** Ends the host; resolves when it is gone. May be called more than once. */
+  async stop(): Promise<void> {
+    if (this.#stopping || this.#dead !== undefined) return this.#exited;
+    const farewell = this.call("shutdown", {});
+    this.#stopping = true;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, STOP_GRACE_MS)));
+    await Promise.race([farewell.catch(() => {}), late]);
+    this.#child.stdin?.end();
+    this.#child.ref();
+    await Promise.race([this.#exited, late]);
+    clearTimeout(timer);
+    this.#die("it was stopped");
+  }
+
+  #endpoints(): Endpoint[] {
+    return this.#child.stdio.filter((endpoint) => endpoint !== null && endpoint !== undefined) as Endpoint[];
+  }
+
+  #listen(readable: Readable | null, take: (chunk: Buffer) => void): void {
+    readable?.on("data", (chunk: Buffer) => {
+      try {
+        take(chunk);
+      } catch (error) {
+        this.#die(error instanceof Error ? error.message : String(error));
+      }
+    });
+  }
+
+  /** `pi -p` ends when nothing keeps Node's loop busy: the host does so only while a reply is awaited. */
+  #holdProcess(): void {
+    const busy = this.#waiting.size > 0;
+    for (const endpoint of this.#endpoints()) busy ? endpoint.ref?.() : endpoint.unref?.();
+  }
+
+  #send(message: object): void {
+    if (this.#dead === undefined) this.#child.stdin?.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  }
+
+  #message(line: string): void {
+    if (this.#dead !== undefined) return;
+    const message = JSON.parse(line) as {
+      id?: number | null; method?: string; params?: unknown; result?: unknown;
+      error?: { code: number; message: string; data?: unknown };
+    };
+    if (message.method === "ask") return this.#ask(message.id as number, message.params as AskParams);
+    if (message.method === "ask/withdraw") return this.#listener.withdraw(message.params as AskWithdrawNotification);
+    if (message.method === "event") return this.#listener.event(message.params as EventNotification);
+    if (message.method !== undefined) throw new Error("the host used a method that is unknown here");
+    const waiting = typeof message.id === "number" ? this.#waiting.get(message.id) : undefined;
+    if (message.error !== undefined) {
+      const { code, message: text, data } = message.error;
+      // An error without an id means that a message of ours was not understood: nobody will reply to it.
+      if (typeof message.id !== "number") throw new Error(`it refused a message: ${text}`);
+      waiting?.reject(new HostError(code, text, data));
+    } else {
+      waiting?.resolve(message.result);
+    }
+  }
+
+  #ask(id: number, params: AskParams): void {
+    const about = [...this.#waiting.values()].find((w) => w.callId !== undefined && w.callId === params.callId);
+    this.#listener.ask(params, about?.signal, (answer) => this.#send({ id, result: answer }));
+  }
+
+  #frame(id: number, payload: Buffer): void {
+    const stream = this.#streams.get(id);
+    if (payload.length === 0) stream?.end();
+    else stream?.onData(payload);
+  }
+
+  #die(why: string): void {
+    if (this.#dead !== undefined) return;
+    const words = this.#stderr.trim();
+    this.#dead = words === "" ? why : `${why}: ${words}`;
+    this.#child.kill("SIGKILL");
+    for (const waiting of [...this.#waiting.values()]) waiting.reject(new Error(`the sandbox host is gone (${this.#dead})`));
+    for (const stream of this.#streams.values()) stream.end();
+    if (!this.#stopping) this.#listener.gone(this.#dead);
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * The file operations of one tool call. The host opens the file when pi asks whether it is accessible, and
+ * everything after that uses what was opened: the name is never looked up a second time.
+ */
+import type { EditOperations, ReadOperations, WriteOperations } from "@earendil-works/pi-coding-agent";
+import type { HostClient } from "./client.ts";
+import { fileError } from "./messages.ts";
+import type { FileIntent } from "./protocol.ts";
+
+/** Base64 of this fits a message of the host with room to spare. */
+const CHUNK_BYTES = 4 * 1024 * 1024;
+
+/** The call the operations belong to. */
+export interface Call {
+  callId: string;
+  /** The path as the model wrote it. */
+  given: string;
+  signal: AbortSignal | undefined;
+}
+
+interface Content {
+  bytes: Buffer;
+  mimeType: string | null;
+}
+
+export class FileCall {
+  readonly #host: HostClient;
+  readonly #call: Call;
+  #path = "";
+  #handle: Promise<number> | undefined;
+  #content: Promise<Content> | undefined;
+
+  constructor(host: HostClient, call: Call) {
+    this.#host = host;
+    this.#call = call;
+  }
+
+  read(): ReadOperations {
+    return {
+      access: (path) => this.#open(path, { kind: "read" }),
+      readFile: async (path) => (await this.#read(path)).bytes,
+      detectImageMimeType: async (path) => (await this.#read(path)).mimeType,
+    };
+  }
+
+  edit(edits: { oldText: string; newText: string }[]): EditOperations {
+    return {
+      access: (path) => this.#open(path, { kind: "edit", edits }),
+      readFile: async (path) => (await this.#read(path)).bytes,
+      writeFile: async (path, content) => {
+        const handle = await this.#opened(path);
+        await this.#file(this.#host.call("file/writeHandle", { handle, content }, this.#call.signal));
+      },
+    };
+  }
+
+  write(): WriteOperations {
+    const { callId, given, signal } = this.#call;
+    return {
+      // The host makes the parents when it writes; a directory alone is nothing anybody asked for.
+      mkdir: async () => {},
+      writeFile: async (path, content) => {
+        this.#path = path;
+        await this.#file(this.#host.call("file/write", { callId, path, given, content }, signal));
+      },
+    };
+  }
+
+  /** Ends the call, also one whose file is still being opened. Never throws. */
+  async close(): Promise<void> {
+    try {
+      const handle = await this.#handle;
+      if (handle !== undefined) await this.#host.call("file/close", { handle });
+    } catch {
+      // It was never open, or the host is gone and everything is closed with it.
+    }
+  }
+
+  async #open(path: string, intent: FileIntent): Promise<void> {
+    const { callId, given, signal } = this.#call;
+    this.#path = path;
+    this.#handle = this.#host.call("file/open", { callId, path, given, intent }, signal).then(({ handle }) => handle);
+    await this.#file(this.#handle);
+  }
+
+  #opened(path: string): Promise<number> {
+    if (this.#handle === undefined || path !== this.#path) throw new Error(`\`${path}\` was not opened by this call`);
+    return this.#handle;
+  }
+
+  #read(path: string): Promise<Content> {
+    this.#content ??= this.#file(this.#readAll(path));
+    return this.#content;
+  }
+
+  async #readAll(path: string): Promise<Content> {
+    const handle = await this.#opened(path);
+    const parts: Buffer[] = [];
+    let offset = 0;
+    for (;;) {
+      const part = await this.#host.call("file/read", { handle, offset, length: CHUNK_BYTES }, this.#call.signal);
+      const bytes = Buffer.from(part.contentBase64, "base64");
+      parts.push(bytes);
+      offset += bytes.length;
+      if (part.eof) return { bytes: Buffer.concat(parts), mimeType: part.mimeType ?? null };
+      if (bytes.length === 0) throw new Error("the host gave nothing and no end of the file");
+    }
+  }
+
+  async #file<T>(outcome: Promise<T>): Promise<T> {
+    try {
+      return await outcome;
+    } catch (error) {
+      throw fileError(error, this.#path);
+    }
+  }
+}

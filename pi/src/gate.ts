@@ -1,0 +1,71 @@
+/** The gate before every tool call and every command of the user. Whatever goes wrong in it, blocks. */
+import type {
+  ExtensionAPI, ExtensionContext, ToolCallEvent, ToolCallEventResult, UserBashEventResult,
+} from "@earendil-works/pi-coding-agent";
+import { notOurs, refused } from "./messages.ts";
+import type { Session } from "./session.ts";
+import { commandOperations, type OwnTools } from "./tools.ts";
+
+const UNCONFINED_WHEN_NOT_OURS = new Set(["bash", "read", "write", "edit"]);
+
+/** Lets a call through, changes its input, or blocks it. */
+export async function gateToolCall(
+  pi: ExtensionAPI, session: Session, own: OwnTools, event: ToolCallEvent, context: ExtensionContext,
+): Promise<ToolCallEventResult | undefined> {
+  try {
+    const host = session.host();
+    if (host === undefined) return undefined;
+    // Ours are decided where they act, on what they really open and run.
+    if (own.has(event.toolName) && own.isInForce(pi, event.toolName)) return undefined;
+    const provider = providerOf(pi, event.toolName);
+    if (UNCONFINED_WHEN_NOT_OURS.has(event.toolName) && provider === "builtin") return block(notOurs(event.toolName));
+    const parentCallId = (event as { parentToolCallId?: string }).parentToolCallId;
+    const input = event.input as Record<string, unknown>;
+    const verdict = await host.call("decide", {
+      callId: event.toolCallId, tool: event.toolName, provider, input,
+      ...(parentCallId === undefined ? {} : { parentCallId }),
+    }, context.signal);
+    if (verdict.effect !== "allow") return block(refused(verdict));
+    if (verdict.rewrittenInput !== undefined) replace(input, verdict.rewrittenInput);
+    return undefined;
+  } catch (error) {
+    return block(error instanceof Error ? error.message : String(error));
+  }
+}
+
+let userCommands = 0;
+
+/** Sends the user's own commands to the host. It must not throw: pi 0.74 would then run them unconfined. */
+export function gateUserCommand(session: Session): UserBashEventResult | undefined {
+  try {
+    const host = session.host();
+    if (host === undefined) return undefined;
+    return { operations: commandOperations(host, `user-${++userCommands}`, "user") };
+  } catch (error) {
+    return refusedCommand(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** A result that says why a command of the user did not run. */
+export function refusedCommand(why: string): UserBashEventResult {
+  return { result: { output: why, exitCode: 126, cancelled: false, truncated: false } };
+}
+
+export function block(reason: string): ToolCallEventResult {
+  return { block: true, reason };
+}
+
+/** `builtin`, `mcp:<server>` or `extension:<name>`; nobody is mistaken for pi itself. */
+export function providerOf(pi: Pick<ExtensionAPI, "getAllTools">, tool: string): string {
+  const source = pi.getAllTools().find((candidate) => candidate.name === tool)?.sourceInfo;
+  if (source === undefined) return "extension:unknown";
+  if (source.source !== "builtin") return `extension:${source.source === "cli" ? source.path : source.source}`;
+  const server = source.path === "builtin:mcp" ? /^mcp__(.+?)__/.exec(tool)?.[1] : undefined;
+  return server === undefined ? "builtin" : `mcp:${server}`;
+}
+
+/** The very object pi goes on with is changed. */
+function replace(input: Record<string, unknown>, rewritten: Record<string, unknown>): void {
+  for (const key of Object.keys(input)) delete input[key];
+  Object.assign(input, rewritten);
+}

@@ -1,0 +1,81 @@
+/**
+ * The pi extension: it connects pi to the Portcullis host and decides nothing itself.
+ *
+ * pi goes on when a handler throws in session_start, so everything is closed from the moment this file is
+ * loaded, and opens only after the handshake with the host.
+ */
+import { homedir } from "node:os";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import {
+  createBashToolDefinition, createEditToolDefinition, createReadToolDefinition, createWriteToolDefinition,
+  type ExtensionAPI, getAgentDir, VERSION,
+} from "@earendil-works/pi-coding-agent";
+import { announce, inquire } from "./copies.ts";
+import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
+import { block, gateToolCall, gateUserCommand, refusedCommand } from "./gate.ts";
+import { findHost } from "./lookup.ts";
+import { FLAG_ATE_PROMPT, TWICE } from "./messages.ts";
+import { Session } from "./session.ts";
+import { OwnTools } from "./tools.ts";
+
+const EXTENSION_VERSION = "0.1.0";
+
+export default function portcullis(pi: ExtensionAPI): void {
+  if (inquire(pi.events).present) return standBy(pi);
+  const copy = announce(pi.events);
+  const argv = process.argv.slice(2);
+  const session = new Session({
+    extensionVersion: EXTENSION_VERSION,
+    piVersion: VERSION,
+    agentDir: getAgentDir(),
+    argv,
+    findHost: (cwd) => findHost({
+      env: process.env, cwd, home: homedir(), packageDir: dirname(dirname(fileURLToPath(import.meta.url))),
+      platform: process.platform, arch: process.arch,
+    }),
+  });
+  const own = new OwnTools();
+  pi.registerFlag(FLAG, {
+    description: "Run pi's tools without the Portcullis sandbox (put it after the prompt)",
+    type: "boolean",
+    default: false,
+  });
+  // Without the sandbox pi's own tools stay in place, with all their settings.
+  if (!isOnCommandLine(argv)) own.register(pi, session, MAKERS, process.cwd());
+
+  pi.on("session_start", async (event, context) => {
+    copy.started(event);
+    const { off, atePrompt } = readSwitch(pi.getFlag(FLAG), argv);
+    if (off) session.disable(context);
+    else await session.start(context);
+    if (atePrompt) session.tell(FLAG_ATE_PROMPT, "warning");
+  });
+  pi.on("session_shutdown", async () => {
+    copy.leave();
+    await session.stop();
+  });
+  pi.on("tool_call", (event, context) => gateToolCall(pi, session, own, event, context));
+  pi.on("user_bash", () => gateUserCommand(session));
+  pi.on("before_agent_start", (event) => {
+    const brief = session.state.kind === "open" ? session.state.status.brief : "";
+    return brief === "" ? undefined : { systemPrompt: `${event.systemPrompt}\n\n${brief}` };
+  });
+}
+
+const MAKERS = {
+  bash: createBashToolDefinition,
+  read: createReadToolDefinition,
+  write: createWriteToolDefinition,
+  edit: createEditToolDefinition,
+};
+
+/** What a second copy does: nothing, unless the first one turns out not to be running. */
+function standBy(pi: ExtensionAPI): void {
+  let alone = true;
+  pi.on("session_start", (event) => {
+    alone = !inquire(pi.events, event).started;
+  });
+  pi.on("tool_call", () => (alone ? block(TWICE) : undefined));
+  pi.on("user_bash", () => (alone ? refusedCommand(TWICE) : undefined));
+}

@@ -1,0 +1,78 @@
+/**
+ * Finding the host binary. A project must never decide which one runs: nothing is looked up below the
+ * working directory, through relative names, or in a `node_modules/.bin`.
+ */
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { delimiter, dirname, isAbsolute, join, relative, sep } from "node:path";
+
+/** The npm packages that carry a host, one for each platform. */
+export const HOST_PACKAGE_PREFIX = "@portcullis/host";
+
+/** What the search depends on. */
+export interface Surroundings {
+  env: NodeJS.ProcessEnv;
+  cwd: string;
+  home: string;
+  /** The directory of this extension's package. */
+  packageDir: string;
+  platform: string;
+  arch: string;
+}
+
+/** Returns the path of the host, or throws with the places that were tried. */
+export function findHost(from: Surroundings): string {
+  const named = from.env.PORTCULLIS_HOST;
+  if (named !== undefined && named !== "") {
+    if (!isAbsolute(named)) throw new Error(`PORTCULLIS_HOST is \`${named}\`, which is no absolute path`);
+    if (!isProgram(named)) throw new Error(`PORTCULLIS_HOST is \`${named}\`, which is no program`);
+    return named;
+  }
+  const found = [...packageCandidates(from), ...pathCandidates(from)].find(isProgram);
+  if (found === undefined) {
+    throw new Error("there is no `portcullis` in PORTCULLIS_HOST, in an npm package of this extension, or on PATH");
+  }
+  return found;
+}
+
+/** The package beside this one or below it; not in any `node_modules` further up, which may be a project's. */
+function packageCandidates({ packageDir, platform, arch }: Surroundings): string[] {
+  const binary = join(`${HOST_PACKAGE_PREFIX}-${platform}-${arch}`, "bin", "portcullis");
+  const candidates = [join(packageDir, "node_modules", binary)];
+  const parent = dirname(packageDir);
+  if (parent.endsWith(`${sep}node_modules`)) candidates.push(join(parent, binary));
+  return candidates;
+}
+
+function pathCandidates(from: Surroundings): string[] {
+  const directories = (from.env.PATH ?? "").split(delimiter);
+  return directories.filter((directory) => isTrustworthy(directory, from)).map((directory) => join(directory, "portcullis"));
+}
+
+function isTrustworthy(directory: string, { cwd, home }: Surroundings): boolean {
+  if (!isAbsolute(directory) || directory.includes(`${sep}node_modules${sep}`)) return false;
+  // Where the home directory is itself the project, the user's own programs lie below it.
+  if (isWithin(real(home), real(cwd))) return true;
+  return !isWithin(real(directory), real(cwd));
+}
+
+function isWithin(path: string, directory: string): boolean {
+  const way = relative(directory, path);
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}
+
+function real(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,74 @@
+/** Every sentence that people or the model read. */
+import { getSystemErrorName } from "node:util";
+import { type AskParams, type Denial, FILE_FAILED, type FailureData, type FailureKind } from "./protocol.ts";
+import { HostError } from "./client.ts";
+
+const REMEDY =
+  "Install the host (`cargo install portcullis-cli`, or set PORTCULLIS_HOST to its absolute path), " +
+  "or run pi without the sandbox: put `--no-sandbox` after the prompt, as in `pi \"prompt\" --no-sandbox`.";
+
+export const NOT_STARTED = "the session has not started";
+
+export function closed(why: string): string {
+  return `The Portcullis sandbox is closed, so nothing is permitted: ${plain(why, 600)}. ${REMEDY}`;
+}
+
+export function refused(denial: Denial): string {
+  const hint = denial.hint === undefined ? "" : ` ${plain(denial.hint, 400)}`;
+  return `Denied by the sandbox (policy ${plain(denial.policy, 80)}, rule ${plain(denial.rule, 80)}): `
+    + `${plain(denial.reason, 400)}.${hint}`;
+}
+
+export function notOurs(tool: string): string {
+  return `The tool ${plain(tool, 80)} is not the sandbox's own, so it would run unconfined. `
+    + "Start pi without whatever replaced it, or see `pi --help` for the tools that are active.";
+}
+
+export const TWICE =
+  "Portcullis is loaded twice and the first copy is not running. Remove one of the two (`pi list`, `-e`).";
+
+export const FLAG_ATE_PROMPT =
+  "pi took the word after --no-sandbox for its value. Put the flag last: pi \"prompt\" --no-sandbox";
+
+/** The question as select() shows it: the host's words first, a policy's words quoted below. */
+export function question(ask: AskParams): string {
+  const lines = [
+    plain(ask.title, 200),
+    `  ${plain(ask.subject, 600)}`,
+    `  asked by ${plain(ask.asker, 100)}: ${plain(ask.reason, 400)} (${plain(ask.policy, 80)}, ${plain(ask.rule, 80)})`,
+  ];
+  if (ask.quote !== undefined) lines.push(`  policy ${plain(ask.policy, 80)} says: "${plain(ask.quote, 400)}"`);
+  return lines.join("\n");
+}
+
+/**
+ * Makes text safe to show: what could move the cursor, colour the screen or reverse the reading order is
+ * written out, and the middle of what is too long is left out.
+ */
+export function plain(text: string, longest: number): string {
+  const visible = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) =>
+    `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+  if (visible.length <= longest) return visible;
+  const half = Math.floor(longest / 2);
+  return `${visible.slice(0, half)} … ${visible.slice(-half)}`;
+}
+
+const ERRNO_NAMES: Partial<Record<FailureKind, string>> = {
+  notFound: "ENOENT", isDirectory: "EISDIR", notDirectory: "ENOTDIR", notPermitted: "EACCES", tooLarge: "EFBIG",
+};
+
+/** Turns an error of a file request into what pi's own tool would have thrown. */
+export function fileError(error: unknown, path: string): Error {
+  if (!(error instanceof HostError) || error.code !== FILE_FAILED || error.data === undefined) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+  const data = error.data as FailureData;
+  if (data.kind === "denied") {
+    // Without a `code`: pi's edit shows the text of such an error, and only the code of the others.
+    const { policy = "?", rule = "?", reason = error.message, hint } = data;
+    return new Error(refused({ policy, rule, reason, ...(hint === undefined ? {} : { hint }) }));
+  }
+  const code = data.errno === undefined ? ERRNO_NAMES[data.kind] : getSystemErrorName(-data.errno);
+  if (code === undefined) return new Error(error.message);
+  return Object.assign(new Error(`${code}: ${error.message}, '${path}'`), { code });
+}

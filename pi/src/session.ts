@@ -1,0 +1,156 @@
+/** One pi session and its host. Closed until the handshake is done, and for good once the host is gone. */
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { HostClient } from "./client.ts";
+import { closed, NOT_STARTED, plain } from "./messages.ts";
+import { PromptQueue } from "./prompt.ts";
+import { type EventNotification, type HelloParams, PROTOCOL_VERSION, type RunMode, type StatusResponse } from "./protocol.ts";
+import { showStatus, type State } from "./status.ts";
+
+/** A cold host compiles its policies before it answers. */
+const HELLO_TIMEOUT_MS = 60_000;
+
+/** What the session is told about its surroundings by `index.ts`. */
+export interface Facts {
+  extensionVersion: string;
+  piVersion: string;
+  agentDir: string;
+  argv: readonly string[];
+  /** Returns the path of the host, or throws. */
+  findHost(cwd: string): string;
+}
+
+export class Session {
+  readonly #facts: Facts;
+  #state: State = { kind: "closed", why: NOT_STARTED };
+  #host: HostClient | undefined;
+  #prompts = new PromptQueue(undefined);
+  #context: ExtensionContext | undefined;
+
+  constructor(facts: Facts) {
+    this.#facts = facts;
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  /** The host, or nothing where pi's tools run as pi made them. Throws where nothing is permitted. */
+  host(): HostClient | undefined {
+    if (this.#state.kind === "disabled") return undefined;
+    if (this.#state.kind === "open" && this.#host !== undefined && this.#host.dead === undefined) return this.#host;
+    const why = this.#state.kind === "closed" ? this.#state.why : this.#host?.dead ?? "the host is gone";
+    throw new Error(closed(why));
+  }
+
+  /** Starts the host and opens when it has answered. Never throws: a failure leaves everything closed. */
+  async start(context: ExtensionContext): Promise<void> {
+    await this.stop();
+    this.#context = context;
+    try {
+      const prompts = new PromptQueue(context.hasUI ? context.ui : undefined);
+      this.#prompts = prompts;
+      const host = new HostClient(this.#facts.findHost(context.cwd), {
+        ask: (ask, signal, reply) => prompts.ask(ask, signal, reply),
+        withdraw: (notification) => prompts.withdraw(notification.askId),
+        event: (notification) => this.#event(host, notification),
+        gone: (why) => this.#gone(host, why),
+      });
+      this.#host = host;
+      const hello = await host.call("hello", this.#hello(context), AbortSignal.timeout(HELLO_TIMEOUT_MS));
+      if (hello.protocol !== PROTOCOL_VERSION) throw new Error(`the host speaks version ${hello.protocol}`);
+      if (this.#host !== host || host.dead !== undefined) throw new Error(host.dead ?? "it was stopped");
+      this.#enter(stateOf(hello.status));
+    } catch (error) {
+      await this.#close(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** Ends the host; may be called at any time and more than once. */
+  async stop(): Promise<void> {
+    const host = this.#host;
+    this.#host = undefined;
+    this.#state = { kind: "closed", why: "the session has ended" };
+    this.#prompts.clear();
+    await host?.stop();
+  }
+
+  /** Leaves pi's tools as they are, because the user said so. */
+  disable(context: ExtensionContext): void {
+    this.#context = context;
+    this.#enter({ kind: "disabled" });
+  }
+
+  /** Shows a line to the user, on stderr where there is no interface. */
+  tell(text: string, level: "info" | "warning" | "error"): void {
+    if (this.#context?.hasUI) this.#context.ui.notify(text, level);
+    else console.error(text);
+  }
+
+  #hello(context: ExtensionContext): HelloParams {
+    const sessionFile = context.sessionManager.getSessionFile();
+    return {
+      protocol: PROTOCOL_VERSION,
+      client: { name: "pi-portcullis", version: this.#facts.extensionVersion },
+      piVersion: this.#facts.piVersion,
+      mode: runMode(context, this.#facts.argv),
+      interactive: context.hasUI,
+      cwd: context.cwd,
+      agentDir: this.#facts.agentDir,
+      sessionId: context.sessionManager.getSessionId(),
+      ...(sessionFile === undefined ? {} : { sessionFile }),
+      ...projectTrust(context),
+    };
+  }
+
+  #event(host: HostClient, notification: EventNotification): void {
+    if (this.#host !== host) return;
+    if (notification.kind === "notice") return this.tell(plain(notification.text, 2_000), notification.level);
+    // Only a session that was opened changes its state; before that the handshake decides.
+    if (this.#state.kind !== "closed") this.#enter(stateOf(notification.status));
+  }
+
+  #gone(host: HostClient, why: string): void {
+    if (this.#host === host && this.#state.kind !== "closed") void this.#close(`the host is gone, ${why}`);
+  }
+
+  async #close(why: string): Promise<void> {
+    const host = this.#host;
+    this.#host = undefined;
+    this.#prompts.clear();
+    this.#enter({ kind: "closed", why });
+    this.tell(closed(why), "error");
+    await host?.stop();
+  }
+
+  #enter(state: State): void {
+    this.#state = state;
+    if (this.#context === undefined) return;
+    try {
+      showStatus(this.#context.ui, state);
+    } catch {
+      // A footer that cannot be drawn, as when pi has replaced the session, changes nothing about the state.
+    }
+  }
+}
+
+/** A host that is itself closed, or says something unknown here, opens nothing. */
+function stateOf(status: StatusResponse): State {
+  if (status.state === "enabled") return { kind: "open", status };
+  if (status.state === "disabled") return { kind: "disabled" };
+  return { kind: "closed", why: status.warnings.join("; ") || "the host permits nothing" };
+}
+
+/** pi 0.74 has no project trust; without a word from pi the project is not trusted. */
+function projectTrust(context: ExtensionContext): { projectTrusted?: boolean } {
+  const { isProjectTrusted } = context as { isProjectTrusted?: () => boolean };
+  return isProjectTrusted === undefined ? {} : { projectTrusted: isProjectTrusted.call(context) };
+}
+
+function runMode(context: ExtensionContext, argv: readonly string[]): RunMode {
+  // pi 0.74 does not say; what tells the two apart there is the command line.
+  const mode = (context as { mode?: RunMode }).mode;
+  if (mode !== undefined) return mode;
+  const named = argv[argv.indexOf("--mode") + 1];
+  if (context.hasUI) return named === "rpc" ? "rpc" : "tui";
+  return named === "json" ? "json" : "print";
+}

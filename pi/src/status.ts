@@ -1,0 +1,42 @@
+/** The footer. */
+import type { StatusResponse } from "./protocol.ts";
+
+/** The state of the sandbox, as far as this process is concerned. */
+export type State =
+  /** Nothing is permitted. */
+  | { kind: "closed"; why: string }
+  /** The host decides. */
+  | { kind: "open"; status: StatusResponse }
+  /** The user switched the sandbox off; pi's tools run as pi made them. */
+  | { kind: "disabled" };
+
+/** What is needed of `ctx.ui`. */
+export interface Footer {
+  setStatus(key: string, text: string | undefined): void;
+  theme: { fg(color: "accent" | "error", text: string): string };
+}
+
+const KEY = "portcullis";
+
+export function showStatus(footer: Footer, state: State): void {
+  const [color, text] = footerText(state);
+  let shown = text;
+  try {
+    shown = footer.theme.fg(color, text);
+  } catch {
+    // Modes without a terminal have no theme; the words are enough.
+  }
+  footer.setStatus(KEY, shown);
+}
+
+export function footerText(state: State): ["accent" | "error", string] {
+  if (state.kind === "disabled") return ["error", "Sandbox: disabled"];
+  if (state.kind === "closed") return ["error", "Sandbox: closed, no tool can run"];
+  const { domains, writePaths, warnings } = state.status;
+  const warned = warnings.length === 0 ? "" : `, ${count(warnings.length, "warning")}`;
+  return ["accent", `🔒 Sandbox: ${count(domains, "domain")}, ${count(writePaths, "write path")}${warned}`];
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,114 @@
+/** pi's bash, read, write and edit, with the host doing what they do. */
+import type {
+  BashOperations, EditOperations, ExtensionAPI, ReadOperations, ToolDefinition, WriteOperations,
+} from "@earendil-works/pi-coding-agent";
+import type { HostClient } from "./client.ts";
+import { FileCall } from "./files.ts";
+import { refused } from "./messages.ts";
+import type { ExecOrigin } from "./protocol.ts";
+import type { Session } from "./session.ts";
+
+// The four tools have different parameters, which nothing here looks into.
+type Definition = ToolDefinition<any, any, any>;
+type Make<Operations> = (cwd: string, options?: { operations?: Operations }) => Definition;
+
+/** What is looked at in the parameters of a call; pi has checked them. */
+interface Parameters {
+  path?: string;
+  edits?: { oldText: string; newText: string }[];
+}
+
+/** pi's own makers of the tools; handed in, so that tests need no pi. */
+export interface Makers {
+  bash: Make<BashOperations>;
+  read: Make<ReadOperations>;
+  write: Make<WriteOperations>;
+  edit: Make<EditOperations>;
+}
+
+/** The names of the tools that are replaced. */
+export type OwnTool = keyof Makers;
+
+/** The tools that were registered, each known by the one object no other tool has: its parameters. */
+export class OwnTools {
+  readonly #parameters = new Map<string, object>();
+
+  /** Returns whether the tool that pi would call by this name is ours. */
+  isInForce(pi: Pick<ExtensionAPI, "getAllTools">, name: string): boolean {
+    const registered = pi.getAllTools().find((tool) => tool.name === name);
+    return registered !== undefined && registered.parameters === this.#parameters.get(name);
+  }
+
+  /** Returns whether we have a tool of this name. */
+  has(name: string): boolean {
+    return this.#parameters.has(name);
+  }
+
+  register(pi: Pick<ExtensionAPI, "registerTool">, session: Session, makers: Makers, cwd: string): void {
+    for (const name of Object.keys(makers) as OwnTool[]) {
+      const definition = makers[name](cwd);
+      const parameters = copyOf(definition.parameters);
+      this.#parameters.set(name, parameters);
+      pi.registerTool({
+        ...definition,
+        parameters,
+        execute: async (callId, params: Parameters, signal, onUpdate, context) => {
+          const host = session.host();
+          if (host === undefined) return makers[name](context.cwd).execute(callId, params, signal, onUpdate, context);
+          const file = new FileCall(host, { callId, given: params.path ?? "", signal });
+          try {
+            const confined = confinedTool(name, makers, context.cwd, file, host, callId, params);
+            return await confined.execute(callId, params, signal, onUpdate, context);
+          } finally {
+            await file.close();
+          }
+        },
+      });
+    }
+  }
+}
+
+/** Operations that run each command in the host. */
+export function commandOperations(host: HostClient, callId: string, origin: ExecOrigin): BashOperations {
+  return {
+    exec: async (script, cwd, { onData, signal, timeout, env }) => {
+      // These two texts are pi's own signs for "aborted" and "timed out".
+      if (signal?.aborted) throw new Error("aborted");
+      const timeoutMs = timeout === undefined || timeout <= 0 ? {} : { timeoutMs: Math.ceil(timeout * 1000) };
+      const command = { callId, script, cwd, env: environment(env ?? process.env), origin, ...timeoutMs };
+      let ended;
+      try {
+        ended = await host.exec(command, onData, signal);
+      } catch (error) {
+        throw signal?.aborted ? new Error("aborted") : error;
+      }
+      if (ended.denied !== undefined) throw new Error(refused(ended.denied));
+      for (const note of ended.notes) onData(Buffer.from(`\n[sandbox] ${note}\n`));
+      if (signal?.aborted) throw new Error("aborted");
+      if (ended.timedOut) throw new Error(`timeout:${timeout}`);
+      return { exitCode: ended.exitCode ?? (ended.signal === undefined ? null : 128 + ended.signal) };
+    },
+  };
+}
+
+function confinedTool(
+  name: OwnTool, makers: Makers, cwd: string, file: FileCall, host: HostClient, callId: string,
+  params: Parameters,
+): Definition {
+  switch (name) {
+    case "bash": return makers.bash(cwd, { operations: commandOperations(host, callId, "agent") });
+    case "read": return makers.read(cwd, { operations: file.read() });
+    case "write": return makers.write(cwd, { operations: file.write() });
+    case "edit": return makers.edit(cwd, { operations: file.edit(params.edits ?? []) });
+  }
+}
+
+function environment(env: NodeJS.ProcessEnv): Record<string, string> {
+  const usable = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return Object.fromEntries(usable);
+}
+
+/** A copy that differs only in being another object; some schemas keep their kind in hidden properties. */
+function copyOf<T extends object>(schema: T): T {
+  return Object.create(Object.getPrototypeOf(schema), Object.getOwnPropertyDescriptors(schema)) as T;
+}
