@@ -5,7 +5,7 @@ use portcullis_it::script::{bash, expecting, expecting_no, read, say, turns, wri
 use portcullis_it::{Launch, PiVersion, Scene, User, processes, script};
 use serde_json::{Value, json};
 
-on_each_pi!(print_mode, wrong_expectation, rpc_mode, terminal);
+on_each_pi!(print_mode, wrong_expectation, misbehaving_model, rpc_mode, terminal);
 
 fn print_mode(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
@@ -37,6 +37,28 @@ fn wrong_expectation(version: PiVersion, user: User) -> Result<()> {
         let finished = Launch::plain(&scene, version, &script)?.print("go")?.ended_with(UNMET)?;
         ensure!(finished.stderr.contains("real-text"), "{finished:#?}");
     }
+    Ok(())
+}
+
+fn misbehaving_model(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let busy = script([json!({ "status": 429, "body": { "error": { "message": "too-busy" } } })]);
+    let finished = Launch::plain(&scene, version, &busy)?.print("go")?.ended_with(1)?;
+    ensure!(finished.stderr.contains("too-busy"), "{finished:#?}");
+
+    let broken =
+        script([json!({ "calls": [{ "name": "bash", "raw": "{\"command\": \"touch made" }] }), say("done")]);
+    let finished = Launch::plain(&scene, version, &broken)?.print("go")?.ended_with(0)?;
+    // pi 0.74.2 repairs the arguments and runs the command; 1.5.2 refuses them.
+    ensure!(scene.project().join("made").exists() == (version == PiVersion::V0_74), "{finished:#?}");
+
+    let mut pi =
+        Launch::plain(&scene, version, &script([json!({ "text": "begun", "hang": true })]))?.rpc()?;
+    pi.prompt("go")?;
+    pi.wait_for("message_update")?;
+    pi.send(&json!({ "id": "stop", "type": "abort" }))?;
+    pi.wait_for("agent_end")?;
+    ensure!(pi.close()?.success());
     Ok(())
 }
 

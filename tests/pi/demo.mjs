@@ -1,0 +1,134 @@
+#!/usr/bin/env node
+// What Portcullis does, in half a minute: a real pi, a scripted model, and a person who is a program.
+//
+//   PORTCULLIS_BIN=FILE PORTCULLIS_TOOLS=FILE [PORTCULLIS_DENY_ONE=FILE] node demo.mjs [pi_1_5|pi_0_74]
+//
+// Ends with 1 unless one call was allowed, one asked, one denied, a command could not write outside the project, and
+// the policy file deny-one.wasm then changed what the file tools and commands may do.
+
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { environmentFor, prepareHome } from "./home.mjs";
+import { converse } from "./rpc.mjs";
+import { parseScenario } from "./scenario.mjs";
+import { startModel } from "./server.mjs";
+
+// Outside /tmp, which a sandboxed session replaces by one of its own.
+const SCRATCH = "/var/tmp/portcullis-demo-";
+const PATIENCE_MS = 120_000;
+const DENY_ONE = "../../policies/deny-one/deny-one.wasm";
+const WIDTH = 100;
+
+const host = given("PORTCULLIS_BIN");
+const tools = JSON.parse(readFileSync(given("PORTCULLIS_TOOLS"), "utf8"));
+const denyOne = process.env.PORTCULLIS_DENY_ONE ?? fileURLToPath(new URL(DENY_ONE, import.meta.url));
+const pi = tools[process.argv[2] ?? "pi_1_5"];
+const world = makeWorld();
+const failures = [];
+
+try {
+  await play("The default policy", [], [
+    { call: read("notes.txt"), wanted: "allowed", shows: "buy milk" },
+    { call: read("../elsewhere/report.txt"), wanted: "asked", shows: "quarterly figures" },
+    { call: read("~/.pi/agent/auth.json"), wanted: "denied", hides: "top-secret" },
+    { call: bash("echo built > result.txt; echo stolen > ../elsewhere/made.txt"), wanted: "confined" },
+  ]);
+  require(existsSync(join(world.project, "result.txt")), "the command could not write inside the project");
+  await play("The policy file deny-one.wasm instead", ["--policy", denyOne], [
+    { call: read("notes.txt"), wanted: "allowed", shows: "buy milk" },
+    { call: read("denied.txt"), wanted: "denied", hides: "plain text" },
+    { call: bash("cat denied.txt"), wanted: "confined", hides: "plain text" },
+  ]);
+} finally {
+  rmSync(world.root, { recursive: true, force: true });
+}
+for (const failure of failures) console.error(`demo: ${failure}`);
+process.exit(failures.length > 0 ? 1 : 0);
+
+/** Lets pi make the calls one after the other, shows what became of each, and compares it with what was wanted. */
+async function play(title, options, acts) {
+  console.log(`\n${title}\n${"-".repeat(title.length)}`);
+  const steps = [...acts.map(({ call }) => ({ calls: [call] })), { text: "That is all." }];
+  const model = await startModel(parseScenario(steps));
+  prepareHome(world.home, model.url);
+  const rest = [...acts];
+  let asked = false;
+  const code = await converse({
+    command: [host, "pi", ...options, "--mode", "rpc", "--no-session"],
+    cwd: world.project,
+    env: environmentFor(world.home, { binDir: world.bin }),
+    prompt: "Show what you may do.",
+    patienceMs: PATIENCE_MS,
+    onQuestion: (question) => {
+      asked = true;
+      return answered(question);
+    },
+    onResult: (result) => {
+      settle(rest.shift(), result, asked);
+      asked = false;
+    },
+  });
+  model.close();
+  require(code === 0, `pi ended with ${code}`);
+  require(rest.length === 0, `${rest.length} calls were not made`);
+}
+
+function answered({ title, options }) {
+  const answer = options.find((option) => /allow/i.test(option)) ?? options[0];
+  for (const line of title.split("\n")) console.log(`    ? ${clip(line)}`);
+  for (const option of options) console.log(`    ${option === answer ? "›" : " "} ${clip(option)}`);
+  return answer;
+}
+
+function settle({ call, wanted, shows, hides }, { text, failed }, asked) {
+  const stolen = existsSync(join(world.elsewhere, "made.txt"));
+  const became = asked ? "asked" : wanted === "confined" && !stolen ? "confined" : failed ? "denied" : "allowed";
+  const line = `${call.name} ${call.args.path ?? call.args.command}`;
+  console.log(`${became.padEnd(9)} ${line}\n          ${clip(text.trim().replace(/\s+/g, " "))}`);
+  require(became === wanted, `\`${line}\` was ${became}, not ${wanted}`);
+  require(!stolen, `\`${line}\` wrote outside the project`);
+  require(shows === undefined || text.includes(shows), `\`${line}\` did not show what it should`);
+  require(hides === undefined || !text.includes(hides), `\`${line}\` showed what it should not`);
+}
+
+function makeWorld() {
+  const root = mkdtempSync(SCRATCH);
+  const at = (name) => join(root, name);
+  const folders = { root, home: at("home"), project: at("project"), elsewhere: at("elsewhere"), bin: at("bin") };
+  for (const folder of [folders.home, folders.project, folders.elsewhere, folders.bin]) mkdirSync(folder);
+  mkdirSync(join(folders.home, ".pi/agent"), { recursive: true });
+  writeFileSync(join(folders.home, ".pi/agent/auth.json"), '{ "scripted": { "type": "api_key", "key": "top-secret" } }');
+  writeFileSync(join(folders.project, "notes.txt"), "buy milk\n");
+  writeFileSync(join(folders.project, "denied.txt"), "plain text\n");
+  writeFileSync(join(folders.elsewhere, "report.txt"), "quarterly figures\n");
+  for (const name of ["rg", "fd"]) symlinkSync(join(tools.bin_dir, name), join(folders.bin, name));
+  const start = `#!/bin/sh\nexec '${pi.node}' '${pi.cli}' "$@"\n`;
+  writeFileSync(join(folders.bin, "pi"), start, { mode: 0o755 });
+  return folders;
+}
+
+function read(path) {
+  return { name: "read", args: { path } };
+}
+
+function bash(command) {
+  return { name: "bash", args: { command } };
+}
+
+function require(condition, complaint) {
+  if (!condition) failures.push(complaint);
+}
+
+function clip(text) {
+  return text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
+}
+
+function given(name) {
+  const value = process.env[name];
+  if (!value || !existsSync(value)) {
+    console.error(`demo: ${name} must name a file; \`cargo xtask demo\` sets it`);
+    process.exit(2);
+  }
+  return value;
+}
