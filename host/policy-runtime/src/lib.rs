@@ -1,1 +1,54 @@
 //! Loads and calls policy components.
+//!
+//! Owns: the WebAssembly engine, limits of time, memory, stack and answers, the
+//! cache of compiled policies, and one module per track of the contract in
+//! `wit/`. Must never know: settings files, users, the files and connections
+//! that are decided on. It blocks; there is no async in it.
+//!
+//! Terms: a [`Runtime`] is the engine. [`Runtime::load`] checks a component,
+//! configures it, and takes a **snapshot** of the configured instance. Each
+//! decision runs in a **fresh copy** of that snapshot, so nothing that a
+//! decision leaves behind is seen by another. A call that does not come to an
+//! answer that the contract allows is a
+//! [`PolicyError`](portcullis_decision::PolicyError), of which the policy chain
+//! makes a denial.
+//!
+//! A guest reaches nothing: no files, no sockets, no environment, a clock that
+//! stands still. Components that import WASI get functions that lead nowhere;
+//! those that import anything unknown are not loaded.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
+//!
+//! let runtime = Runtime::new(Limits::default(), &CachePlace::None)?;
+//! let component = read_component(Path::new("workspace.wasm"))?;
+//! let policy = runtime.load("workspace", &component, "{}")?;
+//! println!("{} {}", policy.description().id, policy.description().version);
+//! # Ok::<(), portcullis_policy_runtime::LoadError>(())
+//! ```
+//!
+//! Platform: everything wasmtime compiles for; the cache wants Unix.
+
+mod cache;
+mod engine;
+mod error;
+mod instance;
+pub mod limits;
+mod load;
+mod own_files;
+mod policy;
+mod precompiled;
+mod snapshot;
+mod state;
+mod track;
+mod v0_1;
+mod wasi;
+
+pub use cache::Start;
+pub use error::{ConfigurationFault, LoadError};
+pub use limits::Limits;
+pub use load::{CachePlace, Runtime, read_component};
+pub use policy::{ComponentPolicy, Description, RuleInfo};
+pub use state::{LogLevel, LogLine};
+pub use track::{SUPPORTED, Surface};

@@ -1,0 +1,116 @@
+//! Keeps compiled policies, so that a policy is compiled when it or its
+//! configuration changes, and not at every start.
+
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use crate::error::LoadError;
+use crate::own_files::{OwnDirectory, OwnDirectoryError};
+use crate::precompiled;
+
+/// Compiled policies that are kept; each is 0.3 to 60 MB.
+const MAX_ENTRIES: usize = 24;
+/// Largest file that is read back.
+const MAX_BYTES: u64 = 512 << 20;
+/// Changes when the steps between a component and its compiled form do.
+const STEPS: &str = concat!("snapshot-1 portcullis-", env!("CARGO_PKG_VERSION"));
+
+/// How copies of a policy are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// From a snapshot that was taken after `configure`.
+    Snapshot,
+    /// By calling `configure` each time, because no snapshot of this component
+    /// can be taken (it holds handles, or changes its tables while it runs).
+    Configure,
+}
+
+/// What a compiled policy was made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CacheKey([u8; 32]);
+
+impl CacheKey {
+    pub(crate) fn new(engine: &Engine, component: &[u8], configuration: &str) -> Self {
+        let mut environment = Sha256Hasher(Sha256::new());
+        engine.precompile_compatibility_hash().hash(&mut environment);
+        let mut all = Sha256::new();
+        all.update(environment.0.finalize());
+        all.update(Sha256::digest(STEPS));
+        all.update(Sha256::digest(component));
+        all.update(Sha256::digest(configuration));
+        Self(all.finalize().into())
+    }
+
+    fn file_name(self) -> String {
+        format!("{}.cwasm", hex(&self.0))
+    }
+}
+
+/// Lower-case hexadecimal digits of `bytes`.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compiled policies on disk. Everything that goes wrong here costs a
+/// compilation and nothing else.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    directory: OwnDirectory,
+}
+
+impl Cache {
+    pub(crate) fn open(path: &Path) -> Result<Self, LoadError> {
+        let unsafe_to_use =
+            |source: OwnDirectoryError| LoadError::Cache { path: path.to_owned(), source: source.into() };
+        Ok(Self { directory: OwnDirectory::open(path).map_err(unsafe_to_use)? })
+    }
+
+    /// The compiled form made from `key`, if it is there.
+    pub(crate) fn find(&self, engine: &Engine, key: CacheKey) -> Option<(Component, Start)> {
+        let name = key.file_name();
+        for (start, suffix) in FORMS {
+            let Some(code) = self.directory.read(&format!("{suffix}-{name}"), MAX_BYTES) else { continue };
+            return Some((precompiled::deserialize(engine, &code).ok()?, start));
+        }
+        None
+    }
+
+    /// Keeps a compiled form. Called with nothing but what this process compiled.
+    pub(crate) fn keep(&self, key: CacheKey, component: &Component, start: Start) {
+        let Ok(code) = component.serialize() else { return };
+        let suffix = FORMS.iter().find(|(form, _)| *form == start).map_or("", |(_, suffix)| suffix);
+        // A cache that cannot be written is a slow start and no fault.
+        drop(self.directory.write(&format!("{suffix}-{}", key.file_name()), &code));
+        self.forget_old();
+    }
+
+    fn forget_old(&self) {
+        let Ok(names) = self.directory.names() else { return };
+        let too_many = names.len().saturating_sub(MAX_ENTRIES);
+        for name in names.iter().take(too_many) {
+            drop(self.directory.remove(name));
+        }
+    }
+}
+
+/// The name says how the component is to be started.
+const FORMS: [(Start, &str); 2] = [(Start::Snapshot, "snapshot"), (Start::Configure, "plain")];
+
+/// Feeds what is hashed into SHA-256: the standard hasher is not the same in
+/// every process.
+struct Sha256Hasher(Sha256);
+
+impl Hasher for Sha256Hasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,106 @@
+//! Runs a component: each time a fresh copy, within its limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_decision::PolicyError;
+use wasmtime::component::{Instance, InstancePre};
+use wasmtime::{Store, Trap, UpdateDeadline};
+
+use crate::engine::{SharedEngine, Turn};
+use crate::limits::{self, MemoryUsedUp, TimeBudget, TimeUsedUp};
+use crate::state::{HostState, LogLine};
+use crate::wasi::Forbidden;
+
+/// A component, linked and ready to be copied.
+pub(crate) struct Runner {
+    pub(crate) shared: Arc<SharedEngine>,
+    pub(crate) component: InstancePre<HostState>,
+    pub(crate) memory: usize,
+}
+
+impl Runner {
+    /// Starts a copy. `time` is for the start alone; each call has its own.
+    pub(crate) fn start(&self, time: Duration) -> Result<Running<'_>, PolicyError> {
+        let turn = self.shared.turn().ok_or_else(|| PolicyError::Host {
+            detail: "too many policies are running at this moment".to_owned(),
+        })?;
+        let mut store = Store::new(self.shared.engine(), HostState::new(self.memory, time));
+        store.limiter(|state| &mut state.memory);
+        store.epoch_deadline_callback(|context| {
+            if context.data().time.is_used_up() {
+                return Err(wasmtime::Error::new(TimeUsedUp));
+            }
+            Ok(UpdateDeadline::Continue(1))
+        });
+        store.set_epoch_deadline(1);
+        store.set_hostcall_fuel(limits::ANSWER);
+        let instance = self
+            .component
+            .instantiate(&mut store)
+            .map_err(|error| fault(&error, Stage::Start, time, self.memory))?;
+        Ok(Running { store, instance, memory: self.memory, _turn: turn })
+    }
+}
+
+/// One running copy.
+pub(crate) struct Running<'a> {
+    pub(crate) store: Store<HostState>,
+    pub(crate) instance: Instance,
+    memory: usize,
+    _turn: Turn<'a>,
+}
+
+impl Running<'_> {
+    /// Makes one call within `time`.
+    pub(crate) fn call<T>(
+        &mut self,
+        time: Duration,
+        call: impl FnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
+    ) -> Result<T, PolicyError> {
+        self.store.data_mut().time = TimeBudget::start(time);
+        self.store.set_epoch_deadline(1);
+        call(&mut self.store, &self.instance).map_err(|error| fault(&error, Stage::Call, time, self.memory))
+    }
+
+    /// What it logged.
+    pub(crate) fn into_log(self) -> Vec<LogLine> {
+        self.store.into_data().log.into_lines()
+    }
+}
+
+/// Where a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Start,
+    Call,
+}
+
+/// Says in the words of the product what went wrong.
+fn fault(error: &wasmtime::Error, stage: Stage, time: Duration, memory: usize) -> PolicyError {
+    if error.is::<TimeUsedUp>() {
+        return PolicyError::TimeLimit { limit_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX) };
+    }
+    if error.is::<MemoryUsedUp>() {
+        return PolicyError::MemoryLimit { limit_mib: (memory as u64) >> 20 };
+    }
+    if let Some(forbidden) = error.downcast_ref::<Forbidden>() {
+        return PolicyError::Trap { detail: forbidden.to_string() };
+    }
+    let cause = error.root_cause().to_string();
+    if let Some(trap) = error.downcast_ref::<Trap>() {
+        let detail = match trap {
+            Trap::StackOverflow => format!("its calls went deeper than {} KiB of stack", limits::STACK >> 10),
+            _ => cause,
+        };
+        return PolicyError::Trap { detail };
+    }
+    // wasmtime keeps the type of this error to itself.
+    if cause.contains("fuel allocated for hostcalls") {
+        return PolicyError::AnswerSize { detail: format!("more than {} MiB", limits::ANSWER >> 20) };
+    }
+    match stage {
+        Stage::Start => PolicyError::Host { detail: cause },
+        Stage::Call => PolicyError::BadAnswer { detail: cause },
+    }
+}

@@ -1,0 +1,241 @@
+//! From the bytes of a component to a policy that can be asked.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use portcullis_decision::PolicyError;
+use sha2::{Digest, Sha256};
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, Linker};
+
+use crate::cache::{Cache, CacheKey, Start, hex};
+use crate::engine::SharedEngine;
+use crate::error::{ConfigurationFault, LoadError};
+use crate::instance::{Runner, Running};
+use crate::limits::{self, Limits};
+use crate::policy::{ComponentPolicy, Description};
+use crate::snapshot::Readable;
+use crate::state::{HostState, LogLine};
+use crate::track::Surface;
+use crate::v0_1::{self, Exports};
+use crate::wasi;
+
+/// Loads policies; one serves the whole process.
+#[derive(Debug)]
+pub struct Runtime {
+    shared: Arc<SharedEngine>,
+    cache: Option<Cache>,
+    limits: Limits,
+}
+
+/// Where compiled policies are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CachePlace {
+    /// Nowhere: every start compiles.
+    None,
+    /// In this directory, which must belong to the user alone and must lie where
+    /// no sandboxed command or tool can write: machine code is loaded from it.
+    Directory(PathBuf),
+}
+
+/// Reads a component file.
+///
+/// # Errors
+/// When it cannot be read or is larger than [`limits::COMPONENT`].
+pub fn read_component(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let failed = |source| LoadError::Read { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(limits::COMPONENT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+impl Runtime {
+    /// Starts the engine.
+    ///
+    /// # Errors
+    /// When the machine does not let it, or the cache is within reach of others.
+    pub fn new(limits: Limits, cache: &CachePlace) -> Result<Self, LoadError> {
+        let cache = match cache {
+            CachePlace::None => None,
+            CachePlace::Directory(path) => Some(Cache::open(path)?),
+        };
+        Ok(Self { shared: Arc::new(SharedEngine::start()?), cache, limits })
+    }
+
+    /// Loads a policy and configures it. `name` is what decisions call it;
+    /// `configuration` is a JSON object.
+    ///
+    /// # Errors
+    /// When it is no policy that this host can serve, or refuses the configuration.
+    pub fn load(
+        &self,
+        name: &str,
+        component: &[u8],
+        configuration: &str,
+    ) -> Result<ComponentPolicy, LoadError> {
+        check_bytes(component)?;
+        check_configuration(configuration)?;
+        let key = CacheKey::new(self.shared.engine(), component, configuration);
+        let kept = self.cache.as_ref().and_then(|cache| cache.find(self.shared.engine(), key));
+        let (ready, start, log) = match kept {
+            Some((ready, start)) => (ready, start, Vec::new()),
+            None => self.make(component, configuration, key)?,
+        };
+        let (runner, exports) = self.link(&ready)?;
+        let description = self.describe_copy(&runner, &exports)?;
+        Ok(ComponentPolicy {
+            name: name.to_owned(),
+            digest: hex(&Sha256::digest(component)),
+            description,
+            configuration: configuration.to_owned(),
+            start,
+            limits: self.limits,
+            runner,
+            exports,
+            log: Mutex::new(VecDeque::from(log)),
+        })
+    }
+
+    /// What a component says of itself, without configuring it.
+    ///
+    /// # Errors
+    /// As for [`Runtime::load`].
+    pub fn describe(&self, component: &[u8]) -> Result<Description, LoadError> {
+        check_bytes(component)?;
+        let (runner, exports) = self.link(&self.compile(component)?)?;
+        self.describe_copy(&runner, &exports)
+    }
+
+    /// What a component imports and exports; runs nothing of it.
+    ///
+    /// # Errors
+    /// When it is no component or does not compile.
+    pub fn surface(&self, component: &[u8]) -> Result<Surface, LoadError> {
+        check_bytes(component)?;
+        Ok(Surface::of(&self.compile(component)?.component_type(), self.shared.engine()))
+    }
+
+    /// Compiles and configures a component, and keeps the result.
+    fn make(
+        &self,
+        component: &[u8],
+        configuration: &str,
+        key: CacheKey,
+    ) -> Result<(Component, Start, Vec<LogLine>), LoadError> {
+        let readable = Readable::prepare(component);
+        let first = match &readable {
+            Some(readable) => self.compile(&readable.component)?,
+            None => self.compile(component)?,
+        };
+        let (runner, exports) = self.link(&first)?;
+        let description = self.describe_copy(&runner, &exports)?;
+        let mut running = runner.start(self.limits.configure_time).map_err(in_call("configure"))?;
+        self.configure(&mut running, &exports, configuration)?;
+        let snapshot =
+            readable.as_ref().and_then(|readable| self.snapshot(readable, &mut running, &description));
+        let (ready, start) = match (snapshot, readable.is_some()) {
+            (Some(snapshot), _) => (snapshot, Start::Snapshot),
+            (None, true) => (self.compile(component)?, Start::Configure),
+            (None, false) => (first, Start::Configure),
+        };
+        if let Some(cache) = &self.cache {
+            cache.keep(key, &ready, start);
+        }
+        Ok((ready, start, running.into_log()))
+    }
+
+    fn configure(
+        &self,
+        running: &mut Running<'_>,
+        exports: &Exports,
+        configuration: &str,
+    ) -> Result<(), LoadError> {
+        let errors = v0_1::configure(running, exports, self.limits.configure_time, configuration)
+            .map_err(in_call("configure"))?;
+        if errors.is_empty() { Ok(()) } else { Err(LoadError::Configuration { errors }) }
+    }
+
+    /// Makes a component of the configured state; none: that cannot be done, or
+    /// what came of it is not the same policy.
+    fn snapshot(
+        &self,
+        readable: &Readable<'_>,
+        running: &mut Running<'_>,
+        description: &Description,
+    ) -> Option<Component> {
+        // A handle is an entry in a table outside the memory that is copied.
+        if running.store.data().handles != 0 {
+            return None;
+        }
+        let bytes = readable.snapshot(&mut running.store, running.instance)?;
+        let snapshot = self.compile(&bytes).ok()?;
+        let (runner, exports) = self.link(&snapshot).ok()?;
+        let same = self.describe_copy(&runner, &exports).ok()? == *description;
+        same.then_some(snapshot)
+    }
+
+    fn describe_copy(&self, runner: &Runner, exports: &Exports) -> Result<Description, LoadError> {
+        let mut running = runner.start(self.limits.configure_time).map_err(in_call("describe"))?;
+        exports.check(&mut running).map_err(|source| LoadError::Contract { track: v0_1::TRACK, source })?;
+        v0_1::describe(&mut running, exports, self.limits.setup_time).map_err(in_call("describe"))
+    }
+
+    fn compile(&self, bytes: &[u8]) -> Result<Component, LoadError> {
+        Component::from_binary(self.shared.engine(), bytes).map_err(|source| LoadError::Compile { source })
+    }
+
+    /// Gives a component what it imports, after checking that it is a policy.
+    fn link(&self, component: &Component) -> Result<(Runner, Exports), LoadError> {
+        let engine = self.shared.engine();
+        let contract = |source| LoadError::Contract { track: v0_1::TRACK, source };
+        let ty = component.component_type();
+        Surface::of(&ty, engine).check()?;
+        let mut linker: Linker<HostState> = Linker::new(engine);
+        v0_1::link(&mut linker).map_err(contract)?;
+        for (name, import) in ty.imports(engine) {
+            if let (true, ComponentItem::ComponentInstance(wanted)) = (wasi::is_wasi(name), &import.ty) {
+                let mut instance = linker.instance(name).map_err(contract)?;
+                wasi::define(engine, name, wanted, &mut instance).map_err(contract)?;
+            }
+        }
+        let component = linker.instantiate_pre(component).map_err(contract)?;
+        let exports = Exports::find(&component).map_err(contract)?;
+        let runner = Runner { shared: Arc::clone(&self.shared), component, memory: self.limits.memory };
+        Ok((runner, exports))
+    }
+}
+
+fn in_call(call: &'static str) -> impl Fn(PolicyError) -> LoadError {
+    move |source| LoadError::Call { call, source }
+}
+
+/// Looks at the size and the first eight bytes.
+fn check_bytes(component: &[u8]) -> Result<(), LoadError> {
+    if component.len() as u64 > limits::COMPONENT {
+        return Err(LoadError::Size { limit: limits::COMPONENT });
+    }
+    match component.first_chunk::<8>() {
+        Some([0, b'a', b's', b'm', _, _, 1, 0]) => Ok(()),
+        Some([0, b'a', b's', b'm', _, _, 0, 0]) => Err(LoadError::CoreModule),
+        _ => Err(LoadError::NotWebAssembly),
+    }
+}
+
+fn check_configuration(configuration: &str) -> Result<(), LoadError> {
+    let refused = |message: String| {
+        let errors = vec![ConfigurationFault { pointer: String::new(), message }];
+        Err(LoadError::Configuration { errors })
+    };
+    if configuration.len() > limits::CONFIGURATION {
+        return refused(format!("it is larger than {} bytes", limits::CONFIGURATION));
+    }
+    match serde_json::from_str::<serde_json::Value>(configuration) {
+        Ok(serde_json::Value::Object(_)) => Ok(()),
+        Ok(_) => refused("it is not a JSON object".to_owned()),
+        Err(error) => refused(format!("it is not JSON: {error}")),
+    }
+}

@@ -1,0 +1,217 @@
+//! Files of which this host can say: written by this user, whole, and out of
+//! everybody else's reach.
+//!
+//! A digest in each file tells whole files from broken ones. It is no signature:
+//! who can write in the directory is this user already, and could as well
+//! replace the host. So the directory belongs to what sandboxed commands and
+//! tools can never write.
+
+use std::fs::{DirBuilder, File};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use sha2::{Digest, Sha256};
+
+/// Begins every file; its last byte is the version of the layout.
+const MAGIC: [u8; 16] = *b"portcullis-own\x00\x01";
+/// Magic and SHA-256 of the rest.
+const HEADER: usize = MAGIC.len() + 32;
+
+/// A directory of this user that nobody else can look into.
+#[derive(Debug)]
+pub(crate) struct OwnDirectory {
+    descriptor: OwnedFd,
+}
+
+/// Content of a file that this user wrote and nobody else could.
+pub(crate) struct OwnBytes {
+    file: Vec<u8>,
+}
+
+impl OwnBytes {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.file.get(HEADER..).unwrap_or_default()
+    }
+}
+
+/// Why a directory is not used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OwnDirectoryError {
+    /// It could not be made or opened.
+    #[error("opening it")]
+    Open(#[from] std::io::Error),
+    /// Others can reach it.
+    #[error("it must belong to you alone; make it so with `chmod 700` and `chown`, or remove it")]
+    NotOwn,
+}
+
+impl OwnDirectory {
+    /// Opens a directory, making it where it is missing. One that is somebody
+    /// else's, or open to others, is refused and not repaired: what lies in it
+    /// may already be somebody else's.
+    pub(crate) fn open(path: &Path) -> Result<Self, OwnDirectoryError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(std::io::Error::from)?;
+        let status = rustix::fs::fstat(&descriptor).map_err(std::io::Error::from)?;
+        if !is_own(&status) {
+            return Err(OwnDirectoryError::NotOwn);
+        }
+        Ok(Self { descriptor })
+    }
+
+    /// Reads a file of at most `limit` bytes; none: there is none that can be
+    /// trusted.
+    pub(crate) fn read(&self, name: &str, limit: u64) -> Option<OwnBytes> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()).ok()?);
+        let status = rustix::fs::fstat(&file).ok()?;
+        let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+        if !is_file || !is_own(&status) || status.st_nlink != 1 {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(status.st_size).ok()?.min(64 << 20));
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).ok()?;
+        let content = bytes.get(HEADER..)?;
+        let is_whole = bytes.len() as u64 <= limit && bytes.get(..HEADER)? == header(content);
+        is_whole.then_some(OwnBytes { file: bytes })
+    }
+
+    /// Writes a file so that it is there whole or not at all.
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> std::io::Result<()> {
+        let temporary = format!(".{name}.{}", std::process::id());
+        // A rest of an earlier process with this number; it is of no use to anyone.
+        drop(self.remove(&temporary));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let mut file = File::from(rustix::fs::openat(&self.descriptor, &*temporary, flags, mode)?);
+        let written = file.write_all(&header(content)).and_then(|()| file.write_all(content));
+        let placed = written
+            .and_then(|()| Ok(rustix::fs::renameat(&self.descriptor, &*temporary, &self.descriptor, name)?));
+        if placed.is_err() {
+            drop(self.remove(&temporary));
+        }
+        placed
+    }
+
+    pub(crate) fn remove(&self, name: &str) -> std::io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())?)
+    }
+
+    /// Names of the files in it with the time of their last change, oldest first.
+    pub(crate) fn names(&self) -> std::io::Result<Vec<String>> {
+        let mut found = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.descriptor)? {
+            let entry = entry?;
+            let status = rustix::fs::statat(&self.descriptor, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+            let (Ok(status), Ok(name)) = (status, entry.file_name().to_str()) else { continue };
+            if FileType::from_raw_mode(status.st_mode) == FileType::RegularFile {
+                found.push(((status.st_mtime, status.st_mtime_nsec), name.to_owned()));
+            }
+        }
+        found.sort();
+        Ok(found.into_iter().map(|(_, name)| name).collect())
+    }
+}
+
+fn header(content: &[u8]) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    let (magic, digest) = header.split_at_mut(MAGIC.len());
+    magic.copy_from_slice(&MAGIC);
+    digest.copy_from_slice(&Sha256::digest(content));
+    header
+}
+
+/// Whether it belongs to this user and nobody else may do anything with it.
+fn is_own(status: &Stat) -> bool {
+    status.st_uid == rustix::process::geteuid().as_raw() && status.st_mode & 0o077 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    const LIMIT: u64 = 1 << 20;
+
+    fn fresh() -> (tempfile::TempDir, OwnDirectory) {
+        let place = tempfile::tempdir().unwrap();
+        let directory = OwnDirectory::open(&place.path().join("a/b")).unwrap();
+        (place, directory)
+    }
+
+    fn read(directory: &OwnDirectory, name: &str) -> Option<Vec<u8>> {
+        directory.read(name, LIMIT).map(|bytes| bytes.as_slice().to_vec())
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let (place, directory) = fresh();
+        directory.write("one", b"first").unwrap();
+        directory.write("one", b"second").unwrap();
+        assert_eq!(read(&directory, "one").unwrap(), b"second");
+        assert_eq!(directory.names().unwrap(), ["one"]);
+        let mode = fs::metadata(place.path().join("a/b/one")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::metadata(place.path().join("a/b")).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn broken_files_are_not_there() {
+        let (place, directory) = fresh();
+        let path = place.path().join("a/b/one");
+        for damage in [
+            |bytes: &mut Vec<u8>| *bytes.last_mut().unwrap() ^= 1,
+            |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1),
+            |bytes: &mut Vec<u8>| bytes.truncate(7),
+            |bytes: &mut Vec<u8>| bytes[15] = 2,
+            |bytes: &mut Vec<u8>| bytes.clear(),
+        ] {
+            directory.write("one", b"content").unwrap();
+            let mut bytes = fs::read(&path).unwrap();
+            damage(&mut bytes);
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(read(&directory, "one"), None);
+        }
+        directory.write("one", b"content").unwrap();
+        assert!(directory.read("one", 10).is_none(), "larger than asked for");
+        assert!(read(&directory, "one").is_some(), "control");
+    }
+
+    #[test]
+    fn reachable_files_are_not_there() {
+        let (place, directory) = fresh();
+        let path = place.path().join("a/b");
+        directory.write("one", b"content").unwrap();
+        symlink("one", path.join("link")).unwrap();
+        assert_eq!(read(&directory, "link"), None);
+        fs::hard_link(path.join("one"), place.path().join("elsewhere")).unwrap();
+        assert_eq!(read(&directory, "one"), None);
+        fs::remove_file(place.path().join("elsewhere")).unwrap();
+        assert!(read(&directory, "one").is_some(), "control");
+        fs::set_permissions(path.join("one"), Permissions::from_mode(0o620)).unwrap();
+        assert_eq!(read(&directory, "one"), None);
+    }
+
+    #[test]
+    fn reachable_directories_are_refused() {
+        let (place, _directory) = fresh();
+        let path = place.path().join("a/b");
+        symlink("b", place.path().join("a/link")).unwrap();
+        assert!(matches!(OwnDirectory::open(&place.path().join("a/link")), Err(OwnDirectoryError::Open(_))));
+        for mode in [0o750, 0o701, 0o722] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert!(matches!(OwnDirectory::open(&path), Err(OwnDirectoryError::NotOwn)), "{mode:o}");
+        }
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+            assert!(matches!(OwnDirectory::open(&path), Err(OwnDirectoryError::NotOwn)));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What belongs to one running instance: its accounts, its log, its dice.
+
+use std::time::Duration;
+
+use crate::limits::{MemoryBudget, TimeBudget};
+
+/// Bytes of one line of log.
+const LINE_BYTES: usize = 4 << 10;
+/// Bytes of log that one call may leave.
+const LOG_BYTES: usize = 64 << 10;
+/// Lines of log that one call may leave.
+const LOG_LINES: usize = 100;
+/// Every instance throws the same dice, so that a decision can be replayed.
+const SEED: u64 = 0x706f_7274_6375_6c6c;
+
+/// The data of a store.
+pub(crate) struct HostState {
+    pub(crate) memory: MemoryBudget,
+    pub(crate) time: TimeBudget,
+    pub(crate) log: CallLog,
+    /// Handles that the guest holds on host resources.
+    pub(crate) handles: i64,
+    random: u64,
+}
+
+impl HostState {
+    pub(crate) fn new(memory_limit: usize, time_limit: Duration) -> Self {
+        Self {
+            memory: MemoryBudget::new(memory_limit),
+            time: TimeBudget::start(time_limit),
+            log: CallLog::default(),
+            handles: 0,
+            random: SEED,
+        }
+    }
+
+    /// The next of a fixed row of numbers (splitmix64).
+    pub(crate) fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// How grave a line of a policy's log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Of interest to its author only.
+    Trace,
+    /// For finding faults.
+    Debug,
+    /// Worth knowing; also what it wrote to standard output.
+    Info,
+    /// Something is odd; also what it wrote to standard error.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// One line that a policy logged. Written by a guest: show it as quoted text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// How grave it is.
+    pub level: LogLevel,
+    /// The text, cut where it was too long.
+    pub message: String,
+}
+
+/// The lines of one call, bounded; what does not fit is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct CallLog {
+    lines: Vec<LogLine>,
+    bytes: usize,
+}
+
+impl CallLog {
+    pub(crate) fn add(&mut self, level: LogLevel, message: &str) {
+        let left = LOG_BYTES.saturating_sub(self.bytes).min(LINE_BYTES);
+        if left == 0 || self.lines.len() >= LOG_LINES {
+            return;
+        }
+        let message = message.get(..message.floor_char_boundary(left)).unwrap_or_default().to_owned();
+        // An empty line takes room as well.
+        self.bytes += message.len().max(1);
+        self.lines.push(LogLine { level, message });
+    }
+
+    pub(crate) fn into_lines(self) -> Vec<LogLine> {
+        self.lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_bounded() {
+        let mut log = CallLog::default();
+        (0..LOG_LINES).for_each(|_| log.add(LogLevel::Info, &"é".repeat(LOG_BYTES)));
+        let lines = log.into_lines();
+        assert_eq!(lines.len(), LOG_BYTES / LINE_BYTES);
+        assert!(lines.iter().all(|line| line.message.len() == LINE_BYTES));
+
+        let mut log = CallLog::default();
+        (0..LOG_LINES * 2).for_each(|_| log.add(LogLevel::Info, ""));
+        assert_eq!(log.into_lines().len(), LOG_LINES);
+    }
+
+    #[test]
+    fn dice_fall_the_same_way() {
+        let throws = |mut state: HostState| [state.next_random(), state.next_random()];
+        assert_eq!(throws(HostState::new(0, Duration::ZERO)), throws(HostState::new(0, Duration::ZERO)));
+        let [one, two] = throws(HostState::new(0, Duration::ZERO));
+        assert_ne!(one, two);
+    }
+}

@@ -1,0 +1,172 @@
+//! Reads from a component's imports and exports, without running it, which
+//! contract it was written for and whether this host can serve it.
+
+use wasmtime::Engine;
+use wasmtime::component::types::Component as ComponentType;
+
+use crate::error::LoadError;
+use crate::wasi;
+
+/// Oldest and newest contract that this host speaks.
+pub const SUPPORTED: (&str, &str) = ("0.1", "0.1");
+/// The package of the contract.
+const PACKAGE: &str = "portcullis:policy/";
+/// Interfaces that hold only types, or pure functions that every policy gets.
+const GIVEN: [&str; 4] = ["types", "logging", "path-tools", "net-tools"];
+/// Interfaces of which a policy must export one at least.
+const WORK: [&str; 4] = ["evaluator", "confinement", "output-filter", "orientation"];
+
+/// What a component imports and exports, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surface {
+    /// Names of its imports, with their versions.
+    pub imports: Vec<String>,
+    /// Names of its exports, with their versions.
+    pub exports: Vec<String>,
+}
+
+impl Surface {
+    /// Reads it off a component's type.
+    pub(crate) fn of(component: &ComponentType, engine: &Engine) -> Self {
+        Self {
+            imports: component.imports(engine).map(|(name, _)| name.to_owned()).collect(),
+            exports: component.exports(engine).map(|(name, _)| name.to_owned()).collect(),
+        }
+    }
+
+    /// Checks that it is a policy of a contract that this host speaks, and that
+    /// it wants nothing that it does not get.
+    pub(crate) fn check(&self) -> Result<(), LoadError> {
+        self.check_tracks()?;
+        self.check_exports()?;
+        self.check_imports()
+    }
+
+    fn check_tracks(&self) -> Result<(), LoadError> {
+        let (oldest, newest) = SUPPORTED;
+        let foreign = |name: &&String| name.starts_with(PACKAGE) && track(name) != Some("0.1");
+        let Some(name) = self.exports.iter().chain(&self.imports).find(foreign) else { return Ok(()) };
+        let wanted = track(name).unwrap_or("of no version");
+        let hint = if is_newer(wanted, newest) {
+            "update Portcullis"
+        } else {
+            "build the policy against a newer contract"
+        };
+        Err(LoadError::UnknownTrack { wanted: wanted.to_owned(), oldest, newest, hint })
+    }
+
+    fn check_exports(&self) -> Result<(), LoadError> {
+        let exported =
+            |interface: &str| self.exports.iter().any(|name| interface_of(name) == Some(interface));
+        let missing = if !exported("lifecycle") {
+            "`portcullis:policy/lifecycle`".to_owned()
+        } else if !WORK.into_iter().any(exported) {
+            format!("any of {}", quoted(WORK.iter().map(|name| format!("{PACKAGE}{name}"))))
+        } else {
+            return Ok(());
+        };
+        let found = if self.exports.is_empty() {
+            "it exports nothing".to_owned()
+        } else {
+            format!("it exports {}", quoted(self.exports.iter().take(8).cloned()))
+        };
+        let hint = format!("{found}; build it for the world `policy` of the `wit` folder");
+        Err(LoadError::MissingExports { missing, hint })
+    }
+
+    fn check_imports(&self) -> Result<(), LoadError> {
+        let given = |name: &str| {
+            wasi::is_wasi(name) || interface_of(name).is_some_and(|interface| GIVEN.contains(&interface))
+        };
+        let refused: Vec<&String> = self.imports.iter().filter(|name| !given(name)).collect();
+        let Some(first) = refused.first() else { return Ok(()) };
+        let hint = match interface_of(first) {
+            Some("workspace-view" | "state") => {
+                "`workspace-view` and `state` are given only where the pack's manifest asks for them and \
+                 the user's settings grant them, and this version grants neither"
+            }
+            _ => "build it for the world `policy` of the `wit` folder",
+        };
+        Err(LoadError::Imports { names: quoted(refused.iter().take(8).map(ToString::to_string)), hint })
+    }
+}
+
+/// The interface of a name of the contract's package: `evaluator`.
+fn interface_of(name: &str) -> Option<&str> {
+    name.strip_prefix(PACKAGE)?.split('@').next()
+}
+
+/// The compatibility track of a name's version: `0.1` of `0.1.3`, `1` of `1.4.0`.
+fn track(name: &str) -> Option<&str> {
+    let (_, version) = name.split_once('@')?;
+    let places = if version.starts_with("0.") { 2 } else { 1 };
+    match version.match_indices('.').nth(places - 1) {
+        Some((end, _)) => version.get(..end),
+        None => Some(version),
+    }
+}
+
+fn is_newer(track: &str, than: &str) -> bool {
+    let numbers =
+        |track: &str| -> Vec<u32> { track.split('.').map_while(|part| part.parse().ok()).collect() };
+    numbers(track) > numbers(than)
+}
+
+fn quoted(names: impl Iterator<Item = String>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(imports: &[&str], exports: &[&str]) -> String {
+        let own = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        let surface = Surface { imports: own(imports), exports: own(exports) };
+        surface.check().map_or_else(|error| error.to_string(), |()| "fine".to_owned())
+    }
+
+    const LIFECYCLE: &str = "portcullis:policy/lifecycle@0.1.0";
+    const EVALUATOR: &str = "portcullis:policy/evaluator@0.1.7";
+
+    #[test]
+    fn policies_of_the_track_are_taken() {
+        assert_eq!(check(&[], &[LIFECYCLE, EVALUATOR]), "fine");
+        assert_eq!(check(&["wasi:io/streams@0.2.6"], &[LIFECYCLE, EVALUATOR, "other:thing/x"]), "fine");
+        assert_eq!(check(&["portcullis:policy/net-tools@0.1.0"], &[LIFECYCLE, EVALUATOR]), "fine");
+    }
+
+    #[test]
+    fn other_tracks_are_named() {
+        for (version, said) in [
+            ("0.2.0", "contract 0.2; this host speaks 0.1 to 0.1; update"),
+            ("1.4.0", "contract 1; this host speaks 0.1 to 0.1; update"),
+            ("0.10.0", "contract 0.10; this host speaks 0.1 to 0.1; update"),
+            ("0.0.3", "contract 0.0; this host speaks 0.1 to 0.1; build"),
+        ] {
+            let lifecycle = format!("portcullis:policy/lifecycle@{version}");
+            let answer = check(&[], &[&lifecycle, EVALUATOR]);
+            assert!(answer.contains(said), "{answer}");
+        }
+        assert!(check(&[], &["portcullis:policy/lifecycle", EVALUATOR]).contains("of no version"));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        assert!(check(&[], &[]).contains("`portcullis:policy/lifecycle`; it exports nothing"));
+        assert!(check(&[], &["wasi:cli/run@0.2.0"]).contains("exports `wasi:cli/run@0.2.0`"));
+        assert!(check(&[], &[LIFECYCLE]).contains("any of `portcullis:policy/evaluator`"));
+    }
+
+    #[test]
+    fn what_is_not_given_is_named() {
+        let state = check(&["portcullis:policy/state@0.1.0"], &[LIFECYCLE, EVALUATOR]);
+        assert!(state.contains("`portcullis:policy/state@0.1.0`") && state.contains("manifest"), "{state}");
+        let other = check(&["evil:host/run", "acme:x/y@1.0.0"], &[LIFECYCLE, EVALUATOR]);
+        assert!(other.contains("`evil:host/run`, `acme:x/y@1.0.0`"), "{other}");
+        // A core import at the top level is no interface of the contract.
+        assert!(
+            check(&["portcullis:policy/evaluator@0.1.0"], &[LIFECYCLE, EVALUATOR]).contains("does not give")
+        );
+    }
+}

@@ -1,0 +1,10 @@
+//! Types and calls generated from `wit/`; nothing outside this track names them.
+#![allow(
+    unreachable_pub,
+    unused_qualifications,
+    clippy::all,
+    clippy::restriction,
+    reason = "generated from the WIT"
+)]
+
+wasmtime::component::bindgen!({ path: "../../wit", world: "full-policy" });

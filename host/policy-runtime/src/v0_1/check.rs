@@ -1,0 +1,140 @@
+//! What a guest hands over is held against the contract before anything uses it.
+
+use portcullis_decision::PolicyError;
+use portcullis_decision::pattern::PatternError;
+
+use crate::limits;
+
+/// Rule ids and titles, in bytes.
+pub(super) const NAME: usize = 128;
+/// Reasons, hints and other single lines.
+pub(super) const LINE: usize = 1 << 10;
+/// Details, help and `brief`.
+pub(super) const LONG: usize = 8 << 10;
+/// Entries in one list of a profile.
+pub(super) const PROFILE_ENTRIES: usize = 10_000;
+/// Entries in any other list.
+pub(super) const ENTRIES: usize = 1_000;
+/// Options of one question.
+pub(super) const OPTIONS: usize = 8;
+/// Schema of a configuration.
+pub(super) const SCHEMA: usize = 64 << 10;
+
+/// The answer breaks the contract.
+pub(super) fn bad(detail: impl Into<String>) -> PolicyError {
+    PolicyError::BadAnswer { detail: detail.into() }
+}
+
+/// A pattern in the answer is none.
+pub(super) fn bad_pattern(error: &PatternError) -> PolicyError {
+    bad(error.to_string())
+}
+
+fn too_large(what: &str, limit: usize) -> PolicyError {
+    PolicyError::AnswerSize { detail: format!("{what} of more than {limit}") }
+}
+
+/// A list that may hold so many entries; each is converted.
+pub(super) fn list<G, T>(
+    entries: Vec<G>,
+    what: &str,
+    limit: usize,
+    convert: impl FnMut(G) -> Result<T, PolicyError>,
+) -> Result<Vec<T>, PolicyError> {
+    if entries.len() > limit {
+        return Err(too_large(&format!("`{what}`, a list"), limit));
+    }
+    entries.into_iter().map(convert).collect()
+}
+
+/// A name by which something is found again: not empty, and of characters that
+/// cannot be taken for others or break a line of a log.
+pub(super) fn name(text: String, what: &str) -> Result<String, PolicyError> {
+    if text.is_empty() {
+        return Err(bad(format!("`{what}` is empty")));
+    }
+    optional_name(text, what)
+}
+
+/// The same, or nothing.
+pub(super) fn optional_name(text: String, what: &str) -> Result<String, PolicyError> {
+    if text.len() > NAME {
+        return Err(too_large(&format!("`{what}`, a name"), NAME));
+    }
+    if text.chars().any(|character| character.is_whitespace() || character.is_control()) {
+        return Err(bad(format!("`{what}` holds a space or a control character")));
+    }
+    Ok(text)
+}
+
+/// A JSON pointer into the configuration, or nothing.
+pub(super) fn pointer(text: String, what: &str) -> Result<String, PolicyError> {
+    let is_pointer = text.is_empty() || text.starts_with('/');
+    if text.len() > LINE {
+        return Err(too_large(&format!("`{what}`, a JSON pointer"), LINE));
+    }
+    if is_pointer { Ok(text) } else { Err(bad(format!("`{what}` is no JSON pointer"))) }
+}
+
+/// Data that must not be cut.
+pub(super) fn data(text: String, what: &str) -> Result<String, PolicyError> {
+    if text.len() > limits::ANSWER_TEXT {
+        return Err(too_large(&format!("`{what}`, a text"), limits::ANSWER_TEXT));
+    }
+    Ok(text)
+}
+
+/// One line for people: cut, and without anything that could steer a terminal.
+pub(super) fn line(text: String) -> String {
+    people(&text, LINE, |character| character.is_control())
+}
+
+/// A few words for people.
+pub(super) fn title(text: String) -> String {
+    people(&text, NAME, |character| character.is_control())
+}
+
+/// Several lines for people.
+pub(super) fn long_text(text: String) -> String {
+    people(&text, LONG, |character| character.is_control() && !matches!(character, '\n' | '\t'))
+}
+
+fn people(text: &str, limit: usize, is_refused: impl Fn(char) -> bool) -> String {
+    let cut = text.get(..text.floor_char_boundary(limit)).unwrap_or_default();
+    let shown = |character: char| {
+        if is_refused(character) || is_turning(character) { char::REPLACEMENT_CHARACTER } else { character }
+    };
+    cut.chars().map(shown).collect()
+}
+
+/// Characters that change the direction of text, with which it can look like another.
+fn is_turning(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        assert_eq!(name("fs.write".into(), "rule").as_deref(), Ok("fs.write"));
+        for text in ["", "a b", "a\nb", "a\u{1b}[2J", &"a".repeat(NAME + 1)] {
+            assert!(name(text.into(), "rule").is_err(), "{text:?}");
+        }
+        assert_eq!(optional_name(String::new(), "rule").as_deref(), Ok(""));
+    }
+
+    #[test]
+    fn texts_for_people() {
+        assert_eq!(line("a\u{1b}[2J\nb\u{202e}c".into()), "a\u{fffd}[2J\u{fffd}b\u{fffd}c");
+        assert_eq!(long_text("a\n\tb\r".into()), "a\n\tb\u{fffd}");
+        assert_eq!(line("é".repeat(LINE)).chars().count(), LINE / 2);
+    }
+
+    #[test]
+    fn lists() {
+        assert!(list(vec![1, 2], "x", 2, Ok).is_ok());
+        assert!(matches!(list(vec![1, 2, 3], "x", 2, Ok), Err(PolicyError::AnswerSize { .. })));
+    }
+}

@@ -1,0 +1,171 @@
+//! Standing rules of a guest in the types of decisions, each field checked.
+
+use portcullis_decision::PolicyError;
+use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
+use portcullis_decision::profile::{
+    BudgetRule, Choice, EnvironmentRule, FileRights, FileRule, Limits, NetworkRule, PortDirection, PortRule,
+    Profile, SocketRule, Span,
+};
+use portcullis_decision::verdict::Effect;
+
+use super::bindings::exports::portcullis::policy::confinement as guest;
+use super::bindings::portcullis::policy::types;
+use super::check::{self, bad, bad_pattern};
+use super::from_guest::attribute;
+
+pub(super) fn profile(profile: guest::Profile) -> Result<Profile, PolicyError> {
+    let all = check::PROFILE_ENTRIES;
+    Ok(Profile {
+        files: check::list(profile.files, "profile.files", all, file_rule)?,
+        network: check::list(profile.network, "profile.network", all, network_rule)?,
+        budgets: check::list(profile.budgets, "profile.budgets", all, budget_rule)?,
+        sockets: check::list(profile.sockets, "profile.sockets", all, socket_rule)?,
+        ports: check::list(profile.ports, "profile.ports", all, port_rule)?,
+        environment: check::list(profile.environment, "profile.environment", all, environment_rule)?,
+        variables: check::list(profile.variables, "profile.variables", all, variable)?,
+        limits: limits(profile.limits),
+        tracing: match profile.tracing {
+            guest::Choice::NoOpinion => Choice::NoOpinion,
+            guest::Choice::Allow => Choice::Allow,
+            guest::Choice::Deny => Choice::Deny,
+        },
+        attributes: check::list(profile.attributes, "profile.attributes", check::ENTRIES, attribute)?,
+    })
+}
+
+fn file_rule(rule: guest::FileRule) -> Result<FileRule, PolicyError> {
+    Ok(FileRule {
+        id: check::name(rule.id, "file-rule.id")?,
+        pattern: file_pattern(rule.pattern)?,
+        rights: file_rights(rule.rights),
+        effect: effect(rule.effect),
+        conceal: rule.conceal,
+        condition: check::optional_name(rule.condition, "file-rule.condition")?,
+        reason: check::line(rule.reason),
+    })
+}
+
+fn network_rule(rule: guest::NetworkRule) -> Result<NetworkRule, PolicyError> {
+    Ok(NetworkRule {
+        id: check::name(rule.id, "network-rule.id")?,
+        target: network_pattern(rule.target)?,
+        program: program(rule.program)?,
+        effect: effect(rule.effect),
+        reason: check::line(rule.reason),
+    })
+}
+
+fn budget_rule(rule: guest::BudgetRule) -> Result<BudgetRule, PolicyError> {
+    Ok(BudgetRule {
+        id: check::name(rule.id, "budget-rule.id")?,
+        target: network_pattern(rule.target)?,
+        kib: rule.kib,
+        span: match rule.span {
+            guest::Span::Command => Span::Command,
+            guest::Span::Session => Span::Session,
+        },
+        effect: effect(rule.effect),
+        reason: check::line(rule.reason),
+    })
+}
+
+fn socket_rule(rule: guest::SocketRule) -> Result<SocketRule, PolicyError> {
+    Ok(SocketRule {
+        id: check::name(rule.id, "socket-rule.id")?,
+        path: file_pattern(rule.path)?,
+        effect: effect(rule.effect),
+        reason: check::line(rule.reason),
+    })
+}
+
+fn port_rule(rule: guest::PortRule) -> Result<PortRule, PolicyError> {
+    if rule.port == 0 {
+        return Err(bad("`port-rule.port` is 0, which is no port"));
+    }
+    Ok(PortRule {
+        id: check::name(rule.id, "port-rule.id")?,
+        port: rule.port,
+        direction: match rule.direction {
+            guest::PortDirection::ToHost => PortDirection::ToHost,
+            guest::PortDirection::FromHost => PortDirection::FromHost,
+        },
+        effect: effect(rule.effect),
+        reason: check::line(rule.reason),
+    })
+}
+
+fn environment_rule(rule: guest::EnvironmentRule) -> Result<EnvironmentRule, PolicyError> {
+    Ok(EnvironmentRule {
+        id: check::name(rule.id, "environment-rule.id")?,
+        name: check::name(rule.name, "environment-rule.name")?,
+        effect: effect(rule.effect),
+        reason: check::line(rule.reason),
+    })
+}
+
+/// A variable that a process can have: POSIX forbids `=` in names, and NUL ends both.
+fn variable((name, value): (String, String)) -> Result<(String, String), PolicyError> {
+    let name = check::name(name, "profile.variables")?;
+    if name.contains('=') || value.contains('\0') {
+        return Err(bad("`profile.variables` holds what no environment can hold"));
+    }
+    Ok((name, check::data(value, "profile.variables")?))
+}
+
+/// A program by path or last component; it may hold spaces.
+fn program(program: String) -> Result<String, PolicyError> {
+    if program.is_empty() || program.len() > check::LINE || program.contains('\0') {
+        return Err(bad("`network-rule.program` is empty, too long or holds a NUL"));
+    }
+    Ok(program)
+}
+
+fn effect(effect: guest::Effect) -> Effect {
+    match effect {
+        guest::Effect::Allow => Effect::Allow,
+        guest::Effect::Ask => Effect::Ask,
+        guest::Effect::Deny => Effect::Deny,
+    }
+}
+
+fn limits(limits: guest::Limits) -> Limits {
+    Limits {
+        wall_ms: limits.wall_ms,
+        cpu_ms: limits.cpu_ms,
+        memory_mib: limits.memory_mib,
+        processes: limits.processes,
+        open_files: limits.open_files,
+        file_mib: limits.file_mib,
+        output_kib: limits.output_kib,
+    }
+}
+
+pub(super) fn file_pattern(pattern: types::FilePattern) -> Result<FilePattern, PolicyError> {
+    match pattern {
+        types::FilePattern::Exact(path) => FilePattern::exact(&path),
+        types::FilePattern::Tree(path) => FilePattern::tree(&path),
+        types::FilePattern::Glob(glob) => FilePattern::glob(&glob),
+        types::FilePattern::Name(name) => FilePattern::name(&name.below, &name.glob),
+    }
+    .map_err(|error| bad_pattern(&error))
+}
+
+pub(super) fn file_rights(rights: types::FileRights) -> FileRights {
+    FileRights {
+        read: rights.contains(types::FileRights::READ),
+        write: rights.contains(types::FileRights::WRITE),
+        execute: rights.contains(types::FileRights::EXECUTE),
+    }
+}
+
+pub(super) fn network_pattern(pattern: types::NetworkPattern) -> Result<NetworkPattern, PolicyError> {
+    Ok(NetworkPattern {
+        host: HostPattern::parse(&pattern.host).map_err(|error| bad_pattern(&error))?,
+        ports: match pattern.ports {
+            types::PortSet::Every => PortSet::Every,
+            types::PortSet::These(ports) => {
+                PortSet::These(check::list(ports, "port-set", check::ENTRIES, Ok)?)
+            }
+        },
+    })
+}

@@ -1,0 +1,244 @@
+//! What each WASI function answers.
+
+use wasmtime::StoreContextMut;
+use wasmtime::component::{LinkerInstance, ResourceDynamic, Val};
+
+use crate::state::{HostState, LogLevel};
+
+/// Largest amount of random bytes or polled handles in one call.
+const MAX_ITEMS: u64 = 64 << 10;
+/// Bytes that an output stream says it takes at once.
+const WRITE_WINDOW: u64 = 4096;
+/// The stream behind standard output, and that behind standard error.
+const STDOUT: u32 = 1;
+const STDERR: u32 = 2;
+
+/// A policy called something that it may not call.
+#[derive(Debug, thiserror::Error)]
+#[error("it called `{function}`, which policies may not")]
+pub(crate) struct Forbidden {
+    function: String,
+}
+
+/// Defines one function.
+pub(super) fn define(
+    interface: &str,
+    name: &str,
+    linker: &mut LinkerInstance<'_, HostState>,
+) -> wasmtime::Result<()> {
+    let function = format!("{interface}#{name}");
+    let answer = Answer::of(interface, name);
+    linker.func_new(name, move |mut store, _, arguments, results| {
+        let arguments = receive(&mut store, arguments)?;
+        let value = match answer {
+            Some(answer) => answer.give(&mut store, &arguments)?,
+            None => return Err(wasmtime::Error::new(Forbidden { function: function.clone() })),
+        };
+        if let (Some(place), Some(value)) = (results.first_mut(), value) {
+            *place = value;
+        }
+        Ok(())
+    })
+}
+
+/// How a known function answers.
+#[derive(Debug, Clone, Copy)]
+enum Answer {
+    /// No value.
+    Nothing,
+    /// An empty list.
+    EmptyList,
+    /// `none`.
+    NoValue,
+    /// A number that is always the same.
+    Number(u64),
+    /// Midnight, 1 January 1970.
+    Epoch,
+    /// As many random bytes as asked for.
+    RandomBytes,
+    /// A random number.
+    RandomNumber,
+    /// Two random numbers.
+    RandomPair,
+    /// A new handle on a resource: its kind and which one.
+    Handle(&'static str, u32),
+    /// A stream that has ended.
+    Closed,
+    /// How much may be written.
+    WriteWindow,
+    /// Takes the bytes of the second argument.
+    Write,
+    /// Success without a value.
+    Done,
+    /// True.
+    Yes,
+    /// Everything polled is ready.
+    AllReady,
+    /// Text for an error that cannot have happened.
+    NoError,
+}
+
+impl Answer {
+    /// The answer of a known function.
+    fn of(interface: &str, name: &str) -> Option<Self> {
+        let answer = match (interface, name) {
+            ("wasi:cli/environment", "get-environment" | "get-arguments")
+            | ("wasi:filesystem/preopens", "get-directories") => Self::EmptyList,
+            ("wasi:cli/environment", "initial-cwd" | "get-initial-cwd")
+            | ("wasi:cli/terminal-stdin", "get-terminal-stdin")
+            | ("wasi:cli/terminal-stdout", "get-terminal-stdout")
+            | ("wasi:cli/terminal-stderr", "get-terminal-stderr")
+            | ("wasi:filesystem/types", "filesystem-error-code") => Self::NoValue,
+            ("wasi:cli/stdin", "get-stdin") => Self::Handle("input-stream", 0),
+            ("wasi:cli/stdout", "get-stdout") => Self::Handle("output-stream", STDOUT),
+            ("wasi:cli/stderr", "get-stderr") => Self::Handle("output-stream", STDERR),
+            ("wasi:clocks/monotonic-clock", "now") => Self::Number(0),
+            ("wasi:clocks/monotonic-clock", "resolution") => Self::Number(1),
+            ("wasi:clocks/monotonic-clock", "subscribe-instant" | "subscribe-duration")
+            | ("wasi:io/streams", "[method]input-stream.subscribe" | "[method]output-stream.subscribe") => {
+                Self::Handle("pollable", 0)
+            }
+            ("wasi:clocks/wall-clock", "now" | "resolution") => Self::Epoch,
+            ("wasi:random/random", "get-random-bytes")
+            | ("wasi:random/insecure", "get-insecure-random-bytes") => Self::RandomBytes,
+            ("wasi:random/random", "get-random-u64")
+            | ("wasi:random/insecure", "get-insecure-random-u64") => Self::RandomNumber,
+            ("wasi:random/insecure-seed", "insecure-seed") => Self::RandomPair,
+            ("wasi:io/poll", "[method]pollable.ready") => Self::Yes,
+            ("wasi:io/poll", "[method]pollable.block") => Self::Nothing,
+            ("wasi:io/poll", "poll") => Self::AllReady,
+            ("wasi:io/error", "[method]error.to-debug-string") => Self::NoError,
+            (
+                "wasi:io/streams",
+                "[method]input-stream.read"
+                | "[method]input-stream.blocking-read"
+                | "[method]input-stream.skip"
+                | "[method]input-stream.blocking-skip"
+                | "[method]output-stream.splice"
+                | "[method]output-stream.blocking-splice",
+            ) => Self::Closed,
+            ("wasi:io/streams", "[method]output-stream.check-write") => Self::WriteWindow,
+            (
+                "wasi:io/streams",
+                "[method]output-stream.write" | "[method]output-stream.blocking-write-and-flush",
+            ) => Self::Write,
+            (
+                "wasi:io/streams",
+                "[method]output-stream.flush"
+                | "[method]output-stream.blocking-flush"
+                | "[method]output-stream.write-zeroes"
+                | "[method]output-stream.blocking-write-zeroes-and-flush",
+            ) => Self::Done,
+            _ => return None,
+        };
+        Some(answer)
+    }
+
+    /// Carries it out.
+    fn give(
+        self,
+        store: &mut StoreContextMut<'_, HostState>,
+        arguments: &[Argument<'_>],
+    ) -> wasmtime::Result<Option<Val>> {
+        let value = match self {
+            Self::Nothing => return Ok(None),
+            Self::EmptyList => Val::List(Vec::new()),
+            Self::NoValue => Val::Option(None),
+            Self::Number(number) => Val::U64(number),
+            Self::Epoch => Val::Record(vec![
+                ("seconds".to_owned(), Val::U64(0)),
+                ("nanoseconds".to_owned(), Val::U32(0)),
+            ]),
+            Self::RandomBytes => random_bytes(store, arguments)?,
+            Self::RandomNumber => Val::U64(store.data_mut().next_random()),
+            Self::RandomPair => {
+                let state = store.data_mut();
+                Val::Tuple(vec![Val::U64(state.next_random()), Val::U64(state.next_random())])
+            }
+            Self::Handle(kind, which) => {
+                store.data_mut().handles += 1;
+                let resource = ResourceDynamic::new_own(which, super::resource_kind(kind));
+                Val::Resource(resource.try_into_resource_any(store)?)
+            }
+            Self::Closed => Val::Result(Err(Some(Box::new(Val::Variant("closed".to_owned(), None))))),
+            Self::WriteWindow => Val::Result(Ok(Some(Box::new(Val::U64(WRITE_WINDOW))))),
+            Self::Write => {
+                write(store.data_mut(), arguments);
+                Val::Result(Ok(None))
+            }
+            Self::Done => Val::Result(Ok(None)),
+            Self::Yes => Val::Bool(true),
+            Self::AllReady => all_ready(arguments)?,
+            Self::NoError => Val::String("no such stream".to_owned()),
+        };
+        Ok(Some(value))
+    }
+}
+
+/// An argument; handles are already taken out of the guest's table of loans,
+/// which has to be empty again at the end of the call.
+enum Argument<'a> {
+    Handle(u32),
+    Handles(usize),
+    Value(&'a Val),
+}
+
+fn receive<'a>(
+    store: &mut StoreContextMut<'_, HostState>,
+    arguments: &'a [Val],
+) -> wasmtime::Result<Vec<Argument<'a>>> {
+    let mut received = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        received.push(match argument {
+            Val::Resource(resource) => {
+                Argument::Handle(resource.try_into_resource_dynamic(&mut *store)?.rep())
+            }
+            Val::List(items) if matches!(items.first(), Some(Val::Resource(_))) => {
+                for item in items {
+                    if let Val::Resource(resource) = item {
+                        resource.try_into_resource_dynamic(&mut *store)?;
+                    }
+                }
+                Argument::Handles(items.len())
+            }
+            value => Argument::Value(value),
+        });
+    }
+    Ok(received)
+}
+
+fn random_bytes(
+    store: &mut StoreContextMut<'_, HostState>,
+    arguments: &[Argument<'_>],
+) -> wasmtime::Result<Val> {
+    let count = match arguments.first() {
+        Some(Argument::Value(Val::U64(count))) if *count <= MAX_ITEMS => *count,
+        _ => wasmtime::bail!("it asked for more than {MAX_ITEMS} random bytes at once"),
+    };
+    let mut bytes = Vec::new();
+    for _ in 0..count {
+        let [byte, ..] = store.data_mut().next_random().to_le_bytes();
+        bytes.push(Val::U8(byte));
+    }
+    Ok(Val::List(bytes))
+}
+
+fn write(state: &mut HostState, arguments: &[Argument<'_>]) {
+    let [Argument::Handle(stream), Argument::Value(Val::List(bytes))] = arguments else { return };
+    let level = if *stream == STDERR { LogLevel::Warn } else { LogLevel::Info };
+    let byte = |value: &Val| if let Val::U8(byte) = value { Some(*byte) } else { None };
+    let bytes: Vec<u8> = bytes.iter().filter_map(byte).collect();
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().for_each(|line| state.log.add(level, line));
+}
+
+fn all_ready(arguments: &[Argument<'_>]) -> wasmtime::Result<Val> {
+    match arguments.first() {
+        Some(Argument::Handles(count)) => {
+            let count = u32::try_from(*count).unwrap_or(u32::MAX);
+            Ok(Val::List((0..count).map(Val::U32).collect()))
+        }
+        // The contract of `poll`: an empty list is a trap.
+        _ => wasmtime::bail!("it polled nothing"),
+    }
+}
