@@ -1,1 +1,66 @@
 //! Runs commands in a box that the kernel enforces.
+//!
+//! A [`Profile`] says what is wanted, a [`Plan`] lists the mounts that make it real (pure, no machine
+//! needed), and a [`Confinement`] is the running sandbox of one session.
+//! Commands are launched into it one by one, several at a time, each with its own process numbers.
+//!
+//! # Processes
+//! The host is never forked.
+//! [`Confinement::start`] starts the host's own program with the argument [`KEEPER_ARGUMENT`]; the program
+//! calls [`keeper_main`] before anything else.
+//! The keeper is process 1 of the session's pid namespace and owns its mounts; for every command it makes an
+//! init, which is process 1 of the command's pid namespace, and below it the command.
+//! When the host, the keeper or an init dies, the kernel kills everything below it at once.
+//!
+//! # Never
+//! This crate knows no policies, settings, users or grants: the profile is all it is told.
+//!
+//! # Platforms
+//! Linux 5.12 or later with user namespaces. Elsewhere plans can be made, and [`Confinement::start`] returns
+//! [`StartError::Unsupported`].
+//!
+//! ```
+//! use portcullis_confine::{Access, Limits, PathKind, Place, Plan, Profile};
+//!
+//! let profile = Profile {
+//!     places: vec![
+//!         Place { path: "/home".into(), access: Access::Hidden },
+//!         Place { path: "/home/u/project".into(), access: Access::ReadWrite },
+//!     ],
+//!     temp: "/var/tmp/session".into(),
+//!     hostname: "sandbox".into(),
+//!     limits: Limits::default(),
+//! };
+//! let plan = Plan::new(&profile, &|_| PathKind::Directory)?;
+//! assert!(plan.to_string().contains("hide /home with u/project"));
+//! # Ok::<(), portcullis_confine::PlanError>(())
+//! ```
+
+mod confinement;
+mod error;
+mod job;
+mod link;
+mod plan;
+mod profile;
+mod report;
+mod running;
+mod stage;
+mod view;
+
+#[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
+mod layer;
+#[cfg(target_os = "linux")]
+mod transport;
+#[cfg(target_os = "linux")]
+mod wire;
+
+pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
+pub use error::{LaunchError, PlanError, StartError, ViewError};
+pub use plan::{Opening, PathKind, Plan, Step, Writable};
+pub use profile::{Access, Command, Limits, Place, Profile};
+pub use report::{Force, Layer, Report};
+pub use running::{Exit, Running};
+pub use stage::Stage;
+pub use view::View;

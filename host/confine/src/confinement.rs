@@ -1,0 +1,9 @@
+//! The running sandbox of one session, as the host holds it.
+
+#[cfg_attr(not(target_os = "linux"), path = "confinement/elsewhere.rs")]
+mod here;
+
+pub use here::{Confinement, keeper_main};
+
+/// The argument with which a program is to call [`keeper_main`] and nothing else.
+pub const KEEPER_ARGUMENT: &str = "__keeper";

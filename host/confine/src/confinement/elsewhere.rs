@@ -1,0 +1,44 @@
+//! Systems on which commands cannot be confined.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::{Command, LaunchError, Profile, Report, Running, StartError, View};
+
+/// The running sandbox of one session; there is none on this system.
+#[derive(Debug)]
+pub enum Confinement {}
+
+impl Confinement {
+    /// Says that this system has no sandbox.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn start(_executable: &Path, _profile: &Profile) -> Result<Self, StartError> {
+        Err(StartError::Unsupported { system: std::env::consts::OS })
+    }
+
+    /// Returns the files as commands see them.
+    pub fn view(&self) -> View {
+        match *self {}
+    }
+
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// Never called.
+    pub fn launch(&self, _command: Command, _stdio: [OwnedFd; 3]) -> Result<Running, LaunchError> {
+        match *self {}
+    }
+
+    /// Returns which layers are in force.
+    pub fn report(&self) -> &Report {
+        match *self {}
+    }
+}
+
+/// The keeper's whole life; on this system it has none.
+pub fn keeper_main() -> ExitCode {
+    ExitCode::FAILURE
+}

@@ -1,0 +1,126 @@
+//! What the host knows about one command.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::{Exit, Stage};
+
+/// One command, shared by those who wait for it and the thread that hears from the keeper.
+#[derive(Debug)]
+pub(crate) struct Job {
+    id: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Pending,
+    Running,
+    Refused(Stage, i32),
+    Ended(Exit),
+}
+
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "commands run on Linux only"))]
+impl Job {
+    pub(crate) fn new(id: u64) -> Self {
+        Self { id, state: Mutex::new(State::Pending), changed: Condvar::new() }
+    }
+
+    /// Waits until the program runs, or it is known that it never will: the stage and errno of that.
+    pub(crate) fn wait_for_start(&self) -> Result<(), (Stage, i32)> {
+        let state = self.changed.wait_while(self.state(), |state| matches!(state, State::Pending));
+        match *state.unwrap_or_else(PoisonError::into_inner) {
+            State::Refused(stage, errno) => Err((stage, errno)),
+            State::Pending | State::Running | State::Ended(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn started(&self) {
+        self.change(State::Running);
+    }
+
+    pub(crate) fn refused(&self, stage: Stage, errno: i32) {
+        self.change(State::Refused(stage, errno));
+    }
+
+    pub(crate) fn ended(&self, exit: Exit) {
+        self.change(State::Ended(exit));
+    }
+
+    fn change(&self, to: State) {
+        *self.state() = to;
+        self.changed.notify_all();
+    }
+}
+
+impl Job {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        match *self.state() {
+            State::Ended(exit) => Some(exit),
+            State::Refused(..) => Some(Exit::Lost),
+            State::Pending | State::Running => None,
+        }
+    }
+
+    pub(crate) fn wait(&self) -> Exit {
+        loop {
+            // A year at a time: there is one loop for both kinds of waiting.
+            if let Some(exit) = self.wait_timeout(Duration::from_secs(365 * 24 * 3600)) {
+                return exit;
+            }
+        }
+    }
+
+    pub(crate) fn wait_timeout(&self, time: Duration) -> Option<Exit> {
+        let start = Instant::now();
+        loop {
+            let state = self.state();
+            match *state {
+                State::Ended(exit) => return Some(exit),
+                State::Refused(..) => return Some(Exit::Lost),
+                State::Pending | State::Running => {}
+            }
+            let left = time.checked_sub(start.elapsed())?;
+            drop(self.changed.wait_timeout(state, left));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A waiter that panicked has not left the state half changed: it is one assignment.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_ends_with_the_command_or_the_time() {
+        let job = Job::new(1);
+        assert_eq!(job.wait_timeout(Duration::from_millis(5)), None);
+        job.started();
+        assert_eq!(job.wait_for_start(), Ok(()));
+        std::thread::scope(|scope| {
+            let waiters = [scope.spawn(|| job.wait()), scope.spawn(|| job.wait())];
+            job.ended(Exit::Code(3));
+            for waiter in waiters {
+                assert_eq!(waiter.join().expect("no panic"), Exit::Code(3));
+            }
+        });
+        assert_eq!(job.wait_timeout(Duration::ZERO), Some(Exit::Code(3)));
+    }
+
+    #[test]
+    fn a_command_that_never_ran_says_why() {
+        let job = Job::new(1);
+        job.refused(Stage::Exec, 2);
+        assert_eq!(job.wait_for_start(), Err((Stage::Exec, 2)));
+        assert_eq!(job.wait(), Exit::Lost);
+    }
+}

@@ -1,0 +1,101 @@
+//! The keeper: process 1 of a session, which owns its mounts and starts its commands.
+//!
+//! It is single-threaded and trusts the host. What it runs it does not trust, and hears nothing from it.
+
+mod init;
+mod serve;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use portcullis_sys::process::{Cloned, SingleThread, clone, exit_now};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::layer::namespaces::Identity;
+use crate::layer::{During, Failure, loopback, mounts, namespaces, privileges, seccomp};
+use crate::wire::{Event, Refusal, Setup};
+use crate::{Limits, Stage, transport};
+
+/// Opens the door to the namespaces and ends; the keeper behind it is a child of the host.
+pub(crate) fn main() -> ExitCode {
+    let (Ok(Some(single)), Ok(control)) = (SingleThread::prove(), take_control()) else {
+        return ExitCode::FAILURE;
+    };
+    let identity = Identity::current();
+    let flags = namespaces::of_a_session() | portcullis_sys::process::CloneFlags::PARENT;
+    match clone(&single, flags).during(Stage::Namespaces) {
+        Ok(Cloned::Parent { pidfd, .. }) => tell(&control, &Event::Keeper, &[pidfd.as_fd()]),
+        Ok(Cloned::Child) => keep(single, control, identity),
+        Err(failure) => tell(&control, &failed(&failure), &[]),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Moves the line to the host from standard input to where no command can inherit it.
+fn take_control() -> rustix::io::Result<OwnedFd> {
+    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let nothing = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::stdio::dup2_stdin(nothing)?;
+    Ok(control)
+}
+
+fn keep(single: SingleThread, control: OwnedFd, identity: Identity) -> ! {
+    match set_up(&control, identity) {
+        Ok((View { root, mounts }, limits)) => {
+            tell(&control, &Event::Ready, &[root.as_fd(), mounts.as_fd()]);
+            drop((root, mounts));
+            serve::Keeper::new(single, control, Session { identity, limits }).serve();
+        }
+        Err(failure) => tell(&control, &failed(&failure), &[]),
+    }
+    // Process 1 takes everything with it.
+    exit_now(0)
+}
+
+/// What holds for every command of the session.
+#[derive(Clone, Copy)]
+struct Session {
+    identity: Identity,
+    limits: Limits,
+}
+
+struct View {
+    root: OwnedFd,
+    mounts: OwnedFd,
+}
+
+fn set_up(control: &OwnedFd, identity: Identity) -> Result<(View, Limits), Failure> {
+    let setup = read_setup(control).ok_or(rustix::io::Errno::BADMSG).during(Stage::Request)?;
+    identity.map()?;
+    rustix::process::setsid().during(Stage::Process)?;
+    rustix::system::sethostname(setup.hostname.as_bytes()).during(Stage::HostName)?;
+    loopback::enforce()?;
+    mounts::enforce(&setup.plan, identity)?;
+    let view = open_view().during(Stage::View)?;
+    privileges::enforce_on_keeper()?;
+    seccomp::enforce()?;
+    Ok((view, setup.limits))
+}
+
+fn read_setup(control: &OwnedFd) -> Option<Setup> {
+    let message = transport::receive(control).ok()??;
+    Setup::decode(&message.bytes).ok()
+}
+
+fn open_view() -> rustix::io::Result<View> {
+    rustix::process::chdir("/")?;
+    let root = openat(CWD, "/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let mounts = openat(CWD, "/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(View { root, mounts })
+}
+
+fn failed(failure: &Failure) -> Event {
+    let Refusal { stage, errno } = failure.refusal();
+    Event::Failed { refusal: Refusal { stage, errno }, path: PathBuf::from(&failure.path) }
+}
+
+/// Tells the host something; when the host has gone there is nobody to be told, and the end follows.
+fn tell(control: &OwnedFd, event: &Event, descriptors: &[BorrowedFd<'_>]) {
+    drop(transport::send(control, &event.encode(), descriptors));
+}

@@ -1,0 +1,50 @@
+//! The kernel mechanisms a sandbox is made of, each in a file of its own.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Stage;
+use crate::wire::Refusal;
+
+pub(crate) mod devices;
+pub(crate) mod limits;
+pub(crate) mod loopback;
+pub(crate) mod mounts;
+pub(crate) mod namespaces;
+pub(crate) mod privileges;
+pub(crate) mod processes;
+pub(crate) mod seccomp;
+
+/// A part of the set-up that the kernel refused.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) stage: Stage,
+    pub(crate) path: PathBuf,
+    pub(crate) source: io::Error,
+}
+
+impl Failure {
+    pub(crate) fn refusal(&self) -> Refusal {
+        // An error without a number comes from this program, not from the kernel.
+        Refusal { stage: self.stage, errno: self.source.raw_os_error().unwrap_or(libc::EINVAL) }
+    }
+}
+
+/// Says what was being done when something failed.
+pub(crate) trait During<T> {
+    /// With no path to name.
+    fn during(self, stage: Stage) -> Result<T, Failure>;
+
+    /// With the path it was being done to.
+    fn during_at(self, stage: Stage, path: &Path) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
+    fn during(self, stage: Stage) -> Result<T, Failure> {
+        self.during_at(stage, Path::new(""))
+    }
+
+    fn during_at(self, stage: Stage, path: &Path) -> Result<T, Failure> {
+        self.map_err(|source| Failure { stage, path: path.to_owned(), source: source.into() })
+    }
+}

@@ -1,0 +1,155 @@
+//! The mounts of a plan, first all opened and copied, then put in place.
+//!
+//! Everything is copied before anything is covered, because what is shown again inside a hidden place cannot
+//! be reached any more once that is hidden. The new mount calls are used throughout (Linux 5.2, and
+//! mount_setattr since 5.12).
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use portcullis_sys::mount::{Attributes, Reach, add_attributes};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, openat2};
+use rustix::io::{self, Errno};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
+};
+
+use super::namespaces::Identity;
+use super::{During, Failure, devices, processes};
+use crate::Stage;
+use crate::plan::{Plan, Step, Writable};
+
+mod masks;
+use masks::Masks;
+
+/// What every copied mount loses: nobody gains rights or reaches devices through it.
+fn harmless() -> Attributes {
+    Attributes::NO_SETUID | Attributes::NO_DEVICES
+}
+
+/// Makes the plan's mounts, in a mount namespace that is the caller's alone.
+pub(crate) fn enforce(plan: &Plan, identity: Identity) -> Result<(), Failure> {
+    let root = Path::new("/");
+    let all_private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change(root, all_private).during_at(Stage::MountAttributes, root)?;
+    let masks = Masks::prepare(plan.steps())?;
+    let prepared = plan.steps().iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+    let system = open(root, OFlags::DIRECTORY).during_at(Stage::OpenPlace, root)?;
+    add_attributes(&system, Reach::Tree, harmless() | Attributes::READ_ONLY)
+        .during_at(Stage::MountAttributes, root)?;
+    let mut masks = masks.into_iter();
+    for (step, prepared) in plan.steps().iter().zip(&prepared) {
+        put_in_place(step, prepared, &mut masks)?;
+    }
+    if identity.is_root() { check_owners(plan) } else { Ok(()) }
+}
+
+enum Prepared {
+    Nothing,
+    Copy(OwnedFd),
+    Devices(devices::Prepared),
+}
+
+fn prepare(step: &Step) -> Result<Prepared, Failure> {
+    Ok(match step {
+        Step::Prepare { directory, openings } => {
+            let root = open(directory, OFlags::DIRECTORY).during_at(Stage::OpenPlace, directory)?;
+            masks::make_names(&root, openings).during_at(Stage::AttachMount, directory)?;
+            Prepared::Nothing
+        }
+        Step::Pin { path }
+        | Step::Temp { directory: path }
+        | Step::Show { path, writable: Writable::Yes } => Prepared::Copy(copy(path, harmless())?),
+        Step::Show { path, writable: Writable::No } => {
+            Prepared::Copy(copy(path, harmless() | Attributes::READ_ONLY)?)
+        }
+        Step::Devices => Prepared::Devices(devices::prepare()?),
+        Step::Processes | Step::HideDirectory { .. } | Step::HideFile { .. } => Prepared::Nothing,
+    })
+}
+
+fn put_in_place(
+    step: &Step,
+    prepared: &Prepared,
+    masks: &mut impl Iterator<Item = OwnedFd>,
+) -> Result<(), Failure> {
+    let target = match step {
+        Step::Temp { .. } => Path::new("/tmp"),
+        Step::Pin { path }
+        | Step::Show { path, .. }
+        | Step::HideDirectory { path, .. }
+        | Step::HideFile { path } => path,
+        Step::Prepare { .. } | Step::Devices => Path::new("/dev"),
+        Step::Processes => return processes::enforce(),
+    };
+    let attach_here = |mount: &OwnedFd| attach(mount, target).during_at(Stage::AttachMount, target);
+    match (step, prepared) {
+        (_, Prepared::Copy(mount)) => attach_here(mount),
+        (_, Prepared::Devices(nodes)) => devices::enforce(nodes),
+        (Step::HideDirectory { .. } | Step::HideFile { .. }, Prepared::Nothing) => {
+            let mask = masks.next().ok_or(Errno::INVAL).during_at(Stage::AttachMount, target)?;
+            attach_here(&mask)
+        }
+        (_, Prepared::Nothing) => Ok(()),
+    }
+}
+
+/// Root without capabilities is an ordinary user to other people's files: better said now than by `EACCES` in
+/// the middle of the work. The kernel asks for no more than the keeper has, so its answer holds for commands.
+fn check_owners(plan: &Plan) -> Result<(), Failure> {
+    for step in plan.steps() {
+        if let Step::Show { path, writable: Writable::Yes } = step
+            && accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS)
+        {
+            return Err(Errno::ACCESS).during_at(Stage::ForeignOwner, path);
+        }
+    }
+    Ok(())
+}
+
+/// Opens a path for nothing but its place; a symbolic link in it is refused.
+pub(super) fn open(path: &Path, kind: OFlags) -> io::Result<OwnedFd> {
+    let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | kind, Mode::empty(), no_links)
+}
+
+/// Copies the mounts at and below a path.
+fn copy(path: &Path, attributes: Attributes) -> Result<OwnedFd, Failure> {
+    let place = open(path, OFlags::empty()).during_at(Stage::OpenPlace, path)?;
+    let mount = copy_opened(&place).during_at(Stage::CopyMounts, path)?;
+    add_attributes(&mount, Reach::Tree, attributes).during_at(Stage::MountAttributes, path)?;
+    Ok(mount)
+}
+
+/// Copies the mounts at and below an opened place.
+///
+/// Always recursively: in a lesser namespace the kernel refuses to leave covering mounts out.
+pub(super) fn copy_opened(place: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(place, "", flags)
+}
+
+/// Puts a mount over a path; a symbolic link in it is refused.
+pub(super) fn attach(mount: impl AsFd, path: &Path) -> io::Result<()> {
+    let target = open(path, OFlags::empty())?;
+    let both_opened = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount, "", target, "", both_opened)
+}
+
+/// Makes a file system that is mounted nowhere yet.
+pub(super) fn new_filesystem(
+    kind: &str,
+    options: &[(&str, &str)],
+    attributes: MountAttrFlags,
+) -> io::Result<OwnedFd> {
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (name, value) in options {
+        fsconfig_set_string(&context, *name, *value)?;
+    }
+    fsconfig_create(&context)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}

@@ -1,0 +1,40 @@
+//! No capabilities, and no way to gain any.
+
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+};
+
+use super::{During, Failure};
+use crate::Stage;
+
+/// Leaves the keeper what it needs for new commands, and nothing that a program could inherit.
+pub(crate) fn enforce_on_keeper() -> Result<(), Failure> {
+    drop_from_keeper().during(Stage::Privileges)
+}
+
+fn drop_from_keeper() -> rustix::io::Result<()> {
+    set_no_new_privs(true)?;
+    clear_ambient_capability_set()?;
+    let held = capabilities(None)?;
+    set_capabilities(None, CapabilitySets { inheritable: CapabilitySet::empty(), ..held })?;
+    for number in 0..u64::BITS {
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
+            Ok(()) => {}
+            // The kernel knows no more capabilities.
+            Err(Errno::INVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    // Commands run as the same user: without this a later mistake would let them look into the keeper.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+}
+
+/// Takes everything from a command.
+pub(crate) fn enforce_on_command() -> Result<(), Failure> {
+    let none = CapabilitySet::empty();
+    let nothing = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    set_capabilities(None, nothing).during(Stage::Privileges)
+}

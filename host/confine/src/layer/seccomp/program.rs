@@ -1,0 +1,149 @@
+//! The table as a program for the kernel's packet filter, see seccomp(2).
+
+use seccompiler::sock_filter;
+
+use super::table::{PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS, TERMINAL_INPUT, UNKNOWN};
+
+const LOAD_WORD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_GREATER_OR_EQUAL: u16 = 0x35;
+const JUMP_IF_BITS_SET: u16 = 0x45;
+const RETURN: u16 = 0x06;
+
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+
+/// Where the kernel puts what the filter looks at, in `struct seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+
+/// Calls of the x32 interface carry this bit; those numbers would pass a table of 64-bit ones.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
+#[cfg(target_arch = "x86_64")]
+const NATIVE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const NATIVE: u32 = 0xc000_00b7;
+#[cfg(target_arch = "riscv64")]
+const NATIVE: u32 = 0xc000_00f3;
+
+/// Returns the whole filter.
+pub(super) fn assemble() -> Vec<sock_filter> {
+    let mut program = Program::default();
+    program.head();
+    for number in UNKNOWN {
+        program.answer(number, errno(libc::ENOSYS));
+    }
+    for number in REFUSED.into_iter().chain(REFUSED_HERE) {
+        program.answer(number, errno(libc::EPERM));
+    }
+    program.on(libc::SYS_clone, |body| {
+        body.load(argument(0));
+        body.if_bits(low_bits(libc::CLONE_NEWUSER), errno(libc::EPERM));
+    });
+    program.on(libc::SYS_ioctl, |body| {
+        body.load(argument(1));
+        TERMINAL_INPUT.into_iter().for_each(|request| body.if_equal(request, errno(libc::EPERM)));
+    });
+    program.on(libc::SYS_personality, |body| {
+        body.load(argument(0));
+        PERSONALITIES.into_iter().for_each(|persona| body.if_equal(persona, ALLOW));
+        body.give(errno(libc::EPERM));
+    });
+    for number in [libc::SYS_socket, libc::SYS_socketpair] {
+        program.on(number, sockets);
+    }
+    program.give(ALLOW);
+    program.0
+}
+
+/// Of netlink only the routing part is open: programs list interfaces with it.
+fn sockets(body: &mut Program) {
+    body.load(argument(0));
+    SOCKETS.into_iter().for_each(|family| body.if_equal(low_bits(family), ALLOW));
+    body.unless_equal(low_bits(libc::AF_NETLINK), errno(libc::EAFNOSUPPORT));
+    body.load(argument(2));
+    body.if_equal(low_bits(libc::NETLINK_ROUTE), ALLOW);
+    body.give(errno(libc::EAFNOSUPPORT));
+}
+
+#[derive(Default)]
+struct Program(Vec<sock_filter>);
+
+impl Program {
+    /// Another architecture's numbers mean other calls; no honest program mixes them.
+    fn head(&mut self) {
+        self.load(ARCHITECTURE);
+        self.unless_equal(NATIVE, KILL);
+        self.load(NUMBER);
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.push(JUMP_IF_GREATER_OR_EQUAL, 0, 1, X32);
+            self.give(errno(libc::ENOSYS));
+        }
+    }
+
+    fn answer(&mut self, number: libc::c_long, answer: u32) {
+        self.if_equal(call(number), answer);
+    }
+
+    /// What `body` does not answer is allowed: the number is no longer loaded after it.
+    fn on(&mut self, number: libc::c_long, body: impl FnOnce(&mut Self)) {
+        let mut inner = Self::default();
+        body(&mut inner);
+        inner.give(ALLOW);
+        let skipped = u8::try_from(inner.0.len()).unwrap_or(u8::MAX);
+        self.push(JUMP_IF_EQUAL, 0, skipped, call(number));
+        self.0.extend(inner.0);
+    }
+
+    fn load(&mut self, offset: u32) {
+        self.push(LOAD_WORD, 0, 0, offset);
+    }
+
+    fn if_equal(&mut self, value: u32, answer: u32) {
+        self.push(JUMP_IF_EQUAL, 0, 1, value);
+        self.give(answer);
+    }
+
+    fn unless_equal(&mut self, value: u32, answer: u32) {
+        self.push(JUMP_IF_EQUAL, 1, 0, value);
+        self.give(answer);
+    }
+
+    fn if_bits(&mut self, bits: u32, answer: u32) {
+        self.push(JUMP_IF_BITS_SET, 0, 1, bits);
+        self.give(answer);
+    }
+
+    fn give(&mut self, answer: u32) {
+        self.push(RETURN, 0, 0, answer);
+    }
+
+    fn push(&mut self, code: u16, jt: u8, jf: u8, k: u32) {
+        self.0.push(sock_filter { code, jt, jf, k });
+    }
+}
+
+/// Where the low 32 bits of an argument lie.
+fn argument(index: u32) -> u32 {
+    let low = if cfg!(target_endian = "little") { 0 } else { 4 };
+    16 + 8 * index + low
+}
+
+fn errno(number: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | low_bits(number)
+}
+
+fn low_bits(value: i32) -> u32 {
+    u32::from_ne_bytes(value.to_ne_bytes())
+}
+
+fn call(number: libc::c_long) -> u32 {
+    // All numbers of the table are small constants; one that is not must match nothing.
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

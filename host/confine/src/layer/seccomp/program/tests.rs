@@ -1,0 +1,127 @@
+//! The filter run on calls, by an interpreter of the five instructions it consists of.
+
+use super::*;
+
+struct Call {
+    architecture: u32,
+    number: u32,
+    arguments: [u64; 6],
+}
+
+fn native(number: libc::c_long, arguments: &[u64]) -> Call {
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    Call { architecture: NATIVE, number: call(number), arguments: all }
+}
+
+fn run(call: &Call) -> u32 {
+    let mut data = [call.number.to_ne_bytes(), call.architecture.to_ne_bytes()].concat();
+    data.extend_from_slice(&[0; 8]);
+    call.arguments.iter().for_each(|argument| data.extend_from_slice(&argument.to_ne_bytes()));
+    let program = assemble();
+    let (mut at, mut loaded) = (0, 0);
+    loop {
+        let sock_filter { code, jt, jf, k } = program[at].clone();
+        at += 1;
+        let jump = |holds: bool| usize::from(if holds { jt } else { jf });
+        match code {
+            LOAD_WORD => {
+                let offset = usize::try_from(k).expect("small");
+                loaded = u32::from_ne_bytes(data[offset..offset + 4].try_into().expect("four bytes"));
+            }
+            JUMP_IF_EQUAL => at += jump(loaded == k),
+            JUMP_IF_GREATER_OR_EQUAL => at += jump(loaded >= k),
+            JUMP_IF_BITS_SET => at += jump(loaded & k != 0),
+            RETURN => return k,
+            other => panic!("instruction {other:#x}"),
+        }
+    }
+}
+
+#[track_caller]
+fn check(number: libc::c_long, arguments: &[u64], answer: u32) {
+    assert_eq!(run(&native(number, arguments)), answer);
+}
+
+const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
+const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | 38;
+const EAFNOSUPPORT: u32 = libc::SECCOMP_RET_ERRNO | 97;
+
+#[test]
+fn ordinary_calls_pass() {
+    for number in [libc::SYS_read, libc::SYS_openat, libc::SYS_execve, libc::SYS_clone, libc::SYS_futex] {
+        check(number, &[], ALLOW);
+    }
+}
+
+#[test]
+fn refused_calls_are_refused() {
+    for number in REFUSED.into_iter().chain(REFUSED_HERE) {
+        check(number, &[], EPERM);
+    }
+    for number in UNKNOWN {
+        check(number, &[], ENOSYS);
+    }
+}
+
+#[test]
+fn no_call_stands_twice() {
+    let mut all: Vec<_> = REFUSED.into_iter().chain(REFUSED_HERE).chain(UNKNOWN).collect();
+    let before = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), before);
+}
+
+#[test]
+fn other_architectures_are_killed() {
+    let i386 = Call { architecture: 0x4000_0003, number: 102, arguments: [0; 6] };
+    assert_eq!(run(&i386), KILL);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_x32_interface_is_unknown() {
+    for number in [0, 101, 165, 0x3fff_ffff] {
+        let call = Call { architecture: NATIVE, number: X32 + number, arguments: [0; 6] };
+        assert_eq!(run(&call), ENOSYS);
+    }
+}
+
+#[test]
+fn user_namespaces_cannot_be_made() {
+    let user = 0x1000_0000;
+    check(libc::SYS_clone, &[user | 17], EPERM);
+    check(libc::SYS_clone, &[17], ALLOW);
+}
+
+#[test]
+fn terminal_input_cannot_be_faked_with_high_bits_either() {
+    for request in [0x5412, 0x541c, 0xdead_beef_0000_5412] {
+        check(libc::SYS_ioctl, &[1, request], EPERM);
+    }
+    check(libc::SYS_ioctl, &[1, 0x5413], ALLOW);
+}
+
+#[test]
+fn only_ordinary_sockets_can_be_made() {
+    for number in [libc::SYS_socket, libc::SYS_socketpair] {
+        for family in [1, 2, 10] {
+            check(number, &[family, 1, 0], ALLOW);
+        }
+        for family in [0, 3, 17, 38, 40, 44] {
+            check(number, &[family, 3, 0], EAFNOSUPPORT);
+        }
+        check(number, &[16, 3, 0], ALLOW);
+        for protocol in [2, 9, 12, 15] {
+            check(number, &[16, 3, protocol], EAFNOSUPPORT);
+        }
+    }
+}
+
+#[test]
+fn address_randomisation_stays_on() {
+    check(libc::SYS_personality, &[0x0004_0000], EPERM);
+    check(libc::SYS_personality, &[0xffff_ffff], ALLOW);
+    check(libc::SYS_personality, &[0], ALLOW);
+}

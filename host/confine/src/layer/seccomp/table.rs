@@ -1,0 +1,93 @@
+//! What is refused, and with which answer.
+
+use libc::{c_int, c_long};
+
+/// As on a kernel without the call: libraries fall back to what can be filtered.
+///
+/// `clone3` passes its flags in memory, where a filter cannot look; the rings do any call out of sight.
+pub(super) const UNKNOWN: [c_long; 4] =
+    [libc::SYS_clone3, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_io_uring_setup];
+
+/// Refused as not permitted.
+pub(super) const REFUSED: [c_long; 48] = [
+    // Mounts and namespaces, CVE-2022-0185 and its like.
+    libc::SYS_chroot,
+    libc::SYS_fspick,
+    libc::SYS_mount,
+    libc::SYS_pivot_root,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    // Other processes.
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_process_madvise,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    // Code in the kernel, and the kernel itself.
+    libc::SYS_bpf,
+    libc::SYS_delete_module,
+    libc::SYS_finit_module,
+    libc::SYS_init_module,
+    libc::SYS_kexec_load,
+    libc::SYS_perf_event_open,
+    libc::SYS_reboot,
+    libc::SYS_syslog,
+    libc::SYS_userfaultfd,
+    // The user's keys.
+    libc::SYS_add_key,
+    libc::SYS_keyctl,
+    libc::SYS_request_key,
+    // Files around their paths.
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    // The machine's settings.
+    libc::SYS_acct,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_vhangup,
+    // Memory placement, a long row of kernel faults and no use to commands.
+    libc::SYS_mbind,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_set_mempolicy,
+    libc::SYS_set_mempolicy_home_node,
+    libc::SYS_nfsservctl,
+];
+
+/// Refused as not permitted, where the processor has them.
+#[cfg(target_arch = "x86_64")]
+pub(super) const REFUSED_HERE: [c_long; 6] = [
+    libc::SYS_kexec_file_load,
+    libc::SYS_ioperm,
+    libc::SYS_iopl,
+    libc::SYS_modify_ldt,
+    libc::SYS_uselib,
+    libc::SYS__sysctl,
+];
+/// Refused as not permitted, where the processor has them.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const REFUSED_HERE: [c_long; 1] = [libc::SYS_kexec_file_load];
+
+/// Terminal requests by which input can be put before whoever reads the terminal next.
+///
+/// CVE-2017-5226; the kernel looks at 32 bits only, so the filter must too (CVE-2019-10063).
+pub(super) const TERMINAL_INPUT: [u32; 2] = [0x5412, 0x541c];
+
+/// Kinds of sockets that are needed by ordinary programs.
+pub(super) const SOCKETS: [c_int; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
+
+/// Execution domains that are only asked for (`0xffffffff`) or harmless (`PER_LINUX`, `PER_LINUX32`).
+pub(super) const PERSONALITIES: [u32; 3] = [0, 8, u32::MAX];

@@ -1,0 +1,127 @@
+//! The host's end of the line to its keeper.
+
+#[cfg(target_os = "linux")]
+pub(crate) use here::Link;
+
+/// There is no keeper on this system, so there is no line to one.
+#[cfg(not(target_os = "linux"))]
+pub(crate) enum Link {}
+
+#[cfg(not(target_os = "linux"))]
+impl Link {
+    pub(crate) fn signal(&self, _id: u64, _signal: i32) {
+        match *self {}
+    }
+
+    pub(crate) fn kill(&self, _id: u64) {
+        match *self {}
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod here {
+    use std::collections::HashMap;
+    use std::io;
+    use std::os::fd::{BorrowedFd, OwnedFd};
+    use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+    use crate::job::Job;
+    use crate::wire::{Ending, Event, Request};
+    use crate::{Command, Exit, transport};
+
+    /// Sends requests, and tells the commands under way what the keeper says about them.
+    #[derive(Debug)]
+    pub(crate) struct Link {
+        socket: OwnedFd,
+        jobs: Mutex<Jobs>,
+    }
+
+    #[derive(Debug, Default)]
+    struct Jobs {
+        last_id: u64,
+        under_way: HashMap<u64, Arc<Job>>,
+        /// The keeper has gone: whatever is added now would be waited for in vain.
+        closed: bool,
+    }
+
+    impl Link {
+        pub(crate) fn new(socket: OwnedFd) -> Self {
+            Self { socket, jobs: Mutex::default() }
+        }
+
+        /// Hands a command to the keeper.
+        pub(crate) fn launch(&self, command: &Command, stdio: [BorrowedFd<'_>; 3]) -> io::Result<Arc<Job>> {
+            let job = self.add()?;
+            let request = Request::encode_launch(job.id(), command);
+            if let Err(error) = transport::send(&self.socket, &request, &stdio) {
+                self.jobs().under_way.remove(&job.id());
+                return Err(error);
+            }
+            Ok(job)
+        }
+
+        fn add(&self) -> io::Result<Arc<Job>> {
+            let mut jobs = self.jobs();
+            if jobs.closed {
+                return Err(io::Error::from(io::ErrorKind::BrokenPipe));
+            }
+            jobs.last_id += 1;
+            let job = Arc::new(Job::new(jobs.last_id));
+            jobs.under_way.insert(job.id(), Arc::clone(&job));
+            Ok(job)
+        }
+
+        pub(crate) fn signal(&self, id: u64, signal: i32) {
+            self.tell(&Request::encode_signal(id, signal));
+        }
+
+        pub(crate) fn kill(&self, id: u64) {
+            self.tell(&Request::encode_kill(id));
+        }
+
+        fn tell(&self, request: &[u8]) {
+            // When the keeper has gone, so has the command: there is nothing left to be told.
+            drop(transport::send(&self.socket, request, &[]));
+        }
+
+        /// Passes on what the keeper says, until it has gone.
+        pub(crate) fn listen(&self) {
+            while let Ok(Some(message)) = transport::receive(&self.socket) {
+                let Ok(event) = Event::decode(&message.bytes) else { break };
+                self.pass_on(&event);
+            }
+            let mut jobs = self.jobs();
+            jobs.closed = true;
+            jobs.under_way.drain().for_each(|(_, job)| job.ended(Exit::Lost));
+        }
+
+        fn pass_on(&self, event: &Event) {
+            match event {
+                Event::Started { id } => {
+                    if let Some(job) = self.jobs().under_way.get(id) {
+                        job.started();
+                    }
+                }
+                Event::NotStarted { id, refusal } => {
+                    if let Some(job) = self.jobs().under_way.remove(id) {
+                        job.refused(refusal.stage, refusal.errno);
+                    }
+                }
+                Event::Ended { id, ending } => {
+                    if let Some(job) = self.jobs().under_way.remove(id) {
+                        job.ended(match *ending {
+                            Ending::Code(code) => Exit::Code(code),
+                            Ending::Signal(signal) => Exit::Signal(signal),
+                        });
+                    }
+                }
+                Event::Keeper | Event::Ready | Event::Failed { .. } => {}
+            }
+        }
+
+        fn jobs(&self) -> MutexGuard<'_, Jobs> {
+            // No code that can panic runs while the lock is held, and a half-added job is only waited for.
+            self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! From places to mounts: one node for each place whose state differs from the tree it lies in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Opening, PathKind, Step, Writable};
+use crate::{Access, PlanError, Profile};
+
+/// Where sockets and secrets of the running system lie, and what the kernel shows to root alone.
+const HIDDEN_FROM_THE_START: [&str; 6] = [
+    "/run",
+    "/sys/firmware",
+    "/sys/fs/bpf",
+    "/sys/kernel/debug",
+    "/sys/kernel/security",
+    "/sys/kernel/tracing",
+];
+/// The sandbox puts its own there.
+const OWN: [&str; 2] = ["/dev", "/proc"];
+const TEMP: &str = "/tmp";
+
+/// A path whose state differs from that of the tree around it.
+pub(super) struct Node {
+    path: PathBuf,
+    state: State,
+    /// The node in whose tree this one lies; none for the system itself.
+    parent: Option<usize>,
+    kind: PathKind,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum State {
+    Hidden,
+    ReadOnly,
+    ReadWrite,
+    /// A writable directory from elsewhere: nothing of what lies below on the host is seen.
+    Temp(PathBuf),
+}
+
+impl State {
+    /// Whether a place below has to be given a name to be mounted on.
+    fn covers(&self) -> bool {
+        match self {
+            Self::Hidden | Self::Temp(_) => true,
+            Self::ReadOnly | Self::ReadWrite => false,
+        }
+    }
+
+    /// Whether a place inside needs no mount of its own for this access.
+    fn gives(&self, access: Access) -> bool {
+        match (self, access) {
+            (Self::Hidden | Self::Temp(_), Access::Hidden)
+            | (Self::ReadOnly, Access::ReadOnly)
+            | (Self::ReadWrite, Access::ReadWrite) => true,
+            (Self::Hidden | Self::Temp(_), Access::ReadOnly | Access::ReadWrite)
+            | (Self::ReadOnly, Access::Hidden | Access::ReadWrite)
+            | (Self::ReadWrite, Access::Hidden | Access::ReadOnly) => false,
+        }
+    }
+}
+
+/// Returns the nodes, every one after the node it lies in.
+pub(super) fn collect(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<Vec<Node>, PlanError> {
+    // Paths compare by components, so a tree stands together, its root first.
+    let wanted = wanted(profile)?;
+    let mut nodes: Vec<Node> = Vec::new();
+    let temp = temp(profile, kind)?;
+    nodes.push(Node { path: TEMP.into(), state: temp, parent: None, kind: PathKind::Directory });
+    for (path, access) in wanted {
+        add(&mut nodes, &path, access, kind)?;
+    }
+    Ok(nodes)
+}
+
+fn wanted(profile: &Profile) -> Result<BTreeMap<PathBuf, Access>, PlanError> {
+    let mut wanted: BTreeMap<PathBuf, Access> = BTreeMap::new();
+    for place in &profile.places {
+        check_plain(&place.path)?;
+        let path = place.path.clone();
+        if path == Path::new("/") && place.access == Access::ReadOnly {
+            continue;
+        }
+        if is_reserved(&path, place.access) {
+            return Err(PlanError::Reserved { path });
+        }
+        wanted.entry(path).and_modify(|access| *access = place.access.min(*access)).or_insert(place.access);
+    }
+    for path in HIDDEN_FROM_THE_START {
+        wanted.entry(path.into()).or_insert(Access::Hidden);
+    }
+    Ok(wanted)
+}
+
+fn is_reserved(path: &Path, access: Access) -> bool {
+    path == Path::new("/")
+        || path == Path::new(TEMP)
+        || OWN.iter().any(|own| path.starts_with(own))
+        || (access == Access::ReadWrite && path.starts_with("/sys"))
+}
+
+fn check_plain(path: &Path) -> Result<(), PlanError> {
+    let rebuilt: PathBuf = path
+        .components()
+        .filter(|component| matches!(component, Component::RootDir | Component::Normal(_)))
+        .collect();
+    // Compared as bytes, because paths compare equal with `//`, `/.` and a slash at the end.
+    let plain = rebuilt.as_os_str() == path.as_os_str();
+    if plain && path.is_absolute() && !path.as_os_str().as_bytes().contains(&0) {
+        return Ok(());
+    }
+    Err(PlanError::NotPlain { path: path.to_owned() })
+}
+
+fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<State, PlanError> {
+    check_plain(&profile.temp)?;
+    for path in [&profile.temp, Path::new(TEMP)] {
+        if kind(path) != PathKind::Directory {
+            return Err(PlanError::Temp { path: path.to_owned() });
+        }
+    }
+    let is_the_hosts = profile.temp == Path::new(TEMP);
+    Ok(if is_the_hosts { State::ReadWrite } else { State::Temp(profile.temp.clone()) })
+}
+
+fn add(
+    nodes: &mut Vec<Node>,
+    path: &Path,
+    access: Access,
+    kind: &dyn Fn(&Path) -> PathKind,
+) -> Result<(), PlanError> {
+    let kind = kind(path);
+    if kind == PathKind::Link {
+        return Err(PlanError::Link { path: path.to_owned() });
+    }
+    // The deepest node around is the last one whose path leads here.
+    let parent = nodes.iter().rposition(|node| path.starts_with(&node.path));
+    let around = parent.and_then(|index| nodes.get(index)).map_or(&State::ReadOnly, |node| &node.state);
+    if around.gives(access) {
+        return Ok(());
+    }
+    if kind == PathKind::Missing {
+        return match access {
+            Access::ReadWrite => Err(PlanError::Missing { path: path.to_owned() }),
+            Access::Hidden | Access::ReadOnly => Ok(()),
+        };
+    }
+    let state = match access {
+        Access::Hidden => State::Hidden,
+        Access::ReadOnly => State::ReadOnly,
+        Access::ReadWrite => State::ReadWrite,
+    };
+    nodes.push(Node { path: path.to_owned(), state, parent, kind });
+    Ok(())
+}
+
+/// Returns the steps for these nodes.
+pub(super) fn steps(nodes: &[Node]) -> Vec<Step> {
+    let mut first = Vec::new();
+    let mut mounts = vec![Step::Devices, Step::Processes];
+    for (index, node) in nodes.iter().enumerate() {
+        let openings = if node.state.covers() { openings(nodes, index) } else { Vec::new() };
+        mounts.push(match &node.state {
+            State::Hidden if node.kind == PathKind::Directory => {
+                Step::HideDirectory { path: node.path.clone(), openings }
+            }
+            State::Hidden => Step::HideFile { path: node.path.clone() },
+            State::ReadOnly => Step::Show { path: node.path.clone(), writable: Writable::No },
+            State::ReadWrite => Step::Show { path: node.path.clone(), writable: Writable::Yes },
+            State::Temp(directory) => {
+                if !openings.is_empty() {
+                    first.push(Step::Prepare { directory: directory.clone(), openings });
+                }
+                Step::Temp { directory: directory.clone() }
+            }
+        });
+    }
+    first.extend(pins(nodes));
+    first.extend(mounts);
+    first
+}
+
+fn openings(nodes: &[Node], around: usize) -> Vec<Opening> {
+    let Some(parent) = nodes.get(around) else { return Vec::new() };
+    let inside = nodes.iter().filter(|node| node.parent == Some(around));
+    inside
+        .filter_map(|node| {
+            let path = node.path.strip_prefix(&parent.path).ok()?.to_owned();
+            Some(Opening { path, kind: node.kind })
+        })
+        .collect()
+}
+
+/// Returns the directories between a writable tree and what is protected in it, shallow first.
+fn pins(nodes: &[Node]) -> Vec<Step> {
+    let mut paths = BTreeSet::new();
+    for node in nodes {
+        let Some(parent) = node.parent.and_then(|index| nodes.get(index)) else { continue };
+        let root = match &parent.state {
+            State::ReadWrite => &parent.path,
+            // The directories made in it can be renamed through `/tmp`, but are mounted on elsewhere.
+            State::Temp(directory) => directory,
+            State::Hidden | State::ReadOnly => continue,
+        };
+        let Ok(below) = node.path.strip_prefix(&parent.path) else { continue };
+        paths.extend(
+            below.ancestors().skip(1).filter(|way| !way.as_os_str().is_empty()).map(|way| root.join(way)),
+        );
+    }
+    paths.into_iter().map(|path| Step::Pin { path }).collect()
+}

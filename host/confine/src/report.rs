@@ -1,0 +1,71 @@
+//! What is truly in force.
+
+use std::fmt;
+
+/// One kernel mechanism.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Layer {
+    /// User, mount, pid, ipc, uts and network namespaces.
+    Namespaces,
+    /// Hidden, read-only and writable places.
+    Mounts,
+    /// Rights on files that hold below the mounts.
+    Landlock,
+    /// The filter of system calls.
+    Seccomp,
+    /// No capabilities, and no way to gain any.
+    Privileges,
+    /// Bounds of resources.
+    Limits,
+}
+
+/// How far a layer is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Force {
+    /// As the profile wants it.
+    Full,
+    /// Less than wanted, and what is missing.
+    Partial(String),
+    /// Not at all, and why.
+    None(String),
+}
+
+/// Which layers confine the commands of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Every layer once, outermost first.
+    pub layers: Vec<(Layer, Force)>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (layer, force) in &self.layers {
+            writeln!(formatter, "{layer}: {force}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Namespaces => "namespaces",
+            Self::Mounts => "mounts",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::Privileges => "privileges",
+            Self::Limits => "limits",
+        })
+    }
+}
+
+impl fmt::Display for Force {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => formatter.write_str("full"),
+            Self::Partial(missing) => write!(formatter, "partial: {missing}"),
+            Self::None(why) => write!(formatter, "none: {why}"),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A command under way.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::job::Job;
+use crate::link::Link;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It ended by itself.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+    /// The sandbox ended before it was known; the command is dead.
+    Lost,
+}
+
+impl Exit {
+    /// Returns the number a shell would give: the code, or 128 + signal; 125 when it is not known.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+            Self::Lost => 125,
+        }
+    }
+}
+
+/// A command that has started, usable from several threads.
+///
+/// Dropping it kills the command, so nothing runs that nobody can stop.
+#[must_use = "dropping a running command kills it"]
+pub struct Running {
+    pub(crate) link: Arc<Link>,
+    pub(crate) job: Arc<Job>,
+}
+
+impl Running {
+    /// Waits until the command and everything it started are gone.
+    pub fn wait(&self) -> Exit {
+        self.job.wait()
+    }
+
+    /// Waits for at most `time`; returns nothing when the command is still running then.
+    pub fn wait_timeout(&self, time: Duration) -> Option<Exit> {
+        self.job.wait_timeout(time)
+    }
+
+    /// Sends a signal to the command's process group, as a terminal would.
+    ///
+    /// It does nothing when the command has ended or there is no such signal.
+    pub fn signal(&self, signal: i32) {
+        self.link.signal(self.job.id(), signal);
+    }
+
+    /// Kills the command and everything it started, also what has left its process group or session.
+    pub fn kill(&self) {
+        self.link.kill(self.job.id());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.job.exit().is_none() {
+            self.kill();
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Running")
+            .field("id", &self.job.id())
+            .field("exit", &self.job.exit())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,141 @@
+//! Messages with descriptors over a socket that keeps their bounds.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::MemfdFlags;
+use rustix::io::retry_on_intr;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+/// Longer messages travel in a file in memory: a socket takes some 200 KiB at most, a script may be longer.
+const INLINE_BYTES: usize = 32 * 1024;
+/// A process cannot be given more arguments than fit a quarter of its stack (8 MiB by default), so a longer
+/// message is a fault.
+const MESSAGE_BYTES: u64 = 16 * 1024 * 1024;
+/// Three for standard input, output and error, one for the message itself.
+const DESCRIPTORS: usize = 4;
+/// Says in the first byte of a message where the rest is.
+const INLINE: u8 = 0;
+const IN_A_FILE: u8 = 1;
+
+/// One message.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) descriptors: Vec<OwnedFd>,
+}
+
+/// Sends a message; the descriptors are copied, not given away.
+pub(crate) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    if bytes.len() <= INLINE_BYTES {
+        return send_parts(socket.as_fd(), INLINE, bytes, descriptors);
+    }
+    let mut file = File::from(rustix::fs::memfd_create("message", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    let mut all = descriptors.to_vec();
+    all.push(file.as_fd());
+    send_parts(socket.as_fd(), IN_A_FILE, &[], &all)
+}
+
+fn send_parts(
+    socket: BorrowedFd<'_>,
+    form: u8,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let form = [form];
+    let parts = [IoSlice::new(&form), IoSlice::new(bytes)];
+    retry_on_intr(|| sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL))?;
+    Ok(())
+}
+
+/// Waits for a message; returns nothing when the other side has gone.
+///
+/// # Errors
+/// The kernel's errno; `InvalidData` when the message is cut, has lost descriptors or is too long.
+pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
+    let mut buffer = vec![0; INLINE_BYTES + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = retry_on_intr(|| {
+        let mut parts = [IoSliceMut::new(&mut buffer)];
+        recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            descriptors.extend(received);
+        }
+    }
+    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        return Err(io::Error::from(io::ErrorKind::InvalidData));
+    }
+    buffer.truncate(received.bytes);
+    let Some((form, bytes)) = buffer.split_first() else { return Ok(None) };
+    let bytes = match *form {
+        INLINE => bytes.to_vec(),
+        IN_A_FILE => read_file(descriptors.pop())?,
+        _ => return Err(io::Error::from(io::ErrorKind::InvalidData)),
+    };
+    Ok(Some(Message { bytes, descriptors }))
+}
+
+fn read_file(file: Option<OwnedFd>) -> io::Result<Vec<u8>> {
+    let file = File::from(file.ok_or(io::ErrorKind::InvalidData)?);
+    rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
+    let mut bytes = Vec::new();
+    file.take(MESSAGE_BYTES + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MESSAGE_BYTES) {
+        return Err(io::Error::from(io::ErrorKind::InvalidData));
+    }
+    Ok(bytes)
+}
+
+/// Makes the two ends.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_all_sizes_arrive_whole() {
+        let (ours, theirs) = pair().expect("a pair of sockets");
+        for length in [0, 1, INLINE_BYTES, INLINE_BYTES + 1, 2 * 1024 * 1024] {
+            let bytes = vec![7; length];
+            send(&ours, &bytes, &[theirs.as_fd()]).expect("sent");
+            let message = receive(&theirs).expect("received").expect("a message");
+            assert_eq!((message.bytes.len(), message.descriptors.len()), (length, 1));
+            assert_eq!(message.bytes, bytes);
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_other_side_is_seen() {
+        let (ours, theirs) = pair().expect("a pair of sockets");
+        drop(theirs);
+        assert!(receive(&ours).expect("no error").is_none());
+        assert!(send(&ours, b"x", &[]).is_err());
+    }
+
+    #[test]
+    fn too_long_a_message_is_refused() {
+        let (ours, theirs) = pair().expect("a pair of sockets");
+        let bytes = vec![0; usize::try_from(MESSAGE_BYTES).expect("fits") + 1];
+        send(&ours, &bytes, &[]).expect("sent");
+        assert!(receive(&theirs).is_err());
+    }
+}

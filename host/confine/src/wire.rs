@@ -1,0 +1,310 @@
+//! What the host and its keeper say to each other.
+//!
+//! Both ends are the same program, so the form is plain: little-endian numbers, and byte strings with their
+//! length before them. Paths, arguments and variables travel as the bytes they are.
+
+mod codec;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::plan::{Opening, PathKind, Plan, Step, Writable};
+use crate::{Command, Limits, Stage};
+pub(crate) use codec::{Reader, Writer};
+
+/// A message that does not mean anything; the sender is not the same program.
+#[derive(Debug)]
+pub(crate) struct Garbled;
+
+/// What the keeper is told first.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Setup {
+    pub(crate) plan: Plan,
+    pub(crate) hostname: String,
+    pub(crate) limits: Limits,
+}
+
+/// What the keeper is told later.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Comes with three descriptors: standard input, output and error.
+    Launch {
+        id: u64,
+        command: Command,
+    },
+    Signal {
+        id: u64,
+        signal: i32,
+    },
+    Kill {
+        id: u64,
+    },
+}
+
+/// What the host is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Comes with the keeper's pidfd; the set-up goes on.
+    Keeper,
+    /// Comes with the root of the view and its mount namespace.
+    Ready,
+    /// The set-up failed.
+    Failed { refusal: Refusal, path: PathBuf },
+    /// The program is running.
+    Started { id: u64 },
+    /// The program never ran, and nothing of the command is left.
+    NotStarted { id: u64, refusal: Refusal },
+    /// Nothing of the command is left.
+    Ended { id: u64, ending: Ending },
+}
+
+/// What the kernel refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) stage: Stage,
+    pub(crate) errno: i32,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Code(i32),
+    Signal(i32),
+}
+
+impl Setup {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.string(self.hostname.as_ref());
+        writer.limits(self.limits);
+        writer.count(self.plan.steps().len());
+        self.plan.steps().iter().for_each(|step| writer.step(step));
+        writer.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+        let mut reader = Reader::new(bytes);
+        let hostname = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
+        let limits = reader.limits()?;
+        let plan = Plan::from_steps(reader.list(Reader::step)?);
+        reader.end(Self { plan, hostname, limits })
+    }
+}
+
+impl Request {
+    /// Encodes a launch without taking the command apart.
+    pub(crate) fn encode_launch(id: u64, command: &Command) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.number(1);
+        writer.long(id);
+        writer.string(command.cwd.as_os_str());
+        writer.limits(command.limits);
+        writer.count(command.argv.len());
+        command.argv.iter().for_each(|argument| writer.string(argument));
+        writer.count(command.env.len());
+        for (name, value) in &command.env {
+            writer.string(name);
+            writer.string(value);
+        }
+        writer.finish()
+    }
+
+    pub(crate) fn encode_signal(id: u64, signal: i32) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.number(2);
+        writer.long(id);
+        writer.signed(signal);
+        writer.finish()
+    }
+
+    pub(crate) fn encode_kill(id: u64) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.number(3);
+        writer.long(id);
+        writer.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+        let mut reader = Reader::new(bytes);
+        let kind = reader.number()?;
+        let id = reader.long()?;
+        let request = match kind {
+            1 => Self::Launch { id, command: reader.command()? },
+            2 => Self::Signal { id, signal: reader.signed()? },
+            3 => Self::Kill { id },
+            _ => return Err(Garbled),
+        };
+        reader.end(request)
+    }
+}
+
+impl Event {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        match self {
+            Self::Keeper => writer.number(1),
+            Self::Ready => writer.number(2),
+            Self::Failed { refusal, path } => {
+                writer.number(3);
+                writer.refusal(*refusal);
+                writer.string(path.as_os_str());
+            }
+            Self::Started { id } => {
+                writer.number(4);
+                writer.long(*id);
+            }
+            Self::NotStarted { id, refusal } => {
+                writer.number(5);
+                writer.long(*id);
+                writer.refusal(*refusal);
+            }
+            Self::Ended { id, ending } => {
+                writer.number(6);
+                writer.long(*id);
+                writer.ending(*ending);
+            }
+        }
+        writer.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+        let mut reader = Reader::new(bytes);
+        let event = match reader.number()? {
+            1 => Self::Keeper,
+            2 => Self::Ready,
+            3 => Self::Failed { refusal: reader.refusal()?, path: PathBuf::from(reader.string()?) },
+            4 => Self::Started { id: reader.long()? },
+            5 => Self::NotStarted { id: reader.long()?, refusal: reader.refusal()? },
+            6 => Self::Ended { id: reader.long()?, ending: reader.ending()? },
+            _ => return Err(Garbled),
+        };
+        reader.end(event)
+    }
+}
+
+impl Writer {
+    fn limits(&mut self, limits: Limits) {
+        for limit in limits.as_list() {
+            self.number(u32::from(limit.is_some()));
+            self.long(limit.unwrap_or_default());
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let number = match step {
+            Step::Prepare { .. } => 1,
+            Step::Pin { .. } => 2,
+            Step::Devices => 3,
+            Step::Processes => 4,
+            Step::Temp { .. } => 5,
+            Step::Show { writable: Writable::No, .. } => 6,
+            Step::Show { writable: Writable::Yes, .. } => 7,
+            Step::HideDirectory { .. } => 8,
+            Step::HideFile { .. } => 9,
+        };
+        self.number(number);
+        match step {
+            Step::Devices | Step::Processes => {}
+            Step::Prepare { directory: path, openings } | Step::HideDirectory { path, openings } => {
+                self.string(path.as_os_str());
+                self.count(openings.len());
+                openings.iter().for_each(|opening| self.opening(opening));
+            }
+            Step::Pin { path }
+            | Step::Temp { directory: path }
+            | Step::Show { path, .. }
+            | Step::HideFile { path } => self.string(path.as_os_str()),
+        }
+    }
+
+    fn opening(&mut self, opening: &Opening) {
+        self.string(opening.path.as_os_str());
+        self.number(u32::from(opening.kind == PathKind::Directory));
+    }
+
+    pub(crate) fn refusal(&mut self, refusal: Refusal) {
+        self.number(refusal.stage.number());
+        self.signed(refusal.errno);
+    }
+
+    pub(crate) fn ending(&mut self, ending: Ending) {
+        let (kind, value) = match ending {
+            Ending::Code(code) => (0, code),
+            Ending::Signal(signal) => (1, signal),
+        };
+        self.number(kind);
+        self.signed(value);
+    }
+}
+
+impl Reader<'_> {
+    fn limits(&mut self) -> Result<Limits, Garbled> {
+        let mut limit = || -> Result<Option<u64>, Garbled> {
+            let given = self.number()?;
+            let value = self.long()?;
+            Ok((given == 1).then_some(value))
+        };
+        Ok(Limits {
+            open_files: limit()?,
+            processes: limit()?,
+            file_bytes: limit()?,
+            memory_bytes: limit()?,
+            cpu_seconds: limit()?,
+        })
+    }
+
+    fn step(&mut self) -> Result<Step, Garbled> {
+        let number = self.number()?;
+        Ok(match number {
+            3 => Step::Devices,
+            4 => Step::Processes,
+            _ => {
+                let path = PathBuf::from(self.string()?);
+                match number {
+                    1 => Step::Prepare { directory: path, openings: self.list(Self::opening)? },
+                    2 => Step::Pin { path },
+                    5 => Step::Temp { directory: path },
+                    6 => Step::Show { path, writable: Writable::No },
+                    7 => Step::Show { path, writable: Writable::Yes },
+                    8 => Step::HideDirectory { path, openings: self.list(Self::opening)? },
+                    9 => Step::HideFile { path },
+                    _ => return Err(Garbled),
+                }
+            }
+        })
+    }
+
+    fn opening(&mut self) -> Result<Opening, Garbled> {
+        let path = PathBuf::from(self.string()?);
+        let kind = if self.number()? == 1 { PathKind::Directory } else { PathKind::File };
+        Ok(Opening { path, kind })
+    }
+
+    fn command(&mut self) -> Result<Command, Garbled> {
+        let cwd = PathBuf::from(self.string()?);
+        let limits = self.limits()?;
+        let argv = self.list(Self::string)?;
+        let env = self.list(|reader| -> Result<(OsString, OsString), Garbled> {
+            Ok((reader.string()?, reader.string()?))
+        })?;
+        Ok(Command { argv, env, cwd, limits })
+    }
+
+    pub(crate) fn refusal(&mut self) -> Result<Refusal, Garbled> {
+        let stage = Stage::from_number(self.number()?).ok_or(Garbled)?;
+        Ok(Refusal { stage, errno: self.signed()? })
+    }
+
+    pub(crate) fn ending(&mut self) -> Result<Ending, Garbled> {
+        let kind = self.number()?;
+        let value = self.signed()?;
+        match kind {
+            0 => Ok(Ending::Code(value)),
+            1 => Ok(Ending::Signal(value)),
+            _ => Err(Garbled),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

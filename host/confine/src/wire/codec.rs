@@ -1,0 +1,95 @@
+//! Numbers and byte strings.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::Garbled;
+
+/// Appends values to a message.
+#[derive(Debug, Default)]
+pub(crate) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(crate) fn number(&mut self, value: u32) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn signed(&mut self, value: i32) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn long(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn count(&mut self, value: usize) {
+        // A usize never has more bits than 64 on Linux.
+        self.long(u64::try_from(value).unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn string(&mut self, value: &OsStr) {
+        self.count(value.len());
+        self.0.extend_from_slice(value.as_bytes());
+    }
+
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// Takes values from a message.
+#[derive(Debug)]
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn number(&mut self) -> Result<u32, Garbled> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn signed(&mut self) -> Result<i32, Garbled> {
+        self.array().map(i32::from_le_bytes)
+    }
+
+    pub(crate) fn long(&mut self) -> Result<u64, Garbled> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn string(&mut self) -> Result<OsString, Garbled> {
+        let length = usize::try_from(self.long()?).map_err(|_too_long| Garbled)?;
+        let (value, rest) = self.0.split_at_checked(length).ok_or(Garbled)?;
+        self.0 = rest;
+        Ok(OsString::from_vec(value.to_vec()))
+    }
+
+    pub(crate) fn list<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<T, Garbled>,
+    ) -> Result<Vec<T>, Garbled> {
+        let count = self.long()?;
+        // Not collected with a capacity: a wrong count must not become an allocation.
+        let mut items = Vec::new();
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// Returns the value if nothing is left over.
+    pub(crate) fn end<T>(self, value: T) -> Result<T, Garbled> {
+        if self.is_empty() { Ok(value) } else { Err(Garbled) }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Garbled> {
+        let (value, rest) = self.0.split_first_chunk::<N>().ok_or(Garbled)?;
+        self.0 = rest;
+        Ok(*value)
+    }
+}

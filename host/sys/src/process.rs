@@ -1,0 +1,164 @@
+//! Making processes and replacing them.
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::marker::PhantomData;
+use std::ops::BitOr;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+/// Proof that this process had exactly one thread when it was asked.
+///
+/// A process that forks while another thread holds a lock (the allocator's, for one) leaves that lock
+/// closed for ever in the child, so [`clone`] wants this proof.
+/// Whoever holds it starts no threads afterwards; it cannot be sent to one.
+#[derive(Debug)]
+pub struct SingleThread(PhantomData<*const ()>);
+
+impl SingleThread {
+    /// Returns the proof, or nothing when the process has other threads.
+    ///
+    /// # Errors
+    /// Fails when `/proc` cannot be read.
+    pub fn prove() -> io::Result<Option<Self>> {
+        let threads = fs::read_dir("/proc/self/task")?.count();
+        Ok((threads == 1).then_some(Self(PhantomData)))
+    }
+}
+
+/// What a [`clone`]d child does not share with its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloneFlags(libc::c_int);
+
+impl CloneFlags {
+    /// Nothing new: the call is a plain fork.
+    pub const NONE: Self = Self(0);
+    /// The child is a sibling of the caller: its parent is the caller's parent.
+    pub const PARENT: Self = Self(libc::CLONE_PARENT);
+    /// The caller sleeps until the child has replaced itself or ended.
+    pub const WAIT_FOR_EXEC: Self = Self(libc::CLONE_VFORK);
+    /// A user namespace of its own.
+    pub const USER: Self = Self(libc::CLONE_NEWUSER);
+    /// A mount namespace of its own.
+    pub const MOUNT: Self = Self(libc::CLONE_NEWNS);
+    /// A pid namespace of its own, in which it is process 1.
+    pub const PID: Self = Self(libc::CLONE_NEWPID);
+    /// System V objects and message queues of its own.
+    pub const IPC: Self = Self(libc::CLONE_NEWIPC);
+    /// A host name of its own.
+    pub const UTS: Self = Self(libc::CLONE_NEWUTS);
+    /// A network of its own.
+    pub const NETWORK: Self = Self(libc::CLONE_NEWNET);
+}
+
+impl BitOr for CloneFlags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Which of the two processes returned from [`clone`].
+#[derive(Debug)]
+pub enum Cloned {
+    /// The new process.
+    Child,
+    /// The calling one.
+    Parent {
+        /// The child's number in the caller's pid namespace.
+        pid: i32,
+        /// The child's pidfd, closed on exec.
+        pidfd: OwnedFd,
+    },
+}
+
+/// Makes a copy of this process, with namespaces of its own as `flags` say.
+///
+/// # Errors
+/// The kernel's errno: `EPERM` and `ENOSPC` when namespaces are refused, `EAGAIN` when there are too many
+/// processes.
+pub fn clone(_proof: &SingleThread, flags: CloneFlags) -> io::Result<Cloned> {
+    let mut pidfd: RawFd = -1;
+    let bits = i64::from(flags.0 | libc::CLONE_PIDFD | libc::SIGCHLD);
+    // SAFETY: no stack is given and memory is not shared, so the child goes on with a copy of everything, as
+    // after fork(2); the process has one thread (`_proof`), so no lock is left held in the child; `pidfd` is
+    // where CLONE_PIDFD writes and outlives the call. The raw call is used because glibc's wrapper wants a
+    // function and a stack.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            bits,
+            ptr::null_mut::<libc::c_void>(),
+            ptr::from_mut(&mut pidfd),
+            ptr::null_mut::<libc::c_void>(),
+            0_i64,
+        )
+    };
+    match i32::try_from(pid) {
+        Ok(0) => Ok(Cloned::Child),
+        Ok(pid) if pid > 0 => {
+            // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Cloned::Parent { pid, pidfd })
+        }
+        Ok(_) | Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Argument and environment vectors in the form that `execve` wants.
+#[derive(Debug)]
+pub struct ExecVector {
+    strings: Vec<CString>,
+    pointers: Vec<*const libc::c_char>,
+}
+
+impl ExecVector {
+    /// Builds the vector.
+    pub fn new(strings: Vec<CString>) -> Self {
+        let end = std::iter::once(ptr::null());
+        let pointers = strings.iter().map(|string| string.as_ptr()).chain(end).collect();
+        Self { strings, pointers }
+    }
+
+    /// Returns the strings in their order.
+    pub fn strings(&self) -> &[CString] {
+        &self.strings
+    }
+}
+
+/// Replaces this process; returns only when that failed, with the reason.
+pub fn exec(path: &CStr, argv: &ExecVector, env: &ExecVector) -> io::Error {
+    // SAFETY: all three are NUL-terminated strings or null-terminated vectors of such strings, owned by the
+    // arguments and therefore alive during the call.
+    unsafe { libc::execve(path.as_ptr(), argv.pointers.as_ptr(), env.pointers.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Ends this process at once, running no destructors and no exit handlers.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit has no preconditions.
+    unsafe { libc::_exit(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_threads_gets_no_proof() {
+        let (stop, wait) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || wait.recv());
+        assert!(SingleThread::prove().expect("/proc can be read").is_none());
+        drop(stop);
+        assert!(other.join().expect("the thread ends").is_err());
+    }
+
+    #[test]
+    fn exec_of_nothing_says_so() {
+        let none = || ExecVector::new(Vec::new());
+        let error = exec(c"/does/not/exist", &none(), &none());
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    }
+}
