@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::{Finished, PiVersion, Rpc, Scene, Screen, reach, tools};
@@ -46,6 +46,16 @@ impl<'a> Launch<'a> {
     pub fn guarded(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
         let launch = Self::plain(scene, version, script)?;
         Ok(launch.through([tools::portcullis(scene.user())?.into_os_string(), "pi".into()]))
+    }
+
+    /// Prepares pi with the extension as it lies in the repository, and no word about where its host is.
+    ///
+    /// # Errors
+    ///
+    /// When a tool is missing or the scene cannot be written.
+    pub fn extended(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
+        let extension = source_folder("../../pi", scene)?.join("src/index.ts");
+        Ok(Self::plain(scene, version, script)?.with(["-e".into(), extension.into_os_string()]))
     }
 
     /// Starts `program` in place of pi; it has to start pi itself, which it finds in PATH.
@@ -136,7 +146,12 @@ impl<'a> Launch<'a> {
 
 /// Returns the scripted model, where the scene's user can read it.
 fn model(scene: &Scene) -> anyhow::Result<PathBuf> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pi");
-    ensure!(sources.join("model.mjs").exists(), "`{}` has no model.mjs", sources.display());
-    Ok(reach::tree(&fs::canonicalize(sources)?, scene.user())?.join("model.mjs"))
+    Ok(source_folder("../pi", scene)?.join("model.mjs"))
+}
+
+/// Returns a folder of this repository, named from this crate, where the scene's user can read it.
+fn source_folder(name: &str, scene: &Scene) -> anyhow::Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let folder = fs::canonicalize(&folder).with_context(|| format!("finding `{}`", folder.display()))?;
+    reach::tree(&folder, scene.user())
 }

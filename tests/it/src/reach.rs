@@ -87,22 +87,24 @@ fn cp(how: &str, original: &Path, into: &Path) -> Result<bool> {
     Ok(result.context("running `cp`")?.status.success())
 }
 
-/// Digests what tells one state of `original` from another: the stamps of the file, or of a folder and of what
-/// lies directly in it, which is where small folders change and where installers make new entries.
+/// How deep a folder is looked into for changes: enough for small folders of sources, and for the packages of a
+/// `node_modules`, whose insides installers never touch alone.
+const DEPTH: usize = 3;
+
+/// Digests what tells one state of `original` from another.
 fn state_of(original: &Path) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
-    stamp(original, &mut hasher)?;
-    if original.is_dir() {
-        let mut entries =
-            fs::read_dir(original)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-        entries.sort();
-        entries.iter().try_for_each(|entry| stamp(entry, &mut hasher))?;
-    }
+    stamp(original, DEPTH, &mut hasher)?;
     Ok(hasher.finish())
 }
 
-fn stamp(path: &Path, hasher: &mut DefaultHasher) -> Result<()> {
+fn stamp(path: &Path, depth: usize, hasher: &mut DefaultHasher) -> Result<()> {
     let found = fs::symlink_metadata(path)?;
     (path, found.ino(), found.len(), found.mtime(), found.mtime_nsec()).hash(hasher);
-    Ok(())
+    if depth == 0 || !found.is_dir() {
+        return Ok(());
+    }
+    let mut entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    entries.sort();
+    entries.iter().try_for_each(|entry| stamp(entry, depth - 1, hasher))
 }

@@ -160,6 +160,7 @@ fn received(output: ChildStdout) -> Receiver<Value> {
 fn listing(messages: &[Value]) -> String {
     // pi repeats whole messages in its events; their beginnings tell them apart.
     const SHOWN: usize = 500;
-    let line = |message: &Value| format!("  {}\n", message.to_string().chars().take(SHOWN).collect::<String>());
+    let line =
+        |message: &Value| format!("  {}\n", message.to_string().chars().take(SHOWN).collect::<String>());
     messages.iter().map(line).collect()
 }

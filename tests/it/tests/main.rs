@@ -4,6 +4,7 @@
 mod matrix;
 
 mod harness;
+mod no_host;
 mod pi_print;
 mod pi_rpc;
 mod pi_terminal;

@@ -1,0 +1,97 @@
+//! pi with the extension, but without its host: nothing is permitted unless the user says `--no-sandbox`.
+
+use anyhow::{Result, ensure};
+use portcullis_it::script::{bash, call, calls, expecting, read, say, write};
+use portcullis_it::{Launch, PiVersion, Scene, User, script};
+use serde_json::{Value, json};
+
+on_each_pi!(missing, not_a_host, switched_off, flag_says_no, terminal);
+
+const SEVEN_TOOLS: [&str; 2] = ["--tools", "read,bash,edit,write,grep,find,ls"];
+
+fn missing(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("inside"), "alpha")?;
+    let finished = Launch::extended(&scene, version, &everything_refused())?.with(SEVEN_TOOLS).print("go")?;
+    let finished = finished.ended_with(0)?;
+    ensure!(finished.stdout.contains("done"), "{finished:#?}");
+    // In print mode standard error is the only place where the user can be told.
+    ensure!(
+        finished.stderr.contains("--no-sandbox") && finished.stderr.contains("PORTCULLIS_HOST"),
+        "{finished:#?}"
+    );
+    ensure!(!scene.project().join("made").exists());
+    Ok(())
+}
+
+/// Programs that end, that echo, and that say nothing at all.
+fn not_a_host(version: PiVersion, user: User) -> Result<()> {
+    for impostor in ["/bin/true", "/bin/false", "/bin/cat", "/nowhere/portcullis", "portcullis"] {
+        let scene = Scene::new(user)?;
+        scene.write(&scene.project().join("inside"), "alpha")?;
+        let launch = Launch::extended(&scene, version, &everything_refused())?;
+        let finished =
+            launch.with(SEVEN_TOOLS).variable("PORTCULLIS_HOST", impostor).print("go")?.ended_with(0)?;
+        ensure!(!scene.project().join("made").exists(), "{impostor}: {finished:#?}");
+    }
+    Ok(())
+}
+
+fn switched_off(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let made = scene.outside().join("made");
+    let script = script([
+        bash(&format!("echo sum-$((40+2)) | tee '{}'", made.display())),
+        expecting("sum-42", say("done")),
+    ]);
+    let mut pi = Launch::extended(&scene, version, &script)?.with(["--no-sandbox"]).rpc()?;
+    pi.prompt("go")?;
+    pi.wait_for("agent_end")?;
+    ensure!(pi.close()?.success());
+    ensure!(made.exists());
+    Ok(())
+}
+
+fn flag_says_no(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("inside"), "alpha")?;
+    let launch = Launch::extended(&scene, version, &everything_refused())?;
+    let finished = launch.with(SEVEN_TOOLS).with(["--no-sandbox=false"]).print("go")?.ended_with(0)?;
+    ensure!(!scene.project().join("made").exists(), "{finished:#?}");
+    Ok(())
+}
+
+fn terminal(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let screen = Launch::extended(&scene, version, &script([say("hello")]))?.screen()?;
+    screen.wait_for("Sandbox: closed")?;
+    screen.enter("!touch made; echo sum-$((40+2))")?;
+    screen.wait_for("(exit 126)")?;
+    ensure!(!screen.text()?.contains("sum-42") && !scene.project().join("made").exists());
+    screen.press("C-d")?;
+    ensure!(screen.exit_code()? == 0);
+
+    let screen =
+        Launch::extended(&scene, version, &script([say("hello")]))?.with(["--no-sandbox"]).screen()?;
+    screen.wait_for("Sandbox: disabled")?;
+    screen.enter("!touch made; echo sum-$((40+2))")?;
+    screen.wait_for("sum-42")?;
+    ensure!(scene.project().join("made").exists());
+    Ok(())
+}
+
+/// A call of each tool, none of which may do anything, and each of which must say why.
+fn everything_refused() -> Value {
+    let refused = |step| expecting("closed, so nothing is permitted", step);
+    let edit = json!({ "path": "inside", "edits": [{ "oldText": "alpha", "newText": "beta" }] });
+    script([
+        bash("touch made"),
+        refused(read("inside")),
+        refused(write("made", "x")),
+        refused(calls([call("edit", &edit)])),
+        refused(calls([call("grep", &json!({ "pattern": "alpha" }))])),
+        refused(calls([call("find", &json!({ "pattern": "*" }))])),
+        refused(calls([call("ls", &json!({ "path": "." }))])),
+        refused(say("done")),
+    ])
+}
