@@ -53,6 +53,8 @@ export class HostError extends Error {
 const CANCEL_GRACE_MS = 5_000;
 /** How long the host may take to clear away before it is killed. */
 const STOP_GRACE_MS = 3_000;
+/** What a host that ended has written may arrive a moment later. */
+const LAST_WORDS_MS = 50;
 /** The host's last words are kept for the message that says why it ended. */
 const MAX_STDERR_CHARACTERS = 2_000;
 
@@ -80,22 +82,24 @@ export class HostClient {
   #nextStream = 1;
   #stderr = "";
   #dead: string | undefined;
-  #stopping = false;
+  #stopped: Promise<void> | undefined;
 
   constructor(path: string, listener: HostListener) {
     this.#listener = listener;
     // Started in the root directory, so that nothing it looks up by a relative name is the project's.
     this.#child = spawn(path, ["serve"], { cwd: "/", stdio: ["pipe", "pipe", "pipe", "pipe"] });
-    this.#exited = new Promise((resolve) => this.#child.once("close", () => resolve()));
+    this.#exited = new Promise((resolve) => this.#child.once("exit", () => resolve()));
     this.#child.on("error", (error) => this.#die(error.message));
-    this.#child.on("exit", (code, signal) => this.#die(`it ended with ${signal ?? `status ${code}`}`));
+    this.#child.on("exit", (code, signal) => {
+      const why = `it ended with ${signal ?? `status ${code}`}`;
+      setTimeout(() => this.#die(why), LAST_WORDS_MS);
+    });
     for (const endpoint of this.#endpoints()) endpoint.on("error", (error: Error) => this.#die(error.message));
     this.#listen(this.#child.stdout, lineSplitter((line) => this.#message(line)));
     this.#listen(this.#child.stdio[3] as Readable | null, frameSplitter((id, payload) => this.#frame(id, payload)));
     this.#listen(this.#child.stderr, (chunk) => {
       this.#stderr = (this.#stderr + chunk.toString("utf8")).slice(-MAX_STDERR_CHARACTERS);
     });
-    this.#child.unref();
     this.#holdProcess();
   }
 
@@ -145,15 +149,19 @@ export class HostClient {
   }
 
   /** Ends the host; resolves when it is gone. May be called more than once. */
-  async stop(): Promise<void> {
-    if (this.#stopping || this.#dead !== undefined) return this.#exited;
-    const farewell = this.call("shutdown", {});
-    this.#stopping = true;
+  stop(): Promise<void> {
+    // A dead host was killed when it was found dead; Node may never say that a failed start is over.
+    if (this.#dead !== undefined) return Promise.resolve();
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, STOP_GRACE_MS)));
-    await Promise.race([farewell.catch(() => {}), late]);
+    const farewell = this.call("shutdown", {}).then(() => {}, () => {});
+    await Promise.race([farewell, late]);
     this.#child.stdin?.end();
-    this.#child.ref();
     await Promise.race([this.#exited, late]);
     clearTimeout(timer);
     this.#die("it was stopped");
@@ -176,7 +184,7 @@ export class HostClient {
   /** `pi -p` ends when nothing keeps Node's loop busy: the host does so only while a reply is awaited. */
   #holdProcess(): void {
     const busy = this.#waiting.size > 0;
-    for (const endpoint of this.#endpoints()) busy ? endpoint.ref?.() : endpoint.unref?.();
+    for (const endpoint of [this.#child, ...this.#endpoints()]) busy ? endpoint.ref?.() : endpoint.unref?.();
   }
 
   #send(message: object): void {
@@ -222,6 +230,6 @@ export class HostClient {
     this.#child.kill("SIGKILL");
     for (const waiting of [...this.#waiting.values()]) waiting.reject(new Error(`the sandbox host is gone (${this.#dead})`));
     for (const stream of this.#streams.values()) stream.end();
-    if (!this.#stopping) this.#listener.gone(this.#dead);
+    if (this.#stopped === undefined) this.#listener.gone(this.#dead);
   }
 }

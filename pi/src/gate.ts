@@ -33,6 +33,24 @@ export async function gateToolCall(
   }
 }
 
+/** What pi shows in place of a result; pi 0.74 does not export the type. */
+interface Withheld {
+  content: { type: "text"; text: string }[];
+  details: object;
+  isError: true;
+}
+
+/** Withholds what a tool brought back when the host has gone in the meantime. */
+export function gateToolResult(session: Session): Withheld | undefined {
+  try {
+    session.host();
+    return undefined;
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    return { content: [{ type: "text", text }], details: {}, isError: true };
+  }
+}
+
 let userCommands = 0;
 
 /** Sends the user's own commands to the host. It must not throw: pi 0.74 would then run them unconfined. */

@@ -13,7 +13,7 @@ import {
 } from "@earendil-works/pi-coding-agent";
 import { announce, inquire } from "./copies.ts";
 import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
-import { block, gateToolCall, gateUserCommand, refusedCommand } from "./gate.ts";
+import { block, gateToolCall, gateToolResult, gateUserCommand, refusedCommand } from "./gate.ts";
 import { findHost } from "./lookup.ts";
 import { FLAG_ATE_PROMPT, TWICE } from "./messages.ts";
 import { Session } from "./session.ts";
@@ -42,7 +42,7 @@ export default function portcullis(pi: ExtensionAPI): void {
     default: false,
   });
   // Without the sandbox pi's own tools stay in place, with all their settings.
-  if (!isOnCommandLine(argv)) own.register(pi, session, MAKERS, process.cwd());
+  if (!isOnCommandLine(argv) && !wouldReactivate(argv)) own.register(pi, session, MAKERS, process.cwd());
 
   pi.on("session_start", async (event, context) => {
     copy.started(event);
@@ -56,11 +56,17 @@ export default function portcullis(pi: ExtensionAPI): void {
     await session.stop();
   });
   pi.on("tool_call", (event, context) => gateToolCall(pi, session, own, event, context));
+  pi.on("tool_result", () => gateToolResult(session));
   pi.on("user_bash", () => gateUserCommand(session));
   pi.on("before_agent_start", (event) => {
     const brief = session.state.kind === "open" ? session.state.status.brief : "";
     return brief === "" ? undefined : { systemPrompt: `${event.systemPrompt}\n\n${brief}` };
   });
+}
+
+/** pi 0.x makes every tool of an extension active, also where the user switched pi's own tools off. */
+function wouldReactivate(argv: readonly string[]): boolean {
+  return VERSION.startsWith("0.") && (argv.includes("--no-builtin-tools") || argv.includes("-nbt"));
 }
 
 const MAKERS = {

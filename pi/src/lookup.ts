@@ -4,6 +4,7 @@
  */
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { delimiter, dirname, isAbsolute, join, relative, sep } from "node:path";
+import { INSTALL } from "./messages.ts";
 
 /** The npm packages that carry a host, one for each platform. */
 export const HOST_PACKAGE_PREFIX = "@portcullis/host";
@@ -29,7 +30,7 @@ export function findHost(from: Surroundings): string {
   }
   const found = [...packageCandidates(from), ...pathCandidates(from)].find(isProgram);
   if (found === undefined) {
-    throw new Error("there is no `portcullis` in PORTCULLIS_HOST, in an npm package of this extension, or on PATH");
+    throw new Error(`there is no \`portcullis\` on PATH and none in an npm package of this extension; ${INSTALL}`);
   }
   return found;
 }

@@ -3,20 +3,21 @@ import { getSystemErrorName } from "node:util";
 import { type AskParams, type Denial, FILE_FAILED, type FailureData, type FailureKind } from "./protocol.ts";
 import { HostError } from "./client.ts";
 
-const REMEDY =
-  "Install the host (`cargo install portcullis-cli`, or set PORTCULLIS_HOST to its absolute path), " +
-  "or run pi without the sandbox: put `--no-sandbox` after the prompt, as in `pi \"prompt\" --no-sandbox`.";
+export const INSTALL =
+  "install it (`cargo install portcullis-cli`), or set PORTCULLIS_HOST to its absolute path";
 
 export const NOT_STARTED = "the session has not started";
 
 export function closed(why: string): string {
-  return `The Portcullis sandbox is closed, so nothing is permitted: ${plain(why, 600)}. ${REMEDY}`;
+  return `The Portcullis sandbox is closed, so nothing is permitted: ${plain(why, 800)}. `
+    + "When that is put right, start pi again. To run pi without the sandbox, put the flag after the prompt: "
+    + "`pi \"prompt\" --no-sandbox`.";
 }
 
 export function refused(denial: Denial): string {
   const hint = denial.hint === undefined ? "" : ` ${plain(denial.hint, 400)}`;
   return `Denied by the sandbox (policy ${plain(denial.policy, 80)}, rule ${plain(denial.rule, 80)}): `
-    + `${plain(denial.reason, 400)}.${hint}`;
+    + `${plain(denial.reason.replace(/\.$/, ""), 400)}.${hint}`;
 }
 
 export function notOurs(tool: string): string {

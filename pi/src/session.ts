@@ -3,7 +3,9 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { HostClient } from "./client.ts";
 import { closed, NOT_STARTED, plain } from "./messages.ts";
 import { PromptQueue } from "./prompt.ts";
-import { type EventNotification, type HelloParams, PROTOCOL_VERSION, type RunMode, type StatusResponse } from "./protocol.ts";
+import {
+  type EventNotification, type HelloParams, type HelloResponse, PROTOCOL_VERSION, type RunMode, type StatusResponse,
+} from "./protocol.ts";
 import { showStatus, type State } from "./status.ts";
 
 /** A cold host compiles its policies before it answers. */
@@ -56,7 +58,7 @@ export class Session {
         gone: (why) => this.#gone(host, why),
       });
       this.#host = host;
-      const hello = await host.call("hello", this.#hello(context), AbortSignal.timeout(HELLO_TIMEOUT_MS));
+      const hello = await this.#greet(host, context);
       if (hello.protocol !== PROTOCOL_VERSION) throw new Error(`the host speaks version ${hello.protocol}`);
       if (this.#host !== host || host.dead !== undefined) throw new Error(host.dead ?? "it was stopped");
       this.#enter(stateOf(hello.status));
@@ -84,6 +86,15 @@ export class Session {
   tell(text: string, level: "info" | "warning" | "error"): void {
     if (this.#context?.hasUI) this.#context.ui.notify(text, level);
     else console.error(text);
+  }
+
+  async #greet(host: HostClient, context: ExtensionContext): Promise<HelloResponse> {
+    const timeout = AbortSignal.timeout(HELLO_TIMEOUT_MS);
+    try {
+      return await host.call("hello", this.#hello(context), timeout);
+    } catch (error) {
+      throw timeout.aborted ? new Error(`the host did not answer within ${HELLO_TIMEOUT_MS / 1000} seconds`) : error;
+    }
   }
 
   #hello(context: ExtensionContext): HelloParams {

@@ -52,6 +52,8 @@ export class OwnTools {
       pi.registerTool({
         ...definition,
         parameters,
+        // pi 1.x activates what is registered; the user's choice of default tools must stand.
+        ...{ defaultActive: false },
         execute: async (callId, params: Parameters, signal, onUpdate, context) => {
           const host = session.host();
           if (host === undefined) return makers[name](context.cwd).execute(callId, params, signal, onUpdate, context);
