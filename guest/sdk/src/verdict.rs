@@ -1,0 +1,134 @@
+//! Builders for verdicts.
+
+use crate::{
+    Allowance, Cause, Denial, Evaluation, GrantOption, OutputEvaluation, OutputVerdict, Question, Severity, TraceStep,
+    Verdict,
+};
+
+impl Evaluation {
+    /// Returns the answer of a policy that has no opinion.
+    pub fn abstain() -> Self {
+        Self::new(Verdict::Abstain, "", "")
+    }
+
+    /// Returns a permission.
+    pub fn allow(rule: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::new(Verdict::Allow(Allowance { obligations: Vec::new() }), rule, reason)
+    }
+
+    /// Returns a question to the user, without choices of its own.
+    pub fn ask(rule: impl Into<String>, reason: impl Into<String>, title: impl Into<String>) -> Self {
+        let question = Question { title: title.into(), details: None, options: Vec::new(), timeout_ms: None };
+        Self::new(Verdict::Ask(question), rule, reason).severity(Severity::Medium)
+    }
+
+    /// Returns a refusal that the user cannot override.
+    pub fn deny(rule: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::new(Verdict::Deny(Denial { hint: None, overridable: false }), rule, reason).severity(Severity::High)
+    }
+
+    /// Returns an answer of any kind.
+    pub fn new(verdict: Verdict, rule: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { verdict, cause: Cause::new(rule, reason), trace: Vec::new() }
+    }
+
+    /// Names the value of the configuration that made the rule, as JSON pointer.
+    #[must_use]
+    pub fn setting(mut self, pointer: impl Into<String>) -> Self {
+        self.cause.setting = pointer.into();
+        self
+    }
+
+    /// Sets how much the user should worry.
+    #[must_use]
+    pub fn severity(mut self, severity: Severity) -> Self {
+        self.cause.severity = severity;
+        self
+    }
+
+    /// Tells the model what it may do instead. Only a refusal carries a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Verdict::Deny(denial) = &mut self.verdict {
+            denial.hint = Some(hint.into());
+        }
+        self
+    }
+
+    /// Lets the user override a refusal once. Only a refusal can be overridden.
+    #[must_use]
+    pub fn overridable(mut self) -> Self {
+        if let Verdict::Deny(denial) = &mut self.verdict {
+            denial.overridable = true;
+        }
+        self
+    }
+
+    /// Adds a choice to a question, after those it has. Only a question has any.
+    #[must_use]
+    pub fn offer(mut self, option: GrantOption) -> Self {
+        if let Verdict::Ask(question) = &mut self.verdict {
+            question.options.push(option);
+        }
+        self
+    }
+
+    /// Adds a longer text to a question. Only a question has one.
+    #[must_use]
+    pub fn details(mut self, details: impl Into<String>) -> Self {
+        if let Verdict::Ask(question) = &mut self.verdict {
+            question.details = Some(details.into());
+        }
+        self
+    }
+
+    /// Adds a step to the trace; for `context.explain`.
+    #[must_use]
+    pub fn step(mut self, step: TraceStep) -> Self {
+        self.trace.push(step);
+        self
+    }
+}
+
+impl Cause {
+    /// Returns a cause of no particular severity that the policy has by itself.
+    pub fn new(rule: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { rule: rule.into(), reason: reason.into(), setting: String::new(), severity: Severity::Info }
+    }
+}
+
+impl OutputEvaluation {
+    /// Returns the answer of a policy that has no opinion on an output.
+    pub fn abstain() -> Self {
+        Self { verdict: OutputVerdict::Abstain, cause: Cause::new("", "") }
+    }
+
+    /// Returns the answer that an output is harmless.
+    pub fn pass(rule: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { verdict: OutputVerdict::Pass, cause: Cause::new(rule, reason) }
+    }
+
+    /// Keeps an output from the model.
+    pub fn withhold(rule: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { verdict: OutputVerdict::Withhold, cause: Cause::new(rule, reason) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GrantScope;
+
+    #[test]
+    fn builders_touch_only_the_verdict_they_belong_to() {
+        let deny = Evaluation::deny("a.b", "no").hint("ask the user").overridable();
+        assert_eq!(deny.verdict, Verdict::Deny(Denial { hint: Some("ask the user".into()), overridable: true }));
+
+        let ask = Evaluation::ask("a.b", "why", "May it?").offer(GrantOption::exact("Once", GrantScope::Once));
+        let Verdict::Ask(question) = &ask.verdict else { panic!("{ask:?}") };
+        assert_eq!(question.options.len(), 1);
+
+        let allow = Evaluation::allow("a.b", "yes");
+        assert_eq!(allow.clone().hint("x").overridable().details("y"), allow);
+    }
+}

@@ -1,0 +1,207 @@
+//! The answers.
+
+use portcullis_sdk::{
+    Action, ActionKinds, ConfigError, Context, Descriptor, Direction, Effect, Endpoint, Evaluation,
+    FileAccess, FileOperation, FilePattern, FileRights, FileRule, GrantOption, GrantScope, NetworkAccess,
+    NetworkPattern, Origin, OutputEvaluation, PathKind, Policy, PortSet, Profile, Request, Right, Severity, Stage,
+    ToolCall, ToolOutput,
+};
+
+use crate::config::{Config, Settings};
+use crate::{files, network, rule};
+
+/// The default policy, configured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkspacePolicy {
+    settings: Settings,
+}
+
+impl Policy for WorkspacePolicy {
+    type Config = Config;
+
+    fn describe() -> Descriptor {
+        let descriptor = Descriptor::new(
+            "portcullis:workspace",
+            env!("CARGO_PKG_VERSION"),
+            "Where the agent was started is its world",
+        );
+        rule::describe(descriptor)
+            .handles(ActionKinds::FILE | ActionKinds::COMMAND | ActionKinds::NETWORK)
+            .handles(ActionKinds::TOOL | ActionKinds::ESCALATION)
+            .config_schema(include_str!("../config.schema.json"))
+    }
+
+    fn configure(config: Config) -> Result<Self, Vec<ConfigError>> {
+        Ok(Self { settings: Settings::read(config)? })
+    }
+
+    fn evaluate(&self, request: &Request, context: &Context) -> Evaluation {
+        match &request.action {
+            Action::File(access) => self.file(access, context),
+            Action::Command(_) => command(request.origin),
+            Action::Network(access) => self.network(access),
+            Action::Tool(call) => tool(call),
+            Action::Escalation(_) => escalation(),
+            Action::Socket(_) | Action::Other(_) => Evaluation::abstain(),
+        }
+    }
+
+    fn standing(&self, context: &Context) -> Profile {
+        Profile {
+            files: files::rules(&self.settings, context),
+            network: network::rules(&self.settings),
+            ..Profile::new()
+        }
+    }
+
+    fn inspect(&self, _output: &ToolOutput, _context: &Context) -> OutputEvaluation {
+        OutputEvaluation::pass(rule::OUTPUT_PASS, "this policy lets every output through")
+    }
+
+    fn brief(&self, context: &Context) -> String {
+        let hosts: Vec<String> =
+            self.settings.allowed_domains.iter().map(|entry| entry.value.to_string()).collect();
+        let hosts = if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") };
+        let rest = if self.settings.strict_allowlist { "is refused" } else { "is asked for" };
+        format!(
+            "You work in `{}`; files there can be read and changed. `{}` is a private temporary directory. \
+             Elsewhere reading may need the user's consent and changing always does; personal files are hidden \
+             from commands. Hosts that can be reached without asking: {hosts}; every other host {rest}.",
+            context.cwd(),
+            context.machine.temp,
+        )
+    }
+}
+
+impl WorkspacePolicy {
+    /// Follows the standing rules; of the paths and rights of one operation the
+    /// strictest answer counts, and no opinion on one of them is none on the whole.
+    fn file(&self, access: &FileAccess, context: &Context) -> Evaluation {
+        let profile = Profile { files: files::rules(&self.settings, context), ..Profile::new() };
+        let mut answer: Option<&FileRule> = None;
+        let mut silent = false;
+        for (path, right) in needs(access) {
+            match profile.file_rule(path, right) {
+                Ok(Some(rule)) if answer.is_none_or(|other| strictness(rule.effect) > strictness(other.effect)) => {
+                    answer = Some(rule);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => silent = true,
+                Err(error) => return Evaluation::deny(rule::PATTERN_BROKEN, error.to_string()),
+            }
+        }
+        match answer {
+            Some(rule) if rule.effect == Effect::Deny => Evaluation::deny(&rule.id, &rule.reason),
+            Some(rule) if rule.effect == Effect::Ask => ask_for_file(access, rule),
+            // What one path of the operation allows says nothing on the others.
+            Some(rule) if !silent => Evaluation::allow(&rule.id, &rule.reason).setting(&rule.setting),
+            Some(_) | None => Evaluation::abstain(),
+        }
+    }
+
+    fn network(&self, access: &NetworkAccess) -> Evaluation {
+        if access.direction == Direction::Listen || access.stage != Stage::Connect {
+            return Evaluation::abstain();
+        }
+        let profile = Profile { network: network::rules(&self.settings), ..Profile::new() };
+        let Some(rule) = profile.network_rule(&access.target, access.port, &access.process.program) else {
+            return Evaluation::abstain();
+        };
+        match rule.effect {
+            Effect::Allow => Evaluation::allow(&rule.id, &rule.reason).setting(&rule.setting),
+            Effect::Ask => ask_for_host(access, &rule.reason),
+            Effect::Deny => Evaluation::deny(&rule.id, &rule.reason)
+                .setting(&rule.setting)
+                .hint("work without this host, or ask the user to add it to `allowedDomains`"),
+        }
+    }
+}
+
+/// The paths and rights that an operation needs.
+fn needs(access: &FileAccess) -> Vec<(&str, Right)> {
+    let path = access.path.canonical.as_str();
+    match &access.operation {
+        FileOperation::Read | FileOperation::List | FileOperation::Search(_) => vec![(path, Right::Read)],
+        FileOperation::Edit(_) => vec![(path, Right::Read), (path, Right::Write)],
+        FileOperation::Move(other) | FileOperation::Link(other) => {
+            let other = other.canonical.as_str();
+            vec![(path, Right::Read), (path, Right::Write), (other, Right::Write)]
+        }
+        FileOperation::Write(_)
+        | FileOperation::CreateDirectory
+        | FileOperation::Delete
+        | FileOperation::Symlink(_)
+        | FileOperation::ChangeMetadata => vec![(path, Right::Write)],
+        // What it needs is not known, so everything.
+        FileOperation::Other(_) => vec![(path, Right::Read), (path, Right::Write)],
+    }
+}
+
+fn strictness(effect: Effect) -> u8 {
+    match effect {
+        Effect::Allow => 0,
+        Effect::Ask => 1,
+        Effect::Deny => 2,
+    }
+}
+
+fn ask_for_file(access: &FileAccess, rule: &FileRule) -> Evaluation {
+    let path = access.path.canonical.as_str();
+    let reads = needs(access).iter().all(|(_, right)| *right == Right::Read);
+    let (verb, rights) = if reads { ("read", FileRights::READ) } else { ("change", FileRights::READ_WRITE) };
+    let pattern = match access.path.kind {
+        PathKind::Directory => FilePattern::tree(path),
+        PathKind::Missing | PathKind::File | PathKind::Symlink | PathKind::Other => FilePattern::exact(path),
+    };
+    let ask = Evaluation::ask(&rule.id, &rule.reason, format!("Let the agent {verb} `{path}`?"))
+        .setting(&rule.setting)
+        .offer(GrantOption::exact("This once", GrantScope::Once));
+    // A grant covers one path; an operation on two is asked for each time.
+    if matches!(access.operation, FileOperation::Move(_) | FileOperation::Link(_)) {
+        return ask;
+    }
+    ask.offer(GrantOption::path(format!("{verb} it, this session"), GrantScope::Session, pattern.clone(), rights))
+        .offer(GrantOption::path(format!("{verb} it, in this project"), GrantScope::Project, pattern, rights))
+}
+
+fn ask_for_host(access: &NetworkAccess, reason: &str) -> Evaluation {
+    let host = match &access.target {
+        Endpoint::Domain(name) | Endpoint::Address(name) => name.clone(),
+    };
+    let target = NetworkPattern { host, ports: PortSet::These(vec![access.port]) };
+    let offer = |scope, label: &str| GrantOption::network(format!("{target}, {label}"), scope, target.clone());
+    Evaluation::ask(rule::NETWORK_UNLISTED, reason, format!("Let commands connect to `{target}`?"))
+        .offer(GrantOption::exact("This once", GrantScope::Once))
+        .offer(offer(GrantScope::Session, "this session"))
+        .offer(offer(GrantScope::Project, "in this project"))
+        .offer(offer(GrantScope::User, "in every project"))
+}
+
+fn command(origin: Origin) -> Evaluation {
+    match origin {
+        Origin::User => Evaluation::allow(rule::COMMAND_USER, "the user typed it, and it runs in the box"),
+        Origin::Agent | Origin::Extension | Origin::Process => {
+            Evaluation::allow(rule::COMMAND_BOXED, "it runs in the box, where the rules on files and hosts hold")
+        }
+    }
+}
+
+fn tool(call: &ToolCall) -> Evaluation {
+    let (name, provider) = (call.name.as_str(), call.provider.as_str());
+    let offer = |scope, label: &str| GrantOption::tool(format!("`{name}`, {label}"), scope, name, provider);
+    Evaluation::ask(
+        rule::TOOL_UNKNOWN,
+        "what a tool of an extension or a server does cannot be seen from outside",
+        format!("Let the agent use the tool `{name}` of `{provider}`?"),
+    )
+    .offer(GrantOption::exact("This once", GrantScope::Once))
+    .offer(offer(GrantScope::Session, "this session"))
+    .offer(offer(GrantScope::Project, "in this project"))
+}
+
+/// Offers nothing wider than this one run: outside the box no other rule holds.
+fn escalation() -> Evaluation {
+    Evaluation::ask(rule::ESCALATION, "outside the box no rule on files and hosts holds", "Run this outside the box?")
+        .severity(Severity::High)
+        .offer(GrantOption::exact("This once", GrantScope::Once))
+}
