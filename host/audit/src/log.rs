@@ -1,0 +1,280 @@
+//! Writing the log.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use rustix::fs::{Mode, OFlags};
+use serde_json::{Value, json};
+
+use crate::mask::{mask, mask_text};
+use crate::record::{LARGEST_LINE, Line, OutcomeLine, Record, VERSION, VerdictLine, sha256};
+
+/// How often one session id may be used again, for example by a reload of the agent.
+const MOST_FILES: u32 = 1000;
+
+/// The log of one session. It can be shared by threads; each line is one `write(2)`.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    session: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: OwnedFd,
+    sequence: u64,
+    previous: String,
+    /// The last write left a part of a line behind, which has to be ended first.
+    torn: bool,
+}
+
+/// Why the log cannot be used. The caller denies.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The session id cannot be part of a file name.
+    #[error("the session id `{}` has characters that a file name should not have", id.escape_debug())]
+    SessionId {
+        /// The id.
+        id: String,
+    },
+    /// The directory cannot be made or opened.
+    #[error("opening the audit directory `{}`", directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The directory is not the caller's own.
+    #[error(
+        "the audit directory `{}` belongs to user {owner}, make one that is yours or name another",
+        directory.display()
+    )]
+    Owner {
+        /// The directory.
+        directory: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Others can write into the directory.
+    #[error("the audit directory `{}` can be written by others, run `chmod 700` on it", directory.display())]
+    Writable {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The file cannot be made.
+    #[error("making the audit file `{}`", file.display())]
+    Create {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A line could not be written in full.
+    #[error("writing the audit file `{}`", file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Log {
+    /// Makes a new log for a session in `directory`, which is made as well where it is missing.
+    ///
+    /// # Errors
+    /// When the directory is not the caller's own, is a link, can be written by others, or the file cannot be made.
+    pub fn open(directory: &Path, session_id: &str) -> Result<Self, LogError> {
+        let fits = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+        let length = session_id.len();
+        if !(1..=128).contains(&length) || session_id.starts_with('.') || !session_id.chars().all(fits) {
+            return Err(LogError::SessionId { id: session_id.chars().take(128).collect() });
+        }
+        let handle = open_directory(directory)?;
+        let (path, file) = create_file(directory, &handle, session_id)?;
+        let state = State { file, sequence: 0, previous: String::new(), torn: false };
+        Ok(Self { path, session: session_id.to_owned(), state: Mutex::new(state) })
+    }
+
+    /// Returns the file that is written.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a verdict; to be called before the act. Returns its sequence number for the outcome.
+    ///
+    /// # Errors
+    /// When the line could not be written: the act must not happen then.
+    pub fn verdict(&self, line: &VerdictLine) -> Result<u64, LogError> {
+        let mut line = line.clone();
+        line.request = mask(line.request);
+        line.reason = mask_text(&line.reason);
+        for policy in &mut line.policies {
+            policy.reason = mask_text(&policy.reason);
+        }
+        self.append(Record::Verdict(line))
+    }
+
+    /// Writes what came of an act. Returns its sequence number.
+    ///
+    /// # Errors
+    /// When the line could not be written.
+    pub fn outcome(&self, line: &OutcomeLine) -> Result<u64, LogError> {
+        let mut line = line.clone();
+        line.detail = mask(line.detail);
+        self.append(Record::Outcome(line))
+    }
+
+    fn append(&self, record: Record) -> Result<u64, LogError> {
+        // A thread that panicked while writing may have left a torn line; the next one ends it.
+        let mut state = self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = poisoned.into_inner();
+            state.torn = true;
+            state
+        });
+        let sequence = state.sequence.saturating_add(1);
+        let previous = state.previous.clone();
+        let line = Line { version: VERSION, sequence, session: self.session.clone(), previous, record };
+        let text = bounded(line).map_err(|source| self.failed(source.into()))?;
+        let mut bytes = Vec::with_capacity(text.len() + 2);
+        if state.torn {
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(text.as_bytes());
+        bytes.push(b'\n');
+
+        // Torn until the opposite is known, also when this thread does not come back from the call.
+        let was_torn = std::mem::replace(&mut state.torn, true);
+        let written = match write_once(&state.file, &bytes) {
+            Ok(written) => written,
+            Err(source) => {
+                // The system took nothing.
+                state.torn = was_torn;
+                return Err(self.failed(source));
+            }
+        };
+        if written != bytes.len() {
+            return Err(self.failed(io::Error::new(io::ErrorKind::WriteZero, "only a part was written")));
+        }
+        state.torn = false;
+        state.sequence = sequence;
+        state.previous = sha256(text.as_bytes());
+        Ok(sequence)
+    }
+
+    fn failed(&self, source: io::Error) -> LogError {
+        LogError::Write { file: self.path.clone(), source }
+    }
+}
+
+fn open_directory(directory: &Path) -> Result<OwnedFd, LogError> {
+    let failed = |source: io::Error| LogError::Directory { directory: directory.to_owned(), source };
+    make_directory(directory).map_err(failed)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = rustix::fs::open(directory, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+    let stat = rustix::fs::fstat(&handle).map_err(|error| failed(error.into()))?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(LogError::Owner { directory: directory.to_owned(), owner: stat.st_uid });
+    }
+    if Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
+        return Err(LogError::Writable { directory: directory.to_owned() });
+    }
+    Ok(handle)
+}
+
+fn make_directory(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+
+    match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory) {
+        // A link in the way is told apart when the directory is opened.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn create_file(directory: &Path, handle: &OwnedFd, id: &str) -> Result<(PathBuf, OwnedFd), LogError> {
+    let flags = OFlags::WRONLY
+        | OFlags::CREATE
+        | OFlags::EXCL
+        | OFlags::APPEND
+        | OFlags::NOFOLLOW
+        | OFlags::NOCTTY
+        | OFlags::CLOEXEC;
+    let mut name = format!("{id}.jsonl");
+    for turn in 2..=MOST_FILES {
+        match rustix::fs::openat(handle.as_fd(), &name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => return Ok((directory.join(name), file)),
+            Err(rustix::io::Errno::EXIST) => name = format!("{id}.{turn}.jsonl"),
+            Err(error) => return Err(LogError::Create { file: directory.join(name), source: error.into() }),
+        }
+    }
+    let source = io::Error::new(io::ErrorKind::AlreadyExists, "this session id has too many files already");
+    Err(LogError::Create { file: directory.join(name), source })
+}
+
+/// Writes in one call; only a call that a signal cut short before the first byte is made again.
+fn write_once(file: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match rustix::io::write(file, bytes) {
+            Err(rustix::io::Errno::INTR) => {}
+            outcome => return outcome.map_err(io::Error::from),
+        }
+    }
+}
+
+/// Writes a line as text that fits; what makes it too long is replaced by its length and hash, the largest parts
+/// first, and what decided is kept.
+fn bounded(mut line: Line) -> serde_json::Result<String> {
+    let fits = |text: &String| text.len() < LARGEST_LINE;
+    let text = serde_json::to_string(&line)?;
+    if fits(&text) {
+        return Ok(text);
+    }
+    match &mut line.record {
+        Record::Verdict(verdict) => verdict.request = digest(&verdict.request)?,
+        Record::Outcome(outcome) => outcome.detail = digest(&outcome.detail)?,
+    }
+    let text = serde_json::to_string(&line)?;
+    if fits(&text) {
+        return Ok(text);
+    }
+    if let Record::Verdict(verdict) = &mut line.record {
+        for policy in &mut verdict.policies {
+            shorten(&mut policy.reason);
+            shorten(&mut policy.rule);
+            shorten(&mut policy.name);
+        }
+        for text in [&mut verdict.reason, &mut verdict.rule, &mut verdict.policy, &mut verdict.answered_by] {
+            shorten(text);
+        }
+    }
+    let text = serde_json::to_string(&line)?;
+    if fits(&text) {
+        return Ok(text);
+    }
+    Err(serde::ser::Error::custom("the line is too long even without its request"))
+}
+
+fn digest(value: &Value) -> serde_json::Result<Value> {
+    let text = serde_json::to_string(value)?;
+    Ok(json!({ "length": text.len(), "sha256": sha256(text.as_bytes()) }))
+}
+
+fn shorten(text: &mut String) {
+    /// Enough to recognise a reason by.
+    const KEPT: usize = 200;
+    if text.len() > KEPT {
+        *text = text.chars().take(KEPT).chain(['…']).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+use super::*;
+use crate::read::{ReadError, read, verify};
+
+fn verdict(script: &str) -> VerdictLine {
+    VerdictLine { request: json!({ "script": script }), effect: "allow".to_owned(), ..VerdictLine::default() }
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().mode() & 0o777
+}
+
+#[test]
+fn only_the_owner_can_read_it() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("state/audit");
+    let log = Log::open(&directory, "s").unwrap();
+    log.verdict(&verdict("ls")).unwrap();
+    assert_eq!((mode(&directory), mode(log.path())), (0o700, 0o600));
+    assert_eq!(mode(&home.path().join("state")), 0o700);
+}
+
+#[test]
+fn a_directory_that_others_can_write_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("audit");
+    std::fs::create_dir(&directory).unwrap();
+    for (mode, refused) in [(0o777, true), (0o770, true), (0o702, true), (0o755, false), (0o700, false)] {
+        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(mode)).unwrap();
+        let outcome = Log::open(&directory, "s");
+        assert_eq!(matches!(outcome, Err(LogError::Writable { .. })), refused, "{mode:o}");
+        assert_eq!(outcome.is_ok(), !refused, "{mode:o}");
+    }
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_refused() {
+    // As root one is made over to another user; an ordinary user finds root's.
+    let home = tempfile::tempdir().unwrap();
+    let directory = if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(home.path(), Some(12345), None).unwrap();
+        home.path()
+    } else {
+        Path::new("/usr")
+    };
+    assert!(matches!(Log::open(directory, "s"), Err(LogError::Owner { .. })));
+}
+
+#[test]
+fn links_are_not_followed() {
+    let home = tempfile::tempdir().unwrap();
+    let real = home.path().join("real");
+    std::fs::create_dir(&real).unwrap();
+    symlink(&real, home.path().join("link")).unwrap();
+    assert!(matches!(Log::open(&home.path().join("link"), "s"), Err(LogError::Directory { .. })));
+
+    // A link with the name of the file is left alone, and another name is taken.
+    let victim = home.path().join("victim");
+    std::fs::write(&victim, "").unwrap();
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(&victim, real.join("s.jsonl")).unwrap();
+    let log = Log::open(&real, "s").unwrap();
+    log.verdict(&verdict("ls")).unwrap();
+    assert_eq!(log.path(), real.join("s.2.jsonl"));
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "");
+}
+
+#[test]
+fn a_session_id_is_no_path() {
+    let home = tempfile::tempdir().unwrap();
+    let long = "x".repeat(129);
+    for id in ["", "..", ".hidden", "a/b", "a\0b", "a b", "ä", long.as_str()] {
+        assert!(matches!(Log::open(home.path(), id), Err(LogError::SessionId { .. })), "{id:?}");
+    }
+}
+
+#[test]
+fn sequence_and_chain_hold() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Log::open(&home.path().join("audit"), "s").unwrap();
+    assert_eq!(log.verdict(&verdict("one")).unwrap(), 1);
+    assert_eq!(log.outcome(&OutcomeLine { verdict: 1, ..OutcomeLine::default() }).unwrap(), 2);
+    assert_eq!(log.verdict(&verdict("two")).unwrap(), 3);
+    assert_eq!(verify(log.path()).unwrap(), 3);
+
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    std::fs::write(log.path(), text.replace("one", "0ne")).unwrap();
+    assert!(matches!(verify(log.path()), Err(ReadError::Chain { number: 2 })));
+    let without_second: Vec<&str> =
+        text.lines().enumerate().filter(|(i, _)| *i != 1).map(|(_, l)| l).collect();
+    std::fs::write(log.path(), without_second.join("\n") + "\n").unwrap();
+    assert!(matches!(verify(log.path()), Err(ReadError::Chain { number: 2 })));
+}
+
+#[test]
+fn a_line_is_written_in_one_piece_by_many_threads_and_sessions() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("audit");
+    let logs = [Log::open(&directory, "same").unwrap(), Log::open(&directory, "same").unwrap()];
+    assert_ne!(logs[0].path(), logs[1].path());
+    std::thread::scope(|scope| {
+        for thread in 0..8_usize {
+            let log = &logs[thread % 2];
+            scope.spawn(move || {
+                for turn in 0..50 {
+                    log.verdict(&verdict(&format!("{thread} {turn} {}", "y".repeat(3000)))).unwrap();
+                }
+            });
+        }
+    });
+    for log in &logs {
+        assert_eq!(verify(log.path()).unwrap(), 200);
+    }
+}
+
+#[test]
+fn a_line_left_by_a_crash_is_told_and_the_rest_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Log::open(&home.path().join("audit"), "s").unwrap();
+    log.verdict(&verdict("one")).unwrap();
+    log.verdict(&verdict("two")).unwrap();
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    let torn = text.len() - 10;
+    std::fs::write(log.path(), &text.as_bytes()[..torn]).unwrap();
+    let lines: Vec<_> = read(log.path()).unwrap().collect();
+    assert!(matches!(lines.as_slice(), [Ok(_), Err(ReadError::Partial { number: 2 })]));
+}
+
+#[test]
+fn a_line_that_cannot_be_written_is_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Log::open(&home.path().join("audit"), "s").unwrap();
+    log.verdict(&verdict("one")).unwrap();
+    // The same error as from a full disk.
+    let full = rustix::fs::open("/dev/full", OFlags::WRONLY, Mode::empty()).unwrap();
+    let file = std::mem::replace(&mut log.state.lock().unwrap().file, full);
+    let error = log.verdict(&verdict("lost")).unwrap_err();
+    assert!(matches!(&error, LogError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull));
+    log.state.lock().unwrap().file = file;
+    assert_eq!(log.verdict(&verdict("two")).unwrap(), 2);
+    assert_eq!(verify(log.path()).unwrap(), 2);
+}
+
+#[test]
+fn a_line_written_in_part_is_an_error_and_the_next_starts_afresh() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Log::open(&home.path().join("audit"), "s").unwrap();
+    log.verdict(&verdict("one")).unwrap();
+    // A pipe with room for two pages takes that much of a longer line.
+    let (mut far, mut near) = io::pipe().unwrap();
+    rustix::fs::fcntl_setfl(&near, OFlags::NONBLOCK).unwrap();
+    while io::Write::write(&mut near, &[0; 4096]).is_ok() {}
+    io::Read::read_exact(&mut far, &mut [0; 8192]).unwrap();
+    let file = std::mem::replace(&mut log.state.lock().unwrap().file, near.into());
+    let mut long = verdict("");
+    long.request = json!(vec!["x".repeat(3000); 10]);
+    let error = log.verdict(&long).unwrap_err();
+    assert!(matches!(&error, LogError::Write { source, .. } if source.kind() == io::ErrorKind::WriteZero));
+    rustix::io::write(&file, b"{\"version\":1,").unwrap();
+    log.state.lock().unwrap().file = file;
+    assert_eq!(log.verdict(&verdict("two")).unwrap(), 2);
+    let lines: Vec<_> = read(log.path()).unwrap().map(|line| line.is_ok()).collect();
+    assert_eq!(lines, [true, false, true]);
+}
+
+#[test]
+fn a_line_is_bounded() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Log::open(&home.path().join("audit"), "s").unwrap();
+    let many: Vec<String> = (0..40_000).map(|number| number.to_string()).collect();
+    let mut line = verdict("x");
+    line.request = json!({ "list": many });
+    line.reason = "r".repeat(100_000);
+    line.policies = vec![crate::PolicyLine { reason: "p".repeat(100_000), ..crate::PolicyLine::default() }];
+    log.verdict(&line).unwrap();
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    assert!(text.len() <= LARGEST_LINE);
+    let lines: Vec<_> = read(log.path()).unwrap().map(Result::unwrap).collect();
+    let Record::Verdict(read) = &lines[0].record else { panic!("{:?}", lines[0]) };
+    assert_eq!(read.effect, "allow");
+    assert!(read.request["sha256"].is_string());
+}
+
+#[test]
+fn secrets_are_masked_in_every_part() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Log::open(&home.path().join("audit"), "s").unwrap();
+    let secret = "ghp_0123456789abcdefghij";
+    let mut line = verdict(&format!("echo {secret}"));
+    line.reason = format!("because of {secret}");
+    line.policies = vec![crate::PolicyLine { reason: secret.to_owned(), ..crate::PolicyLine::default() }];
+    log.verdict(&line).unwrap();
+    let detail = json!({ "output": secret });
+    log.outcome(&OutcomeLine { detail, ..OutcomeLine::default() }).unwrap();
+    assert!(!std::fs::read_to_string(log.path()).unwrap().contains(secret));
+}

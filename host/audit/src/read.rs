@@ -1,0 +1,202 @@
+//! Reading the log.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::record::{LARGEST_LINE, Line, VERSION, sha256};
+
+/// Why a line, or the log, cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file cannot be read.
+    #[error("reading the audit file `{}`", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The last line has no end: the host was stopped while it wrote it.
+    #[error("line {number} has no end, the host was stopped while it wrote it")]
+    Partial {
+        /// Counts from one.
+        number: u64,
+    },
+    /// A line is longer than any the host writes.
+    #[error("line {number} is longer than {LARGEST_LINE} bytes")]
+    TooLong {
+        /// Counts from one.
+        number: u64,
+    },
+    /// A line is no record.
+    #[error("line {number} is no record")]
+    Malformed {
+        /// Counts from one.
+        number: u64,
+        /// What is wrong.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A line of a later version.
+    #[error("line {number} has version {version}, this program reads up to {VERSION}")]
+    Version {
+        /// Counts from one.
+        number: u64,
+        /// The version.
+        version: u32,
+    },
+    /// A line does not follow from the one before.
+    #[error("line {number} does not follow from the one before: something was taken out or changed")]
+    Chain {
+        /// Counts from one.
+        number: u64,
+    },
+}
+
+/// The lines of one file; a bad line is an error and the next one is read.
+#[derive(Debug)]
+pub struct Lines {
+    path: PathBuf,
+    reader: BufReader<File>,
+    number: u64,
+    done: bool,
+}
+
+/// Reads the log at `path`.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn read(path: &Path) -> Result<Lines, ReadError> {
+    let failed = |source| ReadError::Io { file: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    Ok(Lines { path: path.to_owned(), reader: BufReader::new(file), number: 0, done: false })
+}
+
+/// Reads the log at `path` and checks that nothing was taken out or changed. Returns how many lines it has.
+///
+/// A torn line is an error here too: it says that a verdict may have been lost.
+///
+/// # Errors
+/// At the first line that cannot be read or does not follow from the one before.
+pub fn verify(path: &Path) -> Result<u64, ReadError> {
+    let mut lines = read(path)?;
+    let (mut count, mut previous) = (0_u64, String::new());
+    while let Some(bytes) = lines.next_bytes() {
+        let bytes = bytes?;
+        let line = lines.parse(&bytes)?;
+        count = count.saturating_add(1);
+        if line.sequence != count || line.previous != previous {
+            return Err(ReadError::Chain { number: lines.number });
+        }
+        previous = sha256(&bytes);
+    }
+    Ok(count)
+}
+
+impl Lines {
+    /// Reads up to the next end of a line, and never more than a line may hold into memory.
+    fn next_bytes(&mut self) -> Option<Result<Vec<u8>, ReadError>> {
+        if self.done {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let limit = u64::try_from(LARGEST_LINE).unwrap_or(u64::MAX);
+        let outcome = self.reader.by_ref().take(limit).read_until(b'\n', &mut bytes);
+        self.number = self.number.saturating_add(1);
+        let number = self.number;
+        match outcome {
+            Err(source) => {
+                self.done = true;
+                Some(Err(ReadError::Io { file: self.path.clone(), source }))
+            }
+            Ok(0) => {
+                self.done = true;
+                None
+            }
+            Ok(_) if bytes.pop_if(|last| *last == b'\n').is_some() => Some(Ok(bytes)),
+            Ok(read) if read == LARGEST_LINE => {
+                if let Err(source) = self.reader.skip_until(b'\n') {
+                    self.done = true;
+                    return Some(Err(ReadError::Io { file: self.path.clone(), source }));
+                }
+                Some(Err(ReadError::TooLong { number }))
+            }
+            Ok(_) => {
+                self.done = true;
+                Some(Err(ReadError::Partial { number }))
+            }
+        }
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Result<Line, ReadError> {
+        let number = self.number;
+        let line: Line =
+            serde_json::from_slice(bytes).map_err(|source| ReadError::Malformed { number, source })?;
+        if line.version > VERSION {
+            return Err(ReadError::Version { number, version: line.version });
+        }
+        Ok(line)
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<Line, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = self.next_bytes()?;
+        Some(bytes.and_then(|bytes| self.parse(&bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn write(text: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.jsonl");
+        std::fs::write(&path, text).unwrap();
+        (directory, path)
+    }
+
+    const GOOD: &str = r#"{"version":1,"sequence":1,"session":"s","previous":"","kind":"outcome","verdict":1,"result":"done"}"#;
+
+    fn kinds(text: &str) -> Vec<String> {
+        let (_directory, path) = write(text.as_bytes());
+        let kind = |line: Result<Line, ReadError>| {
+            line.map_or_else(|error| error.to_string(), |_| "good".to_owned())
+        };
+        read(&path).unwrap().map(kind).collect()
+    }
+
+    #[test]
+    fn a_bad_line_does_not_hide_the_next() {
+        let long = "x".repeat(LARGEST_LINE + 5);
+        let later = GOOD.replace("\"version\":1", "\"version\":2");
+        let text = format!("{GOOD}\nnope\n{long}\n{later}\n{GOOD}\n{{\"version\":1");
+        assert_eq!(
+            kinds(&text),
+            [
+                "good",
+                "line 2 is no record",
+                "line 3 is longer than 65536 bytes",
+                "line 4 has version 2, this program reads up to 1",
+                "good",
+                "line 6 has no end, the host was stopped while it wrote it",
+            ]
+        );
+        assert_eq!(kinds(""), Vec::<String>::new());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let (_directory, path) = write(&bytes);
+            prop_assert!(read(&path).unwrap().count() <= bytes.len());
+        }
+    }
+}
