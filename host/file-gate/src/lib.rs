@@ -1,1 +1,71 @@
 //! Carries out file operations on the descriptor that was judged.
+//!
+//! The check and the use are one act: [`Gate::locate`] opens what a path names without touching its
+//! content, the caller decides about exactly that, and the operation goes on with the same descriptor
+//! and the [`Permit`](portcullis_decision::Permit) of that decision. No name is looked up twice.
+//!
+//! Terms:
+//! a *view* is a root in which paths are opened, see [`Views`]; a [`Located`] is what was found there;
+//! its *canonical* path is the kernel's own answer to where the descriptor lies.
+//!
+//! # Never
+//! This crate never decides. It knows no policies, no settings and no users; it checks that the permit it
+//! is given is for this canonical path and this operation, and uses it up.
+//!
+//! # Durability
+//! A file is replaced by a rename, so a reader sees the old or the new content, never a mixture.
+//! Nothing is synced to the disk: after a power cut the old content may be back, as with pi's own tools.
+//!
+//! # Platforms
+//! Linux 5.6 or later (openat2) with `/proc`. Elsewhere every operation returns
+//! [`FileError::Unsupported`].
+//!
+//! ```
+//! use portcullis_file_gate::{Gate, Purpose, Views};
+//!
+//! # #[cfg(target_os = "linux")]
+//! # fn main() -> Result<(), portcullis_file_gate::FileError> {
+//! let gate = Gate::new(Views::Host)?;
+//! let located = gate.locate("/proc/../etc/passwd".as_ref(), Purpose::Existing)?;
+//! assert_eq!(located.canonical_text(), "/etc/passwd");
+//! # Ok(())
+//! # }
+//! # #[cfg(not(target_os = "linux"))]
+//! # fn main() {}
+//! ```
+
+mod error;
+mod operation;
+mod view;
+
+pub mod spelling;
+
+#[cfg(target_os = "linux")]
+mod gate;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
+mod list;
+#[cfg(target_os = "linux")]
+mod locate;
+#[cfg(target_os = "linux")]
+mod located;
+#[cfg(target_os = "linux")]
+mod read;
+#[cfg(target_os = "linux")]
+mod temporary;
+#[cfg(target_os = "linux")]
+mod write;
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Editing, Gate, Located};
+pub use error::FileError;
+#[cfg(target_os = "linux")]
+pub use gate::Gate;
+#[cfg(target_os = "linux")]
+pub use located::{Editing, Located};
+pub use operation::{Entry, FileContent, Identity, Limits, Links, Listing, Purpose, WriteOptions, Written};
+pub use view::{RootView, View, Views};

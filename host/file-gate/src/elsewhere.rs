@@ -1,0 +1,165 @@
+//! Systems without openat2: nothing can be located, so nothing can be done.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::Permit;
+use portcullis_decision::request::{FileFacts, PathKind};
+
+use crate::{FileContent, FileError, Limits, Links, Listing, Purpose, View, Views, WriteOptions, Written};
+
+/// Carries out file operations; on this system it refuses all of them.
+#[derive(Debug)]
+pub struct Gate(());
+
+/// Something that was located; on this system nothing ever is.
+#[derive(Debug)]
+pub struct Located(Infallible);
+
+/// A file that is being edited; on this system none ever is.
+#[derive(Debug)]
+pub struct Editing(Infallible);
+
+impl Gate {
+    /// Makes a gate that refuses everything.
+    ///
+    /// # Errors
+    /// None on this system.
+    pub fn new(_views: Views) -> Result<Self, FileError> {
+        Ok(Self(()))
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always [`FileError::Unsupported`].
+    pub fn register_output(&self, _path: &Path) -> Result<(), FileError> {
+        Err(FileError::Unsupported)
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always [`FileError::Unsupported`].
+    pub fn locate(&self, _path: &Path, _purpose: Purpose) -> Result<Located, FileError> {
+        Err(FileError::Unsupported)
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always [`FileError::Unsupported`].
+    pub fn locate_in_host_view(&self, _path: &Path, _purpose: Purpose) -> Result<Located, FileError> {
+        Err(FileError::Unsupported)
+    }
+
+    /// Cannot be called, as nothing is ever located.
+    ///
+    /// # Errors
+    /// None.
+    pub fn read(&self, located: Located, _permit: Permit, _limits: Limits) -> Result<FileContent, FileError> {
+        match located.0 {}
+    }
+
+    /// Cannot be called, as nothing is ever located.
+    ///
+    /// # Errors
+    /// None.
+    pub fn edit(&self, located: Located, _permit: Permit, _limits: Limits) -> Result<Editing, FileError> {
+        match located.0 {}
+    }
+
+    /// Cannot be called, as nothing is ever edited.
+    ///
+    /// # Errors
+    /// None.
+    pub fn replace(&self, editing: Editing, _bytes: &[u8], _links: Links) -> Result<Written, FileError> {
+        match editing.0 {}
+    }
+
+    /// Cannot be called, as nothing is ever located.
+    ///
+    /// # Errors
+    /// None.
+    pub fn write(
+        &self,
+        located: Located,
+        _permit: Permit,
+        _bytes: &[u8],
+        _options: WriteOptions,
+    ) -> Result<Written, FileError> {
+        match located.0 {}
+    }
+
+    /// Cannot be called, as nothing is ever located.
+    ///
+    /// # Errors
+    /// None.
+    pub fn list(
+        &self,
+        located: Located,
+        _permit: Permit,
+        _limits: Limits,
+        _keep: &mut dyn FnMut(&Path, PathKind) -> bool,
+    ) -> Result<Listing, FileError> {
+        match located.0 {}
+    }
+}
+
+impl Located {
+    /// Cannot be called.
+    #[must_use]
+    pub fn canonical(&self) -> &Path {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn canonical_text(&self) -> &str {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn kind(&self) -> PathKind {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn facts(&self) -> FileFacts {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn view(&self) -> View {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn missing_parents(&self) -> Vec<PathBuf> {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn is_on_read_only_mount(&self) -> bool {
+        match self.0 {}
+    }
+}
+
+impl Editing {
+    /// Cannot be called.
+    #[must_use]
+    pub fn content(&self) -> &FileContent {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn canonical_text(&self) -> &str {
+        match self.0 {}
+    }
+}

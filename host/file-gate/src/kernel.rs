@@ -1,0 +1,219 @@
+//! The system calls of this crate, each with what makes it safe to use.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::path_text;
+use portcullis_decision::request::{FileFacts, PathKind};
+use rustix::fs::{AtFlags, CWD, FileType, FsWord, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::io::Errno;
+use rustix::path::DecInt;
+
+use crate::FileError;
+use crate::operation::{Identity, Inode, Time};
+
+/// The descriptors of this process as the kernel lists them in `/proc/self/fd`.
+#[derive(Debug)]
+pub(crate) struct Descriptors(OwnedFd);
+
+impl Descriptors {
+    /// Opens the list, and makes sure that it is the kernel's and not a directory of that name.
+    pub(crate) fn open() -> Result<Self, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let list = rustix::fs::openat(CWD, "/proc/self/fd", flags, Mode::empty())?;
+        match rustix::fs::fstatfs(&list)?.f_type {
+            rustix::fs::PROC_SUPER_MAGIC => Ok(Self(list)),
+            _ => Err(Errno::NOSYS),
+        }
+    }
+
+    /// Returns where an open file lies, as the kernel knows it at this moment.
+    pub(crate) fn name_of(&self, file: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+        let name = rustix::fs::readlinkat(&self.0, DecInt::from_fd(file), Vec::new())?.into_bytes();
+        // Sockets, pipes and the like have names such as `pipe:[1]`.
+        if name.first() != Some(&b'/') {
+            return Err(Errno::NOENT);
+        }
+        Ok(PathBuf::from(OsString::from_vec(name)))
+    }
+
+    /// Opens the very file behind a descriptor anew, with other rights.
+    pub(crate) fn reopen(&self, file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+        // NONBLOCK and NOCTTY: should the file be no regular one after all, opening it has no effect.
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        rustix::fs::openat(&self.0, DecInt::from_fd(file), flags, Mode::empty())
+    }
+}
+
+/// Opens what `path` names, without any right on it, in the host's own view.
+///
+/// openat2 is in Linux since 5.6. Without RESOLVE_BENEATH or RESOLVE_IN_ROOT concurrent renames cannot make
+/// it fail.
+pub(crate) fn open_on_host(path: &Path, extra: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat2(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC | extra,
+        Mode::empty(),
+        ResolveFlags::NO_MAGICLINKS,
+    )
+}
+
+/// Opens what `path` names, without any right on it, as if `root` were `/`.
+///
+/// Fails with `EAGAIN` when something is renamed at the same time.
+pub(crate) fn open_in_root(root: BorrowedFd<'_>, path: &Path, extra: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat2(
+        root,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC | extra,
+        Mode::empty(),
+        ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT,
+    )
+}
+
+/// Opens one name of a directory, without any right on it and without following a link.
+pub(crate) fn open_name(directory: &OwnedFd, name: &OsStr, extra: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | extra;
+    rustix::fs::openat(directory, name, flags, Mode::empty())
+}
+
+/// Returns the target of a link; none when the name is no link.
+pub(crate) fn link_target(directory: &OwnedFd, name: &OsStr) -> Result<Option<PathBuf>, Errno> {
+    match rustix::fs::readlinkat(directory, name, Vec::new()) {
+        Ok(target) => Ok(Some(PathBuf::from(OsString::from_vec(target.into_bytes())))),
+        Err(Errno::INVAL) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// What the kernel says of a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Status {
+    pub(crate) kind: PathKind,
+    pub(crate) mode: u32,
+    pub(crate) links: u32,
+    pub(crate) owner: u32,
+    pub(crate) group: u32,
+    pub(crate) identity: Identity,
+}
+
+impl Status {
+    /// Looks at an open file.
+    pub(crate) fn of(file: impl AsFd) -> Result<Self, Errno> {
+        rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).map(Self::from)
+    }
+
+    /// Looks at one name of a directory, not following a link.
+    pub(crate) fn of_name(directory: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        rustix::fs::statx(directory, name, flags, StatxFlags::BASIC_STATS).map(Self::from)
+    }
+
+    /// The facts that policies are told.
+    pub(crate) fn facts(&self) -> FileFacts {
+        FileFacts {
+            size: u32::try_from(self.identity.size).unwrap_or(u32::MAX),
+            links: self.links,
+            owner: self.owner,
+            mode: self.mode,
+        }
+    }
+}
+
+impl From<Statx> for Status {
+    fn from(statx: Statx) -> Self {
+        let mode = u32::from(statx.stx_mode);
+        let time =
+            |time: rustix::fs::StatxTimestamp| Time { seconds: time.tv_sec, nanoseconds: time.tv_nsec };
+        Self {
+            kind: kind(FileType::from_raw_mode(mode)),
+            mode: mode & 0o7777,
+            links: statx.stx_nlink,
+            owner: statx.stx_uid,
+            group: statx.stx_gid,
+            identity: Identity {
+                inode: Inode { device: (statx.stx_dev_major, statx.stx_dev_minor), number: statx.stx_ino },
+                size: statx.stx_size,
+                modified: time(statx.stx_mtime),
+                changed: time(statx.stx_ctime),
+            },
+        }
+    }
+}
+
+/// The kind of a file in the words of requests.
+pub(crate) fn kind(file_type: FileType) -> PathKind {
+    match file_type {
+        FileType::RegularFile => PathKind::File,
+        FileType::Directory => PathKind::Directory,
+        FileType::Symlink => PathKind::Symlink,
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => PathKind::Other,
+    }
+}
+
+/// File systems whose files are switches and windows of the kernel, though they look regular:
+/// `/proc/self/environ` is no link and holds secrets, `/sys` and cgroups have switches.
+/// The numbers are from linux/magic.h and the sources of each file system.
+const KERNEL_INTERFACES: &[FsWord] = &[
+    rustix::fs::PROC_SUPER_MAGIC,
+    0x6265_6572, // sysfs
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0xf97c_ff8c, // selinuxfs
+    0x4341_5d53, // smackfs
+    0x6165_676c, // pstore
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0xcafe_4a11, // bpf
+    0x6265_6570, // configfs
+    0xde5e_81e4, // efivarfs
+    0x4249_4e4d, // binfmt_misc
+    0x6e73_6673, // nsfs
+    0x0765_5821, // resctrl
+    0x6573_5543, // fusectl
+    0x6e66_7364, // nfsd
+    0x6759_6969, // rpc_pipefs
+    0x1cd1,      // devpts
+];
+
+/// Whether a file belongs to a file system through which the kernel is watched or controlled.
+pub(crate) fn is_kernel_interface(file: impl AsFd) -> Result<bool, Errno> {
+    Ok(KERNEL_INTERFACES.contains(&rustix::fs::fstatfs(file)?.f_type))
+}
+
+/// Whether a file lies on a mount that lets nobody write.
+pub(crate) fn is_on_read_only_mount(file: impl AsFd) -> Result<bool, Errno> {
+    Ok(rustix::fs::fstatvfs(file)?.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
+/// Says in the words of this crate what the kernel said.
+pub(crate) fn failure(doing: &'static str, path: &Path, errno: Errno) -> FileError {
+    let path = path_text::encode(path);
+    match errno {
+        Errno::NOENT => FileError::NotFound { path },
+        Errno::NOTDIR => FileError::NotADirectory { path },
+        Errno::ISDIR => FileError::IsDirectory { path },
+        Errno::LOOP => FileError::Loop { path },
+        Errno::NOSYS => FileError::Unsupported,
+        // Something was renamed again and again while the path was walked.
+        Errno::AGAIN => FileError::Moved { path },
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+            FileError::Denied { doing, path, source: io::Error::from(errno) }
+        }
+        _ => FileError::Io { doing, path, source: io::Error::from(errno) },
+    }
+}
+
+/// Whether `name` ends like the name that the kernel gives to a removed file.
+pub(crate) fn looks_removed(name: &Path) -> bool {
+    name.as_os_str().as_bytes().ends_with(b" (deleted)")
+}

@@ -1,0 +1,248 @@
+//! From a path to descriptors: nothing is read, written or decided here.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::path_text;
+use portcullis_decision::request::PathKind;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::FileError;
+use crate::kernel::{self, Descriptors, Status, failure};
+use crate::located::{Located, Slot, Target};
+use crate::view::{RootView, View};
+
+/// How often a walk is tried again when something is renamed at the same time. A hostile command that
+/// renames for ever can make a path fail, not make it lead elsewhere.
+const WALKS: usize = 256;
+
+/// As many links in one path as the kernel itself follows, see path_resolution(7).
+const LINKS: usize = 40;
+
+/// Where a walk starts.
+#[derive(Clone, Copy)]
+pub(crate) enum Root<'a> {
+    /// The host's `/`.
+    Host,
+    /// The root of the sandbox.
+    Session(&'a dyn RootView),
+}
+
+impl Root<'_> {
+    /// Opens what `path` names, without any right on it.
+    fn open(self, path: &Path, extra: OFlags) -> Result<OwnedFd, FileError> {
+        if !path.is_absolute() {
+            return Err(failure("open", path, Errno::INVAL));
+        }
+        match self {
+            Self::Host => kernel::open_on_host(path, extra).map_err(|errno| failure("open", path, errno)),
+            Self::Session(view) => {
+                for _ in 0..WALKS {
+                    let root = view.root().map_err(FileError::ViewEnded)?;
+                    match kernel::open_in_root(root, path, extra) {
+                        Err(Errno::AGAIN) => std::thread::yield_now(),
+                        other => return other.map_err(|errno| failure("open", path, errno)),
+                    }
+                }
+                Err(failure("open", path, Errno::AGAIN))
+            }
+        }
+    }
+
+    /// Makes sure that everything opened so far was seen with all mounts in place.
+    fn still_stands(self) -> Result<(), FileError> {
+        match self {
+            Self::Host => Ok(()),
+            Self::Session(view) => view.root().map(|_| ()).map_err(FileError::ViewEnded),
+        }
+    }
+}
+
+/// Returns where an open file lies, and what it is; refuses one that lies nowhere any more.
+pub(crate) fn canonical(
+    descriptors: &Descriptors,
+    root: Root<'_>,
+    file: &OwnedFd,
+    path: &Path,
+) -> Result<(PathBuf, Status), FileError> {
+    let moved = || FileError::Moved { path: path_text::encode(path) };
+    let name = descriptors.name_of(file.as_fd()).map_err(|errno| match errno {
+        Errno::NOENT => moved(),
+        errno => failure("name", path, errno),
+    })?;
+    let status = Status::of(file).map_err(|errno| failure("look at", path, errno))?;
+    if status.links == 0 {
+        return Err(moved());
+    }
+    // The kernel adds ` (deleted)` to the name of a removed file; a file may also be called so.
+    if kernel::looks_removed(&name) {
+        let there = root.open(&name, OFlags::NOFOLLOW).map_err(|_| moved())?;
+        let there = Status::of(&there).map_err(|_| moved())?;
+        if there.identity.inode != status.identity.inode {
+            return Err(moved());
+        }
+    }
+    Ok((name, status))
+}
+
+/// Locates what is there, following every link.
+pub(crate) fn existing(
+    descriptors: &Descriptors,
+    root: Root<'_>,
+    view: View,
+    path: &Path,
+    extra: OFlags,
+) -> Result<Located, FileError> {
+    let file = root.open(path, extra)?;
+    let (name, status) = canonical(descriptors, root, &file, path)?;
+    root.still_stands()?;
+    let mut located = Located::new(view, name, Target::Opened(file));
+    located.kind = status.kind;
+    located.facts = status.facts();
+    Ok(located)
+}
+
+/// Locates a name to write to. Its links are followed here and not by the kernel, so that a link to
+/// nothing leads to the name that would be created.
+pub(crate) fn for_writing(
+    descriptors: &Descriptors,
+    root: Root<'_>,
+    view: View,
+    path: &Path,
+) -> Result<Located, FileError> {
+    let slot = Walk { descriptors, root, path, steps: LINKS }.slot()?;
+    let mut canonical = slot.parent_path.clone();
+    canonical.extend(&slot.missing);
+    canonical.push(&slot.name);
+    let status = slot.file.as_ref().map(Status::of).transpose();
+    let status = status.map_err(|errno| failure("look at", path, errno))?;
+    let read_only = kernel::is_on_read_only_mount(slot.file.as_ref().unwrap_or(&slot.parent));
+    let read_only = read_only.map_err(|errno| failure("look at", path, errno))?;
+    root.still_stands()?;
+    let mut located = Located::new(view, canonical, Target::Slot(slot));
+    located.read_only = read_only;
+    if let Some(status) = status {
+        located.kind = status.kind;
+        located.facts = status.facts();
+    }
+    Ok(located)
+}
+
+/// A walk to a name that may be missing.
+struct Walk<'a> {
+    descriptors: &'a Descriptors,
+    root: Root<'a>,
+    /// As given, for messages.
+    path: &'a Path,
+    /// How many more links may be followed.
+    steps: usize,
+}
+
+/// What stands at a name.
+enum Found {
+    Nothing,
+    Link(PathBuf),
+    File(OwnedFd),
+}
+
+impl Walk<'_> {
+    fn slot(mut self) -> Result<Slot, FileError> {
+        let mut path = self.path.to_owned();
+        // Names below `path` for which no directory was found yet, deepest first.
+        let mut below: Vec<OsString> = Vec::new();
+        loop {
+            let (directory, name) = self.split(&path, !below.is_empty())?;
+            let parent = match self.root.open(&directory, OFlags::DIRECTORY) {
+                Ok(parent) => parent,
+                // It is created later; so climb to what exists.
+                Err(FileError::NotFound { .. }) => {
+                    below.push(name);
+                    path = directory;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let (parent_path, _) = canonical(self.descriptors, self.root, &parent, self.path)?;
+            self.refuse_kernel_interface(&parent)?;
+            match self.look(&parent, &name)? {
+                Found::Link(target) => {
+                    // Relative to the canonical path, in which `..` means what it means to the kernel. The
+                    // walk starts at the root again: starting at `parent`, RESOLVE_IN_ROOT would take it
+                    // for the root, and without it an absolute link would lead to the host's.
+                    path = parent_path.join(target);
+                    self.step()?;
+                }
+                Found::File(file) if below.is_empty() => {
+                    return Ok(Slot { parent, parent_path, missing: Vec::new(), name, file: Some(file) });
+                }
+                // It was missing when it was wanted as a directory.
+                Found::File(_) => return Err(FileError::Moved { path: path_text::encode(self.path) }),
+                Found::Nothing => return Ok(slot_of_missing(parent, parent_path, name, below)),
+            }
+        }
+    }
+
+    /// Splits a path into directory and last name; a directory may be written with slashes at its end.
+    fn split(&self, path: &Path, wants_directory: bool) -> Result<(PathBuf, OsString), FileError> {
+        let mut bytes = path.as_os_str().as_bytes();
+        while wants_directory && bytes.len() > 1 && bytes.ends_with(b"/") {
+            bytes = bytes.get(..bytes.len() - 1).unwrap_or_default();
+        }
+        let start = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let (directory, name) = bytes.split_at_checked(start).unwrap_or_default();
+        if matches!(name, b"" | b"." | b"..") {
+            let path = path_text::encode(self.path);
+            return Err(if wants_directory {
+                FileError::NotFound { path }
+            } else {
+                FileError::IsDirectory { path }
+            });
+        }
+        Ok((PathBuf::from(OsStr::from_bytes(directory)), OsStr::from_bytes(name).to_owned()))
+    }
+
+    fn look(&mut self, parent: &OwnedFd, name: &OsStr) -> Result<Found, FileError> {
+        let failed = |errno| failure("look at", self.path, errno);
+        loop {
+            match kernel::link_target(parent, name) {
+                Ok(Some(target)) => return Ok(Found::Link(target)),
+                Err(Errno::NOENT) => return Ok(Found::Nothing),
+                Ok(None) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+            match kernel::open_name(parent, name, OFlags::empty()) {
+                Ok(file) if Status::of(&file).map_err(failed)?.kind != PathKind::Symlink => {
+                    return Ok(Found::File(file));
+                }
+                // It became a link, or went away, after it was looked at.
+                Ok(_) | Err(Errno::NOENT) => self.step()?,
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<(), FileError> {
+        self.steps = self.steps.checked_sub(1).ok_or_else(|| failure("open", self.path, Errno::LOOP))?;
+        Ok(())
+    }
+
+    /// Links in `/proc` lead where their text does not say, so they are not followed by hand either.
+    fn refuse_kernel_interface(&self, directory: &OwnedFd) -> Result<(), FileError> {
+        match kernel::is_kernel_interface(directory) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(FileError::Special { path: path_text::encode(self.path) }),
+            Err(errno) => Err(failure("look at", self.path, errno)),
+        }
+    }
+}
+
+/// `below` are the names below `name`, deepest first.
+fn slot_of_missing(parent: OwnedFd, parent_path: PathBuf, name: OsString, below: Vec<OsString>) -> Slot {
+    let mut names = vec![name];
+    names.extend(below.into_iter().rev());
+    let name = names.pop().unwrap_or_default();
+    Slot { parent, parent_path, missing: names, name, file: None }
+}

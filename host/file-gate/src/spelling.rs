@@ -1,0 +1,257 @@
+//! From what was written to an absolute path, by the rules of pi.
+//!
+//! pi 0.74 and 1.5 agree but for two things, in which this module follows 1.5: `file://` addresses are
+//! understood, and `..` is taken away as text also in absolute paths.
+//! A path that pi has resolved itself goes through [`absolute`], which changes nothing.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::path_text;
+
+/// Longest path in bytes, as PATH_MAX of Linux.
+const PATH_MAX: usize = 4096;
+
+/// What is written cannot be a path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpellingError {
+    /// It holds a NUL character.
+    #[error("the path holds a NUL character; leave it out")]
+    Nul,
+    /// It is longer than any path can be.
+    #[error("the path has {length} bytes, more than the {PATH_MAX} of the longest path")]
+    TooLong {
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// It does not start at the root.
+    #[error("`{path}` is not an absolute path")]
+    NotAbsolute {
+        /// The path.
+        path: String,
+    },
+    /// It is a `file://` address that names no file of this machine.
+    #[error("`{address}` names no local file: {problem}; write the path instead")]
+    Address {
+        /// The address.
+        address: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+/// Resolves what the model or the user wrote.
+///
+/// # Errors
+/// When it cannot be a path, or `cwd` or `home` is needed and not absolute.
+pub fn resolve(given: &str, cwd: &Path, home: &Path) -> Result<PathBuf, SpellingError> {
+    checked(given)?;
+    let spaced: String = given.chars().map(plain_space).collect();
+    let written = spaced.strip_prefix('@').unwrap_or(&spaced);
+    let path = if written == "~" {
+        home.to_owned()
+    } else if let Some(below) = written.strip_prefix("~/") {
+        // Without its slashes: joined with them, the path would start at the root again.
+        home.join(below.trim_start_matches('/'))
+    } else if written.starts_with("file://") {
+        local_file(written).map_err(|problem| SpellingError::Address { address: shown(written), problem })?
+    } else {
+        cwd.join(written)
+    };
+    if !path.is_absolute() {
+        return Err(SpellingError::NotAbsolute { path: path_text::encode(&path) });
+    }
+    let path = path_text::normalize(&path);
+    match path.as_os_str().len() {
+        length if length > PATH_MAX => Err(SpellingError::TooLong { length }),
+        _ => Ok(path),
+    }
+}
+
+/// Takes over a path that pi has resolved, letter for letter.
+///
+/// # Errors
+/// When it is not absolute or cannot be a path.
+pub fn absolute(path: &str) -> Result<PathBuf, SpellingError> {
+    checked(path)?;
+    if path.starts_with('/') {
+        Ok(PathBuf::from(path))
+    } else {
+        Err(SpellingError::NotAbsolute { path: shown(path) })
+    }
+}
+
+fn checked(text: &str) -> Result<(), SpellingError> {
+    match text.len() {
+        length if length > PATH_MAX => Err(SpellingError::TooLong { length }),
+        _ if text.contains('\0') => Err(SpellingError::Nul),
+        _ => Ok(()),
+    }
+}
+
+fn shown(text: &str) -> String {
+    path_text::encode(Path::new(text))
+}
+
+/// The spaces that pi takes for an ordinary one.
+fn plain_space(character: char) -> char {
+    match character {
+        '\u{00A0}' | '\u{2000}'..='\u{200A}' | '\u{202F}' | '\u{205F}' | '\u{3000}' => ' ',
+        other => other,
+    }
+}
+
+/// The path in a `file://` address, as the URL standard and Node's `fileURLToPath` find it; stricter where
+/// they guess.
+fn local_file(address: &str) -> Result<PathBuf, &'static str> {
+    let is_edge = |character: char| character <= ' ';
+    let address: String =
+        address.trim_matches(is_edge).chars().filter(|character| !"\t\n\r".contains(*character)).collect();
+    let rest = address.strip_prefix("file://").ok_or("it does not start with `file://`")?;
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let rest = rest.get(..end).unwrap_or_default().replace('\\', "/");
+    let slash = rest.find('/').unwrap_or(rest.len());
+    let (host, path) = rest.split_at_checked(slash).unwrap_or_default();
+    if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
+        return Err("it names another machine");
+    }
+    let first = path.trim_start_matches('/').as_bytes();
+    if matches!(first, [letter, b':' | b'|', ..] if letter.is_ascii_alphabetic()) {
+        return Err("it names a drive");
+    }
+    let path = percent_decoded(path)?;
+    Ok(PathBuf::from(if path.is_empty() { "/".to_owned() } else { path }))
+}
+
+fn percent_decoded(text: &str) -> Result<String, &'static str> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16));
+        let value = digit().zip(digit()).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        match value {
+            Some(b'/') => return Err("it holds an escaped slash"),
+            Some(0) => return Err("it holds an escaped NUL"),
+            Some(value) => bytes.push(value),
+            None => return Err("it holds a `%` without two hexadecimal digits"),
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| "its escapes are not UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(given: &str, expected: &str) {
+        let resolved = resolve(given, Path::new("/w/p"), Path::new("/home/u"));
+        assert_eq!(resolved, Ok(PathBuf::from(expected)), "{given:?}");
+    }
+
+    #[test]
+    fn spellings_that_pi_understands() {
+        check("a/b", "/w/p/a/b");
+        check("/a/b", "/a/b");
+        check("", "/w/p");
+        check(".", "/w/p");
+        check("../x", "/w/x");
+        check("../../../../x", "/x");
+        check("/a/./b//c/../d/", "/a/b/d");
+        check("//a", "/a");
+        check("@a", "/w/p/a");
+        check("@@a", "/w/p/@a");
+        check("@/a", "/a");
+        check("@", "/w/p");
+        check("~", "/home/u");
+        check("@~", "/home/u");
+        check("~/x/../y", "/home/u/y");
+        check("~//etc/passwd", "/home/u/etc/passwd");
+        check("@~/x", "/home/u/x");
+        check("~root/x", "/w/p/~root/x");
+        check("x/~/y", "/w/p/x/~/y");
+        check(" a ", "/w/p/ a ");
+        check("a\u{00A0}b\u{2003}c\u{202F}d\u{3000}e\u{205F}f", "/w/p/a b c d e f");
+        check("\u{00A0}@a", "/w/p/ @a");
+        check("a\u{200B}b", "/w/p/a\u{200B}b");
+        check("a\\b", "/w/p/a\\b");
+        check("a\nb", "/w/p/a\nb");
+        check("FILE:///etc/x", "/w/p/FILE:/etc/x");
+        check("file:/etc/x", "/w/p/file:/etc/x");
+        check("x file:///etc/x", "/w/p/x file:/etc/x");
+    }
+
+    #[test]
+    fn addresses() {
+        check("file:///etc/x", "/etc/x");
+        check("@file:///etc/x", "/etc/x");
+        check("file://localhost/etc/x", "/etc/x");
+        check("file://LocalHost/etc/x", "/etc/x");
+        check("file:///a%20b/%C3%BC", "/a b/ü");
+        check("file:///a/%2e%2E/b", "/b");
+        check("file:///a/../../b", "/b");
+        check("file:///a?b#c", "/a");
+        check("file:///a#b?c", "/a");
+        check("file:///a%3Fb%23c", "/a?b#c");
+        check("file:////etc/x", "/etc/x");
+        check("file://\\etc\\x", "/etc/x");
+        check("file:///e\ttc\n/x ", "/etc/x");
+        check("file://", "/");
+        check("file:///", "/");
+    }
+
+    #[test]
+    fn addresses_that_are_refused() {
+        for given in [
+            "file://server/x",
+            "file://etc/x",
+            "file://u@localhost/x",
+            "file://localhost:80/x",
+            "file:///a%2Fb",
+            "file:///a%2fb",
+            "file:///a%00b",
+            "file:///a%",
+            "file:///a%2",
+            "file:///a%zz",
+            "file:///a%+1",
+            "file:///%FF",
+            "file:///C:/x",
+            "file:///c|/x",
+        ] {
+            let resolved = resolve(given, Path::new("/w"), Path::new("/h"));
+            assert!(matches!(resolved, Err(SpellingError::Address { .. })), "{given}: {resolved:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_path() {
+        let resolve = |given: &str| resolve(given, Path::new("/w"), Path::new("/h"));
+        assert_eq!(resolve("a\0b"), Err(SpellingError::Nul));
+        assert_eq!(resolve(&"a".repeat(4097)), Err(SpellingError::TooLong { length: 4097 }));
+        assert_eq!(resolve(&"a".repeat(4096)), Err(SpellingError::TooLong { length: 4099 }));
+        assert!(resolve(&format!("/{}", "a".repeat(4095))).is_ok());
+        assert_eq!(absolute("a"), Err(SpellingError::NotAbsolute { path: "a".into() }));
+        assert_eq!(absolute(""), Err(SpellingError::NotAbsolute { path: String::new() }));
+        assert_eq!(absolute("/a\0"), Err(SpellingError::Nul));
+    }
+
+    #[test]
+    fn relative_homes_and_working_directories_are_refused() {
+        let empty = Path::new("");
+        assert!(matches!(
+            resolve("~/x", Path::new("/w"), Path::new("h")),
+            Err(SpellingError::NotAbsolute { .. })
+        ));
+        assert!(matches!(resolve("x", empty, Path::new("/h")), Err(SpellingError::NotAbsolute { .. })));
+        assert!(matches!(resolve("~/x", Path::new("/w"), empty), Err(SpellingError::NotAbsolute { .. })));
+    }
+
+    #[test]
+    fn what_pi_resolved_is_not_changed() {
+        for path in ["/a/../b", "/a\u{202F}PM.png", "/@x", "/~", "/a//b/"] {
+            assert_eq!(absolute(path).map(PathBuf::into_os_string), Ok(path.into()));
+        }
+    }
+}

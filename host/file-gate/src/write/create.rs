@@ -1,0 +1,64 @@
+//! Writing a file that does not exist yet.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::Job;
+use crate::FileError;
+use crate::kernel::{self, Status, failure};
+use crate::operation::Written;
+use crate::temporary::Temporary;
+
+/// Mode of new files and directories before the umask, as every program has it.
+const FILE_MODE: u32 = 0o666;
+const DIRECTORY_MODE: u32 = 0o777;
+
+impl Job<'_> {
+    pub(super) fn create(&self) -> Result<Written, FileError> {
+        let made = self.make_parents()?;
+        let parent = made.as_ref().unwrap_or(&self.slot.parent);
+        let mut temporary = Temporary::create(parent, FILE_MODE).map_err(|errno| self.failed(errno))?;
+        temporary.write(self.bytes).map_err(|error| self.broken(error))?;
+        match temporary.install(&self.slot.name) {
+            Ok(status) => Ok(self.written(&status, true)),
+            Err(Errno::EXIST) => Err(self.conflict()),
+            // NFS and some FUSE file systems know no flags of renameat2.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => self.create_directly(parent),
+            Err(errno) => Err(self.failed(errno)),
+        }
+    }
+
+    /// Makes the missing directories one by one, each inside the one made before; returns the last.
+    fn make_parents(&self) -> Result<Option<OwnedFd>, FileError> {
+        let mut made: Option<OwnedFd> = None;
+        for (name, path) in self.slot.missing.iter().zip(self.slot.missing_paths()) {
+            let parent = made.as_ref().unwrap_or(&self.slot.parent);
+            let failed = |errno| failure("create the directory", &path, errno);
+            match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(DIRECTORY_MODE)) {
+                // Someone else made it in the meantime; it is used only if it is a directory.
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+            let directory = kernel::open_name(parent, name, OFlags::DIRECTORY).map_err(failed)?;
+            self.require_place(&directory, &path)?;
+            made = Some(directory);
+        }
+        Ok(made)
+    }
+
+    fn create_directly(&self, parent: &OwnedFd) -> Result<Written, FileError> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(FILE_MODE);
+        let file = match rustix::fs::openat(parent, &self.slot.name, flags, mode) {
+            Err(Errno::EXIST) => return Err(self.conflict()),
+            opened => File::from(opened.map_err(|errno| self.failed(errno))?),
+        };
+        (&file).write_all(self.bytes).map_err(|error| self.broken(error))?;
+        let status = Status::of(&file).map_err(|errno| self.failed(errno))?;
+        Ok(self.written(&status, true))
+    }
+}

@@ -1,0 +1,103 @@
+//! Writing a file that exists.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::Job;
+use crate::FileError;
+use crate::kernel::Status;
+use crate::operation::{Links, WriteOptions, Written};
+use crate::temporary::{Looks, Temporary};
+use crate::view::View;
+
+/// How an attempt to put a new file in the old one's place ended.
+enum Attempt {
+    Done(Status),
+    Conflict,
+    /// It cannot be done here, so the file itself has to be written.
+    NotHere,
+}
+
+impl Job<'_> {
+    pub(super) fn overwrite(&self, file: &OwnedFd, options: WriteOptions) -> Result<Written, FileError> {
+        // Opening it for writing asks the kernel whether this file may be written: replacing it by another
+        // would only need the right to write to the directory.
+        let file = self.descriptors.reopen(file.as_fd(), OFlags::WRONLY);
+        let file = file.map_err(|errno| self.failed(errno))?;
+        let before = Status::of(&file).map_err(|errno| self.failed(errno))?;
+        if options.expect.is_some_and(|expected| expected != before.identity) {
+            return Err(self.conflict());
+        }
+        let linked = before.links > 1;
+        if linked && options.links == Links::Refuse {
+            return Err(FileError::Linked { path: self.located.text.clone(), links: before.links });
+        }
+        // Where another mount namespace hides or binds this very name, a rename in the host's view would
+        // take its mount away (rename(2) detaches mounts of other namespaces).
+        let in_place = linked || self.located.view == View::BeyondSession;
+        let attempt = if in_place { Attempt::NotHere } else { self.replace(&file, &before, options)? };
+        match attempt {
+            Attempt::Done(status) => Ok(self.written(&status, false)),
+            Attempt::Conflict => Err(self.conflict()),
+            Attempt::NotHere => self.write_in_place(file, &before, options),
+        }
+    }
+
+    fn replace(&self, file: &OwnedFd, before: &Status, options: WriteOptions) -> Result<Attempt, FileError> {
+        let mut temporary = match Temporary::create(&self.slot.parent, 0o600) {
+            // The directory cannot be written, the file can.
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Ok(Attempt::NotHere),
+            created => created.map_err(|errno| self.failed(errno))?,
+        };
+        // Somebody else's file would become ours, or lose what it has besides its content.
+        if temporary.dress(Looks::after_write(before), file).is_err() {
+            return Ok(Attempt::NotHere);
+        }
+        temporary.write(self.bytes).map_err(|error| self.broken(error))?;
+        let is_expected = |displaced: &Status| match options.expect {
+            // The time of change is not compared: the rename itself sets it.
+            Some(_) => {
+                let (now, then) = (displaced.identity, before.identity);
+                (now.inode, now.size, now.modified) == (then.inode, then.size, then.modified)
+                    && displaced.mode == before.mode
+            }
+            None => displaced.identity.inode == before.identity.inode,
+        };
+        match temporary.exchange(&self.slot.name, is_expected) {
+            Ok(Some(status)) => Ok(Attempt::Done(status)),
+            Ok(None) | Err(Errno::NOENT) => Ok(Attempt::Conflict),
+            // A mount on the name, or a file system without exchange (NFS, some FUSE).
+            Err(Errno::BUSY | Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                Ok(Attempt::NotHere)
+            }
+            Err(errno) => Err(self.failed(errno)),
+        }
+    }
+
+    fn write_in_place(
+        &self,
+        file: OwnedFd,
+        before: &Status,
+        options: WriteOptions,
+    ) -> Result<Written, FileError> {
+        let now = Status::of(&file).map_err(|errno| self.failed(errno))?;
+        if now.links == 0 || options.expect.is_some() && now.identity != before.identity {
+            return Err(self.conflict());
+        }
+        if before.mode != Looks::after_write(before).mode {
+            // The kernel drops set-id bits for others than root; root has to do it.
+            let mode = Mode::from_raw_mode(Looks::after_write(before).mode);
+            rustix::fs::fchmod(&file, mode).map_err(|errno| self.failed(errno))?;
+        }
+        let file = File::from(file);
+        (&file).write_all(self.bytes).map_err(|error| self.broken(error))?;
+        let length = u64::try_from(self.bytes.len()).map_err(|_| self.failed(Errno::FBIG))?;
+        file.set_len(length).map_err(|error| self.broken(error))?;
+        let status = Status::of(&file).map_err(|errno| self.failed(errno))?;
+        Ok(self.written(&status, false))
+    }
+}
