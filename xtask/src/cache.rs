@@ -83,11 +83,16 @@ impl Cache {
         Ok(target)
     }
 
+    /// Returns the path of `tools.json`.
+    pub(crate) fn tools_file(&self) -> PathBuf {
+        self.path("tools.json")
+    }
+
     /// Writes `tools.json`, whole or not at all.
     pub(crate) fn write_tools(&self, tools: &Tools) -> Result<()> {
         let partial = self.path("tools.json.partial");
         fs::write(&partial, serde_json::to_string_pretty(tools)? + "\n").context("writing tools.json")?;
-        fs::rename(&partial, self.path("tools.json")).context("putting tools.json in place")
+        fs::rename(&partial, self.tools_file()).context("putting tools.json in place")
     }
 }
 

@@ -3,9 +3,17 @@
 //! Everything a task needs beyond Rust and Node is fetched once by `setup` into a cache outside the
 //! clone, from the registries the clients are configured for. Nothing here is part of the product.
 
+mod build;
 mod cache;
+mod digest;
+mod guests;
+mod project;
 mod run;
 mod setup;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -20,13 +28,46 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Makes this machine ready: both pi versions, search tools, wasm targets. Skips what is there.
+    /// Makes this machine ready: both pi versions, search tools, wasm targets; skips what is there
     #[command(after_help = setup::EXAMPLES)]
     Setup(setup::Options),
+    /// Builds the default policy and the test guests
+    #[command(after_help = guests::EXAMPLES)]
+    Guests(guests::Options),
+    /// Builds the default policy, then the host
+    #[command(after_help = build::BUILD_EXAMPLES)]
+    Build(build::BuildOptions),
+    /// Regenerates generated files
+    #[command(after_help = build::GEN_EXAMPLES)]
+    Gen(build::GenOptions),
+    /// Checks what the manifests must hold to: layers, licences, versions, lints, unsafe code
+    #[command(after_help = tidy::EXAMPLES)]
+    Tidy,
+    /// Sets up, builds, checks and tests everything
+    #[command(after_help = test::EXAMPLES)]
+    Test,
+    /// Builds everything and shows a real pi under a policy
+    #[command(after_help = build::DEMO_EXAMPLES)]
+    Demo,
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().task {
-        Task::Setup(options) => setup::task(&options),
+fn main() -> ExitCode {
+    let Err(error) = run(&Arguments::parse().task) else { return ExitCode::SUCCESS };
+    run::say(format_args!("error: {error}"));
+    for cause in error.chain().skip(1) {
+        run::say(format_args!("  because: {cause}"));
+    }
+    ExitCode::FAILURE
+}
+
+fn run(task: &Task) -> Result<()> {
+    match task {
+        Task::Setup(options) => setup::task(options),
+        Task::Guests(options) => guests::task(options),
+        Task::Build(options) => build::build(options),
+        Task::Gen(options) => build::generate(options),
+        Task::Tidy => tidy::task(),
+        Task::Test => test::task(),
+        Task::Demo => build::demo(),
     }
 }

@@ -35,7 +35,8 @@ pub(crate) fn step<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T>
 
 /// Runs a program whose output the developer wants to see as it comes.
 pub(crate) fn show(command: &mut Command) -> Result<()> {
-    let status = command.stdin(Stdio::null()).status().with_context(|| format!("starting {}", line(command)))?;
+    let status =
+        command.stdin(Stdio::null()).status().with_context(|| format!("starting {}", line(command)))?;
     if !status.success() {
         bail!("{} ended with {status}", line(command));
     }
@@ -44,7 +45,8 @@ pub(crate) fn show(command: &mut Command) -> Result<()> {
 
 /// Runs a program silently and returns what it wrote to standard output.
 pub(crate) fn quiet(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("starting {}", line(command)))?;
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("starting {}", line(command)))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(text);
@@ -81,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_failed_program_is_named_with_its_last_words() {
-        let error = quiet(Command::new("sh").args(["-c", "echo the cause >&2; exit 3"])).unwrap_err().to_string();
+        let error =
+            quiet(Command::new("sh").args(["-c", "echo the cause >&2; exit 3"])).unwrap_err().to_string();
         assert!(error.contains("`sh -c echo the cause") && error.contains("exit status: 3"), "{error}");
         assert!(error.ends_with("the cause"), "{error}");
     }

@@ -15,26 +15,38 @@ use crate::run::{find_program, quiet};
 
 /// Puts a script at `script` that starts `program` out of the unpacked `package`.
 pub(super) fn provide(cache: &Cache, package: &str, program: &str, script: &Path) -> Result<()> {
-    let root = unpack(cache, &format!("debian-{package}"), &[package], &[package])?;
-    write_script(script, &format!("{}exec '{}' \"$@\"\n", library_path(&root), root.join("usr/bin").join(program).display()))
+    let root = unpack(cache, &format!("debian-{package}"), &[package], |name| name == package)?;
+    let file = root.join("usr/bin").join(program);
+    write_script(script, &format!("{}exec '{}' \"$@\"\n", library_path(&root), file.display()))
 }
 
 /// Returns a directory with the `packages` unpacked, and with what they need that the system lacks.
 ///
-/// Those in `always` are unpacked even if the system has them.
-pub(super) fn unpack(cache: &Cache, name: &str, packages: &[&str], always: &[&str]) -> Result<PathBuf> {
+/// Those that `always` picks are unpacked even if the system has them.
+pub(super) fn unpack(
+    cache: &Cache,
+    name: &str,
+    packages: &[&str],
+    always: impl Fn(&str) -> bool,
+) -> Result<PathBuf> {
     cache.directory(name, |root| {
-        let hint = || format!("fetching the Debian packages {packages:?}; where apt is absent, install them yourself");
+        let hint = || {
+            format!("fetching the Debian packages {packages:?}; where apt is absent, install them yourself")
+        };
         find_program("apt-get").with_context(hint)?;
         let lists = lists(cache)?;
-        let plan = quiet(apt(&lists).args(["install", "--simulate", "--no-install-recommends"]).args(packages));
-        let mut wanted: Vec<String> = always.iter().map(|&package| package.to_owned()).collect();
-        wanted.extend(plan.with_context(hint)?.lines().filter_map(new_package));
+        let plan = quiet(
+            apt("apt-get", &lists).args(["install", "--simulate", "--no-install-recommends"]).args(packages),
+        )
+        .with_context(hint)?;
+        let mut wanted: Vec<String> = plan.lines().filter_map(new_package).collect();
+        wanted.extend(needed(&lists, packages).with_context(hint)?.into_iter().filter(|name| always(name)));
         wanted.sort();
         wanted.dedup();
         let archives = root.join("archives");
         fs::create_dir(&archives).context("creating the directory for archives")?;
-        quiet(apt(&lists).arg("download").args(&wanted).current_dir(&archives)).with_context(hint)?;
+        quiet(apt("apt-get", &lists).arg("download").args(&wanted).current_dir(&archives))
+            .with_context(hint)?;
         for archive in fs::read_dir(&archives)? {
             quiet(Command::new("dpkg").arg("--extract").arg(archive?.path()).arg(root))?;
         }
@@ -59,12 +71,23 @@ fn lists(cache: &Cache) -> Result<PathBuf> {
     for part in ["lists/partial", "archives/partial"] {
         fs::create_dir_all(root.join(part)).context("creating apt's directories")?;
     }
-    quiet(apt(&root).arg("update")).context("fetching Debian's package lists; look at /etc/apt and the network")?;
+    quiet(apt("apt-get", &root).arg("update"))
+        .context("fetching Debian's package lists; look at /etc/apt and the network")?;
     Ok(root)
 }
 
-fn apt(root: &Path) -> Command {
-    let mut command = Command::new("apt-get");
+/// Returns the packages and all that they depend on, installed or not.
+fn needed(lists: &Path, packages: &[&str]) -> Result<Vec<String>> {
+    let mut command = apt("apt-cache", lists);
+    command.args(["depends", "--recurse", "--no-recommends", "--no-suggests", "--no-enhances"]);
+    command.args(["--no-conflicts", "--no-breaks", "--no-replaces"]).args(packages);
+    // A package stands at the start of a line, its dependencies are indented, virtual ones in brackets.
+    let text = quiet(&mut command)?;
+    Ok(text.lines().filter(|line| !line.starts_with([' ', '|', '<'])).map(str::to_owned).collect())
+}
+
+fn apt(program: &str, root: &Path) -> Command {
+    let mut command = Command::new(program);
     command.arg("--quiet").arg("--option").arg(format!("Dir::State::lists={}", root.join("lists").display()));
     command.arg("--option").arg(format!("Dir::Cache={}", root.display()));
     // Reading as the package manager's own user is pointless here and fails in private directories.

@@ -3,11 +3,16 @@
 mod debian;
 mod node;
 mod programs;
+mod wasm;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::cache::{Cache, Tools};
+use crate::cache::{Cache, Tools, Wasm};
 use crate::run::{answer, say};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -38,13 +43,33 @@ pub(crate) fn task(options: &Options) -> Result<()> {
 pub(crate) fn ready() -> Result<Tools> {
     let cache = Cache::open()?;
     let _lock = cache.lock()?;
-    let tools = Tools {
+    let mut tools = Tools {
         pi_0_74: Some(node::pi_0_74(&cache)?),
         pi_1_5: Some(node::pi_1_5(&cache)?),
         bin_dir: Some(programs::bin_dir(&cache)?),
         wasm: None,
     };
     cache.write_tools(&tools)?;
-    say(format_args!("tools are ready: {}", cache.path("tools.json").display()));
+    tools.wasm = Some(wasm::compiler(&cache)?);
+    cache.write_tools(&tools)?;
+    say(format_args!("tools are ready: {}", cache.tools_file().display()));
     Ok(tools)
+}
+
+/// Returns the compiler for guests alone.
+pub(crate) fn wasm() -> Result<Wasm> {
+    let cache = Cache::open()?;
+    let _lock = cache.lock()?;
+    wasm::compiler(&cache)
+}
+
+/// Makes `name` a link to `target`, replacing one that leads elsewhere.
+fn link(target: &Path, name: &Path) -> Result<()> {
+    if fs::read_link(name).is_ok_and(|current| current == target) {
+        return Ok(());
+    }
+    if name.symlink_metadata().is_ok() {
+        fs::remove_file(name).with_context(|| format!("removing `{}`", name.display()))?;
+    }
+    symlink(target, name).with_context(|| format!("linking `{}`", name.display()))
 }

@@ -21,7 +21,8 @@ const PI_PACKAGE: &str = "@earendil-works/pi-coding-agent";
 
 pub(super) fn pi_0_74(cache: &Cache) -> Result<Pi> {
     let node = system_node()?;
-    let root = cache.directory(&format!("pi-{PI_OLD}"), |root| install(root, &[&format!("{PI_PACKAGE}@{PI_OLD}")]))?;
+    let root = cache
+        .directory(&format!("pi-{PI_OLD}"), |root| install(root, &[&format!("{PI_PACKAGE}@{PI_OLD}")]))?;
     pi(node, root.join("node_modules").join(PI_PACKAGE).join("dist/cli.js"))
 }
 
@@ -54,7 +55,10 @@ fn unpack_pi_new(root: &Path) -> Result<()> {
 /// Installs npm packages below `root`, running none of their scripts.
 pub(super) fn install(root: &Path, packages: &[&str]) -> Result<()> {
     fs::write(root.join("package.json"), "{\"private\": true}\n").context("writing package.json")?;
-    npm(root).args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).args(packages).run()
+    npm(root)
+        .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+        .args(packages)
+        .run()
 }
 
 /// Returns the name npm packages use for this processor.
@@ -91,7 +95,8 @@ fn system_node() -> Result<PathBuf> {
     let node = find_program("node").with_context(|| format!("`node` is not in PATH: {hint}"))?;
     find_program("npm").with_context(|| format!("`npm` is not in PATH: {hint}"))?;
     let version = quiet(Command::new(&node).arg("--version"))?;
-    let major = version.trim().trim_start_matches('v').split('.').next().and_then(|part| part.parse::<u32>().ok());
+    let major =
+        version.trim().trim_start_matches('v').split('.').next().and_then(|part| part.parse::<u32>().ok());
     if major.is_none_or(|major| major < OLDEST_NODE) {
         bail!("`{}` is version {}: {hint}", node.display(), version.trim());
     }

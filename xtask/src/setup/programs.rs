@@ -1,13 +1,12 @@
 //! The programs that pi's tools and the tests call, in one directory to be put first in PATH.
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{debian, node};
+use super::{debian, link, node};
 use crate::cache::Cache;
 use crate::run::{find_program, quiet, step};
 
@@ -36,8 +35,9 @@ pub(super) fn bin_dir(cache: &Cache) -> Result<PathBuf> {
 /// From npm: the same version on every system, and no right to install packages is needed.
 fn ripgrep(cache: &Cache) -> Result<PathBuf> {
     let package = format!("@vscode/ripgrep-linux-{}", node::npm_arch()?);
-    let root =
-        cache.directory(&format!("ripgrep-{RIPGREP}"), |root| node::install(root, &[&format!("{package}@{RIPGREP}")]))?;
+    let root = cache.directory(&format!("ripgrep-{RIPGREP}"), |root| {
+        node::install(root, &[&format!("{package}@{RIPGREP}")])
+    })?;
     Ok(root.join("node_modules").join(package).join("bin/rg"))
 }
 
@@ -51,14 +51,4 @@ fn fd(cache: &Cache) -> Result<PathBuf> {
         fs::remove_dir_all(root.join("build")).context("removing what fd's build left")
     })?;
     Ok(root.join("bin/fd"))
-}
-
-fn link(target: &Path, name: &Path) -> Result<()> {
-    if fs::read_link(name).is_ok_and(|current| current == target) {
-        return Ok(());
-    }
-    if name.symlink_metadata().is_ok() {
-        fs::remove_file(name).with_context(|| format!("removing `{}`", name.display()))?;
-    }
-    symlink(target, name).with_context(|| format!("linking `{}`", name.display()))
 }

@@ -1,0 +1,101 @@
+//! `build`, `gen` and `demo`: short tasks over what the others leave.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::cache::Cache;
+use crate::run::{quiet, say, show, step};
+use crate::{guests, project, setup};
+
+pub(crate) const BUILD_EXAMPLES: &str = "\
+Examples:
+  cargo xtask build              target/debug/portcullis
+  cargo xtask build --release    target/release/portcullis
+
+A wasm compiler is only needed when the sources of the default policy changed.";
+
+pub(crate) const GEN_EXAMPLES: &str = "\
+Examples:
+  cargo xtask gen            rewrite pi/src/protocol.ts from host/rpc
+  cargo xtask gen --check    only say whether it is up to date";
+
+pub(crate) const DEMO_EXAMPLES: &str = "\
+Examples:
+  cargo xtask demo    real pi and a scripted model: something allowed, asked, denied, confined";
+
+const PROTOCOL: &str = "pi/src/protocol.ts";
+
+/// What `build` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct BuildOptions {
+    /// Optimises, as for a release
+    #[arg(long)]
+    release: bool,
+}
+
+/// What `gen` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct GenOptions {
+    /// Writes nothing; fails when a file is not up to date
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+pub(crate) fn build(options: &BuildOptions) -> Result<()> {
+    let binary = host(options)?;
+    say(format_args!("built {}", binary.display()));
+    Ok(())
+}
+
+/// Builds the host binary and returns where it lies.
+pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
+    guests::default_policy()?;
+    let mut cargo = project::cargo();
+    cargo.args(["build", "--package", "portcullis-cli"]);
+    if options.release {
+        cargo.arg("--release");
+    }
+    step("building the host", || show(&mut cargo))?;
+    let relative = if options.release { "release/portcullis" } else { "debug/portcullis" };
+    let built = project::target_directory()?.join(relative);
+    let binary = project::root().join("target").join(relative);
+    if built != binary {
+        // Someone builds elsewhere; people and scripts still find the binary where the README says.
+        fs::create_dir_all(binary.with_file_name("")).context("creating the directory for the binary")?;
+        let partial = binary.with_extension("partial");
+        fs::copy(&built, &partial).with_context(|| format!("copying `{}`", built.display()))?;
+        fs::rename(&partial, &binary).with_context(|| format!("writing `{}`", binary.display()))?;
+    }
+    Ok(binary)
+}
+
+pub(crate) fn generate(options: &GenOptions) -> Result<()> {
+    let mut cargo = project::cargo();
+    cargo.args(["run", "--quiet", "--package", "portcullis-rpc", "--example", "typescript"]);
+    let wanted = quiet(&mut cargo).context("printing the wire types as TypeScript")?;
+    let path = project::root().join(PROTOCOL);
+    if path.exists() && fs::read_to_string(&path).with_context(|| format!("reading `{PROTOCOL}`"))? == wanted
+    {
+        return Ok(());
+    }
+    if options.check {
+        bail!("`{PROTOCOL}` is not what host/rpc declares: run `cargo xtask gen` and commit it");
+    }
+    fs::write(&path, wanted).with_context(|| format!("writing `{PROTOCOL}`"))?;
+    say(format_args!("wrote {PROTOCOL}"));
+    Ok(())
+}
+
+pub(crate) fn demo() -> Result<()> {
+    let tools = setup::ready()?;
+    let binary = host(&BuildOptions { release: true })?;
+    let pi = tools.pi_1_5.context("set-up left no pi")?;
+    let mut node = Command::new(pi.node);
+    node.arg(project::root().join("tests/pi/demo.mjs")).current_dir(project::root());
+    node.env("PORTCULLIS_BIN", binary).env("PORTCULLIS_TOOLS", Cache::open()?.tools_file());
+    show(&mut node).context("running the demonstration")
+}

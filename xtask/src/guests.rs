@@ -1,0 +1,191 @@
+//! `guests`: policies and test guests, compiled to components.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::cache::Wasm;
+use crate::run::{quiet, say, show, step};
+use crate::{digest, project, setup};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  cargo xtask guests            build the default policy if its sources changed, and all test guests
+  cargo xtask guests --check    only say whether the component in the tree is what its sources build
+
+The default policy goes to policies/workspace/policy.wasm, test guests to target/guests/NAME.wasm.
+A crate in tests/guests is built for wasm32-wasip2, or without any import if its manifest has
+  [package.metadata.portcullis]
+  target = \"wasm32-unknown-unknown\"";
+
+const DEFAULT_POLICY: &str = "policies/workspace/policy.wasm";
+const DEFAULT_CRATE: &str = "portcullis-workspace";
+/// All that the default policy is compiled from, besides other people's crates.
+const DEFAULT_SOURCES: [&str; 3] = ["guest/sdk", "guest/workspace", "wit"];
+const COMPONENT_TARGET: &str = "wasm32-wasip2";
+const MODULE_TARGET: &str = "wasm32-unknown-unknown";
+
+/// Components are read at every start: small comes first.
+const PROFILE: [(&str, &str); 6] = [
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
+    ("CARGO_PROFILE_RELEASE_LTO", "fat"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"),
+    ("CARGO_PROFILE_RELEASE_PANIC", "abort"),
+    ("CARGO_PROFILE_RELEASE_STRIP", "true"),
+    ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true"),
+];
+
+/// What `guests` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Builds nothing; fails when the default policy in the tree is not up to date
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn task(options: &Options) -> Result<()> {
+    if options.check {
+        return check();
+    }
+    default_policy()?;
+    test_guests()
+}
+
+/// Fails unless the default policy in the tree was built from the sources in the tree.
+pub(crate) fn check() -> Result<()> {
+    let wanted = default_digest()?;
+    match in_tree()? {
+        Some(found) if found == wanted => Ok(()),
+        Some(_) => {
+            bail!("`{DEFAULT_POLICY}` was built from other sources: run `cargo xtask guests` and commit it")
+        }
+        None => bail!("`{DEFAULT_POLICY}` is missing or unmarked: run `cargo xtask guests` and commit it"),
+    }
+}
+
+/// Builds the default policy unless the one in the tree is up to date.
+pub(crate) fn default_policy() -> Result<()> {
+    let wanted = default_digest()?;
+    if in_tree()?.is_some_and(|found| found == wanted) {
+        say(format_args!("{DEFAULT_POLICY} is up to date"));
+        return Ok(());
+    }
+    let wasm = setup::wasm()?;
+    let component = step(&format!("building {DEFAULT_POLICY}"), || {
+        compile(&wasm, &project::root().join("guest/workspace/Cargo.toml"), DEFAULT_CRATE, COMPONENT_TARGET)
+    })?;
+    let path = project::root().join(DEFAULT_POLICY);
+    fs::create_dir_all(path.with_file_name("")).context("creating the policy's folder")?;
+    fs::write(&path, digest::mark(component, &wanted)).with_context(|| format!("writing `{DEFAULT_POLICY}`"))
+}
+
+/// Builds every crate in tests/guests into target/guests.
+pub(crate) fn test_guests() -> Result<()> {
+    let manifests = test_manifests()?;
+    if manifests.is_empty() {
+        return Ok(());
+    }
+    let wasm = setup::wasm()?;
+    let output = project::root().join("target/guests");
+    fs::create_dir_all(&output).with_context(|| format!("creating `{}`", output.display()))?;
+    for manifest in manifests {
+        let (name, target) = package(&manifest)?;
+        let component =
+            step(&format!("building test guest {name}"), || compile(&wasm, &manifest, &name, &target))?;
+        fs::write(output.join(format!("{name}.wasm")), component)
+            .with_context(|| format!("writing {name}.wasm"))?;
+    }
+    Ok(())
+}
+
+fn in_tree() -> Result<Option<String>> {
+    let path = project::root().join(DEFAULT_POLICY);
+    if !path.exists() {
+        return Ok(None);
+    }
+    digest::read(&fs::read(&path).with_context(|| format!("reading `{DEFAULT_POLICY}`"))?)
+}
+
+/// Returns the digest of the default policy's sources, of the crates it uses and of how it is built.
+fn default_digest() -> Result<String> {
+    let mut tree = project::cargo();
+    tree.args(["tree", "--package", DEFAULT_CRATE, "--target", COMPONENT_TARGET, "--edges", "normal,build"]);
+    let text = quiet(tree.args(["--prefix", "none", "--format", "{p} {f}", "--no-dedupe"]))?;
+    let clone = format!(" ({}", project::root().display());
+    let mut crates: Vec<&str> = text.lines().filter(|line| !line.contains(&clone)).collect();
+    crates.sort_unstable();
+    crates.dedup();
+    digest::of_sources(project::root(), &DEFAULT_SOURCES, &format!("{crates:?}{PROFILE:?}"))
+}
+
+/// Compiles one guest and returns the component.
+fn compile(wasm: &Wasm, manifest: &Path, name: &str, target: &str) -> Result<Vec<u8>> {
+    let directory = project::target_directory()?.join("guest-build");
+    let mut cargo = project::cargo();
+    cargo.args(["build", "--quiet", "--release", "--lib", "--package", name, "--target", target]);
+    cargo.arg("--manifest-path").arg(manifest).arg("--target-dir").arg(&directory);
+    cargo.envs(PROFILE).env("RUSTFLAGS", flags(wasm)).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    if let Some(rustc) = &wasm.rustc {
+        cargo.env("RUSTC", rustc);
+    }
+    show(&mut cargo)?;
+    let file = directory.join(target).join("release").join(format!("{}.wasm", name.replace('-', "_")));
+    let bytes = fs::read(&file).with_context(|| {
+        format!("reading `{}`; its manifest needs `crate-type = [\"cdylib\"]`", file.display())
+    })?;
+    if target == MODULE_TARGET {
+        component(&bytes).context("making a component of the module")
+    } else {
+        Ok(bytes)
+    }
+}
+
+fn component(module: &[u8]) -> Result<Vec<u8>> {
+    wit_component::ComponentEncoder::default().validate(true).module(module)?.encode()
+}
+
+/// Keeps this machine's directories out of the component.
+fn flags(wasm: &Wasm) -> String {
+    let mut flags = wasm.flags.clone();
+    flags.push(format!("--remap-path-prefix={}=.", project::root().display()));
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
+    if let Some(cargo) = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home) {
+        flags.push(format!("--remap-path-prefix={}=cargo", cargo.display()));
+    }
+    flags.join(" ")
+}
+
+fn test_manifests() -> Result<Vec<PathBuf>> {
+    let folder = project::root().join("tests/guests");
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let mut manifests = Vec::new();
+    for entry in fs::read_dir(&folder).context("listing tests/guests")? {
+        manifests.push(entry?.path().join("Cargo.toml"));
+    }
+    manifests.retain(|manifest| manifest.is_file());
+    manifests.sort();
+    Ok(manifests)
+}
+
+/// Returns the name of the package at `manifest`, and the target it asks for.
+fn package(manifest: &Path) -> Result<(String, String)> {
+    let mut cargo: Command = project::cargo();
+    cargo.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]).arg(manifest);
+    let metadata: Value = serde_json::from_str(&quiet(&mut cargo)?).context("reading cargo's metadata")?;
+    let packages =
+        metadata.get("packages").and_then(Value::as_array).context("cargo's metadata has no packages")?;
+    let package = packages
+        .iter()
+        .find(|package| package.get("manifest_path").and_then(Value::as_str).map(Path::new) == Some(manifest))
+        .with_context(|| format!("`{}` is no package", manifest.display()))?;
+    let name = package.get("name").and_then(Value::as_str).context("a package has no name")?;
+    let target =
+        package.pointer("/metadata/portcullis/target").and_then(Value::as_str).unwrap_or(COMPONENT_TARGET);
+    Ok((name.to_owned(), target.to_owned()))
+}

@@ -1,0 +1,37 @@
+//! Places in the clone and in cargo's target directory.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::run::quiet;
+
+/// Returns the top folder of the clone.
+pub(crate) fn root() -> &'static Path {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest)
+}
+
+/// Returns `cargo`, to be run in the clone.
+pub(crate) fn cargo() -> Command {
+    // Cargo names itself to the programs it runs, so that they use the same one.
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Returns what `cargo metadata` says about the workspace.
+pub(crate) fn metadata() -> Result<serde_json::Value> {
+    let text =
+        quiet(cargo().args(["metadata", "--format-version", "1"])).context("reading cargo's metadata")?;
+    serde_json::from_str(&text).context("reading cargo's metadata")
+}
+
+/// Returns the directory that cargo builds into.
+pub(crate) fn target_directory() -> Result<PathBuf> {
+    let text = quiet(cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&text).context("reading cargo's metadata")?;
+    let directory = metadata.get("target_directory").and_then(serde_json::Value::as_str);
+    Ok(directory.context("cargo's metadata names no target directory")?.into())
+}

@@ -1,0 +1,148 @@
+//! The compiler for guests: the wasm targets of rustup's toolchain, or else Debian's rustc with a
+//! standard library that is built here once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::debian;
+use crate::cache::{Cache, Wasm};
+use crate::run::{find_program, quiet, say, step};
+
+/// A component with WASI imports, and a plain module to be turned into one without imports.
+const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
+/// Changes with the recipe below, so that an older result is not taken for a new one.
+const DEBIAN_DIRECTORY: &str = "debian-rust-1";
+const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "rust-web-src", "wasi-libc"];
+
+/// Returns a compiler that has both targets, fetching or building them if need be.
+pub(super) fn compiler(cache: &Cache) -> Result<Wasm> {
+    if TARGETS.iter().all(|target| has_target(Path::new("rustc"), target)) {
+        return Ok(Wasm::default());
+    }
+    match step("adding the wasm targets with rustup", add_targets) {
+        Ok(()) => return Ok(Wasm::default()),
+        Err(error) => say(format_args!("rustup cannot add them ({error:#}); taking Debian's rustc")),
+    }
+    let rustc = debian_compiler(cache).context(
+        "making a compiler for wasm guests; `rustup target add wasm32-wasip2 wasm32-unknown-unknown` serves as well",
+    )?;
+    Ok(Wasm { rustc: Some(rustc), flags: Vec::new() })
+}
+
+fn add_targets() -> Result<()> {
+    find_program("rustup").context("`rustup` is not in PATH")?;
+    quiet(Command::new("rustup").args(["target", "add"]).args(TARGETS))?;
+    match TARGETS.iter().find(|target| !has_target(Path::new("rustc"), target)) {
+        Some(target) => bail!("`rustc` still has no `{target}`"),
+        None => Ok(()),
+    }
+}
+
+fn has_target(rustc: &Path, target: &str) -> bool {
+    quiet(Command::new(rustc).args(["--print", "target-libdir", "--target", target]))
+        .is_ok_and(|directory| Path::new(directory.trim()).is_dir())
+}
+
+/// Unpacks Debian's rustc into the cache and gives it the targets, so that it needs no flags.
+fn debian_compiler(cache: &Cache) -> Result<PathBuf> {
+    // What the standard library goes into, or is made of, cannot be the system's own copy.
+    let always = |name: &str| name.contains("rust") || name == "wasi-libc";
+    let root = debian::unpack(cache, DEBIAN_DIRECTORY, &DEBIAN_PACKAGES, always)?;
+    let script = root.join("rustc");
+    let rustc = root.join("usr/bin/rustc").display().to_string();
+    debian::write_script(&script, &format!("{}exec '{rustc}' \"$@\"\n", debian::library_path(&root)))?;
+    link_linkers(&root)?;
+    for target in TARGETS {
+        if !has_target(&script, target) {
+            step(&format!("building the standard library for {target}"), || {
+                standard_library(&root, &script, target)
+            })?;
+        }
+    }
+    Ok(script)
+}
+
+/// rustup's toolchain carries the linkers that Debian's lacks.
+fn link_linkers(root: &Path) -> Result<()> {
+    let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let libdir = quiet(Command::new("rustc").args(["--print", "target-libdir", "--target", &host]))?;
+    let linkers = Path::new(libdir.trim()).with_file_name("bin");
+    if !linkers.join("wasm-component-ld").exists() {
+        bail!(
+            "`{}` holds no `wasm-component-ld`: use a Rust toolchain installed by rustup",
+            linkers.display()
+        );
+    }
+    super::link(&linkers, &root.join("usr/lib/rustlib").join(host).join("bin"))
+}
+
+/// Builds std with cargo and puts the libraries where this rustc looks for them.
+fn standard_library(root: &Path, rustc: &Path, target: &str) -> Result<()> {
+    let work = root.join("std");
+    fs::create_dir_all(&work).context("creating the build directory")?;
+    fs::write(work.join("Cargo.toml"), EMPTY_CRATE).context("writing the crate that std is built for")?;
+    fs::write(work.join("lib.rs"), "#![no_std]\n").context("writing the crate that std is built for")?;
+    let wasi = root.join("usr/lib/wasm32-wasi");
+    // Only what is compiled with bitcode can take part in link-time optimisation.
+    let mut flags = format!("-Cembed-bitcode=yes --remap-path-prefix={}=", root.join("usr/src").display());
+    if target.contains("wasi") {
+        flags += &format!(" -L {}", wasi.display());
+    }
+    let mut cargo = Command::new("cargo");
+    cargo.args([
+        "build",
+        "--release",
+        "--target",
+        target,
+        "-Zbuild-std=std,panic_abort",
+        "--target-dir",
+        "target",
+    ]);
+    cargo
+        .current_dir(&work)
+        .env("RUSTC", rustc)
+        .env("RUSTFLAGS", flags)
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    // Debian's release compiler only takes the unstable flag above with this.
+    quiet(cargo.env("RUSTC_BOOTSTRAP", "1"))?;
+    let libraries = root.join("usr/lib/rustlib").join(target).join("lib");
+    let partial = libraries.with_file_name("lib.partial");
+    let self_contained = partial.join("self-contained");
+    fs::create_dir_all(&self_contained).context("creating the library directory")?;
+    copy(&work.join("target").join(target).join("release/deps"), &partial, &["rlib"])?;
+    if target.contains("wasi") {
+        copy(&wasi, &self_contained, &["o", "a"])?;
+    }
+    fs::rename(&partial, &libraries).context("putting the libraries in place")?;
+    fs::remove_dir_all(&work).context("removing what the build left")
+}
+
+const EMPTY_CRATE: &str = r#"[package]
+name = "only-std"
+version = "0.0.0"
+edition = "2024"
+
+[lib]
+path = "lib.rs"
+
+[profile.release]
+opt-level = "s"
+panic = "abort"
+
+[workspace]
+"#;
+
+fn copy(from: &Path, to: &Path, extensions: &[&str]) -> Result<()> {
+    for entry in fs::read_dir(from).with_context(|| format!("listing `{}`", from.display()))? {
+        let path = entry?.path();
+        let wanted = path.extension().is_some_and(|found| extensions.iter().any(|&wanted| found == wanted));
+        let Some(name) = path.file_name().filter(|_| wanted) else { continue };
+        if !name.to_string_lossy().starts_with("libonly_std") {
+            fs::copy(&path, to.join(name)).with_context(|| format!("copying `{}`", path.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! `tidy`: what the manifests of the workspace must hold to, read from `cargo metadata`.
+
+mod licences;
+mod manifests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::project;
+use crate::run::say;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  cargo xtask tidy    name each rule that is broken, and where
+
+Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
+
+/// Crates of a layer use those of lower layers only; crates of layer 1 do not know one another.
+const LAYERS: [(&str, u8); 12] = [
+    ("decision", 0),
+    ("sys", 0),
+    ("audit", 1),
+    ("config", 1),
+    ("confine", 1),
+    ("file-gate", 1),
+    ("network-gate", 1),
+    ("packs", 1),
+    ("policy-runtime", 1),
+    ("rpc", 1),
+    ("session", 2),
+    ("cli", 3),
+];
+
+/// What the crates outside `host/` may use of ours; those not named here may use all.
+const OUTSIDE: [(&str, &[&str]); 3] =
+    [("guest/sdk", &[]), ("guest/workspace", &["portcullis-sdk"]), ("xtask", &[])];
+
+pub(crate) fn task() -> Result<()> {
+    let problems = problems()?;
+    for problem in &problems {
+        say(problem);
+    }
+    match problems.len() {
+        0 => Ok(()),
+        count => bail!("{count} rules are broken"),
+    }
+}
+
+/// Returns a line for each broken rule.
+fn problems() -> Result<Vec<String>> {
+    let metadata = project::metadata()?;
+    let packages = array(&metadata, "packages")?;
+    let deny: toml::Table = read("deny.toml")?.parse().context("reading `deny.toml`")?;
+    let mut problems = licences::problems(packages, &deny)?;
+    problems.extend(duplicates(packages, &deny)?);
+    for package in members(packages)? {
+        problems.extend(layer_problems(&package));
+        problems.extend(manifests::problems(&package)?);
+    }
+    Ok(problems)
+}
+
+/// A crate of this workspace.
+#[derive(Debug)]
+struct Member {
+    /// Its folder below the top of the clone.
+    folder: String,
+    /// Names of the crates of ours that it is built from, tests left out.
+    uses: BTreeSet<String>,
+}
+
+fn members(packages: &[Value]) -> Result<Vec<Member>> {
+    let local = packages.iter().filter(|package| package.get("source").is_some_and(Value::is_null));
+    local.map(member).collect()
+}
+
+fn member(package: &Value) -> Result<Member> {
+    let manifest = Path::new(text(package, "manifest_path")?);
+    let folder = manifest.parent().and_then(|folder| folder.strip_prefix(project::root()).ok());
+    let folder = folder.with_context(|| format!("`{}` is outside the clone", manifest.display()))?;
+    let uses = array(package, "dependencies")?
+        .iter()
+        .filter(|dependency| dependency.get("path").is_some())
+        .filter(|dependency| dependency.get("kind").and_then(Value::as_str) != Some("dev"))
+        .filter_map(|dependency| Some(dependency.get("name")?.as_str()?.to_owned()))
+        .collect();
+    Ok(Member { folder: folder.display().to_string(), uses })
+}
+
+fn layer_problems(member: &Member) -> Vec<String> {
+    let folder = member.folder.as_str();
+    if let Some((_, allowed)) = OUTSIDE.iter().find(|(outside, _)| *outside == folder) {
+        let foreign = member.uses.iter().filter(|used| !allowed.contains(&used.as_str()));
+        return foreign.map(|used| format!("{folder} may not use {used}")).collect();
+    }
+    let Some(own) = folder.strip_prefix("host/") else { return Vec::new() };
+    let Some(own_layer) = layer(own) else {
+        return vec![format!("{folder} has no layer in xtask/src/tidy.rs")];
+    };
+    let lower =
+        |used: &str| used.strip_prefix("portcullis-").and_then(layer).is_some_and(|layer| layer < own_layer);
+    let foreign = member.uses.iter().filter(|used| !lower(used));
+    foreign.map(|used| format!("{folder} is in layer {own_layer} and may not use {used}")).collect()
+}
+
+fn layer(name: &str) -> Option<u8> {
+    LAYERS.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer)
+}
+
+/// Every crate comes in one version, except those that deny.toml gives a reason for.
+fn duplicates(packages: &[Value], deny: &toml::Table) -> Result<Vec<String>> {
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in packages {
+        versions.entry(text(package, "name")?).or_default().insert(text(package, "version")?);
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    let bans = deny.get("bans").context("`deny.toml` has no [bans]")?;
+    let known: BTreeSet<&str> = bans
+        .get("skip")
+        .and_then(toml::Value::as_array)
+        .context("`deny.toml` has no bans.skip")?
+        .iter()
+        .filter_map(|entry| entry.get("crate")?.as_str())
+        .collect();
+    let new = versions.iter().filter(|(name, _)| !known.contains(*name));
+    let gone = known.iter().filter(|name| !versions.contains_key(*name));
+    let new = new.map(|(name, versions)| format!("{name} is there in several versions: {versions:?}"));
+    let gone = gone.map(|name| format!("deny.toml excuses {name}, which is there once at most"));
+    Ok(new.chain(gone).collect())
+}
+
+fn read(name: &str) -> Result<String> {
+    fs::read_to_string(project::root().join(name)).with_context(|| format!("reading `{name}`"))
+}
+
+fn array<'value>(value: &'value Value, key: &str) -> Result<&'value [Value]> {
+    let array = value.get(key).and_then(Value::as_array);
+    Ok(array.with_context(|| format!("cargo's metadata has no `{key}`"))?)
+}
+
+fn text<'value>(value: &'value Value, key: &str) -> Result<&'value str> {
+    value.get(key).and_then(Value::as_str).with_context(|| format!("cargo's metadata has no `{key}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_workspace_keeps_its_rules() {
+        let problems = problems().unwrap();
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    fn check_layers(folder: &str, uses: &[&str], count: usize) {
+        let uses = uses.iter().map(|&name| format!("portcullis-{name}")).collect();
+        let problems = layer_problems(&Member { folder: folder.to_owned(), uses });
+        assert_eq!(problems.len(), count, "{problems:?}");
+    }
+
+    #[test]
+    fn arrows_point_downwards_only() {
+        check_layers("host/session", &["decision", "config", "audit"], 0);
+        check_layers("host/config", &["decision", "sys"], 0);
+        check_layers("host/config", &["audit"], 1);
+        check_layers("host/decision", &["sys"], 1);
+        check_layers("host/audit", &["session", "cli"], 2);
+        check_layers("host/confine", &["workspace", "sdk"], 2);
+        check_layers("host/utils", &[], 1);
+        check_layers("guest/sdk", &["decision"], 1);
+        check_layers("guest/workspace", &["sdk"], 0);
+        check_layers("tests/it", &["cli", "rpc"], 0);
+    }
+
+    #[test]
+    fn a_duplicate_needs_an_excuse_and_an_excuse_a_duplicate() {
+        let packages = [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2"), ("c", "1")]
+            .map(|(name, version)| serde_json::json!({"name": name, "version": version}));
+        let deny = "bans.skip = [{crate = 'b'}, {crate = 'c'}]".parse().unwrap();
+        let problems = duplicates(&packages, &deny).unwrap();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+    }
+}

@@ -1,0 +1,118 @@
+//! Each crate's manifest: versions, lints, and where unsafe code may be.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::Member;
+use crate::project;
+
+/// May hold unsafe code: the calls that no safe library offers.
+const UNSAFE_CRATE: &str = "host/sys";
+/// May hold unsafe code in one file: loading of precompiled components is an unsafe function.
+const UNSAFE_FILE: (&str, &str) = ("host/policy-runtime", "host/policy-runtime/src/precompiled.rs");
+
+pub(super) fn problems(member: &Member) -> Result<Vec<String>> {
+    let folder = &member.folder;
+    let manifest: toml::Table = super::read(&format!("{folder}/Cargo.toml"))?
+        .parse()
+        .with_context(|| format!("reading `{folder}/Cargo.toml`"))?;
+    let mut problems = own_versions(folder, &manifest);
+    if !inherits_lints(&manifest) {
+        problems.extend(unsafe_problems(folder, &manifest)?);
+    }
+    Ok(problems)
+}
+
+fn inherits_lints(manifest: &toml::Table) -> bool {
+    manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(toml::Value::as_bool)
+        == Some(true)
+}
+
+/// Versions stand in the workspace's table only, so that one glance shows them.
+fn own_versions(folder: &str, manifest: &toml::Table) -> Vec<String> {
+    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
+    let targets = manifest.get("target").and_then(toml::Value::as_table);
+    let targets = targets.into_iter().flat_map(toml::Table::values).filter_map(toml::Value::as_table);
+    std::iter::once(manifest)
+        .chain(targets)
+        .flat_map(|table| kinds.iter().filter_map(|kind| table.get(*kind)?.as_table()))
+        .flatten()
+        .filter(|(_, wanted)| wanted.get("workspace").and_then(toml::Value::as_bool) != Some(true))
+        // A crate that asks for itself wants a feature for its tests.
+        .filter(|(_, wanted)| wanted.get("path").and_then(toml::Value::as_str) != Some("."))
+        .map(|(name, _)| format!("{folder} gives {name} a version: it belongs in [workspace.dependencies]"))
+        .collect()
+}
+
+/// A crate with lints of its own is not held by the workspace's `forbid`, so its files are read.
+fn unsafe_problems(folder: &str, manifest: &toml::Table) -> Result<Vec<String>> {
+    if folder == UNSAFE_CRATE && manifest.contains_key("lints") {
+        return Ok(Vec::new());
+    }
+    if folder != UNSAFE_FILE.0 || !manifest.contains_key("lints") {
+        return Ok(vec![format!("{folder} does not inherit the workspace's lints")]);
+    }
+    let mut problems = Vec::new();
+    search(&project::root().join(folder).join("src"), &mut problems)?;
+    Ok(problems)
+}
+
+fn search(folder: &Path, problems: &mut Vec<String>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("listing `{}`", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            search(&path, problems)?;
+            continue;
+        }
+        let name = path.strip_prefix(project::root()).unwrap_or(&path).display().to_string();
+        let text = fs::read_to_string(&path).with_context(|| format!("reading `{name}`"))?;
+        if name != UNSAFE_FILE.1 && text.lines().any(is_unsafe) {
+            problems.push(format!("{name} holds unsafe code: only {} may, in this crate", UNSAFE_FILE.1));
+        }
+    }
+    Ok(())
+}
+
+/// Says whether a line opens unsafe code or lets some in.
+fn is_unsafe(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    let words = |character: char| !(character.is_alphanumeric() || character == '_');
+    code.split(words).any(|word| word == "unsafe" || word == "unsafe_code")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_versions(text: &str, count: usize) {
+        let problems = own_versions("crate", &text.parse().unwrap());
+        assert_eq!(problems.len(), count, "{text}: {problems:?}");
+    }
+
+    #[test]
+    fn versions_outside_the_workspace_table_are_found() {
+        check_versions("dependencies.a.workspace = true", 0);
+        check_versions("dependencies.a = '1'", 1);
+        check_versions("dev-dependencies.a = {version = '1'}\nbuild-dependencies.b.path = 'b'", 2);
+        check_versions("dev-dependencies.itself = {path = '.', features = ['x']}", 0);
+        check_versions("target.'cfg(unix)'.dependencies.a = '1'", 1);
+    }
+
+    #[test]
+    fn unsafe_code_is_told_from_talk_about_it() {
+        assert!(is_unsafe("    unsafe { call() }"));
+        assert!(is_unsafe("#![allow(unsafe_code)]"));
+        assert!(!is_unsafe("// unsafe is not used here"));
+        assert!(!is_unsafe("let unsafely = 1;"));
+    }
+
+    #[test]
+    fn lints_must_be_inherited() {
+        assert!(inherits_lints(&"lints.workspace = true".parse().unwrap()));
+        assert!(!inherits_lints(&"lints.rust.missing_docs = 'warn'".parse().unwrap()));
+        assert_eq!(unsafe_problems("host/audit", &toml::Table::new()).unwrap().len(), 1);
+        assert_eq!(unsafe_problems("host/sys", &toml::Table::new()).unwrap().len(), 1);
+    }
+}
