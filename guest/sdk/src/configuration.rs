@@ -18,9 +18,8 @@ pub struct Never {}
 /// The first value that does not fit the type, with its JSON pointer.
 pub fn read_config<T: DeserializeOwned>(document: &str) -> Result<T, Vec<ConfigError>> {
     let mut reader = serde_json::Deserializer::from_str(document);
-    let config = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        vec![ConfigError::new(pointer(error.path()), error.inner().to_string())]
-    })?;
+    let config = serde_path_to_error::deserialize(&mut reader)
+        .map_err(|error| vec![ConfigError::new(pointer(error.path()), error.inner().to_string())])?;
     reader.end().map_err(|error| vec![ConfigError::new("", error.to_string())])?;
     Ok(config)
 }

@@ -3,9 +3,12 @@
 use std::cell::OnceCell;
 use std::marker::PhantomData;
 
-use crate::bindings::exports::portcullis::policy::{confinement, evaluator, lifecycle, orientation, output_filter};
+use crate::bindings::exports::portcullis::policy::{
+    confinement, evaluator, lifecycle, orientation, output_filter,
+};
 use crate::{
-    ConfigError, Context, Descriptor, Evaluation, OutputEvaluation, Policy, Profile, Request, ToolOutput, read_config,
+    ConfigError, Context, Descriptor, Evaluation, OutputEvaluation, Policy, Profile, Request, ToolOutput,
+    read_config,
 };
 
 /// Exports a policy: everything in its component that the host can call.
@@ -28,7 +31,7 @@ macro_rules! export_policy {
             }
 
             type Component = $crate::export::Exported<$policy>;
-            $crate::bindings::export_bindings!(Component with_types_in $crate::bindings);
+    $crate::bindings::export_bindings!(Component with_types_in $crate::bindings);
         };
         // Natively only the promise is checked that the type is a policy.
         #[cfg(not(target_arch = "wasm32"))]

@@ -108,7 +108,9 @@ fn matches_components(segments: &[Segment], path: &str) -> bool {
     reach(segments, &mut next, 0);
     for component in path.split('/').filter(|component| !component.is_empty()) {
         let mut after = vec![false; segments.len() + 1];
-        for (index, segment) in segments.iter().enumerate().filter(|(index, _)| next.get(*index) == Some(&true)) {
+        for (index, segment) in
+            segments.iter().enumerate().filter(|(index, _)| next.get(*index) == Some(&true))
+        {
             match segment {
                 Segment::Deep => {
                     reach(segments, &mut after, index);

@@ -1,6 +1,8 @@
 //! Builders for the choices of a question.
 
-use crate::{FilePattern, FileRights, GrantOption, GrantPattern, GrantScope, NetworkPattern, PathPattern, ToolPattern};
+use crate::{
+    FilePattern, FileRights, GrantOption, GrantPattern, GrantScope, NetworkPattern, PathPattern, ToolPattern,
+};
 
 impl GrantOption {
     /// Returns a "yes" to this very request.
@@ -9,7 +11,12 @@ impl GrantOption {
     }
 
     /// Returns a "yes" for paths.
-    pub fn path(label: impl Into<String>, scope: GrantScope, pattern: FilePattern, rights: FileRights) -> Self {
+    pub fn path(
+        label: impl Into<String>,
+        scope: GrantScope,
+        pattern: FilePattern,
+        rights: FileRights,
+    ) -> Self {
         Self::new(label, scope, GrantPattern::Path(PathPattern { pattern, rights }))
     }
 

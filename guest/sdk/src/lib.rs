@@ -58,8 +58,8 @@ pub mod testing;
 mod verdict;
 
 pub use bindings::exports::portcullis::policy::confinement::{
-    BudgetRule, Choice, Effect, EnvironmentRule, FileRule, Limits, NetworkRule, PortDirection, PortRule, Profile,
-    SocketRule, Span,
+    BudgetRule, Choice, Effect, EnvironmentRule, FileRule, Limits, NetworkRule, PortDirection, PortRule,
+    Profile, SocketRule, Span,
 };
 pub use bindings::exports::portcullis::policy::lifecycle::{Descriptor, RuleInfo};
 pub use bindings::portcullis::policy::types::*;

@@ -41,7 +41,9 @@ impl NetworkPattern {
         let name = host.strip_prefix("*.").unwrap_or(host);
         let address = block(host).is_some();
         if host != "*" && !address && !is_name(name) {
-            return Err(refused("the host is neither a name, nor `*.` and a name, nor an address or CIDR block"));
+            return Err(refused(
+                "the host is neither a name, nor `*.` and a name, nor an address or CIDR block",
+            ));
         }
         Ok(Self { host: host.to_ascii_lowercase(), ports })
     }
@@ -58,7 +60,9 @@ impl NetworkPattern {
     fn covers(&self, target: &Endpoint) -> bool {
         match target {
             Endpoint::Domain(domain) => match self.host.strip_prefix("*.") {
-                Some(top) => domain.strip_suffix(top).is_some_and(|head| head.len() > 1 && head.ends_with('.')),
+                Some(top) => {
+                    domain.strip_suffix(top).is_some_and(|head| head.len() > 1 && head.ends_with('.'))
+                }
                 None => *domain == self.host,
             },
             Endpoint::Address(address) => match (block(&self.host), address.parse::<IpAddr>()) {
@@ -100,7 +104,8 @@ fn in_block(base: IpAddr, bits: u32, address: IpAddr) -> bool {
     };
     let host_bits = width(base) - bits;
     base.is_ipv4() == address.is_ipv4()
-        && value(base).checked_shr(host_bits).unwrap_or(0) == value(address).checked_shr(host_bits).unwrap_or(0)
+        && value(base).checked_shr(host_bits).unwrap_or(0)
+            == value(address).checked_shr(host_bits).unwrap_or(0)
 }
 
 /// Whether the text is a host name in A-labels. All-numeric names are spellings of
@@ -151,8 +156,19 @@ mod tests {
 
     #[test]
     fn refused() {
-        for entry in ["", "a:0", "a:99999", "a:x", "*.1.2.3.4", "a*b.c", "http://a", "*.*.a", "a..b", "10.0.0.0/33", "127.1"]
-        {
+        for entry in [
+            "",
+            "a:0",
+            "a:99999",
+            "a:x",
+            "*.1.2.3.4",
+            "a*b.c",
+            "http://a",
+            "*.*.a",
+            "a..b",
+            "10.0.0.0/33",
+            "127.1",
+        ] {
             assert!(NetworkPattern::parse(entry).is_err(), "{entry}");
         }
     }

@@ -2,9 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::{
-    ConfigError, Context, Descriptor, Evaluation, OutputEvaluation, Profile, Request, ToolOutput,
-};
+use crate::{ConfigError, Context, Descriptor, Evaluation, OutputEvaluation, Profile, Request, ToolOutput};
 
 /// A policy: configured once, then asked by reference.
 ///

@@ -1,6 +1,8 @@
 //! Builders for standing rules.
 
-use crate::{Choice, Effect, FilePattern, FileRights, FileRule, Limits, NetworkPattern, NetworkRule, Profile};
+use crate::{
+    Choice, Effect, FilePattern, FileRights, FileRule, Limits, NetworkPattern, NetworkRule, Profile,
+};
 
 impl Profile {
     /// Returns a profile without any opinion.

@@ -11,9 +11,9 @@
 
 use crate::pattern::is_within;
 use crate::{
-    Action, AgentInfo, CommandExecution, Content, Context, Direction, Endpoint, FileAccess, FileFacts, FileOperation,
-    Machine, NetworkAccess, Origin, PathKind, PathRef, ProcessInfo, Request, Stage, Text, ToolCall, Transport,
-    Workspace, Zone,
+    Action, AgentInfo, CommandExecution, Content, Context, Direction, Endpoint, FileAccess, FileFacts,
+    FileOperation, Machine, NetworkAccess, Origin, PathKind, PathRef, ProcessInfo, Request, Stage, Text,
+    ToolCall, Transport, Workspace, Zone,
 };
 
 /// Returns a context: pi in the given directory, on Linux, for the user `u` with

@@ -1,8 +1,8 @@
 //! Builders for verdicts.
 
 use crate::{
-    Allowance, Cause, Denial, Evaluation, GrantOption, OutputEvaluation, OutputVerdict, Question, Severity, TraceStep,
-    Verdict,
+    Allowance, Cause, Denial, Evaluation, GrantOption, OutputEvaluation, OutputVerdict, Question, Severity,
+    TraceStep, Verdict,
 };
 
 impl Evaluation {
@@ -24,7 +24,8 @@ impl Evaluation {
 
     /// Returns a refusal that the user cannot override.
     pub fn deny(rule: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::new(Verdict::Deny(Denial { hint: None, overridable: false }), rule, reason).severity(Severity::High)
+        Self::new(Verdict::Deny(Denial { hint: None, overridable: false }), rule, reason)
+            .severity(Severity::High)
     }
 
     /// Returns an answer of any kind.
@@ -122,9 +123,13 @@ mod tests {
     #[test]
     fn builders_touch_only_the_verdict_they_belong_to() {
         let deny = Evaluation::deny("a.b", "no").hint("ask the user").overridable();
-        assert_eq!(deny.verdict, Verdict::Deny(Denial { hint: Some("ask the user".into()), overridable: true }));
+        assert_eq!(
+            deny.verdict,
+            Verdict::Deny(Denial { hint: Some("ask the user".into()), overridable: true })
+        );
 
-        let ask = Evaluation::ask("a.b", "why", "May it?").offer(GrantOption::exact("Once", GrantScope::Once));
+        let ask =
+            Evaluation::ask("a.b", "why", "May it?").offer(GrantOption::exact("Once", GrantScope::Once));
         let Verdict::Ask(question) = &ask.verdict else { panic!("{ask:?}") };
         assert_eq!(question.options.len(), 1);
 

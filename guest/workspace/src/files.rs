@@ -52,8 +52,8 @@ const STARTUP_DIRECTORIES: [&str; 11] = [
 /// Makes the rules, the one that answers first last.
 pub(crate) fn rules(settings: &Settings, context: &Context) -> Vec<FileRule> {
     let home = context.machine.home.as_str();
-    let (broad, narrow): (Vec<_>, Vec<_>) = entry_rules(settings, context)
-        .partition(|rule| covers(&rule.pattern, home));
+    let (broad, narrow): (Vec<_>, Vec<_>) =
+        entry_rules(settings, context).partition(|rule| covers(&rule.pattern, home));
     let mut rules = places(settings, context);
     rules.extend(broad);
     // Entries that name less than the home directory were meant for just that place,
@@ -80,8 +80,12 @@ fn places(settings: &Settings, context: &Context) -> Vec<FileRule> {
             .setting(setting)
     });
     let temp = std::iter::once(context.machine.temp.as_str()).filter(|temp| !temp.is_empty()).map(|temp| {
-        FileRule::allow(rule::TEMP_WRITE, FilePattern::tree(temp), FileRights::READ_WRITE | FileRights::EXECUTE)
-            .reason("the temporary directory belongs to this session alone")
+        FileRule::allow(
+            rule::TEMP_WRITE,
+            FilePattern::tree(temp),
+            FileRights::READ_WRITE | FileRights::EXECUTE,
+        )
+        .reason("the temporary directory belongs to this session alone")
     });
     unlisted.chain(programs).chain(toolchains).chain(temp).collect()
 }

@@ -13,7 +13,8 @@ pub(crate) fn rules(settings: &Settings) -> Vec<NetworkRule> {
             .reason("`allowedDomains` does not name this host, and `strictAllowlist` is set")
             .setting("/strictAllowlist")
     } else {
-        NetworkRule::ask(rule::NETWORK_UNLISTED, everything).reason("`allowedDomains` does not name this host")
+        NetworkRule::ask(rule::NETWORK_UNLISTED, everything)
+            .reason("`allowedDomains` does not name this host")
     };
     let allowed = settings.allowed_domains.iter().map(|entry| {
         NetworkRule::allow(rule::NETWORK_ALLOWED, entry.value.clone())

@@ -3,8 +3,8 @@
 use portcullis_sdk::{
     Action, ActionKinds, ConfigError, Context, Descriptor, Direction, Effect, Endpoint, Evaluation,
     FileAccess, FileOperation, FilePattern, FileRights, FileRule, GrantOption, GrantScope, NetworkAccess,
-    NetworkPattern, Origin, OutputEvaluation, PathKind, Policy, PortSet, Profile, Request, Right, Severity, Stage,
-    ToolCall, ToolOutput,
+    NetworkPattern, Origin, OutputEvaluation, PathKind, Policy, PortSet, Profile, Request, Right, Severity,
+    Stage, ToolCall, ToolOutput,
 };
 
 use crate::config::{Config, Settings};
@@ -82,7 +82,9 @@ impl WorkspacePolicy {
         let mut silent = false;
         for (path, right) in needs(access) {
             match profile.file_rule(path, right) {
-                Ok(Some(rule)) if answer.is_none_or(|other| strictness(rule.effect) > strictness(other.effect)) => {
+                Ok(Some(rule))
+                    if answer.is_none_or(|other| strictness(rule.effect) > strictness(other.effect)) =>
+                {
                     answer = Some(rule);
                 }
                 Ok(Some(_)) => {}
@@ -160,8 +162,18 @@ fn ask_for_file(access: &FileAccess, rule: &FileRule) -> Evaluation {
     if matches!(access.operation, FileOperation::Move(_) | FileOperation::Link(_)) {
         return ask;
     }
-    ask.offer(GrantOption::path(format!("{verb} it, this session"), GrantScope::Session, pattern.clone(), rights))
-        .offer(GrantOption::path(format!("{verb} it, in this project"), GrantScope::Project, pattern, rights))
+    ask.offer(GrantOption::path(
+        format!("{verb} it, this session"),
+        GrantScope::Session,
+        pattern.clone(),
+        rights,
+    ))
+    .offer(GrantOption::path(
+        format!("{verb} it, in this project"),
+        GrantScope::Project,
+        pattern,
+        rights,
+    ))
 }
 
 fn ask_for_host(access: &NetworkAccess, reason: &str) -> Evaluation {
@@ -169,7 +181,8 @@ fn ask_for_host(access: &NetworkAccess, reason: &str) -> Evaluation {
         Endpoint::Domain(name) | Endpoint::Address(name) => name.clone(),
     };
     let target = NetworkPattern { host, ports: PortSet::These(vec![access.port]) };
-    let offer = |scope, label: &str| GrantOption::network(format!("{target}, {label}"), scope, target.clone());
+    let offer =
+        |scope, label: &str| GrantOption::network(format!("{target}, {label}"), scope, target.clone());
     Evaluation::ask(rule::NETWORK_UNLISTED, reason, format!("Let commands connect to `{target}`?"))
         .offer(GrantOption::exact("This once", GrantScope::Once))
         .offer(offer(GrantScope::Session, "this session"))
@@ -180,9 +193,10 @@ fn ask_for_host(access: &NetworkAccess, reason: &str) -> Evaluation {
 fn command(origin: Origin) -> Evaluation {
     match origin {
         Origin::User => Evaluation::allow(rule::COMMAND_USER, "the user typed it, and it runs in the box"),
-        Origin::Agent | Origin::Extension | Origin::Process => {
-            Evaluation::allow(rule::COMMAND_BOXED, "it runs in the box, where the rules on files and hosts hold")
-        }
+        Origin::Agent | Origin::Extension | Origin::Process => Evaluation::allow(
+            rule::COMMAND_BOXED,
+            "it runs in the box, where the rules on files and hosts hold",
+        ),
     }
 }
 
@@ -201,7 +215,11 @@ fn tool(call: &ToolCall) -> Evaluation {
 
 /// Offers nothing wider than this one run: outside the box no other rule holds.
 fn escalation() -> Evaluation {
-    Evaluation::ask(rule::ESCALATION, "outside the box no rule on files and hosts holds", "Run this outside the box?")
-        .severity(Severity::High)
-        .offer(GrantOption::exact("This once", GrantScope::Once))
+    Evaluation::ask(
+        rule::ESCALATION,
+        "outside the box no rule on files and hosts holds",
+        "Run this outside the box?",
+    )
+    .severity(Severity::High)
+    .offer(GrantOption::exact("This once", GrantScope::Once))
 }

@@ -1,0 +1,276 @@
+//! The cases of a policy: TOML files in its `tests/`, request in, verdict out.
+//!
+//! The same file runs natively ([`run`]) and, through a host, as a component
+//! ([`read`] and [`Case::check`]), and both must agree.
+//!
+//! ```
+//! # use portcullis_sdk::cases;
+//! let file = r#"
+//! # What holds for every case; each key is optional, and a case can overrule it.
+//! [given]
+//! cwd = "/work/app"
+//! config = { allowWrite = [{ tree = "/work/app" }] }
+//!
+//! # One request: `read`, `write`, `edit`, `list`, `search`, `delete`, `create-directory`,
+//! # `command`, `user-command`, `escalation`, `connect` or `tool`; or a list of them.
+//! [[case]]
+//! name = "the workspace can be changed"
+//! write = ["/work/app/a", "/work/app/deep/b"]
+//! expect = "allow"                    # allow, ask, deny or abstain
+//! rule = "workspace.write"            # optional
+//!
+//! [[case]]
+//! name = "a link is judged by where it leads"
+//! given = { interactive = false }
+//! read = "/work/app/link"
+//! canonical = "/etc/shadow"
+//! expect = "abstain"
+//!
+//! # One right in the standing rules: `read`, `write`, `execute` or `connect`.
+//! [[standing]]
+//! name = "programs can be run"
+//! execute = "/usr/bin/env"
+//! expect = "allow"                    # allow, ask, deny or none
+//!
+//! # One configuration, and the pointers of what is refused in it; empty: none is.
+//! [[configure]]
+//! name = "typing errors are refused"
+//! config = { alowWrite = [] }
+//! refuse = ["/alowWrite"]
+//! "#;
+//! assert_eq!(cases::read(file).unwrap().len(), 5);
+//! ```
+
+mod format;
+mod run;
+
+pub use format::{CasesError, read};
+pub use run::{Report, run};
+
+use crate::testing;
+use crate::{
+    Action, Content, Context, Endpoint, FileOperation, Origin, PathKind, Request, Right, SearchQuery,
+};
+
+/// One question with the answer it must have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// What it shows; for lists, with the input added.
+    pub name: String,
+    /// What holds while it is asked.
+    pub given: Given,
+    /// What is asked.
+    pub question: Question,
+    /// What must be answered.
+    pub expected: Expected,
+}
+
+/// The surroundings of a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// Configuration of the policy, as JSON.
+    pub config: String,
+    /// Where the agent was started.
+    pub cwd: String,
+    /// The user's home directory.
+    pub home: String,
+    /// The session's temporary directory.
+    pub temp: String,
+    /// Where the agent keeps its settings.
+    pub agent_directory: String,
+    /// Directories of PATH.
+    pub path: Vec<String>,
+    /// Roots of toolchains.
+    pub toolchains: Vec<String>,
+    /// Whether somebody is there to answer.
+    pub interactive: bool,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// `evaluate`: a file operation by a tool.
+    File {
+        /// What is done.
+        operation: Operation,
+        /// The path as given; absolute.
+        path: String,
+        /// Where it leads; the same where no link is involved.
+        canonical: String,
+        /// Whether it is a directory.
+        directory: bool,
+    },
+    /// `evaluate`: a command, of the model or of the user.
+    Command {
+        /// The script.
+        script: String,
+        /// Who typed it.
+        origin: Origin,
+    },
+    /// `evaluate`: a command outside the box.
+    Escalation {
+        /// The script.
+        script: String,
+    },
+    /// `evaluate`: a connection of a command.
+    Connect(Connection),
+    /// `evaluate`: a call of a tool.
+    Tool {
+        /// Its name.
+        name: String,
+        /// Who supplies it.
+        provider: String,
+    },
+    /// `standing`: a right on a path.
+    StandingFile {
+        /// The path; absolute and canonical.
+        path: String,
+        /// The right.
+        right: Right,
+    },
+    /// `standing`: a connection of a command.
+    StandingConnect(Connection),
+    /// `configure`: the configuration itself.
+    Configure,
+}
+
+/// A file operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as in the contract")]
+pub enum Operation {
+    Read,
+    Write,
+    Edit,
+    List,
+    Search,
+    Delete,
+    CreateDirectory,
+}
+
+/// An outgoing TCP connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection {
+    /// Name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Path of the program.
+    pub program: String,
+}
+
+/// What must be answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// A verdict or the effect of a standing rule.
+    Effect {
+        /// `allow`, `ask`, `deny`, `abstain` or `none`.
+        effect: String,
+        /// The rule that answers; none: any.
+        rule: Option<String>,
+    },
+    /// The pointers of all refused values; empty: the configuration is accepted.
+    Refused(Vec<String>),
+}
+
+/// What was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// A verdict or the effect of a standing rule.
+    Effect {
+        /// `allow`, `ask`, `deny`, `abstain` or `none`.
+        effect: &'static str,
+        /// The rule; empty for `abstain` and `none`.
+        rule: String,
+    },
+    /// The configuration was refused at these pointers, or accepted where there are none.
+    Configured(Vec<String>),
+}
+
+impl Case {
+    /// Compares an answer with what is expected.
+    ///
+    /// # Errors
+    ///
+    /// One line that says what was expected and what came.
+    pub fn check(&self, answer: &Answer) -> Result<(), String> {
+        let same = match (&self.expected, answer) {
+            (Expected::Effect { effect, rule }, Answer::Effect { effect: answered, rule: by }) => {
+                effect == answered && rule.as_ref().is_none_or(|rule| rule == by)
+            }
+            (Expected::Refused(pointers), Answer::Configured(refused)) => pointers == refused,
+            (Expected::Effect { .. }, Answer::Configured(_))
+            | (Expected::Refused(_), Answer::Effect { .. }) => false,
+        };
+        if same {
+            Ok(())
+        } else {
+            Err(format!("`{}`: expected {:?}, got {answer:?}", self.name, self.expected))
+        }
+    }
+
+    /// Returns the request of a question to `evaluate`; none for the others.
+    pub fn request(&self) -> Option<Request> {
+        let context = &self.given.context();
+        Some(match &self.question {
+            Question::File { operation, path, canonical, directory } => {
+                let mut request = testing::file(context, canonical, operation.contract());
+                if let Action::File(access) = &mut request.action {
+                    access.path.given.clone_from(path);
+                    access.path.absolute.clone_from(path);
+                    access.path.kind = if *directory { PathKind::Directory } else { PathKind::File };
+                }
+                request
+            }
+            Question::Command { script, origin } => {
+                Request { origin: *origin, ..testing::command(context, script) }
+            }
+            Question::Escalation { script } => testing::escalation(context, script),
+            Question::Connect(Connection { host, port, program }) => {
+                let mut request = testing::connect(host, *port);
+                if let Action::Network(access) = &mut request.action {
+                    access.process.program.clone_from(program);
+                }
+                request
+            }
+            Question::Tool { name, provider } => testing::tool(name, provider),
+            Question::StandingFile { .. } | Question::StandingConnect(_) | Question::Configure => {
+                return None;
+            }
+        })
+    }
+}
+
+impl Given {
+    /// Returns the context that a policy is given.
+    pub fn context(&self) -> Context {
+        let mut context = testing::context(&self.cwd);
+        context.agent.directory.clone_from(&self.agent_directory);
+        context.machine.home.clone_from(&self.home);
+        context.machine.temp.clone_from(&self.temp);
+        context.machine.path.clone_from(&self.path);
+        context.machine.toolchains.clone_from(&self.toolchains);
+        context.interactive = self.interactive;
+        context
+    }
+}
+
+impl Connection {
+    /// Returns the host as the contract writes it.
+    pub fn target(&self) -> Endpoint {
+        testing::endpoint(&self.host)
+    }
+}
+
+impl Operation {
+    fn contract(self) -> FileOperation {
+        match self {
+            Self::Read => FileOperation::Read,
+            Self::Write => FileOperation::Write(Content::Text(testing::text("x"))),
+            Self::Edit => FileOperation::Edit(Vec::new()),
+            Self::List => FileOperation::List,
+            Self::Search => FileOperation::Search(SearchQuery { pattern: "x".into(), glob: None }),
+            Self::Delete => FileOperation::Delete,
+            Self::CreateDirectory => FileOperation::CreateDirectory,
+        }
+    }
+}
