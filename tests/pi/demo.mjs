@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // What Portcullis does, in half a minute: a real pi, a scripted model, and a person who is a program.
 //
-//   PORTCULLIS_BIN=FILE PORTCULLIS_TOOLS=FILE [PORTCULLIS_DENY_ONE=FILE] node demo.mjs [pi_1_5|pi_0_74]
+//   PORTCULLIS_BIN=FILE PORTCULLIS_TOOLS=FILE node demo.mjs [pi_1_5|pi_0_74]
 //
 // Ends with 1 unless one call was allowed, one asked, one denied, a command could not write outside the project, and
-// the policy file deny-one.wasm then changed what the file tools and commands may do.
+// a second policy file, deny-one.wasm, then changed what the file tools and commands may do.
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,28 +17,28 @@ import { startModel } from "./server.mjs";
 // Outside /tmp, which a sandboxed session replaces by one of its own.
 const SCRATCH = "/var/tmp/portcullis-demo-";
 const PATIENCE_MS = 120_000;
-const DENY_ONE = "../../policies/deny-one/deny-one.wasm";
+const DENY_ONE = fileURLToPath(new URL("../../target/guests/deny-one.wasm", import.meta.url));
 const WIDTH = 100;
 
 const host = given("PORTCULLIS_BIN");
 const tools = JSON.parse(readFileSync(given("PORTCULLIS_TOOLS"), "utf8"));
-const denyOne = process.env.PORTCULLIS_DENY_ONE ?? fileURLToPath(new URL(DENY_ONE, import.meta.url));
 const pi = tools[process.argv[2] ?? "pi_1_5"];
 const world = makeWorld();
 const failures = [];
 
 try {
-  await play("The default policy", [], [
-    { call: read("notes.txt"), wanted: "allowed", shows: "buy milk" },
+  await play("The default policy", [
+    { call: read("secret.txt"), wanted: "allowed", shows: "plain text" },
     { call: read("../elsewhere/report.txt"), wanted: "asked", shows: "quarterly figures" },
     { call: read("~/.pi/agent/auth.json"), wanted: "denied", hides: "top-secret" },
     { call: bash("echo built > result.txt; echo stolen > ../elsewhere/made.txt"), wanted: "confined" },
   ]);
   require(existsSync(join(world.project, "result.txt")), "the command could not write inside the project");
-  await play("The policy file deny-one.wasm instead", ["--policy", denyOne], [
+  add(DENY_ONE);
+  await play("With the policy file deny-one.wasm beside it", [
     { call: read("notes.txt"), wanted: "allowed", shows: "buy milk" },
-    { call: read("denied.txt"), wanted: "denied", hides: "plain text" },
-    { call: bash("cat denied.txt"), wanted: "confined", hides: "plain text" },
+    { call: read("secret.txt"), wanted: "denied", hides: "plain text" },
+    { call: bash("cat secret.txt"), wanted: "confined", hides: "plain text" },
   ]);
 } finally {
   rmSync(world.root, { recursive: true, force: true });
@@ -47,7 +47,7 @@ for (const failure of failures) console.error(`demo: ${failure}`);
 process.exit(failures.length > 0 ? 1 : 0);
 
 /** Lets pi make the calls one after the other, shows what became of each, and compares it with what was wanted. */
-async function play(title, options, acts) {
+async function play(title, acts) {
   console.log(`\n${title}\n${"-".repeat(title.length)}`);
   const steps = [...acts.map(({ call }) => ({ calls: [call] })), { text: "That is all." }];
   const model = await startModel(parseScenario(steps));
@@ -55,7 +55,7 @@ async function play(title, options, acts) {
   const rest = [...acts];
   let asked = false;
   const code = await converse({
-    command: [host, "pi", ...options, "--mode", "rpc", "--no-session"],
+    command: [host, "pi", "--mode", "rpc", "--no-session"],
     cwd: world.project,
     env: environmentFor(world.home, { binDir: world.bin }),
     prompt: "Show what you may do.",
@@ -72,6 +72,19 @@ async function play(title, options, acts) {
   model.close();
   require(code === 0, `pi ended with ${code}`);
   require(rest.length === 0, `${rest.length} calls were not made`);
+}
+
+/** Puts one more policy into the user's settings: nothing is rebuilt, nothing else is touched. */
+function add(policy) {
+  if (!existsSync(policy)) throw new Error(`${policy} is missing; run \`cargo xtask guests\``);
+  const folder = join(world.home, ".pi/agent/sandbox");
+  mkdirSync(folder, { recursive: true });
+  const settings = {
+    network: { allowedDomains: [], deniedDomains: [] },
+    filesystem: { denyRead: ["/home"], allowRead: [".", "~/.pi"], allowWrite: ["."], denyWrite: [] },
+    policies: [{ use: "workspace" }, { use: policy }],
+  };
+  writeFileSync(join(folder, "default.json"), JSON.stringify(settings, null, 2));
 }
 
 function answered({ title, options }) {
@@ -100,7 +113,7 @@ function makeWorld() {
   mkdirSync(join(folders.home, ".pi/agent"), { recursive: true });
   writeFileSync(join(folders.home, ".pi/agent/auth.json"), '{ "scripted": { "type": "api_key", "key": "top-secret" } }');
   writeFileSync(join(folders.project, "notes.txt"), "buy milk\n");
-  writeFileSync(join(folders.project, "denied.txt"), "plain text\n");
+  writeFileSync(join(folders.project, "secret.txt"), "plain text\n");
   writeFileSync(join(folders.elsewhere, "report.txt"), "quarterly figures\n");
   for (const name of ["rg", "fd"]) symlinkSync(join(tools.bin_dir, name), join(folders.bin, name));
   const start = `#!/bin/sh\nexec '${pi.node}' '${pi.cli}' "$@"\n`;

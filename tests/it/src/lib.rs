@@ -44,5 +44,5 @@ pub use scene::Scene;
 pub use screen::Screen;
 pub use script::script;
 pub use serve::{Interface, Serve};
-pub use tools::{Pi, PiVersion, Tools, portcullis};
+pub use tools::{Pi, PiVersion, Tools, guest, portcullis};
 pub use user::User;

@@ -112,6 +112,18 @@ pub fn portcullis(user: User) -> anyhow::Result<PathBuf> {
     reach::program(&fs::canonicalize(&path)?, user)
 }
 
+/// Returns the component of a test guest, at a path that `user` can reach.
+///
+/// # Errors
+///
+/// When it has not been built, or cannot be made reachable.
+pub fn guest(name: &str, user: User) -> anyhow::Result<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests").join(format!("{name}.wasm"));
+    let path = fs::canonicalize(&path)
+        .with_context(|| format!("`{}` is missing; run `cargo xtask guests`", path.display()))?;
+    reach::program(&path, user)
+}
+
 /// Returns the folder of the finished binaries: cargo puts tests into `deps/` below it.
 fn beside_this_test() -> anyhow::Result<PathBuf> {
     let this = env::current_exe().context("finding this test's own path")?;

@@ -3,6 +3,8 @@
 #[macro_use]
 mod matrix;
 
+mod cli;
+mod extension;
 mod harness;
 mod no_host;
 mod pi_print;

@@ -1,0 +1,282 @@
+//! The command line: exit codes, settings, and what is left on disk.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Finished, Scene, User, processes};
+use serde_json::{Value, json};
+
+as_each_user!(
+    run_gives_the_commands_status,
+    run_confines,
+    run_asks_as_told,
+    check_answers_by_exit_code,
+    a_mistake_in_the_settings_permits_nothing,
+    another_policy_file,
+    audit_lines_stand_around_the_act,
+    state_cannot_be_reached_from_inside,
+    nothing_is_left_behind,
+);
+
+const ALLOW: i32 = 0;
+const ERROR: i32 = 1;
+const USAGE: i32 = 2;
+const ASK: i32 = 10;
+const DENY: i32 = 20;
+const OWN_FAILURE: i32 = 125;
+const CANNOT_EXECUTE: i32 = 126;
+const NOT_FOUND: i32 = 127;
+
+fn run_gives_the_commands_status(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("no-program"), "x")?;
+    let sh = |script: &'static str| vec!["run", "--", "sh", "-c", script];
+    let cases: [(Vec<&str>, i32); 9] = [
+        (sh("exit 0"), 0),
+        (sh("exit 7"), 7),
+        (sh("exit 255"), 255),
+        (sh("kill -9 $$"), 128 + 9),
+        (sh("kill -TERM $$"), 128 + 15),
+        (vec!["run", "--", "./no-program"], CANNOT_EXECUTE),
+        (vec!["run", "--", "./no-such-program"], NOT_FOUND),
+        (vec!["run", "--", "no-such-program-anywhere"], NOT_FOUND),
+        (vec!["run"], USAGE),
+    ];
+    for (arguments, code) in cases {
+        scene.portcullis(&arguments)?.ended_with(code).with_context(|| format!("{arguments:?}"))?;
+    }
+    let spoken = scene.portcullis(&[
+        "run",
+        "--",
+        "sh",
+        "-c",
+        "echo out; echo err >&2; echo \"$0 $1\"",
+        "a b",
+        "c'd",
+    ])?;
+    let spoken = spoken.ended_with(0)?;
+    ensure!(spoken.stdout == "out\na b c'd\n" && spoken.stderr == "err\n", "{spoken:#?}");
+    Ok(())
+}
+
+fn run_confines(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let made = scene.outside().join("made");
+    let script = format!("echo x > inside; echo x > '{}'", made.display());
+    let finished = scene.portcullis(&["run", "--", "sh", "-c", &script])?;
+    ensure!(
+        finished.code() != 0 && !made.exists() && scene.project().join("inside").exists(),
+        "{finished:#?}"
+    );
+
+    // From elsewhere, with the project named; and a `/tmp` that is not the machine's.
+    let project = scene.project().display().to_string();
+    let outside = tempfile::Builder::new().prefix("portcullis-it-").tempfile_in("/tmp")?;
+    let script = format!(
+        "pwd; echo y > inside; ls '{}' && echo seen; echo > /tmp/mine && cat /tmp/mine",
+        outside.path().display()
+    );
+    let mut command = scene.portcullis_command(&["run", "--project", &project, "--", "sh", "-c", &script])?;
+    let finished = Finished::run(command.current_dir(scene.outside()))?.ended_with(0)?;
+    ensure!(!finished.stdout.contains("seen"), "{finished:#?}");
+    ensure!(fs::read_to_string(scene.project().join("inside"))? == "y\n", "{finished:#?}");
+    Ok(())
+}
+
+fn run_asks_as_told(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    // Without a policy that allows commands, running one is a question.
+    let policy = deny_one(&scene)?;
+    let run =
+        |ask: &str| scene.portcullis(&["run", "--policy", &policy, "--ask", ask, "--", "touch", "made"]);
+    let refused = run("deny")?.ended_with(CANNOT_EXECUTE)?;
+    ensure!(!scene.project().join("made").exists(), "{refused:#?}");
+    run("allow")?.ended_with(0)?;
+    ensure!(scene.project().join("made").exists());
+    // No terminal to ask on: a question is a no.
+    let unasked = scene.portcullis(&["run", "--policy", &policy, "--", "touch", "made-too"])?;
+    let unasked = unasked.ended_with(CANNOT_EXECUTE)?;
+    ensure!(!scene.project().join("made-too").exists(), "{unasked:#?}");
+    Ok(())
+}
+
+fn check_answers_by_exit_code(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("inside"), "x")?;
+    scene.write(&scene.outside().join("notes"), "x")?;
+    scene.write(&scene.home().join(".pi/agent/auth.json"), "{}")?;
+    let outside = scene.outside().join("notes").display().to_string();
+    let cases: [(&[&str], i32); 15] = [
+        (&["read", "inside"], ALLOW),
+        (&["write", "new"], ALLOW),
+        (&["list", "."], ALLOW),
+        (&["exec", "make test"], ALLOW),
+        (&["read", "/usr/bin/env"], ALLOW),
+        (&["read", "/etc/hostname"], ASK),
+        (&["read", &outside], ASK),
+        (&["write", &outside], ASK),
+        (&["read", "../outside/notes"], ASK),
+        (&["connect", "example.com:443"], ASK),
+        (&["tool", "mcp__db__query", "{\"sql\":\"select 1\"}"], ASK),
+        (&["read", "~/.pi/agent/auth.json"], DENY),
+        (&["write", "~/.pi/agent/auth.json"], DENY),
+        (&["read"], USAGE),
+        (&["tool", "x", "no json"], USAGE),
+    ];
+    for (arguments, code) in cases {
+        let words: Vec<&str> = ["check"].iter().chain(arguments).copied().collect();
+        scene.portcullis(&words)?.ended_with(code).with_context(|| format!("{arguments:?}"))?;
+    }
+    let told = scene.portcullis(&["check", "--json", "read", "~/.pi/agent/auth.json"])?.ended_with(DENY)?;
+    let verdict: Value = serde_json::from_str(&told.stdout).with_context(|| format!("{told:#?}"))?;
+    ensure!(verdict.get("effect") == Some(&json!("deny")), "{verdict}");
+    // Nothing of this was done.
+    ensure!(!scene.project().join("new").exists());
+    Ok(())
+}
+
+fn a_mistake_in_the_settings_permits_nothing(user: User) -> Result<()> {
+    let mistakes = [
+        (
+            "{\n  \"network\": {\"allowedDomains\": [], \"deniedDomains\": []},\n  \"filesytem\": {}\n}",
+            "3:3",
+            "filesystem",
+        ),
+        ("{\n  \"enabled\": \"yes\"\n}", "2:14", "enabled"),
+        ("{\n  \"enabled\": true,\n}", "3:1", ""),
+        ("", "", ""),
+    ];
+    for (text, place, key) in mistakes {
+        let scene = Scene::new(user)?;
+        let file = scene.home().join(".pi/agent/sandbox/default.json");
+        scene.write(&file, text)?;
+        let finished = scene.portcullis(&["run", "--", "touch", "made"])?.ended_with(OWN_FAILURE)?;
+        ensure!(!scene.project().join("made").exists(), "{finished:#?}");
+        for part in [&format!("default.json:{place}"), key] {
+            ensure!(finished.stderr.contains(part), "no `{part}` in {finished:#?}");
+        }
+        scene.portcullis(&["check", "read", "inside"])?.ended_with(ERROR)?;
+    }
+    Ok(())
+}
+
+fn another_policy_file(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("secret.txt"), "hunter2")?;
+    let policy = deny_one(&scene)?;
+    scene.portcullis(&["check", "read", "secret.txt"])?.ended_with(ALLOW)?;
+    let told = scene.portcullis(&["check", "--policy", &policy, "read", "secret.txt"])?.ended_with(DENY)?;
+    ensure!(told.stdout.contains("one.denied"), "{told:#?}");
+
+    let seen = scene.portcullis(&["run", "--", "cat", "secret.txt"])?.ended_with(0)?;
+    ensure!(seen.stdout.contains("hunter2"), "{seen:#?}");
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": [] },
+        "policies": [{ "use": "workspace" }, { "use": policy }],
+    });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    let hidden =
+        scene.portcullis(&["run", "--", "sh", "-c", "cat secret.txt; echo x > secret.txt; echo end"])?;
+    ensure!(hidden.stdout.contains("end") && !hidden.stdout.contains("hunter2"), "{hidden:#?}");
+    ensure!(fs::read_to_string(scene.project().join("secret.txt"))? == "hunter2");
+    // One that cannot be loaded permits nothing at all.
+    scene.write(&scene.project().join("broken.wasm"), "no wasm")?;
+    let broken = scene.portcullis(&["run", "--policy", "broken.wasm", "--", "touch", "made"])?;
+    ensure!(broken.code() == OWN_FAILURE && !scene.project().join("made").exists(), "{broken:#?}");
+    Ok(())
+}
+
+fn audit_lines_stand_around_the_act(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let sleep = processes::long_sleep();
+    let mut command = scene.portcullis_command(&["run", "--", "sh", "-c", &format!("{sleep} & wait")])?;
+    let mut running = command.spawn()?;
+    processes::wait_running(&sleep)?;
+    let before = audit_lines(&scene)?;
+    ensure!(count(&before, "verdict") == 1 && count(&before, "outcome") == 0, "{before:#?}");
+    for process in processes::with_text(&sleep)? {
+        let id = i32::try_from(process.id)
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+            .context("a process id")?;
+        // Of the two, the shell ends by itself when its child is gone.
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+    }
+    running.wait()?;
+    let after = audit_lines(&scene)?;
+    ensure!(count(&after, "verdict") == 1 && count(&after, "outcome") == 1, "{after:#?}");
+    Ok(())
+}
+
+fn state_cannot_be_reached_from_inside(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["run", "--", "true"])?.ended_with(0)?;
+    let logs = audit_files(&scene)?;
+    ensure!(!logs.is_empty());
+    // Also where the project is the home directory itself.
+    let home = scene.home().display().to_string();
+    for log in &logs {
+        let before = fs::read_to_string(log)?;
+        let script = format!(
+            "echo x >> '{0}'; rm -f '{0}'; mv '{1}/.local' '{1}/.moved'; mkdir -p '{1}/.pi/agent/sandbox'; \
+             echo {{}} > '{1}/.pi/agent/sandbox/default.json'; echo end",
+            log.display(),
+            home
+        );
+        let finished = scene.portcullis(&["run", "--project", &home, "--", "sh", "-c", &script])?;
+        ensure!(finished.stdout.contains("end"), "{finished:#?}");
+        ensure!(fs::read_to_string(log)? == before, "the log was changed: {finished:#?}");
+        ensure!(
+            !scene.home().join(".pi/agent/sandbox/default.json").exists(),
+            "settings were written: {finished:#?}"
+        );
+    }
+    Ok(())
+}
+
+fn nothing_is_left_behind(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["run", "--", "sh", "-c", "echo x > /tmp/file; mkdir /tmp/dir"])?.ended_with(0)?;
+    let left = processes::of_scene(&scene)?;
+    ensure!(left.is_empty(), "{left:?}");
+    let entries: Vec<_> = fs::read_dir(scene.project())?.collect::<Result<_, _>>()?;
+    ensure!(entries.is_empty(), "ghost files: {entries:?}");
+    let stray =
+        files_below(&scene.home())?.into_iter().filter(|path| path.to_string_lossy().contains("/tmp/"));
+    ensure!(stray.count() == 0);
+    Ok(())
+}
+
+/// Returns the policy that denies `secret.txt`, where the scene's user can read it.
+fn deny_one(scene: &Scene) -> Result<String> {
+    Ok(portcullis_it::guest("deny-one", scene.user())?.display().to_string())
+}
+
+fn audit_files(scene: &Scene) -> Result<Vec<PathBuf>> {
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl");
+    Ok(files_below(&scene.home())?.into_iter().filter(is_log).collect())
+}
+
+fn audit_lines(scene: &Scene) -> Result<Vec<Value>> {
+    let texts = audit_files(scene)?.into_iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?;
+    texts.iter().flat_map(|text| text.lines()).map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
+fn count(lines: &[Value], kind: &str) -> usize {
+    lines.iter().filter(|line| line.to_string().contains(&format!("\"{kind}\""))).count()
+}
+
+fn files_below(folder: &std::path::Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            files.extend(files_below(&entry.path())?);
+        } else {
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,134 @@
+//! Getting the extension into pi: installed, through `portcullis pi`, both at once, and gone.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use portcullis_it::script::{bash, expecting, expecting_no, say};
+use portcullis_it::{Finished, Launch, PiVersion, Scene, User, portcullis, script};
+use serde_json::{Value, json};
+
+on_each_pi!(
+    installed_for_plain_pi,
+    loaded_twice,
+    installed_but_the_host_is_gone,
+    switched_off_in_spite_of_a_host,
+    switched_off_in_the_settings,
+    another_policy_file,
+);
+
+fn installed_for_plain_pi(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let place = scene.portcullis(&["pi-extension", "path"])?.ended_with(0)?;
+    for _ in 0..2 {
+        scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
+    }
+    ensure!(fs::metadata(place.stdout.trim())?.is_dir(), "{place:#?}");
+    Launch::plain(&scene, version, &confined(&scene))?.print("go")?.ended_with(0)?;
+    ensure!(!scene.outside().join("made").exists());
+
+    scene.portcullis(&["pi-extension", "remove"])?.ended_with(0)?;
+    ensure!(!fs::exists(place.stdout.trim())?);
+    let script = script([bash(&write_outside(&scene)), expecting("then 0", say("done"))]);
+    Launch::plain(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    ensure!(scene.outside().join("made").exists(), "the control did not write outside");
+    Ok(())
+}
+
+fn loaded_twice(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
+    let finished = Launch::guarded(&scene, version, &confined(&scene))?.print("go")?.ended_with(0)?;
+    ensure!(!scene.outside().join("made").exists(), "{finished:#?}");
+    Ok(())
+}
+
+fn installed_but_the_host_is_gone(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let copy = scene.at("portcullis");
+    fs::copy(portcullis(user)?, &copy)?;
+    user.own(&copy)?;
+    let mut install = user.command(&copy);
+    scene.enter(&mut install);
+    Finished::run(install.args(["pi-extension", "install"]))?.ended_with(0)?;
+    fs::remove_file(&copy)?;
+    let refused = |step| expecting("so nothing is permitted", step);
+    let script = script([bash("touch made"), refused(say("done"))]);
+    let finished = Launch::plain(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    ensure!(!scene.project().join("made").exists(), "{finished:#?}");
+    Ok(())
+}
+
+fn switched_off_in_spite_of_a_host(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let script = script([bash(&write_outside(&scene)), expecting("then 0", say("done"))]);
+    let launch = Launch::guarded(&scene, version, &script)?;
+    let finished = launch.with(["--no-sandbox=true"]).print("go")?.ended_with(0)?;
+    ensure!(scene.outside().join("made").exists(), "{finished:#?}");
+    Ok(())
+}
+
+/// The user may switch it off in the settings; a project may not.
+fn switched_off_in_the_settings(version: PiVersion, user: User) -> Result<()> {
+    let off = settings(&json!({ "enabled": false }));
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join(".pi/portcullis.json"), &off)?;
+    scene.write(&scene.project().join(".pi/sandbox.json"), &off)?;
+    let finished = Launch::guarded(&scene, version, &script([bash(&write_outside(&scene)), say("done")]))?
+        .print("go")?;
+    ensure!(!scene.outside().join("made").exists(), "the project switched the sandbox off: {finished:#?}");
+
+    let scene = Scene::new(user)?;
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &off)?;
+    let script = script([bash(&write_outside(&scene)), expecting("then 0", say("done"))]);
+    Launch::guarded(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    ensure!(scene.outside().join("made").exists());
+    Ok(())
+}
+
+/// One more file in the settings changes what tools and commands may do; nothing is rebuilt.
+fn another_policy_file(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("secret.txt"), "hunter2")?;
+    let read = || portcullis_it::script::read("secret.txt");
+    let open =
+        script([read(), expecting("hunter2", bash("cat secret.txt")), expecting("hunter2", say("done"))]);
+    Launch::guarded(&scene, version, &open)?.print("go")?.ended_with(0)?;
+
+    let policy = portcullis_it::guest("deny-one", user)?;
+    let text = settings(&json!({ "policies": [{ "use": "workspace" }, { "use": policy }] }));
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &text)?;
+    let closed = script([
+        read(),
+        expecting_no("hunter2", expecting("one\\.denied", bash("cat secret.txt; echo then $?"))),
+        expecting_no("hunter2", expecting("then 1", bash("echo x > secret.txt; echo then $?"))),
+        expecting("then [12]", say("done")),
+    ]);
+    Launch::guarded(&scene, version, &closed)?.print("go")?.ended_with(0)?;
+    ensure!(fs::read_to_string(scene.project().join("secret.txt"))? == "hunter2");
+    Ok(())
+}
+
+/// A script that ends well only where a command can write in the project and not outside it.
+fn confined(scene: &Scene) -> Value {
+    script([
+        bash(&write_outside(scene)),
+        expecting("then 1", bash("echo x > inside; echo then $?")),
+        expecting("then 0", say("done")),
+    ])
+}
+
+fn write_outside(scene: &Scene) -> String {
+    format!("echo x > '{}/made'; echo then $?", scene.outside().display())
+}
+
+/// Complete settings with `changes` in them.
+fn settings(changes: &Value) -> String {
+    let mut settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": [] },
+    });
+    if let (Some(settings), Some(changes)) = (settings.as_object_mut(), changes.as_object()) {
+        settings.extend(changes.clone());
+    }
+    settings.to_string()
+}
