@@ -32,9 +32,12 @@ pub(crate) fn check(
     pointer: &str,
     completeness: Completeness,
 ) -> Result<Vec<KeptField>, Fault> {
-    let mut walk = Walk { kept: Vec::new(), completeness };
+    let mut walk = Walk { kept: Vec::new(), refused: Vec::new(), completeness };
     walk.members(document, "", pointer)?;
-    Ok(walk.kept)
+    match walk.refused.into_iter().next() {
+        None => Ok(walk.kept),
+        Some(refused) => Err(refused),
+    }
 }
 
 /// Writes one more step of a JSON pointer (RFC 6901).
@@ -54,6 +57,8 @@ pub(crate) fn bad_value(node: &Node, pointer: &str, reason: impl Into<String>) -
 
 struct Walk {
     kept: Vec<KeptField>,
+    /// Told only when nothing is mistyped, so that a slip is not taken for a wish.
+    refused: Vec<Fault>,
     completeness: Completeness,
 }
 
@@ -85,25 +90,28 @@ impl Walk {
     fn one_field(&mut self, node: &Node, field: &'static Field, pointer: &str) -> Result<(), Fault> {
         // A refused field may say "no" in the way upstream writes it.
         let asks_for_nothing = node.value == Value::Bool(false) || node.value == Value::List(Vec::new());
+        let refused_before = self.refused.len();
         self.shape(node, field.shape, field.name, pointer)?;
         match field.status {
-            Status::Honoured => Ok(()),
-            Status::NoEffect(reason) => {
-                self.kept.push(KeptField {
-                    name: field.name,
-                    pointer: pointer.to_owned(),
-                    value: node.to_json(),
-                    reason,
-                });
-                Ok(())
-            }
-            Status::Refused(_) if asks_for_nothing => Ok(()),
-            Status::Refused(reason) => Err(Fault {
-                at: node.at,
+            Status::Honoured => {}
+            Status::NoEffect(reason) => self.kept.push(KeptField {
+                name: field.name,
                 pointer: pointer.to_owned(),
-                problem: Problem::Refused { field: pointer.to_owned(), reason: reason.to_owned() },
+                value: node.to_json(),
+                reason,
             }),
+            Status::Refused(_) if asks_for_nothing => {}
+            Status::Refused(reason) => {
+                // One refusal for the whole of it, not one for each part.
+                self.refused.truncate(refused_before);
+                self.refused.push(Fault {
+                    at: node.at,
+                    pointer: pointer.to_owned(),
+                    problem: Problem::Refused { field: pointer.to_owned(), reason: reason.to_owned() },
+                });
+            }
         }
+        Ok(())
     }
 
     /// Checks a value against a shape; `name` leads to the fields inside objects.

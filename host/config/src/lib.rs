@@ -1,4 +1,26 @@
 //! The settings file: schema, discovery, validation.
+//!
+//! The way of settings: [`discover`] finds and reads the files that hold for a working directory, [`resolve`]
+//! turns them into rules over canonical paths, and [`Resolved::ceiling`] with [`Resolved::base`] is what the rule
+//! set of `portcullis-decision` is compiled from.
+//!
+//! Terms: a **closed region** is a `denyRead` entry that holds the working directory, a home directory or an
+//! allowed path; commands do not see it and tools ask. Every other entry is an **explicit deny**. The **ceiling**
+//! is what no policy can allow. A **layer** is whose settings a rule comes from; a lower one can only tighten.
+//!
+//! What cannot be read is an error, never "no rules". Every field of sandbox-runtime's schema is honoured, kept
+//! without effect, or refused; [`FIELDS`] is the one table that says which.
+//!
+//! This crate must never know how rules are enforced or what policies do with them. It reads no environment:
+//! directories are handed in as [`Places`], and files are read through a [`Disk`]. Unix only, as paths and links
+//! are followed the way its kernels do.
+//!
+//! ```
+//! use portcullis_config::Settings;
+//! let settings = Settings::built_in().unwrap();
+//! assert_eq!(settings.filesystem.deny_read.len(), 2);
+//! ```
+
 mod check;
 mod decode;
 mod discover;
@@ -9,6 +31,7 @@ mod json;
 mod pattern;
 mod places;
 mod protect;
+mod reference;
 mod region;
 mod resolve;
 mod rule;
@@ -24,6 +47,7 @@ pub use fields::FIELDS;
 pub use json::Position;
 pub use places::Places;
 pub use protect::{Anchor, Kind, PROTECTIONS, Protection};
+pub use reference::reference_tables;
 pub use resolve::{Resolved, ResolvedPolicy, Warning, resolve};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};

@@ -1,0 +1,16 @@
+//! Table tests of settings: every field, every error, discovery, and rules over real directories.
+
+#[cfg(test)]
+mod discovery;
+#[cfg(test)]
+mod fields;
+#[cfg(test)]
+mod parsing;
+#[cfg(test)]
+mod policies;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod resolving;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,79 @@
+//! The policy chain and how its verdicts are combined.
+
+use std::path::Path;
+
+use portcullis_config::{BUILT_IN, PolicyMode, PolicySource, Settings};
+
+use crate::world::World;
+
+fn parse(more: &str) -> Result<Settings, String> {
+    let text = BUILT_IN.replacen('{', &format!("{{ {more},"), 1);
+    Settings::parse(&text, Path::new("x.json")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn chains() {
+    let settings = parse(
+        r#""policies": [{ "use": "workspace" }, { "use": "./team.wasm", "mode": "observe", "config": { "a": 1 } },
+            { "use": "guard", "name": "second" }], "combine": "workspace | second""#,
+    )
+    .unwrap();
+    let names: Vec<&str> = settings.policies.iter().map(|policy| policy.name.as_str()).collect();
+    assert_eq!(names, ["workspace", "team", "second"]);
+    assert_eq!(settings.policies[1].mode, PolicyMode::Observe);
+    assert_eq!(settings.policies[1].config["a"], 1);
+    assert_eq!(settings.policies[2].source, PolicySource::Shipped("guard".to_owned()));
+    assert_eq!(
+        parse("\"enabled\": true").err(),
+        Some(
+            "reading settings `x.json`: line 2, column 3: the key `enabled` is there twice, remove one"
+                .to_owned()
+        )
+    );
+}
+
+#[test]
+fn refused_chains() {
+    for (more, expected) in [
+        (r#""policies": []"#, "an empty chain decides nothing"),
+        (r#""policies": [{ "use": "a" }, { "use": "a" }]"#, "a policy called `a` is there already"),
+        (r#""policies": [{ "use": "oci:registry/x" }]"#, "is not on this machine"),
+        (r#""policies": [{ "use": "https://x/y.wasm" }]"#, "is not on this machine"),
+        (r#""policies": [{ "use": "a/b" }]"#, "neither the name of a shipped policy nor the path"),
+        (r#""policies": [{ "use": "~x/y.wasm" }]"#, "write the home directory in full"),
+        (r#""policies": [{ "use": "./ä.wasm" }]"#, "give it one with `name`"),
+        (r#""policies": [{ "use": "a", "name": "a|b" }]"#, "letters, digits"),
+        (r#""policies": [{ "config": {} }]"#, "the key `policies[].use` is missing"),
+        (r#""combine": "workspace &""#, "expected the name of a policy"),
+        (r#""combine": "other""#, "`other` is not the name of a policy"),
+        (r#""policies": [{ "use": "a" }, { "use": "b" }], "combine": "a""#, "the policy `b` is not in it"),
+    ] {
+        let said = parse(more).unwrap_err();
+        assert!(said.contains(expected), "{more}: {said}");
+    }
+}
+
+#[test]
+fn files_start_from_the_settings_file() {
+    let world = World::new();
+    let text = BUILT_IN.replacen(
+        '{',
+        r#"{ "policies": [{ "use": "policies/a.wasm" }, { "use": "~/b.wasm" }, { "use": "/c.wasm" }],"#,
+        1,
+    );
+    world.write("home/u/.pi/agent/sandbox/default.json", &text);
+    let resolved = world.resolve().unwrap();
+    let files: Vec<_> = resolved.policies.iter().map(|policy| policy.source.clone()).collect();
+    let home = &world.places.home;
+    assert_eq!(
+        files,
+        [
+            PolicySource::File(home.join(".pi/agent/sandbox/policies/a.wasm")),
+            PolicySource::File(home.join("b.wasm")),
+            PolicySource::File("/c.wasm".into()),
+        ]
+    );
+    // The agent cannot write what decides about it, wherever it lies.
+    let fixed = |path: &Path| resolved.deny_write().any(|rule| rule.pattern.matcher().matches(path));
+    assert!(fixed(&home.join("b.wasm")) && fixed(Path::new("/c.wasm")) && !fixed(Path::new("/d.wasm")));
+}
