@@ -6,7 +6,8 @@ import { notOurs, refused } from "./messages.ts";
 import type { Session } from "./session.ts";
 import { commandOperations, type OwnTools } from "./tools.ts";
 
-const UNCONFINED_WHEN_NOT_OURS = new Set(["bash", "read", "write", "edit"]);
+/** Under these names only our tools run: a policy could take another one for what the host confines. */
+const OURS = new Set(["bash", "read", "write", "edit"]);
 
 /** Lets a call through, changes its input, or blocks it. */
 export async function gateToolCall(
@@ -16,9 +17,9 @@ export async function gateToolCall(
     const host = session.host();
     if (host === undefined) return undefined;
     // Ours are decided where they act, on what they really open and run.
-    if (own.has(event.toolName) && own.isInForce(pi, event.toolName)) return undefined;
+    if (own.isInForce(pi, event.toolName)) return undefined;
+    if (OURS.has(event.toolName)) return block(notOurs(event.toolName));
     const provider = providerOf(pi, event.toolName);
-    if (UNCONFINED_WHEN_NOT_OURS.has(event.toolName) && provider === "builtin") return block(notOurs(event.toolName));
     const parentCallId = (event as { parentToolCallId?: string }).parentToolCallId;
     const input = event.input as Record<string, unknown>;
     const verdict = await host.call("decide", {

@@ -21,8 +21,8 @@ export function refused(denial: Denial): string {
 }
 
 export function notOurs(tool: string): string {
-  return `The tool ${plain(tool, 80)} is not the sandbox's own, so it would run unconfined. `
-    + "Start pi without whatever replaced it, or see `pi --help` for the tools that are active.";
+  return `The tool ${plain(tool, 80)} is not the sandbox's own and would run unconfined. `
+    + "Start pi without the extension that replaced it.";
 }
 
 export const TWICE =
@@ -31,11 +31,14 @@ export const TWICE =
 export const FLAG_ATE_PROMPT =
   "pi took the word after --no-sandbox for its value. Put the flag last: pi \"prompt\" --no-sandbox";
 
-/** The question as select() shows it: the host's words first, a policy's words quoted below. */
+/**
+ * The question as select() shows it: the host's words first, a policy's words quoted below. What is asked
+ * for may have lines of its own; the bar before them tells them from ours.
+ */
 export function question(ask: AskParams): string {
   const lines = [
     plain(ask.title, 200),
-    `  ${plain(ask.subject, 600)}`,
+    ...ask.subject.split("\n").map((line) => `  │ ${plain(line.replaceAll("\t", "  "), 2_000)}`),
     `  asked by ${plain(ask.asker, 100)}: ${plain(ask.reason, 400)} (${plain(ask.policy, 80)}, ${plain(ask.rule, 80)})`,
   ];
   if (ask.quote !== undefined) lines.push(`  policy ${plain(ask.policy, 80)} says: "${plain(ask.quote, 400)}"`);
@@ -44,14 +47,14 @@ export function question(ask: AskParams): string {
 
 /**
  * Makes text safe to show: what could move the cursor, colour the screen or reverse the reading order is
- * written out, and the middle of what is too long is left out.
+ * written out. Of what is too long the middle is left out, and it says how much that is.
  */
 export function plain(text: string, longest: number): string {
   const visible = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) =>
     `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
   if (visible.length <= longest) return visible;
   const half = Math.floor(longest / 2);
-  return `${visible.slice(0, half)} … ${visible.slice(-half)}`;
+  return `${visible.slice(0, half)} …(${visible.length - 2 * half} characters left out)… ${visible.slice(-half)}`;
 }
 
 const ERRNO_NAMES: Partial<Record<FailureKind, string>> = {

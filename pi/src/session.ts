@@ -84,8 +84,12 @@ export class Session {
 
   /** Shows a line to the user, on stderr where there is no interface. */
   tell(text: string, level: "info" | "warning" | "error"): void {
-    if (this.#context?.hasUI) this.#context.ui.notify(text, level);
-    else console.error(text);
+    try {
+      if (this.#context?.hasUI) return this.#context.ui.notify(text, level);
+    } catch {
+      // pi refuses the use of an interface whose session it has replaced.
+    }
+    console.error(text);
   }
 
   async #greet(host: HostClient, context: ExtensionContext): Promise<HelloResponse> {

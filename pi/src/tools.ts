@@ -35,13 +35,8 @@ export class OwnTools {
 
   /** Returns whether the tool that pi would call by this name is ours. */
   isInForce(pi: Pick<ExtensionAPI, "getAllTools">, name: string): boolean {
-    const registered = pi.getAllTools().find((tool) => tool.name === name);
-    return registered !== undefined && registered.parameters === this.#parameters.get(name);
-  }
-
-  /** Returns whether we have a tool of this name. */
-  has(name: string): boolean {
-    return this.#parameters.has(name);
+    const ours = this.#parameters.get(name);
+    return ours !== undefined && pi.getAllTools().find((tool) => tool.name === name)?.parameters === ours;
   }
 
   register(pi: Pick<ExtensionAPI, "registerTool">, session: Session, makers: Makers, cwd: string): void {

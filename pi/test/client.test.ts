@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HostClient, HostError } from "../src/client.ts";
+import { COMMAND, HELLO, startHost, until } from "./support.ts";
+
+test("output of commands that run at once arrives whole and apart", async () => {
+  const host = startHost();
+  await host.call("hello", HELLO);
+  const run = async (letter: string) => {
+    const parts: Buffer[] = [];
+    const script = `head -c 300000 /dev/zero | tr '\\0' ${letter}; exit 3`;
+    const ended = await host.exec({ ...COMMAND, callId: letter, script }, (data) => parts.push(data));
+    assert.equal(ended.exitCode, 3);
+    assert.equal(Buffer.concat(parts).toString(), letter.repeat(300_000));
+  };
+  await Promise.all(["a", "b", "c"].map(run));
+  await host.stop();
+});
+
+test("an abort reaches the command, and the reply says how it ended", async () => {
+  const host = startHost();
+  await host.call("hello", HELLO);
+  const abort = new AbortController();
+  const ended = host.exec({ ...COMMAND, script: "echo up; sleep 60" }, () => abort.abort(), abort.signal);
+  assert.equal((await ended).signal, 9);
+  await host.stop();
+});
+
+test("an abort before the call sends nothing", async () => {
+  const host = startHost();
+  await host.call("hello", HELLO);
+  await assert.rejects(host.call("status", {}, AbortSignal.abort()), /aborted/);
+  await host.stop();
+});
+
+test("errors carry code and data", async () => {
+  const host = startHost();
+  await host.call("hello", HELLO);
+  const open = host.call("file/open", { callId: "c", path: "/secret", intent: { kind: "read" } });
+  await assert.rejects(open, (error: HostError) => error.code === -32010 && (error.data as { kind: string }).kind === "denied");
+  await host.stop();
+});
+
+for (const [how, expected] of [["die", /status 7: last words/], ["garbage", /not valid JSON/]] as const) {
+  test(`a host that does "${how}" is gone for good`, async () => {
+    let gone = "";
+    const host = startHost({ gone: (why) => { gone = why; } }, how);
+    await assert.rejects(host.call("hello", HELLO), expected);
+    assert.match(gone, expected);
+    await assert.rejects(host.call("status", {}), expected);
+    await host.stop();
+  });
+}
+
+test("a host that dies during a command fails it and everything after it", async () => {
+  let gone = 0;
+  const host = startHost({ gone: () => { gone++; } });
+  await host.call("hello", HELLO);
+  const other = host.exec({ ...COMMAND, callId: "c2", script: "sleep 60" }, () => {});
+  await assert.rejects(host.exec({ ...COMMAND, script: "die-now" }, () => {}), /status 9/);
+  await assert.rejects(other, /status 9/);
+  assert.equal(gone, 1);
+});
+
+test("a program that cannot be started is gone", async () => {
+  const host = new HostClient("/nonexistent/portcullis", { ask() {}, withdraw() {}, event() {}, gone() {} });
+  await assert.rejects(host.call("hello", HELLO), /ENOENT/);
+  await host.stop();
+});
+
+test("stop ends the host once, however often it is called, and is no death", async () => {
+  let gone = 0;
+  const host = startHost({ gone: () => { gone++; } });
+  await host.call("hello", HELLO);
+  await Promise.all([host.stop(), host.stop()]);
+  await host.stop();
+  assert.equal(gone, 0);
+  await assert.rejects(host.call("status", {}));
+});
+
+test("a question comes with the signal of its call and its answer goes back", async () => {
+  let signalSeen: AbortSignal | undefined;
+  const abort = new AbortController();
+  const host = startHost({ ask: (_ask, signal, reply) => { signalSeen = signal; reply({ choice: 0 }); } });
+  await host.call("hello", HELLO);
+  let output = "";
+  await host.exec({ ...COMMAND, script: "echo ask-me" }, (data) => { output += data; }, abort.signal);
+  assert.equal(signalSeen, abort.signal);
+  assert.equal(output, "ask-me\n");
+  await host.stop();
+});
+
+test("an abort withdraws the question of the call", async () => {
+  const withdrawn: number[] = [];
+  let asked = 0;
+  const abort = new AbortController();
+  const host = startHost({ ask: (ask) => { asked = ask.askId; }, withdraw: ({ askId }) => withdrawn.push(askId) });
+  await host.call("hello", HELLO);
+  const call = host.exec({ ...COMMAND, script: "echo ask-me" }, () => {}, abort.signal);
+  await until(() => asked !== 0);
+  abort.abort();
+  await assert.rejects(call, /cancelled/);
+  assert.deepEqual(withdrawn, [asked]);
+  await host.stop();
+});

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HostError } from "../src/client.ts";
+import { fileError, plain, question, refused } from "../src/messages.ts";
+import { footerText, showStatus } from "../src/status.ts";
+import { askOf } from "./support.ts";
+
+test("nothing that is shown can move the cursor or turn the text around", () => {
+  const cases: [string, string][] = [
+    ["plain ünïcode 日本 🔒", "plain ünïcode 日本 🔒"], ["a\x1b[2Jb", "a\\u{1b}[2Jb"], ["a\r\nb", "a\\u{d}\\u{a}b"],
+    ["\u202egpj.exe", "\\u{202e}gpj.exe"], ["a\u200bb\u2028c\x9bd", "a\\u{200b}b\\u{2028}c\\u{9b}d"], ["\ud800", "\\u{d800}"],
+  ];
+  for (const [text, shown] of cases) assert.equal(plain(text, 100), shown);
+  assert.equal(plain(`${"a".repeat(50)}${"b".repeat(50)}`, 20), `${"a".repeat(10)} …(80 characters left out)… ${"b".repeat(10)}`);
+});
+
+test("a subject cannot look like the host's own lines, nor a policy's text", () => {
+  const text = question(askOf(1, { subject: "ls\nasked by nobody", quote: "trust\nme", title: "a\x1bb" }));
+  assert.deepEqual(text.split("\n"), [
+    "a\\u{1b}b", "  │ ls", "  │ asked by nobody", "  asked by bash: r (p, u)", "  policy p says: \"trust\\u{a}me\"",
+  ]);
+});
+
+test("a file error is what pi's own tool would throw", () => {
+  const error = (data: object) => fileError(new HostError(-32010, "no such file", data), "/a") as Error & { code?: string };
+  assert.equal(error({ kind: "notFound" }).code, "ENOENT");
+  assert.equal(error({ kind: "other", errno: 13 }).code, "EACCES");
+  assert.equal(error({ kind: "notFound", errno: 2 }).message, "ENOENT: no such file, '/a'");
+  assert.equal(error({ kind: "conflict" }).code, undefined);
+  const denied = error({ kind: "denied", policy: "p", rule: "r", reason: "why.", hint: "Do that.", errno: 13 });
+  assert.equal(denied.code, undefined);
+  assert.equal(denied.message, "Denied by the sandbox (policy p, rule r): why. Do that.");
+  assert.equal(refused({ policy: "p", rule: "r", reason: "why" }), "Denied by the sandbox (policy p, rule r): why.");
+  const other = new Error("x");
+  assert.equal(fileError(other, "/a"), other);
+});
+
+test("the footer says what is so", () => {
+  const status = { state: "enabled" as const, domains: 3, writePaths: 2, brief: "", warnings: [] as string[] };
+  assert.deepEqual(footerText({ kind: "open", status }), ["accent", "🔒 Sandbox: 3 domains, 2 write paths"]);
+  const partial = { ...status, domains: 1, writePaths: 0, warnings: ["w"] };
+  assert.deepEqual(footerText({ kind: "open", status: partial }), ["accent", "🔒 Sandbox: 1 domain, 0 write paths, 1 warning"]);
+  assert.deepEqual(footerText({ kind: "disabled" }), ["error", "Sandbox: disabled"]);
+  assert.equal(footerText({ kind: "closed", why: "x" })[0], "error");
+  const shown: unknown[] = [];
+  const theme = { fg: () => { throw new Error("no theme"); } };
+  showStatus({ setStatus: (...all) => shown.push(all), theme }, { kind: "disabled" });
+  assert.deepEqual(shown, [["portcullis", "Sandbox: disabled"]]);
+});

@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Dialogs, PromptQueue } from "../src/prompt.ts";
+import type { AskResponse } from "../src/protocol.ts";
+import { askOf, until } from "./support.ts";
+
+/** Dialogs as pi 0.74 has them: aborted ones never settle. */
+class Shown implements Dialogs {
+  open: { title: string; options: string[]; signal: AbortSignal; pick(label: string | undefined): void }[] = [];
+
+  select(title: string, options: string[], { signal }: { signal: AbortSignal }): Promise<string | undefined> {
+    return new Promise((pick) => this.open.push({ title, options, signal, pick }));
+  }
+}
+
+function start() {
+  const shown = new Shown();
+  const queue = new PromptQueue(shown);
+  const answers: Record<number, AskResponse> = {};
+  const ask = (id: number, more = {}, signal?: AbortSignal) => queue.ask(askOf(id, more), signal, (answer) => {
+    assert.equal(answers[id], undefined, "answered twice");
+    answers[id] = answer;
+  });
+  return { shown, queue, answers, ask };
+}
+
+test("questions are shown one after the other, in order", async () => {
+  const { shown, answers, ask } = start();
+  for (const id of [1, 2, 3]) ask(id, { subject: `s${id}` });
+  for (const [id, label] of [[1, "2. Session"], [2, "1. Once"], [3, "Refuse"]] as const) {
+    await until(() => shown.open.length === id);
+    assert.match(shown.open[id - 1]!.title, new RegExp(`s${id}`));
+    shown.open[id - 1]!.pick(label);
+  }
+  await until(() => answers[3] !== undefined);
+  assert.deepEqual(answers, { 1: { choice: 1 }, 2: { choice: 0 }, 3: { choice: "refuse" } });
+});
+
+test("refusing comes first, and anything unknown refuses", async () => {
+  const { shown, answers, ask } = start();
+  ask(1);
+  ask(2);
+  await until(() => shown.open.length === 1);
+  assert.equal(shown.open[0]!.options[0], "Refuse");
+  shown.open[0]!.pick("Once");
+  await until(() => shown.open.length === 2);
+  shown.open[1]!.pick(undefined);
+  await until(() => answers[2] !== undefined);
+  assert.deepEqual(answers, { 1: { choice: "refuse" }, 2: { choice: "refuse" } });
+});
+
+test("without an interface, or for an aborted call, nothing is shown", () => {
+  const answers: AskResponse[] = [];
+  new PromptQueue(undefined).ask(askOf(1), undefined, (answer) => answers.push(answer));
+  const { shown, queue } = start();
+  queue.ask(askOf(2), AbortSignal.abort(), (answer) => answers.push(answer));
+  assert.deepEqual(answers, [{ choice: "refuse", cause: "noInterface" }, { choice: "refuse", cause: "aborted" }]);
+  assert.equal(shown.open.length, 0);
+});
+
+test("a withdrawn question closes its dialog, its late answer is void, and the next one is shown", async () => {
+  const { shown, queue, answers, ask } = start();
+  ask(1);
+  ask(2);
+  await until(() => shown.open.length === 1);
+  queue.withdraw(1);
+  assert.deepEqual(answers[1], { choice: "refuse", cause: "aborted" });
+  assert.equal(shown.open[0]!.signal.aborted, true);
+  shown.open[0]!.pick("1. Once");
+  await until(() => shown.open.length === 2);
+  queue.withdraw(99);
+  shown.open[1]!.pick("1. Once");
+  await until(() => answers[2] !== undefined);
+  assert.deepEqual(answers[2], { choice: 0 });
+});
+
+test("a question that waits is withdrawn without having been seen", async () => {
+  const { shown, queue, answers, ask } = start();
+  ask(1);
+  ask(2);
+  queue.withdraw(2);
+  await until(() => shown.open.length === 1);
+  shown.open[0]!.pick("1. Once");
+  await until(() => answers[1] !== undefined);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assert.equal(shown.open.length, 1);
+});
+
+test("the abort of a call ends its question", async () => {
+  const { shown, answers, ask } = start();
+  const abort = new AbortController();
+  ask(1, {}, abort.signal);
+  await until(() => shown.open.length === 1);
+  abort.abort();
+  assert.deepEqual(answers[1], { choice: "refuse", cause: "aborted" });
+});
+
+test("the time to answer runs only while the question is seen", async () => {
+  const { shown, answers, ask } = start();
+  ask(1);
+  ask(2, { timeoutMs: 60 });
+  await new Promise((resolve) => setTimeout(resolve, 120));
+  assert.equal(answers[2], undefined);
+  shown.open[0]!.pick("1. Once");
+  await until(() => answers[2] !== undefined);
+  assert.equal(shown.open.length, 2);
+  assert.deepEqual(answers[2], { choice: "refuse", cause: "timeout" });
+});
+
+test("a dialog that fails refuses and does not stop the queue", async () => {
+  let shown = 0;
+  const queue = new PromptQueue({ select: () => { shown++; return Promise.reject(new Error("stale")); } });
+  const answers: AskResponse[] = [];
+  for (const id of [1, 2]) queue.ask(askOf(id), undefined, (answer) => answers.push(answer));
+  await until(() => answers.length === 2);
+  assert.equal(shown, 2);
+  assert.ok(answers.every((answer) => answer.choice === "refuse"));
+});
+
+test("clear refuses everything that is open", () => {
+  const { queue, answers, ask } = start();
+  for (const id of [1, 2]) ask(id);
+  queue.clear();
+  assert.ok([1, 2].every((id) => answers[id]!.choice === "refuse"));
+});

@@ -1,0 +1,246 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, beforeEach, test } from "node:test";
+import { announce, inquire } from "../src/copies.ts";
+import { gateToolCall, gateToolResult, gateUserCommand, providerOf } from "../src/gate.ts";
+import { Session } from "../src/session.ts";
+import { type Makers, OwnTools } from "../src/tools.ts";
+import { FAKE_HOST, until } from "./support.ts";
+
+const directory = realpathSync(mkdtempSync(join(tmpdir(), "session-")));
+after(() => rmSync(directory, { recursive: true }));
+const at = (name: string) => join(directory, name);
+
+// A pi of which only so much is there as the extension touches.
+// biome-ignore lint/suspicious/noExplicitAny: stands in for pi's types
+type Any = any;
+let told: string[] = [];
+let footer: string[] = [];
+beforeEach(() => { told = []; footer = []; });
+
+const context = (more: object = {}): Any => ({
+  cwd: directory, hasUI: true,
+  ui: {
+    notify: (text: string) => told.push(text), setStatus: (_key: string, text: string) => footer.push(text),
+    theme: { fg: (_color: string, text: string) => text }, select: async () => "1. Allow once",
+  },
+  sessionManager: { getSessionFile: () => undefined, getSessionId: () => "s" }, ...more,
+});
+
+function session(findHost: () => string = () => FAKE_HOST): Session {
+  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost });
+}
+
+async function started(more: object = {}): Promise<Session> {
+  const it = session();
+  await it.start(context(more));
+  return it;
+}
+
+/** Tools that do with their operations what pi's do. */
+const local: string[] = [];
+const tool = (name: string, run: (ops: Any, params: Any, signal: Any) => Promise<string>) =>
+  (cwd: string, options?: { operations?: object }): Any => ({
+    name, parameters: { type: "object", made: name },
+    execute: async (_id: string, params: Any, signal: Any) => {
+      if (options?.operations === undefined) { local.push(name); return "local"; }
+      return run(options.operations, { ...params, path: join(cwd, params.path ?? "") }, signal);
+    },
+  });
+const makers: Makers = {
+  bash: tool("bash", async (ops, { command, timeout }, signal) => {
+    let output = "";
+    const { exitCode } = await ops.exec(command, directory, { onData: (data: Buffer) => { output += data; }, signal, timeout });
+    return `${output}[${exitCode}]`;
+  }),
+  read: tool("read", async (ops, { path }) => {
+    await ops.access(path);
+    return `${await ops.detectImageMimeType(path)} ${await ops.readFile(path)}`;
+  }),
+  write: tool("write", async (ops, { path, content }) => { await ops.mkdir(directory); await ops.writeFile(path, content); return "wrote"; }),
+  edit: tool("edit", async (ops, { path, edits }) => {
+    await ops.access(path);
+    await ops.writeFile(path, String(await ops.readFile(path)).replace(edits[0].oldText, edits[0].newText));
+    return "edited";
+  }),
+} as Makers;
+
+function registered(it: Session): { pi: Any; own: OwnTools; run(name: string, params: object, signal?: AbortSignal): Promise<unknown> } {
+  const tools = new Map<string, Any>();
+  const pi = { registerTool: (made: Any) => tools.set(made.name, made), getAllTools: () => [...tools.values()] };
+  const own = new OwnTools();
+  own.register(pi as Any, it, makers, "/elsewhere");
+  const run = (name: string, params: object, signal?: AbortSignal) => tools.get(name).execute("c1", params, signal, undefined, context());
+  return { pi, own, run };
+}
+
+const call = (it: Session, pi: Any, own: OwnTools, toolName: string, input: object) =>
+  gateToolCall(pi, it, own, { type: "tool_call", toolCallId: "c1", toolName, input } as Any, context());
+
+test("before the start, after the end and without a host nothing is permitted", async () => {
+  const it = session(() => { throw new Error("there is no host"); });
+  const { pi, own, run } = registered(it);
+  const closed = async (why: RegExp) => {
+    for (const name of ["bash", "read", "write", "edit"]) await assert.rejects(run(name, { path: "f", command: "x", edits: [] }), why);
+    for (const name of ["bash", "grep", "other"]) assert.match((await call(it, pi, own, name, {}))?.reason ?? "", why);
+    assert.match((gateUserCommand(it) as Any).result.output, why);
+    assert.match(gateToolResult(it)?.content[0]?.text ?? "", why);
+  };
+  await closed(/has not started/);
+  await it.start(context());
+  await closed(/there is no host.*--no-sandbox/s);
+  assert.match(told.join(), /there is no host/);
+  assert.deepEqual(footer, ["Sandbox: closed, no tool can run"]);
+  const open = await started();
+  await open.stop();
+  assert.throws(() => open.host(), /has ended/);
+  assert.equal(local.length, 0);
+});
+
+test("bash runs in the host, and ends as pi expects", async () => {
+  const it = await started();
+  const { run } = registered(it);
+  assert.equal(await run("bash", { command: "echo in=$IN_HOST" }), "in=1\n[0]");
+  assert.equal(await run("bash", { command: "exit 3" }), "[3]");
+  assert.equal(await run("bash", { command: "kill -9 $$" }), "[137]");
+  assert.match(String(await run("bash", { command: "echo note-me" })), /\[sandbox\] write to \/x refused/);
+  assert.equal(await run("bash", { command: "echo ask-me" }), "ask-me\n[0]");
+  await assert.rejects(run("bash", { command: "deny-me" }), /^Error: Denied by the sandbox \(policy fake/);
+  await assert.rejects(run("bash", { command: "sleep 60", timeout: 0.2 }), /^Error: timeout:0.2$/);
+  await assert.rejects(run("bash", { command: "sleep 60" }, AbortSignal.timeout(100)), /^Error: aborted$/);
+  await it.stop();
+});
+
+test("file tools act through the host, in as many pieces as it takes", async () => {
+  process.env.FAKE_CHUNK = "3";
+  const it = await started();
+  delete process.env.FAKE_CHUNK;
+  const { run } = registered(it);
+  writeFileSync(at("f"), "hello world");
+  assert.equal(await run("read", { path: "f" }), "null hello world");
+  assert.equal(await run("edit", { path: "f", edits: [{ oldText: "world", newText: "moon" }] }), "edited");
+  assert.equal(readFileSync(at("f"), "utf8"), "hello moon");
+  await run("write", { path: "new", content: "x" });
+  assert.equal(readFileSync(at("new"), "utf8"), "x");
+  await assert.rejects(run("read", { path: "none" }), { code: "ENOENT" });
+  await assert.rejects(run("read", { path: "secret" }), /Denied by the sandbox/);
+  await assert.rejects(run("edit", { path: "f", edits: [{ oldText: "moon", newText: "conflict-me" }] }), /changed since it was read/);
+  await it.stop();
+  assert.equal(local.length, 0);
+});
+
+test("every call ends with its handle closed", async () => {
+  process.env.FAKE_LOG = at("log");
+  const it = await started();
+  delete process.env.FAKE_LOG;
+  const { run } = registered(it);
+  writeFileSync(at("f"), "hello");
+  await run("read", { path: "f" });
+  await run("edit", { path: "f", edits: [{ oldText: "h", newText: "j" }] });
+  await assert.rejects(run("edit", { path: "f", edits: [{ oldText: "j", newText: "conflict-me" }] }));
+  await assert.rejects(run("read", { path: "none" }));
+  await it.stop();
+  const count = (word: string) => readFileSync(at("log"), "utf8").split(`"method":"${word}"`).length - 1;
+  assert.equal(count("file/open"), 4);
+  assert.equal(count("file/close"), 3);
+});
+
+test("tools of others are decided, their input rewritten in place", async () => {
+  const it = await started();
+  const { pi, own } = registered(it);
+  assert.equal(await call(it, pi, own, "bash", { command: "deny-me" }), undefined, "ours decides when it runs");
+  assert.equal(await call(it, pi, own, "other", { p: 1 }), undefined);
+  assert.match((await call(it, pi, own, "other", { p: "deny-me" }))?.reason ?? "", /Denied.*Ask for something else/);
+  assert.equal(await call(it, pi, own, "other", { p: "ask-me" }), undefined);
+  const input = { p: "rewrite-me", nested: { q: 1 } };
+  assert.equal(await call(it, pi, own, "other", input), undefined);
+  assert.deepEqual(input, { p: "rewritten", nested: { q: 1 } });
+  await it.stop();
+});
+
+test("under our names only our own tools run", async () => {
+  const it = await started();
+  const { pi, own } = registered(it);
+  const ours = pi.getAllTools();
+  for (const tools of [[], ours.map((made: Any) => ({ ...made, parameters: { ...made.parameters } })), [{ name: "bash" }]]) {
+    for (const name of ["bash", "read", "write", "edit"]) {
+      const verdict = await call(it, { ...pi, getAllTools: () => tools }, own, name, {});
+      assert.match(verdict?.reason ?? "let through", /not the sandbox's own/);
+    }
+  }
+  assert.equal(new OwnTools().isInForce({ getAllTools: () => [{ name: "x" }] } as Any, "x"), false);
+  const broken = await call(it, { getAllTools: () => { throw new Error("stale"); } }, own, "bash", {});
+  assert.deepEqual(broken, { block: true, reason: "stale" });
+  await it.stop();
+});
+
+test("who supplies a tool", () => {
+  const name = (tool: string, source: string, path: string) =>
+    providerOf({ getAllTools: () => [{ name: tool, sourceInfo: { source, path } }] } as Any, tool);
+  assert.equal(name("grep", "builtin", "builtin:grep"), "builtin");
+  assert.equal(name("grep", "builtin", "<builtin:grep>"), "builtin");
+  assert.equal(name("mcp__git_hub__x", "builtin", "builtin:mcp"), "mcp:git_hub");
+  assert.equal(name("mcp__t__x", "cli", "/e.ts"), "extension:/e.ts");
+  assert.equal(name("x", "npm:foo", "/n/foo"), "extension:npm:foo");
+  assert.equal(providerOf({ getAllTools: () => [] } as Any, "x"), "extension:unknown");
+});
+
+test("the user's switch leaves pi's tools alone", async () => {
+  const it = session(() => { throw new Error("not looked for"); });
+  it.disable(context());
+  const { pi, own, run } = registered(it);
+  for (const name of ["bash", "read", "write", "edit"]) assert.equal(await run(name, {}), "local");
+  assert.deepEqual(local.splice(0), ["bash", "read", "write", "edit"]);
+  assert.equal(await call(it, pi, own, "bash", {}), undefined);
+  assert.equal(gateUserCommand(it), undefined);
+  assert.equal(gateToolResult(it), undefined);
+  assert.deepEqual(footer, ["Sandbox: disabled"]);
+});
+
+for (const [how, why] of [
+  ["refuse", /settings cannot be read: line 3/], ["version", /update the pi extension/], ["die", /last words/], ["garbage", /JSON/],
+] as const) {
+  test(`a host that does "${how}" at the handshake leaves everything closed`, async () => {
+    process.env.FAKE_HELLO = how;
+    const it = await started();
+    delete process.env.FAKE_HELLO;
+    assert.throws(() => it.host(), why);
+    assert.equal(told.length, 1);
+    await it.stop();
+  });
+}
+
+test("a host that dies closes the session and says so once", async () => {
+  const it = await started();
+  const { run } = registered(it);
+  await assert.rejects(run("bash", { command: "die-now" }), /gone/);
+  await until(() => it.state.kind === "closed");
+  await assert.rejects(run("bash", { command: "true" }), /status 9/);
+  assert.equal(told.length, 1);
+  assert.equal(footer.at(-1), "Sandbox: closed, no tool can run");
+});
+
+test("nobody there: questions are refused, and messages go to stderr", async () => {
+  const it = await started({ hasUI: false });
+  const { run } = registered(it);
+  await assert.rejects(run("bash", { command: "echo ask-me" }), /Denied/);
+  await it.stop();
+});
+
+test("copies find each other, and one that is gone is not counted on", () => {
+  const handlers: ((data: unknown) => void)[] = [];
+  const bus = { emit: (_channel: string, data: unknown) => handlers.forEach((handler) => handler(data)), on: (_channel: string, handler: Any) => handlers.push(handler) };
+  const start = {};
+  assert.deepEqual(inquire(bus).present, false);
+  const first = announce(bus);
+  assert.equal(inquire(bus).present, true);
+  assert.equal(inquire(bus, start).started, false);
+  first.started(start);
+  assert.equal(inquire(bus, start).started, true);
+  assert.equal(inquire(bus, {}).started, false);
+  first.leave();
+  assert.equal(inquire(bus, start).started, false);
+  assert.equal(inquire(bus).present, false);
+});
