@@ -1,7 +1,7 @@
 //! `guests`: policies and test guests, compiled to components.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -18,12 +18,12 @@ Examples:
   cargo xtask guests --check    only say whether the component in the tree is what its sources build
 
 The default policy goes to policies/workspace/policy.wasm, test guests to target/guests/NAME.wasm.
-A crate in tests/guests is built for wasm32-wasip2, or without any import if its manifest has
+A crate is built for wasm32-wasip2, or without any import if its manifest has
   [package.metadata.portcullis]
   target = \"wasm32-unknown-unknown\"";
 
 const DEFAULT_POLICY: &str = "policies/workspace/policy.wasm";
-const DEFAULT_CRATE: &str = "portcullis-workspace";
+const DEFAULT_MANIFEST: &str = "guest/workspace/Cargo.toml";
 /// All that the default policy is compiled from, besides other people's crates.
 const DEFAULT_SOURCES: [&str; 3] = ["guest/sdk", "guest/workspace", "wit"];
 const COMPONENT_TARGET: &str = "wasm32-wasip2";
@@ -74,10 +74,9 @@ pub(crate) fn default_policy() -> Result<()> {
         say(format_args!("{DEFAULT_POLICY} is up to date"));
         return Ok(());
     }
+    let guest = Guest::read(project::root().join(DEFAULT_MANIFEST))?;
     let wasm = setup::wasm()?;
-    let component = step(&format!("building {DEFAULT_POLICY}"), || {
-        compile(&wasm, &project::root().join("guest/workspace/Cargo.toml"), DEFAULT_CRATE, COMPONENT_TARGET)
-    })?;
+    let component = step(&format!("building {DEFAULT_POLICY}"), || guest.compile(&wasm))?;
     let path = project::root().join(DEFAULT_POLICY);
     fs::create_dir_all(path.with_file_name("")).context("creating the policy's folder")?;
     fs::write(&path, digest::mark(component, &wanted)).with_context(|| format!("writing `{DEFAULT_POLICY}`"))
@@ -93,11 +92,10 @@ pub(crate) fn test_guests() -> Result<()> {
     let output = project::root().join("target/guests");
     fs::create_dir_all(&output).with_context(|| format!("creating `{}`", output.display()))?;
     for manifest in manifests {
-        let (name, target) = package(&manifest)?;
-        let component =
-            step(&format!("building test guest {name}"), || compile(&wasm, &manifest, &name, &target))?;
-        fs::write(output.join(format!("{name}.wasm")), component)
-            .with_context(|| format!("writing {name}.wasm"))?;
+        let guest = Guest::read(manifest)?;
+        let component = step(&format!("building test guest {}", guest.name), || guest.compile(&wasm))?;
+        let file = output.join(format!("{}.wasm", guest.name));
+        fs::write(&file, component).with_context(|| format!("writing `{}`", file.display()))?;
     }
     Ok(())
 }
@@ -112,40 +110,75 @@ fn in_tree() -> Result<Option<String>> {
 
 /// Returns the digest of the default policy's sources, of the crates it uses and of how it is built.
 fn default_digest() -> Result<String> {
+    let Guest { name, target, .. } = Guest::read(project::root().join(DEFAULT_MANIFEST))?;
     let mut tree = project::cargo();
-    tree.args(["tree", "--package", DEFAULT_CRATE, "--target", COMPONENT_TARGET, "--edges", "normal,build"]);
+    tree.args(["tree", "--package", &name, "--target", &target, "--edges", "normal,build"]);
     let text = quiet(tree.args(["--prefix", "none", "--format", "{p} {f}", "--no-dedupe"]))?;
     let clone = format!(" ({}", project::root().display());
     let mut crates: Vec<&str> = text.lines().filter(|line| !line.contains(&clone)).collect();
     crates.sort_unstable();
     crates.dedup();
-    digest::of_sources(project::root(), &DEFAULT_SOURCES, &format!("{crates:?}{PROFILE:?}"))
+    digest::of_sources(project::root(), &DEFAULT_SOURCES, &format!("{target}{crates:?}{PROFILE:?}"))
 }
 
-/// Compiles one guest and returns the component.
-fn compile(wasm: &Wasm, manifest: &Path, name: &str, target: &str) -> Result<Vec<u8>> {
-    let directory = project::target_directory()?.join("guest-build");
-    let mut cargo = project::cargo();
-    cargo.args(["build", "--quiet", "--release", "--lib", "--package", name, "--target", target]);
-    cargo.arg("--manifest-path").arg(manifest).arg("--target-dir").arg(&directory);
-    cargo.envs(PROFILE).env("RUSTFLAGS", flags(wasm)).env_remove("CARGO_ENCODED_RUSTFLAGS");
-    if let Some(rustc) = &wasm.rustc {
-        cargo.env("RUSTC", rustc);
+/// A crate that becomes a component.
+#[derive(Debug)]
+struct Guest {
+    manifest: PathBuf,
+    name: String,
+    target: String,
+}
+
+impl Guest {
+    fn read(manifest: PathBuf) -> Result<Self> {
+        let mut cargo: Command = project::cargo();
+        cargo.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]).arg(&manifest);
+        let metadata: Value =
+            serde_json::from_str(&quiet(&mut cargo)?).context("reading cargo's metadata")?;
+        let packages =
+            metadata.get("packages").and_then(Value::as_array).context("cargo names no packages")?;
+        let path = |package: &Value| package.get("manifest_path").and_then(Value::as_str).map(PathBuf::from);
+        let package = packages
+            .iter()
+            .find(|package| path(package).as_ref() == Some(&manifest))
+            .with_context(|| format!("`{}` is no package", manifest.display()))?;
+        let name = package.get("name").and_then(Value::as_str).context("a package has no name")?.to_owned();
+        let target = package.pointer("/metadata/portcullis/target").and_then(Value::as_str);
+        Ok(Self { manifest, name, target: target.unwrap_or(COMPONENT_TARGET).to_owned() })
     }
-    show(&mut cargo)?;
-    let file = directory.join(target).join("release").join(format!("{}.wasm", name.replace('-', "_")));
-    let bytes = fs::read(&file).with_context(|| {
-        format!("reading `{}`; its manifest needs `crate-type = [\"cdylib\"]`", file.display())
-    })?;
-    if target == MODULE_TARGET {
-        component(&bytes).context("making a component of the module")
-    } else {
-        Ok(bytes)
+
+    /// Compiles the crate and returns the component.
+    fn compile(&self, wasm: &Wasm) -> Result<Vec<u8>> {
+        let directory = project::target_directory()?.join("guest-build");
+        let mut cargo = project::cargo();
+        cargo.args([
+            "build",
+            "--quiet",
+            "--release",
+            "--lib",
+            "--package",
+            &self.name,
+            "--target",
+            &self.target,
+        ]);
+        cargo.arg("--manifest-path").arg(&self.manifest).arg("--target-dir").arg(&directory);
+        cargo.envs(PROFILE).env("RUSTFLAGS", flags(wasm)).env_remove("CARGO_ENCODED_RUSTFLAGS");
+        if let Some(rustc) = &wasm.rustc {
+            cargo.env("RUSTC", rustc);
+        }
+        show(&mut cargo)?;
+        let file = format!("{}.wasm", self.name.replace('-', "_"));
+        let file = directory.join(&self.target).join("release").join(file);
+        let hint = || format!("reading `{}`; its manifest needs `crate-type = [\"cdylib\"]`", file.display());
+        let bytes = fs::read(&file).with_context(hint)?;
+        if self.target == MODULE_TARGET { component(&bytes) } else { Ok(bytes) }
     }
 }
 
 fn component(module: &[u8]) -> Result<Vec<u8>> {
-    wit_component::ComponentEncoder::default().validate(true).module(module)?.encode()
+    let mut encoder = wit_component::ComponentEncoder::default();
+    let made = encoder.validate(true).module(module).and_then(|encoder| encoder.encode());
+    made.context("making a component of the module")
 }
 
 /// Keeps this machine's directories out of the component.
@@ -171,21 +204,4 @@ fn test_manifests() -> Result<Vec<PathBuf>> {
     manifests.retain(|manifest| manifest.is_file());
     manifests.sort();
     Ok(manifests)
-}
-
-/// Returns the name of the package at `manifest`, and the target it asks for.
-fn package(manifest: &Path) -> Result<(String, String)> {
-    let mut cargo: Command = project::cargo();
-    cargo.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]).arg(manifest);
-    let metadata: Value = serde_json::from_str(&quiet(&mut cargo)?).context("reading cargo's metadata")?;
-    let packages =
-        metadata.get("packages").and_then(Value::as_array).context("cargo's metadata has no packages")?;
-    let package = packages
-        .iter()
-        .find(|package| package.get("manifest_path").and_then(Value::as_str).map(Path::new) == Some(manifest))
-        .with_context(|| format!("`{}` is no package", manifest.display()))?;
-    let name = package.get("name").and_then(Value::as_str).context("a package has no name")?;
-    let target =
-        package.pointer("/metadata/portcullis/target").and_then(Value::as_str).unwrap_or(COMPONENT_TARGET);
-    Ok((name.to_owned(), target.to_owned()))
 }

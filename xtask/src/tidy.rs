@@ -45,7 +45,10 @@ pub(crate) fn task() -> Result<()> {
         say(problem);
     }
     match problems.len() {
-        0 => Ok(()),
+        0 => {
+            say("all rules hold");
+            Ok(())
+        }
         count => bail!("{count} rules are broken"),
     }
 }
