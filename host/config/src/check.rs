@@ -241,7 +241,8 @@ fn address(text: &str) -> Result<(), String> {
     }
 }
 
-fn variable(text: &str, also: &str) -> Result<(), String> {
+/// Says why a text is no name of a variable; `also` are further characters of a pattern over names.
+pub(crate) fn variable(text: &str, also: &str) -> Result<(), String> {
     let fits =
         |character: char| character.is_ascii_alphanumeric() || character == '_' || also.contains(character);
     let first = text.chars().next().is_some_and(|first| !first.is_ascii_digit());

@@ -21,6 +21,7 @@
 //! assert_eq!(settings.filesystem.deny_read.len(), 2);
 //! ```
 
+mod chain;
 mod check;
 mod decode;
 mod discover;
@@ -34,6 +35,7 @@ mod protect;
 mod reference;
 mod region;
 mod resolve;
+mod resolved;
 mod rule;
 mod schema;
 mod settings;
@@ -48,7 +50,8 @@ pub use json::Position;
 pub use places::Places;
 pub use protect::{Anchor, Kind, PROTECTIONS, Protection};
 pub use reference::reference_tables;
-pub use resolve::{Resolved, ResolvedPolicy, Warning, resolve};
+pub use resolve::resolve;
+pub use resolved::{Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
 pub use settings::{

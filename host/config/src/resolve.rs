@@ -2,13 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::combine::Combine;
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern};
-use portcullis_decision::profile::{FileRights, Limits};
-use portcullis_decision::rules::{Base, RuleLayer};
+use portcullis_decision::profile::FileRights;
 use portcullis_decision::verdict::Effect;
 
-use crate::check::KeptField;
 use crate::discover::{Found, Source};
 use crate::disk::Disk;
 use crate::error::{ConfigError, shown};
@@ -16,114 +13,10 @@ use crate::pattern::Surroundings;
 use crate::places::{Places, canonical};
 use crate::protect::Ground;
 use crate::region;
-use crate::rule::{ConnectionRule, Rule, environment_rules, every_port, layers};
-use crate::settings::{Ask, Entry, Environment, Network, Origin, PathEntry, PolicyMode, PolicySource};
+use crate::resolved::{Resolved, ResolvedPolicy, Warning};
+use crate::rule::{ConnectionRule, Rule, every_port};
+use crate::settings::{Entry, Network, Origin, PathEntry, PolicySource};
 use crate::tighten::{Layer, Tightening};
-
-/// Settings ready for use: plain data, every path absolute and canonical.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
-    /// Whether the sandbox is on.
-    pub enabled: bool,
-    /// The canonical working directory.
-    pub workspace: PathBuf,
-    /// The temporary directory as commands and tools see it.
-    pub temp: PathBuf,
-    /// Regions hidden from commands and a question for tools, where no rule speaks.
-    pub closed: Vec<PathBuf>,
-    /// Rules on files of the host, the user, the machine and the project; for each layer in the order in which
-    /// the last match answers.
-    pub rules: Vec<Rule>,
-    /// Rules on connections, in the same way.
-    pub connections: Vec<ConnectionRule>,
-    /// What is read without a question: configuration for policies. What may be written is in it.
-    pub allow_read: Vec<FilePattern>,
-    /// What is written without a question: configuration for policies.
-    pub allow_write: Vec<FilePattern>,
-    /// Hosts reached without a question: configuration for policies.
-    pub allowed_domains: Vec<NetworkPattern>,
-    /// Hosts never reached.
-    pub denied_domains: Vec<NetworkPattern>,
-    /// Whether hosts that are not allowed are refused in place of asked for.
-    pub strict_allowlist: bool,
-    /// The policy chain, in order; never empty.
-    pub policies: Vec<ResolvedPolicy>,
-    /// How the verdicts of several policies become one.
-    pub combine: Combine,
-    /// Questions to the user.
-    pub ask: Ask,
-    /// Limits of one command, the strictest of all layers; none: the host's default.
-    pub limits: Limits,
-    /// What commands see of the environment.
-    pub environment: Environment,
-    /// What is set and changes nothing.
-    pub kept: Vec<KeptField>,
-    /// What the user should know although it is no error.
-    pub warnings: Vec<Warning>,
-}
-
-/// A policy of the chain, its file found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResolvedPolicy {
-    /// The name it goes by.
-    pub name: String,
-    /// Where its component comes from; a file is absolute and canonical.
-    pub source: PolicySource,
-    /// What is handed to it.
-    pub config: serde_json::Map<String, serde_json::Value>,
-    /// Whether its verdicts count.
-    pub mode: PolicyMode,
-}
-
-/// Something the user should know although it is no error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
-    /// What and what to do about it.
-    pub text: String,
-    /// Where it was written.
-    pub origin: Origin,
-}
-
-impl Resolved {
-    /// Returns the rules that refuse reading.
-    pub fn deny_read(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().filter(|rule| rule.effect == Effect::Deny && rule.rights.read)
-    }
-
-    /// Returns the rules that refuse writing.
-    pub fn deny_write(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().filter(|rule| rule.effect == Effect::Deny && rule.rights.write)
-    }
-
-    /// Returns the ceiling for the rule set: the host's, the user's, the machine's and the project's rules, each a
-    /// layer of its own, so that the strictest of them answers.
-    #[must_use]
-    pub fn ceiling(&self) -> Vec<RuleLayer> {
-        let mut layers = layers(&self.rules, &self.connections);
-        if let Some(user) = layers.iter_mut().find(|layer| layer.name == Layer::User.name()) {
-            user.profile.limits = self.limits;
-            user.profile.environment = environment_rules(&self.environment);
-            user.profile.variables =
-                self.environment.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        }
-        layers
-    }
-
-    /// Returns what holds where no rule speaks.
-    #[must_use]
-    pub fn base(&self) -> Base {
-        Base { workspace: vec![self.workspace.clone()], temp: self.temp.clone(), closed: self.closed.clone() }
-    }
-
-    /// Returns where the rule with this layer and id was written.
-    #[must_use]
-    pub fn origin(&self, layer: &str, id: &str) -> Option<&Origin> {
-        let files = self.rules.iter().map(|rule| (rule.layer, &rule.id, &rule.origin));
-        let connections = self.connections.iter().map(|rule| (rule.layer, &rule.id, &rule.origin));
-        let mut all = files.chain(connections);
-        all.find(|(owner, known, _)| owner.name() == layer && *known == id).and_then(|(_, _, at)| at.as_ref())
-    }
-}
 
 /// Resolves settings against their surroundings.
 ///

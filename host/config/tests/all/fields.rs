@@ -32,6 +32,7 @@ fn sample(field: &Field) -> Value {
         "policies[].mode" => "observe".into(),
         "ask.hold" => "accept".into(),
         "enabled" => false.into(),
+        "environment.set" => json!({ "NAME": "value" }),
         "network.filterRequest" => json!({}),
         _ => of_shape(field.shape, field.name),
     }

@@ -45,6 +45,7 @@ fn refused_chains() {
         (r#""policies": [{ "use": "a", "name": "a|b" }]"#, "letters, digits"),
         (r#""policies": [{ "config": {} }]"#, "the key `policies[].use` is missing"),
         (r#""combine": "workspace &""#, "expected the name of a policy"),
+        (r#""environment": { "set": { "A=B": "x" } }"#, "`A=B` is no name of an environment variable"),
         (r#""combine": "other""#, "`other` is not the name of a policy"),
         (r#""policies": [{ "use": "a" }, { "use": "b" }], "combine": "a""#, "the policy `b` is not in it"),
     ] {

@@ -1,0 +1,107 @@
+//! Reads the policy chain and how its verdicts are combined.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::combine::Combine;
+
+use crate::decode::Place;
+use crate::error::shown;
+use crate::json::{Fault, Node};
+use crate::settings::{PolicyEntry, PolicyMode, PolicySource};
+
+pub(crate) fn policies(place: &Place<'_>) -> Result<Vec<PolicyEntry>, Fault> {
+    let workspace = PolicyEntry {
+        name: "workspace".to_owned(),
+        source: PolicySource::Shipped("workspace".to_owned()),
+        config: serde_json::Map::new(),
+        mode: PolicyMode::Enforce,
+    };
+    if place.node.is_none() {
+        return Ok(vec![workspace]);
+    }
+    let mut chain: Vec<PolicyEntry> = Vec::new();
+    for item in place.items() {
+        let entry = policy(&item)?;
+        if chain.iter().any(|earlier| earlier.name == entry.name) {
+            let reason = format!("a policy called `{}` is there already, give this one a `name`", entry.name);
+            return Err(item.fault(reason));
+        }
+        chain.push(entry);
+    }
+    if chain.is_empty() {
+        return Err(place.fault("an empty chain decides nothing, leave the key out for the default policy"));
+    }
+    Ok(chain)
+}
+
+fn policy(item: &Place<'_>) -> Result<PolicyEntry, Fault> {
+    let used = item.child("use");
+    let text = used.text().ok_or_else(|| used.fault("no policy"))?;
+    let source = policy_source(text).map_err(|reason| used.fault(reason))?;
+    let name = match item.child("name").text() {
+        Some(name) => name.to_owned(),
+        None => default_name(&source),
+    };
+    if !is_name(&name) {
+        let reason = "a policy's name has letters, digits, `-` and `_` only, give it one with `name`";
+        return Err(item.fault(reason));
+    }
+    let config = match item.child("config").node.map(Node::to_json) {
+        Some(serde_json::Value::Object(config)) => config,
+        _ => serde_json::Map::new(),
+    };
+    let mode = match item.child("mode").text() {
+        Some("observe") => PolicyMode::Observe,
+        _ => PolicyMode::Enforce,
+    };
+    Ok(PolicyEntry { name, source, config, mode })
+}
+
+fn policy_source(text: &str) -> Result<PolicySource, String> {
+    if text.contains("://") || text.starts_with("oci:") {
+        return Err(format!("`{}` is not on this machine, fetch the file and name its path", shown(text)));
+    }
+    if Path::new(text).extension().is_some_and(|extension| extension == "wasm") {
+        crate::check::usable_path(text)?;
+        return Ok(PolicySource::File(PathBuf::from(text)));
+    }
+    if is_name(text) {
+        return Ok(PolicySource::Shipped(text.to_owned()));
+    }
+    Err(format!("`{}` is neither the name of a shipped policy nor the path of a `.wasm` file", shown(text)))
+}
+
+fn default_name(source: &PolicySource) -> String {
+    match source {
+        PolicySource::Shipped(name) => name.clone(),
+        PolicySource::File(path) => {
+            path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+        }
+    }
+}
+
+/// Whether `text` can be the name of a policy, so that expressions, logs and rule ids read without quotes.
+fn is_name(text: &str) -> bool {
+    /// Longer names only get in the way in a prompt.
+    const LONGEST: usize = 64;
+    let fits = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '_';
+    (1..=LONGEST).contains(&text.len()) && text.chars().all(fits)
+}
+
+pub(crate) fn combine(place: &Place<'_>, policies: &[PolicyEntry]) -> Result<Combine, Fault> {
+    let Some(text) = place.text() else { return Ok(Combine::Strictest) };
+    let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+    let combine = Combine::parse(text, &names).map_err(|error| place.fault(error.to_string()))?;
+    if matches!(combine, Combine::Expression(_)) {
+        // A policy that the expression leaves out would be heard in vain, its denials included.
+        let named: Vec<&str> = text.split(|character: char| "&|() \t\n".contains(character)).collect();
+        let counts = |policy: &&PolicyEntry| policy.mode == PolicyMode::Enforce;
+        let forgotten = policies.iter().filter(counts).find(|policy| !named.contains(&policy.name.as_str()));
+        if let Some(policy) = forgotten {
+            let reason =
+                format!("the policy `{}` is not in it, name it or give it the mode `observe`", policy.name);
+            return Err(place.fault(reason));
+        }
+    }
+    Ok(combine)
+}
