@@ -11,6 +11,7 @@ import type {
   ExecResponse, FileCloseParams, FileOpenParams, FileOpenResponse, FileReadParams, FileReadResponse,
   FileWriteHandleParams, FileWriteParams, FileWriteResponse, HelloParams, HelloResponse, StatusResponse,
 } from "./protocol.ts";
+import { encode } from "./encode.ts";
 import { frameSplitter, lineSplitter } from "./wire.ts";
 
 /** Each method with its parameters and its result. */
@@ -113,6 +114,12 @@ export class HostClient {
     if (this.#dead !== undefined) return Promise.reject(new Error(this.#dead));
     if (signal?.aborted) return Promise.reject(new Error("aborted"));
     const id = this.#nextId++;
+    let line: string;
+    try {
+      line = encode({ id, method, params }, method === "decide" ? "refuse" : "replace");
+    } catch (error) {
+      return Promise.reject(error);
+    }
     let grace: NodeJS.Timeout | undefined;
     const cancel = () => {
       this.#send({ method: "cancel", params: { id } });
@@ -123,7 +130,7 @@ export class HostClient {
     const reply = new Promise<unknown>((resolve, reject) => {
       this.#waiting.set(id, { callId, signal, resolve, reject });
       this.#holdProcess();
-      this.#send({ id, method, params });
+      this.#write(line);
     });
     return reply.finally(() => {
       clearTimeout(grace);
@@ -188,7 +195,11 @@ export class HostClient {
   }
 
   #send(message: object): void {
-    if (this.#dead === undefined) this.#child.stdin?.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+    this.#write(encode(message, "replace"));
+  }
+
+  #write(line: string): void {
+    if (this.#dead === undefined) this.#child.stdin?.write(`${line}\n`);
   }
 
   #message(line: string): void {

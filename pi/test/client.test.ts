@@ -103,3 +103,15 @@ test("an abort withdraws the question of the call", async () => {
   assert.deepEqual(withdrawn, [asked]);
   await host.stop();
 });
+
+test("what cannot be sent fails its own call and nothing else", async () => {
+  const host = startHost();
+  await host.call("hello", HELLO);
+  const write = { callId: "c", path: "/x", content: "x".repeat(17 * 1024 * 1024) };
+  await assert.rejects(host.call("file/write", write), /at once/);
+  await assert.rejects(host.call("decide", { callId: "c", tool: "t", provider: "p", input: { a: "\ud800" } }), /half/);
+  let output = "";
+  await host.exec({ ...COMMAND, script: "echo '\ud800'" }, (data) => { output += data; });
+  assert.equal(output, "\ufffd\n");
+  await host.stop();
+});

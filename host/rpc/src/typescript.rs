@@ -12,6 +12,7 @@ pub fn declarations() -> String {
     // Every number here is a size, a count or an id below 2^53.
     let config = Config::default().with_large_int("number");
     let mut text = format!("{HEADER}\nexport const PROTOCOL_VERSION = {PROTOCOL_VERSION};\n");
+    text.push_str(&format!("export const MAX_MESSAGE_BYTES = {MAX_MESSAGE_BYTES};\n"));
     text.push_str(&format!("export const MAX_FRAME_BYTES = {MAX_FRAME_BYTES};\n\n"));
     macro_rules! declare {
         ($($name:ty),* $(,)?) => { $( text.push_str(&declaration::<$name>(&config)); )* };

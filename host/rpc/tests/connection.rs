@@ -290,6 +290,29 @@ fn questions_notifications_and_replies() {
     assert!(matches!(answer.choice, AskChoice::Refuse(_)));
 }
 
+/// What the pi extension sends, recorded from a session of pi 1.5.2.
+#[test]
+fn everything_the_pi_extension_sends_is_accepted() {
+    let recorded = include_str!("fixtures/pi_session.jsonl");
+    let (mut receiver, sender, output) = open(recorded.as_bytes());
+    let mut methods = std::collections::BTreeSet::new();
+    while let Some(incoming) = receiver.receive().expect("receive") {
+        let variant = match incoming {
+            Incoming::Request(id, request) => {
+                sender.respond(id, &Empty {}).expect("respond");
+                format!("{request:?}")
+            }
+            Incoming::Notification(notification) => format!("{notification:?}"),
+            Incoming::Reply(reply) => format!("{reply:?}"),
+        };
+        methods.insert(variant.split(['(', ' ']).next().unwrap_or_default().to_owned());
+    }
+    let refused: Vec<Value> =
+        output.messages().into_iter().filter(|answer| answer.get("error").is_some()).collect();
+    assert_eq!(refused, Vec::<Value>::new());
+    assert_eq!(methods.len(), 12, "{methods:?}");
+}
+
 #[test]
 fn a_long_message_is_refused_and_the_next_one_taken() {
     let answer = refusal(&vec![b'x'; portcullis_rpc::MAX_MESSAGE_BYTES + 1]);
