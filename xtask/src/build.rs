@@ -93,6 +93,7 @@ pub(crate) fn generate(options: &GenOptions) -> Result<()> {
 pub(crate) fn demo() -> Result<()> {
     let tools = setup::ready()?;
     let binary = host(&BuildOptions { release: true })?;
+    guests::test_guests()?;
     let pi = tools.pi_1_5.context("set-up left no pi")?;
     let mut node = Command::new(pi.node);
     node.arg(project::root().join("tests/pi/demo.mjs")).current_dir(project::root());

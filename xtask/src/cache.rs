@@ -15,6 +15,8 @@ pub(crate) struct Tools {
     pub(crate) pi_1_5: Option<Pi>,
     /// Holds `rg`, `fd`, `tmux`, `bwrap`; to be put first in PATH.
     pub(crate) bin_dir: Option<PathBuf>,
+    /// The TypeScript compiler, with Node's types beside it.
+    pub(crate) tsc: Option<PathBuf>,
     /// How wasm guests are compiled.
     pub(crate) wasm: Option<Wasm>,
 }

@@ -6,6 +6,7 @@
 mod build;
 mod cache;
 mod digest;
+mod extension;
 mod guests;
 mod project;
 mod run;

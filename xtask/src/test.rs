@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::build::{self, GenOptions};
-use crate::run::{answer, quiet, say, show};
-use crate::{guests, project, setup};
+use crate::run::{answer, say, show};
+use crate::{extension, guests, project, setup};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -50,14 +50,13 @@ pub(crate) fn task() -> Result<()> {
         cargo.args(["test", "--workspace", "--no-fail-fast", "--quiet"]);
         counted(cargo.env("PORTCULLIS_BIN", &binary))
     });
-    if project::root().join("pi/package.json").exists() {
-        let node = tools.pi_1_5.context("set-up left no pi")?.node;
-        ledger.tests("pi", || {
-            quiet(npm(&node)?.args(["ci", "--no-audit", "--no-fund"]))?;
-            show(npm(&node)?.args(["run", "--if-present", "check"]))?;
-            counted(npm(&node)?.arg("test").env("PORTCULLIS_BIN", &binary))
-        });
+    for (what, pi) in [("tsc with pi 0.74", &tools.pi_0_74), ("tsc with pi 1.5", &tools.pi_1_5)] {
+        ledger.check(what, || extension::check_types(&tools, pi.as_ref().context("set-up left no pi")?));
     }
+    ledger.tests("pi", || {
+        let pi = tools.pi_1_5.as_ref().context("set-up left no pi")?;
+        counted(&mut extension::tests(&pi.node)?)
+    });
     ledger.close()
 }
 
@@ -154,16 +153,6 @@ fn counted(command: &mut Command) -> Result<(Tally, bool)> {
         tally.add(Tally::from_line(&line));
     }
     Ok((tally, child.wait().context("waiting for the tests")?.success()))
-}
-
-/// Returns npm in `pi/`, run by the newer Node, which reads TypeScript.
-fn npm(node: &std::path::Path) -> Result<Command> {
-    let rest = std::env::var_os("PATH").unwrap_or_default();
-    let directories =
-        node.parent().map(std::path::Path::to_path_buf).into_iter().chain(std::env::split_paths(&rest));
-    let mut command = Command::new("npm");
-    command.current_dir(project::root().join("pi")).env("PATH", std::env::join_paths(directories)?);
-    Ok(command)
 }
 
 #[cfg(test)]

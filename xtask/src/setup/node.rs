@@ -16,6 +16,8 @@ const PI_NEW: &str = "1.5.2";
 const NODE_NEW: &str = "24.21.0";
 /// What the current pi loads beside its bundle: codemode, extensions, images.
 const BESIDE_PI_NEW: [&str; 3] = ["quickjs-wasi@3.6.2", "jiti@2.7.0", "@silvia-odwyer/photon-node@0.3.4"];
+const TYPESCRIPT: &str = "5.9.3";
+const NODE_TYPES: &str = "@types/node@24.19.2";
 const OLDEST_NODE: u32 = 20;
 const PI_PACKAGE: &str = "@earendil-works/pi-coding-agent";
 
@@ -35,6 +37,13 @@ pub(super) fn pi_1_5(cache: &Cache) -> Result<Pi> {
         .join("bin/node");
     let root = cache.directory(&format!("pi-{PI_NEW}"), unpack_pi_new)?;
     pi(node, root.join("node_modules").join(PI_PACKAGE).join("dist/bundle/cli.js"))
+}
+
+pub(super) fn typescript(cache: &Cache) -> Result<PathBuf> {
+    let name = format!("typescript-{TYPESCRIPT}");
+    let compiler = format!("typescript@{TYPESCRIPT}");
+    let root = cache.directory(&name, |root| install(root, &[&compiler, NODE_TYPES]))?;
+    Ok(root.join("node_modules/typescript/bin/tsc"))
 }
 
 /// Unpacks pi beside the few packages it loads: its bundle holds the others, and `npm install` would
