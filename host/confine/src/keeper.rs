@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use portcullis_sys::descriptor;
 use portcullis_sys::process::{Cloned, SingleThread, clone, exit_now};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
@@ -19,9 +20,10 @@ use crate::{Limits, Stage, transport};
 
 /// Opens the door to the namespaces and ends; the keeper behind it is a child of the host.
 pub(crate) fn main() -> ExitCode {
-    let (Ok(Some(single)), Ok(control)) = (SingleThread::prove(), take_control()) else {
-        return ExitCode::FAILURE;
-    };
+    let Ok(Some(single)) = SingleThread::prove() else { return ExitCode::FAILURE };
+    // Whatever the host left open by mistake must not stay open for as long as the session lasts.
+    let Ok(()) = descriptor::close_inherited(&single, 3) else { return ExitCode::FAILURE };
+    let Ok(control) = take_control() else { return ExitCode::FAILURE };
     let identity = Identity::current();
     let flags = namespaces::of_a_session() | portcullis_sys::process::CloneFlags::PARENT;
     match clone(&single, flags).during(Stage::Namespaces) {

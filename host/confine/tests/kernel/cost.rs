@@ -1,2 +1,57 @@
+//! What it costs to start a command, against the system's own way: a figure to look at, not a test.
+//!
+//! `cargo test --release --test kernel __measure`
+
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::kit::{self, Session};
+
+/// The argument with which this program measures.
 pub(crate) const MEASURE: &str = "__measure";
-pub(crate) fn measure() -> std::process::ExitCode { std::process::ExitCode::SUCCESS }
+
+const ROUNDS: usize = 300;
+
+pub(crate) fn measure() -> ExitCode {
+    let session = Session::new();
+    let (mut inside, mut outside) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        // The order changes with every round, so that none profits from what the other left warm.
+        if round % 2 == 0 {
+            inside.push(time(|| launch(&session)));
+            outside.push(time(spawn));
+        } else {
+            outside.push(time(spawn));
+            inside.push(time(|| launch(&session)));
+        }
+    }
+    let starts = (0..20).map(|_| time(|| drop(Session::new()))).collect();
+    let (inside, outside) = (quarter(inside), quarter(outside));
+    println!("one command, first quartile: {inside:?}, spawned without a sandbox: {outside:?}");
+    println!("ratio {:.2}", inside.as_secs_f64() / outside.as_secs_f64());
+    println!("a session from start to end: {:?}", quarter(starts));
+    ExitCode::SUCCESS
+}
+
+fn launch(session: &Session) {
+    let command = session.command(&["/bin/true"]);
+    let stdio = [kit::null(), kit::null(), kit::null()];
+    assert_eq!(session.confinement.launch(command, stdio).expect("starts").wait().shell_code(), 0);
+}
+
+fn spawn() {
+    let null = Stdio::null;
+    let status = Command::new("/bin/true").stdin(null()).stdout(null()).stderr(null()).status();
+    assert!(status.expect("runs").success());
+}
+
+fn time(what: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    what();
+    start.elapsed()
+}
+
+fn quarter(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 4]
+}

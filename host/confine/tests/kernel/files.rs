@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use portcullis_confine::{Access, Confinement, Place, StartError, Stage};
+use portcullis_confine::{Access, Confinement, Place, Stage, StartError};
 
 use crate::Test;
 use crate::kit::{self, Session};
@@ -39,7 +39,7 @@ fn the_workspace_is_writable() {
 fn the_rest_is_read_only() {
     let session = Session::new();
     session.refuses("echo x > ../outside");
-    session.refuses("ln -s .. o && echo x > o/through-a-link");
+    session.refuses("ln -sfn .. o && echo x > o/through-a-link");
     session.refuses("mkdir $P/new");
     session.refuses("rm $P/home/open/file");
     fs::write(session.path("other"), "content").expect("a file");
@@ -77,9 +77,9 @@ fn a_hidden_file_cannot_be_opened() {
     session.refuses("cat file");
     session.refuses("echo x >> file");
     session.refuses("chmod 644 file");
-    session.refuses("ln file other");
     session.sh("mv file other").assert_fails();
     session.sh("rm -f file").assert_fails();
+    session.refuses("ln file other");
     session.allows("cat sub/file");
 }
 
@@ -164,7 +164,9 @@ fn devices_are_few() {
     session
         .sh("ls /dev | tr '\\n' ' '")
         .assert(0, "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero");
-    session.allows("echo x > /dev/null && head -c1 /dev/zero > /dev/stdout && head -c9 /dev/urandom > /dev/fd/1");
+    session.allows(
+        "echo x > /dev/null && head -c1 /dev/zero > /dev/stdout && head -c9 /dev/urandom > /dev/fd/1",
+    );
     session.sh("echo x > /dev/full").assert_fails();
     session.sh("echo x > /dev/new").assert_fails();
     session.sh("mknod node c 1 3").assert_fails();
@@ -192,8 +194,8 @@ fn proc_and_sys_are_read_only() {
     for file in ["/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/kallsyms"] {
         session.sh(&format!("test -n \"$(head -c9 {file} | tr -d '0\\000')\"")).assert_fails();
     }
-    session.sh("ls -A /sys/kernel/debug /sys/kernel/tracing 2>/dev/null | grep -v :").assert_fails();
-    session.allows("test -s /proc/cpuinfo && test -s /proc/meminfo && test -d /sys/devices");
+    session.sh("find /sys/kernel/debug /sys/kernel/tracing -mindepth 1 2>/dev/null || true").assert(0, "");
+    session.allows("grep -q . /proc/cpuinfo && grep -q . /proc/meminfo && test -d /sys/devices");
 }
 
 fn run_is_hidden() {

@@ -39,13 +39,20 @@ impl Outcome {
 /// Makes the directory `place` with `work`, `secret/key`, `home/open/file`, `home/closed` and `temp` in it.
 pub(crate) fn make_place() -> TempDir {
     // Not below `/tmp`, which the sandbox replaces.
-    let place = tempfile::Builder::new().prefix("portcullis-test-").tempdir_in("/var/tmp").expect("a directory");
+    let place =
+        tempfile::Builder::new().prefix("portcullis-test-").tempdir_in("/var/tmp").expect("a directory");
     open_to_all(place.path());
     for directory in ["work/sub", "secret", "home/open/deep", "home/closed", "temp"] {
         fs::create_dir_all(place.path().join(directory)).expect("a directory");
     }
-    for file in ["work/file", "work/sub/file", "secret/key", "home/open/file", "home/open/deep/file", "home/closed/file"]
-    {
+    for file in [
+        "work/file",
+        "work/sub/file",
+        "secret/key",
+        "home/open/file",
+        "home/open/deep/file",
+        "home/closed/file",
+    ] {
         fs::write(place.path().join(file), "content\n").expect("a file");
     }
     place

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 use rustix::io::{self, Errno};
 use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 
@@ -137,6 +137,8 @@ fn number_of(error: std::io::Error) -> Errno {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::CWD;
+
     use super::*;
 
     fn open(path: &Path) -> OwnedFd {
