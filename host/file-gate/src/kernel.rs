@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::path_text;
 use portcullis_decision::request::{FileFacts, PathKind};
-use rustix::fs::{AtFlags, CWD, FileType, FsWord, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
+use rustix::fs::{
+    AtFlags, CWD, FileType, FsWord, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags,
+};
 use rustix::io::Errno;
 use rustix::path::DecInt;
 
@@ -98,6 +100,8 @@ pub(crate) struct Status {
     pub(crate) links: u32,
     pub(crate) owner: u32,
     pub(crate) group: u32,
+    /// Whether a mount begins here. Kernels before 5.8 do not tell, which counts as yes.
+    pub(crate) is_mount: bool,
     pub(crate) identity: Identity,
 }
 
@@ -135,6 +139,8 @@ impl From<Statx> for Status {
             links: statx.stx_nlink,
             owner: statx.stx_uid,
             group: statx.stx_gid,
+            is_mount: statx.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
+                || !statx.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT),
             identity: Identity {
                 inode: Inode { device: (statx.stx_dev_major, statx.stx_dev_minor), number: statx.stx_ino },
                 size: statx.stx_size,

@@ -178,12 +178,10 @@ fn copy_attributes(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
 }
 
 fn attribute_names(file: impl AsFd) -> Result<Vec<Vec<u8>>, Errno> {
-    let mut list = Vec::new();
-    let length = rustix::fs::flistxattr(&file, list.as_mut_slice())?;
-    if length == 0 {
+    if rustix::fs::flistxattr_query(&file)? == 0 {
         return Ok(Vec::new());
     }
-    list.resize(XATTR_MAX, 0);
+    let mut list = vec![0; XATTR_MAX];
     let length = rustix::fs::flistxattr(&file, list.as_mut_slice())?;
     list.truncate(length);
     Ok(list.split(|&byte| byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())

@@ -36,9 +36,11 @@ impl Job<'_> {
         if linked && options.links == Links::Refuse {
             return Err(FileError::Linked { path: self.located.text.clone(), links: before.links });
         }
-        // Where another mount namespace hides or binds this very name, a rename in the host's view would
-        // take its mount away (rename(2) detaches mounts of other namespaces).
-        let in_place = linked || self.located.view == View::BeyondSession;
+        // A mount on this very name, which hides or binds a single file, goes with the file that is renamed
+        // away, see rename(2): the kernel refuses that only in the namespace of the mount, which is not ours.
+        // In the host's view such a mount is not seen at all.
+        let has_mount = before.is_mount || self.located.view == View::BeyondSession;
+        let in_place = linked || has_mount;
         let attempt = if in_place { Attempt::NotHere } else { self.replace(&file, &before, options)? };
         match attempt {
             Attempt::Done(status) => Ok(self.written(&status, false)),

@@ -1,0 +1,108 @@
+//! Edits: what is replaced is what was read.
+
+use std::fs;
+use std::io::Write as _;
+
+use portcullis_decision::request::FileOperation;
+use portcullis_file_gate::{Editing, FileError, Limits, Links, Purpose, WriteOptions};
+
+use crate::assert_fails;
+use crate::kit::{Place, Refusal};
+use crate::runner::Test;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("edits_what_was_read", edits_what_was_read),
+    ("a_change_in_between_is_a_conflict", a_change_in_between_is_a_conflict),
+    ("no_edit_is_lost", no_edit_is_lost),
+];
+
+fn begin(place: &Place, name: &str) -> Result<Editing, Refusal> {
+    let located = place.locate(name, Purpose::ForWriting)?;
+    let permit = place.decide(&located, FileOperation::Edit(Vec::new())).ok_or(Refusal::Denied)?;
+    Ok(place.gate.edit(located, permit, Limits::default())?)
+}
+
+fn edits_what_was_read() {
+    let place = Place::new();
+    place.put("p/f", "one");
+    let editing = begin(&place, "p/f").expect("read");
+    assert_eq!(editing.content().bytes, b"one");
+    assert_eq!(editing.canonical_text(), place.path("p/f").to_str().expect("plain"));
+    place.gate.replace(editing, b"two", Links::Refuse).expect("written");
+    assert_eq!(place.content("p/f"), "two");
+    assert!(matches!(begin(&place, "secret/f"), Err(Refusal::Denied)));
+    assert_fails!(begin(&place, "p/none"), FileError::NotFound { .. });
+    assert_fails!(begin(&place, "p"), FileError::IsDirectory { .. });
+    // The same in two steps: read, then write with the state that was read.
+    let identity = place.read("p/f").expect("read").identity;
+    let options = WriteOptions { expect: Some(identity), ..WriteOptions::default() };
+    place.write_with("p/f", "three", options).expect("written");
+    assert_fails!(place.write_with("p/f", "four", options), FileError::Conflict { .. });
+    fs::remove_file(place.path("p/f")).expect("removed");
+    assert_fails!(place.write_with("p/f", "four", options), FileError::Conflict { .. });
+}
+
+fn a_change_in_between_is_a_conflict() {
+    let place = Place::new();
+    let changes: [(&str, fn(&Place)); 4] = [
+        ("appended", |place| {
+            let file = fs::OpenOptions::new().append(true).open(place.path("p/f"));
+            file.expect("open").write_all(b"more").expect("written");
+        }),
+        ("replaced", |place| {
+            place.put("p/other", "old");
+            fs::rename(place.path("p/other"), place.path("p/f")).expect("renamed");
+        }),
+        ("removed", |place| fs::remove_file(place.path("p/f")).expect("removed")),
+        ("linked", |place| {
+            fs::remove_file(place.path("p/f")).expect("removed");
+            place.link("../secret/f", "p/f");
+        }),
+    ];
+    for (change, make) in changes {
+        drop(fs::remove_file(place.path("p/f")));
+        place.put("p/f", "old");
+        let editing = begin(&place, "p/f").expect("read");
+        make(&place);
+        let result = place.gate.replace(editing, b"new", Links::Refuse);
+        assert!(matches!(result, Err(FileError::Conflict { .. })), "{change}: {result:?}");
+        let names = place.names("p");
+        assert!(names.iter().all(|name| name == "f"), "{change}: {names:?}");
+    }
+    assert_eq!(place.content("secret/f"), "TOPSECRET");
+}
+
+fn no_edit_is_lost() {
+    const EDITS: usize = 300;
+    let place = Place::new();
+    place.put("p/f", "");
+    let append = |who: usize| {
+        let mut conflicts = 0;
+        for line in 0..EDITS {
+            while let Err(refusal) = add_line(&place, &format!("{who}-{line}\n")) {
+                match refusal {
+                    Refusal::Failed(
+                        FileError::Conflict { .. } | FileError::Moved { .. } | FileError::NotFound { .. },
+                    ) => conflicts += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        conflicts
+    };
+    let conflicts: usize = std::thread::scope(|scope| {
+        let others = [1, 2].map(|who| scope.spawn(move || append(who)));
+        others.map(|other| other.join().expect("it ends")).iter().sum()
+    });
+    println!("    {} edits by two, {conflicts} conflicts", 2 * EDITS);
+    assert_eq!(place.content("p/f").lines().count(), 2 * EDITS);
+    assert_eq!(place.names("p"), ["f"]);
+}
+
+fn add_line(place: &Place, line: &str) -> Result<(), Refusal> {
+    let editing = begin(place, "p/f")?;
+    let mut content = editing.content().bytes.clone();
+    content.extend(line.bytes());
+    place.gate.replace(editing, &content, Links::Refuse)?;
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! The gate against real files and hostile processes, as root and as an ordinary user.
+//!
+//! Every attack comes with a control that succeeds without the gate.
+//! A test that cannot run says what is missing; it fails when `CI` is set.
+#![cfg_attr(not(target_os = "linux"), expect(missing_docs, reason = "there is nothing to test"))]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "this is a test runner, and a test fails by panicking"
+)]
+
+#[cfg(target_os = "linux")]
+mod edits;
+#[cfg(target_os = "linux")]
+mod kit;
+#[cfg(target_os = "linux")]
+mod permits;
+#[cfg(target_os = "linux")]
+mod races;
+#[cfg(target_os = "linux")]
+mod reads;
+#[cfg(target_os = "linux")]
+mod runner;
+#[cfg(target_os = "linux")]
+mod views;
+#[cfg(target_os = "linux")]
+mod writes;
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    runner::main()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}

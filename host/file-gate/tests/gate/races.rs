@@ -1,0 +1,171 @@
+//! A hostile process that exchanges a directory and a link for ever, while files are read and written.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, RenameFlags};
+
+use crate::kit::{Place, Refusal};
+use crate::runner::Test;
+
+/// Makes this program the hostile process: `__flip <one name> <other name> <pause in µs>`.
+pub(crate) const FLIP: &str = "__flip";
+
+/// Multiplies the number of tries; for long runs.
+const MORE: &str = "PORTCULLIS_RACE_FACTOR";
+
+/// Pauses between two exchanges, in µs; which one hits a window best depends on the machine.
+const PAUSES: [u64; 4] = [0, 20, 50, 500];
+
+/// How long a control may take to show the leak that the gate must not have.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) const TESTS: &[Test] = &[
+    ("no_read_leaks_in_a_race", no_read_leaks_in_a_race),
+    ("no_write_leaks_in_a_race", no_write_leaks_in_a_race),
+];
+
+pub(crate) fn flip_for_ever(arguments: &[String]) -> ExitCode {
+    let [one, other, pause] = arguments else { return ExitCode::FAILURE };
+    let pause = Duration::from_micros(pause.parse().expect("a number"));
+    loop {
+        if rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_err() {
+            return ExitCode::FAILURE;
+        }
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+    }
+}
+
+/// The hostile process; it ends with its handle.
+struct Attacker(Child);
+
+impl Attacker {
+    fn start(place: &Place, pause: u64) -> Self {
+        let program = env::current_exe().expect("own path");
+        let child = Command::new(program)
+            .arg(FLIP)
+            .args([place.path("p/real"), place.path("p/link")])
+            .arg(pause.to_string())
+            .spawn();
+        Self(child.expect("it starts"))
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.0.try_wait().expect("known").is_none()
+    }
+}
+
+impl Drop for Attacker {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// A project in which `real` is a directory with a file, and `link` leads to the secret.
+fn contested_place() -> Place {
+    let place = Place::new();
+    fs::create_dir(place.path("p/real")).expect("a directory");
+    place.put("p/real/f", "public");
+    place.link("../secret", "p/link");
+    place
+}
+
+fn tries(least: usize) -> usize {
+    let factor = env::var(MORE).map_or(1, |factor| factor.parse().expect("a number"));
+    least * factor
+}
+
+/// What a gate does that checks a name and then opens it: the real path first, then the file.
+fn naively(place: &Place) -> Option<PathBuf> {
+    let name = place.path("p/real/f");
+    let real = fs::canonicalize(&name).ok()?;
+    real.starts_with(place.path("p")).then_some(name)
+}
+
+/// Tries `leaks` under attack until it is true, and fails if it never is.
+fn control(place: &Place, leaks: impl Fn(&Path) -> bool) {
+    let start = Instant::now();
+    let mut tries = 0_usize;
+    for pause in PAUSES.iter().cycle() {
+        let _attacker = Attacker::start(place, *pause);
+        for _ in 0..2_000 {
+            tries += 1;
+            if naively(place).is_some_and(|name| leaks(&name)) {
+                println!("    control: checked by name, it leaked after {tries} tries");
+                return;
+            }
+        }
+        assert!(start.elapsed() < PATIENCE, "the control did not leak, so the test shows nothing");
+    }
+}
+
+#[derive(Default)]
+struct Count {
+    done: usize,
+    denied: usize,
+    failed: usize,
+}
+
+impl Count {
+    fn add<T>(&mut self, result: &Result<T, Refusal>) {
+        match result {
+            Ok(_) => self.done += 1,
+            Err(Refusal::Denied) => self.denied += 1,
+            Err(Refusal::Failed(_)) => self.failed += 1,
+        }
+    }
+}
+
+fn no_read_leaks_in_a_race() {
+    let place = contested_place();
+    control(&place, |name| fs::read(name).is_ok_and(|content| content == b"TOPSECRET"));
+    let mut count = Count::default();
+    for pause in PAUSES {
+        let mut attacker = Attacker::start(&place, pause);
+        for _ in 0..tries(5_000) {
+            let result = place.read("p/real/f");
+            assert!(result.as_ref().map_or(true, |content| content.bytes == b"public"), "it leaked");
+            count.add(&result);
+        }
+        assert!(attacker.is_alive());
+    }
+    report("reads", &count);
+}
+
+fn no_write_leaks_in_a_race() {
+    let place = contested_place();
+    control(&place, |name| {
+        let written = fs::write(name, "overwritten").is_ok();
+        let leaked = place.content("secret/f") != "TOPSECRET";
+        place.put("secret/f", "TOPSECRET");
+        written && leaked
+    });
+    let mut count = Count::default();
+    for pause in PAUSES {
+        let mut attacker = Attacker::start(&place, pause);
+        for round in 0..tries(1_250) {
+            // Every other time to a name that does not exist, in a directory that does not either.
+            let name = if round % 2 == 0 { "p/real/f".into() } else { format!("p/real/{round}/new") };
+            count.add(&place.write(name, &round.to_string()));
+            assert_eq!(place.content("secret/f"), "TOPSECRET");
+        }
+        assert!(attacker.is_alive());
+        assert_eq!(place.names("secret"), ["f"]);
+    }
+    report("writes", &count);
+}
+
+fn report(what: &str, count: &Count) {
+    let Count { done, denied, failed } = count;
+    println!(
+        "    {what}: 0 leaks in {}: {done} done, {denied} denied, {failed} failed",
+        done + denied + failed
+    );
+    assert!(*done > 0 && *denied > 0, "both sides of the exchange were met");
+}

@@ -1,0 +1,309 @@
+//! The view of a sandbox: the same masks and binds for tools as for commands.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use portcullis_decision::request::FileOperation;
+use portcullis_file_gate::{
+    FileContent, FileError, Gate, Limits, Purpose, RootView, View, Views, WriteOptions, Written,
+};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use crate::assert_fails;
+use crate::kit::{self, Place, Refusal, writing};
+use crate::runner::{Test, cannot_run};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("tools_see_what_commands_see", tools_see_what_commands_see),
+    ("links_stay_inside_the_view", links_stay_inside_the_view),
+    ("read_only_mounts_hold_for_tools", read_only_mounts_hold_for_tools),
+    ("a_file_that_is_a_mount_is_written_in_place", a_file_that_is_a_mount_is_written_in_place),
+    ("exceptions_are_marked", exceptions_are_marked),
+    ("an_exception_does_not_take_mounts_away", an_exception_does_not_take_mounts_away),
+    ("the_hosts_temporary_directory_stays_closed", the_hosts_temporary_directory_stays_closed),
+    ("a_view_ends_with_its_keeper", a_view_ends_with_its_keeper),
+];
+
+/// `$1` is the place: `secret` is hidden, `p/masked` too, `readonly` cannot be written, `p/bound` is another
+/// file, and `/tmp` is `temp`.
+const MOUNTS: &str = r#"
+set -e
+mount -t tmpfs -o mode=755 tmpfs "$1/secret"
+mount --bind "$1/empty" "$1/p/masked"
+mount --bind "$1/readonly" "$1/readonly"
+mount -o remount,bind,ro "$1/readonly"
+mount --bind "$1/other" "$1/p/bound"
+mount --bind "$1/temp" /tmp
+echo ready
+exec cat
+"#;
+
+/// A process with mounts of its own, and the root it sees.
+struct Keeper {
+    child: Mutex<Child>,
+    root: File,
+}
+
+/// The handle that the gate gets.
+struct KeptRoot(Arc<Keeper>);
+
+impl RootView for KeptRoot {
+    fn root(&self) -> io::Result<BorrowedFd<'_>> {
+        match self.0.child.lock().expect("not poisoned").try_wait()? {
+            None => Ok(self.0.root.as_fd()),
+            Some(status) => Err(io::Error::other(format!("the keeper ended: {status}"))),
+        }
+    }
+}
+
+impl Keeper {
+    fn end(&self) {
+        let mut child = self.child.lock().expect("not poisoned");
+        drop(child.kill());
+        drop(child.wait());
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A place, and a sandbox around it.
+struct Session {
+    place: Place,
+    keeper: Arc<Keeper>,
+    gate: Gate,
+}
+
+impl Session {
+    /// None where the system does not let us make mounts.
+    fn start() -> Option<Self> {
+        let place = Place::new();
+        for directory in ["readonly", "temp"] {
+            fs::create_dir(place.path(directory)).expect("a directory");
+        }
+        for file in ["p/masked", "p/bound", "p/f", "readonly/f", "other"] {
+            place.put(file, file);
+        }
+        place.put("empty", "");
+        fs::set_permissions(place.path("empty"), Permissions::from_mode(0o000)).expect("set");
+        let keeper = Arc::new(keeper(&place.path(""))?);
+        let root = Box::new(KeptRoot(Arc::clone(&keeper)));
+        let views = Views::Session { root, private_temp: Some("/tmp".into()) };
+        let gate = Gate::new(views).expect("a gate");
+        Some(Self { place, keeper, gate })
+    }
+
+    fn read(&self, path: &Path) -> Result<FileContent, Refusal> {
+        let located = self.gate.locate(path, Purpose::Existing)?;
+        assert_eq!(located.view(), View::Session);
+        let permit = kit::permit_below(Path::new("/"), &located, FileOperation::Read).expect("allowed");
+        Ok(self.gate.read(located, permit, Limits::default())?)
+    }
+
+    fn write(&self, path: &Path, content: &str) -> Result<Written, Refusal> {
+        let located = self.gate.locate(path, Purpose::ForWriting)?;
+        let permit = kit::permit_below(Path::new("/"), &located, writing(content)).expect("allowed");
+        Ok(self.gate.write(located, permit, content.as_bytes(), WriteOptions::default())?)
+    }
+}
+
+fn keeper(place: &Path) -> Option<Keeper> {
+    let arguments: &[&str] =
+        if kit::is_root() { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
+    let child = Command::new("unshare")
+        .args(arguments)
+        .args(["sh", "-c", MOUNTS, "sh"])
+        .arg(place)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            cannot_run(&format!("the program unshare ({error})"));
+            return None;
+        }
+    };
+    let mut ready = [0; 6];
+    let output = child.stdout.as_mut().expect("a pipe");
+    if output.read_exact(&mut ready).is_err() {
+        drop(child.wait());
+        cannot_run("mounts in a namespace of one's own");
+        return None;
+    }
+    let path = format!("/proc/{}/root", child.id());
+    let flags = OFlags::PATH | OFlags::DIRECTORY;
+    let flags = i32::try_from(flags.bits()).expect("flags are small");
+    let root = File::options().read(true).custom_flags(flags).open(path).expect("the root");
+    Some(Keeper { child: Mutex::new(child), root })
+}
+
+fn tools_see_what_commands_see() {
+    let Some(session) = Session::start() else { return };
+    let place = &session.place;
+    assert_eq!(session.read(&place.path("p/f")).expect("read").bytes, b"p/f");
+    for hidden in ["secret/f", "secret/none"] {
+        assert_fails!(session.read(&place.path(hidden)), FileError::NotFound { .. });
+    }
+    assert_eq!(session.read(&place.path("p/bound")).expect("read").bytes, b"other");
+    // Root reads the empty file that is mounted there; others may not.
+    match session.read(&place.path("p/masked")) {
+        Ok(content) => assert!(content.bytes.is_empty() && kit::is_root()),
+        Err(refusal) => assert!(matches!(refusal, Refusal::Failed(FileError::Denied { .. })), "{refusal:?}"),
+    }
+    session.write(&place.path("p/new/file"), "x").expect("written");
+    assert_eq!(place.content("p/new/file"), "x");
+    // The session's own /tmp has the name of the host's, and other files.
+    let name = format!("portcullis-{}", std::process::id());
+    session.write(&Path::new("/tmp").join(&name), "private").expect("written");
+    assert_eq!(place.content(&format!("temp/{name}")), "private");
+    assert!(!Path::new("/tmp").join(&name).exists());
+    assert_eq!(session.read(&Path::new("/tmp").join(&name)).expect("read").bytes, b"private");
+}
+
+fn links_stay_inside_the_view() {
+    let Some(session) = Session::start() else { return };
+    let place = &session.place;
+    place.link(place.path("secret/f"), "p/absolute");
+    place.link("../secret/f", "p/relative");
+    place.link("../../../../../../../../../../tmp/x", "p/climbing");
+    place.link("/tmp/y", "p/temp");
+    place.link(place.path("p"), "p/self");
+    for name in ["p/absolute", "p/relative"] {
+        assert_eq!(fs::read(place.path(name)).expect("control: the host sees it"), b"TOPSECRET");
+        assert_fails!(session.read(&place.path(name)), FileError::NotFound { .. });
+    }
+    for (name, file) in [("p/climbing", "temp/x"), ("p/temp", "temp/y"), ("p/self/temp", "temp/y")] {
+        session.write(&place.path(name), name).expect("written");
+        assert_eq!(place.content(file), name);
+        assert!(!Path::new("/").join(file.replace("temp", "tmp")).exists(), "the host's is untouched");
+    }
+    let located = session.gate.locate(&place.path("p/self/f"), Purpose::ForWriting).expect("located");
+    assert_eq!(located.canonical(), place.path("p/f"));
+}
+
+fn read_only_mounts_hold_for_tools() {
+    let Some(session) = Session::start() else { return };
+    let file = session.place.path("readonly/f");
+    let located = session.gate.locate(&file, Purpose::ForWriting).expect("located");
+    assert!(located.is_on_read_only_mount());
+    for path in [file, session.place.path("readonly/new"), session.place.path("readonly/d/new")] {
+        match session.write(&path, "x") {
+            Err(Refusal::Failed(error @ FileError::Denied { .. })) => assert_eq!(error.errno(), Some(30)),
+            other => panic!("{other:?}"),
+        }
+    }
+    let located = session.gate.locate(&session.place.path("p/f"), Purpose::ForWriting).expect("located");
+    assert!(!located.is_on_read_only_mount());
+}
+
+fn a_file_that_is_a_mount_is_written_in_place() {
+    let Some(session) = Session::start() else { return };
+    session.write(&session.place.path("p/bound"), "a new content").expect("written");
+    assert_eq!(session.place.content("other"), "a new content");
+    assert_eq!(session.place.content("p/bound"), "p/bound");
+    assert_eq!(session.place.names("p"), ["bound", "f", "masked"]);
+}
+
+fn exceptions_are_marked() {
+    let Some(session) = Session::start() else { return };
+    let secret = session.place.path("secret/f");
+    let located = session.gate.locate_in_host_view(&secret, Purpose::Existing).expect("located");
+    assert_eq!((located.view(), located.canonical()), (View::BeyondSession, secret.as_path()));
+    let permit = kit::permit_below(&secret, &located, FileOperation::Read).expect("allowed");
+    let content = session.gate.read(located, permit, Limits::default()).expect("read");
+    assert_eq!(content.bytes, b"TOPSECRET");
+    // Without a sandbox there is one view, and nothing is an exception.
+    let located = session.place.gate.locate_in_host_view(&secret, Purpose::Existing).expect("located");
+    assert_eq!(located.view(), View::Host);
+}
+
+fn an_exception_does_not_take_mounts_away() {
+    let Some(session) = Session::start() else { return };
+    let bound = session.place.path("p/bound");
+    let located = session.gate.locate_in_host_view(&bound, Purpose::ForWriting).expect("located");
+    let permit = kit::permit_below(&bound, &located, writing("host")).expect("allowed");
+    session.gate.write(located, permit, b"host", WriteOptions::default()).expect("written");
+    assert_eq!(session.place.content("p/bound"), "host");
+    assert_eq!(session.read(&bound).expect("read").bytes, b"other", "the mount is still there");
+    // Control: a file that is replaced by a rename loses the mount that another namespace has on it.
+    session.place.write("p/bound", "renamed").expect("written");
+    assert_eq!(session.read(&bound).expect("read").bytes, b"renamed");
+}
+
+fn the_hosts_temporary_directory_stays_closed() {
+    let Some(session) = Session::start() else { return };
+    let unique = format!("{:08x}", std::process::id());
+    let output = PathBuf::from(format!("/tmp/pi-bash-{unique}.log"));
+    let other = PathBuf::from(format!("/tmp/pi-bash-{unique}0.log"));
+    let link = PathBuf::from(format!("/tmp/pi-bash-{unique}1.log"));
+    let files = [&output, &other, &link];
+    for file in [&output, &other] {
+        fs::write(file, "long output").expect("written");
+    }
+    std::os::unix::fs::symlink(session.place.path("secret/f"), &link).expect("a link");
+    session.place.link(&other, "p/link");
+    let find = |path: &Path| session.gate.locate(path, Purpose::Existing).map_err(Refusal::Failed);
+    let beyond =
+        |path: &Path| session.gate.locate_in_host_view(path, Purpose::Existing).map_err(Refusal::Failed);
+    let results = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        assert_fails!(find(&output), FileError::NotFound { .. });
+        assert_fails!(beyond(&output), FileError::HostTemp { .. });
+        session.gate.register_output(&output).expect("registered");
+        session.gate.register_output(&link).expect("registered");
+        for located in [find(&output), beyond(&output)] {
+            let located = located.expect("located");
+            assert_eq!((located.view(), located.canonical()), (View::Output, output.as_path()));
+        }
+        assert_fails!(find(&other), FileError::NotFound { .. });
+        for path in [&other, &session.place.path("p/link"), &PathBuf::from("/var/../tmp/x")] {
+            if path.exists() {
+                assert_fails!(beyond(path), FileError::HostTemp { .. });
+            }
+        }
+        // A link under a registered name would let others choose the file.
+        assert_fails!(find(&link), FileError::NotAFile { .. });
+        let for_writing = session.gate.locate_in_host_view(&output, Purpose::ForWriting);
+        assert_fails!(for_writing.map_err(Refusal::Failed), FileError::HostTemp { .. });
+    }));
+    for file in files {
+        drop(fs::remove_file(file));
+    }
+    results.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    for name in
+        ["/tmp/x", "/tmp/pi-bash-.log", "/tmp/pi-bash-xyz.log", "pi-bash-1.log", "/tmp/../pi-bash-1.log"]
+    {
+        assert!(session.gate.register_output(Path::new(name)).is_err(), "{name}");
+    }
+}
+
+fn a_view_ends_with_its_keeper() {
+    let Some(session) = Session::start() else { return };
+    let place = &session.place;
+    let located = session.gate.locate(&place.path("p/f"), Purpose::Existing).expect("located");
+    session.keeper.end();
+    for path in ["p/f", "secret/f", "p/masked"] {
+        assert_fails!(session.read(&place.path(path)), FileError::ViewEnded(_));
+        assert_fails!(session.write(&place.path(path), "x"), FileError::ViewEnded(_));
+    }
+    // Control: the root that was kept shows now what its mounts hid.
+    let root = session.keeper.root.as_fd();
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let secret = place.path("secret/f");
+    let shown = rustix::fs::openat2(root, &secret, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty(), resolve);
+    let mut content = String::new();
+    File::from(shown.expect("control: opened")).read_to_string(&mut content).expect("read");
+    assert_eq!(content, "TOPSECRET");
+    // What was located while the keeper lived was seen through its mounts.
+    let permit = kit::permit_below(Path::new("/"), &located, FileOperation::Read).expect("allowed");
+    let content = session.gate.read(located, permit, Limits::default()).expect("read");
+    assert_eq!(content.bytes, b"p/f");
+}
