@@ -153,6 +153,7 @@ fn closed_regions_and_explicit_denies() {
         (r#""ROOT/data""#, r#", "allowRead": ["ROOT/data/a"]"#, "data/b", Read, Ask),
         (r#""ROOT/data""#, r#", "allowRead": ["ROOT/data/a"]"#, "data/a/x", Read, Allow),
         (r#""ROOT/data""#, r#", "allowRead": ["ROOT/data"]"#, "data/b", Read, Allow),
+        (r#""ROOT/data""#, r#", "allowRead": ["ROOT/data"]"#, "data/b", Write, Ask),
         // Every other one denies for good, for writing too.
         (r#""~/.ssh""#, "", "home/u/.ssh/id", Read, Deny),
         (r#""ROOT/srv""#, "", "srv/x", Read, Deny),
@@ -163,6 +164,7 @@ fn closed_regions_and_explicit_denies() {
         (r#""a""#, r#", "allowRead": [".", "a/b"]"#, "home/u/work/foo/a/x", Read, Deny),
         (r#""a""#, r#", "allowRead": [".", "a/b"]"#, "home/u/work/foo/a/b/x", Read, Allow),
         (r#""a", "a/b/c""#, r#", "allowRead": [".", "a/b"]"#, "home/u/work/foo/a/b/c/x", Read, Deny),
+        (r#""a/b/c", "a""#, r#", "allowRead": [".", "a/b"]"#, "home/u/work/foo/a/b/c/x", Read, Deny),
         // An exception never lifts what the host protects.
         (
             r#""~/.pi""#,
