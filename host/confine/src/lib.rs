@@ -15,6 +15,12 @@
 //! # Never
 //! This crate knows no policies, settings, users or grants: the profile is all it is told.
 //!
+//! # What it does not stop
+//! Sockets that lie in a visible directory can be connected to, read-only or not: hide the directory.
+//! A second name (hard link) of a hidden file that lies in a visible place shows its content.
+//! A place that does not exist at the start cannot be hidden by its path: hide the directory it would be in.
+//! A mask on a single file falls off when the host replaces that file by renaming another over it.
+//!
 //! # Platforms
 //! Linux 5.12 or later with user namespaces. Elsewhere plans can be made, and [`Confinement::start`] returns
 //! [`StartError::Unsupported`].

@@ -167,13 +167,17 @@ fn start_error(refusal: Refusal, path: PathBuf) -> StartError {
 
 fn launch_error(stage: Stage, errno: i32, command: Command) -> LaunchError {
     let source = io::Error::from_raw_os_error(errno);
-    let program = || command.argv.first().map(|program| program.display().to_string()).unwrap_or_default();
-    match stage {
-        Stage::Exec if errno == libc::ENOENT => LaunchError::NotFound { program: program() },
-        Stage::Exec => LaunchError::NotExecutable { program: program(), source },
-        Stage::Directory => LaunchError::Directory { path: command.cwd, source },
-        _ => LaunchError::Refused { stage, source },
+    if stage == Stage::Exec {
+        let program = command.argv.first().map(|program| program.display().to_string()).unwrap_or_default();
+        return match errno {
+            libc::ENOENT => LaunchError::NotFound { program },
+            _ => LaunchError::NotExecutable { program, source },
+        };
     }
+    if stage == Stage::Directory {
+        return LaunchError::Directory { path: command.cwd, source };
+    }
+    LaunchError::Refused { stage, source }
 }
 
 fn check(command: &Command) -> Result<(), LaunchError> {

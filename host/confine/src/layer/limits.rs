@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn a_limit_is_never_widened() {
         let old = Rlimit { current: Some(5), maximum: None };
-        assert_eq!(tighter(old.clone(), 9), Rlimit { current: Some(5), maximum: Some(9) });
+        assert_eq!(tighter(old, 9), Rlimit { current: Some(5), maximum: Some(9) });
         assert_eq!(tighter(old, 3), Rlimit { current: Some(3), maximum: Some(3) });
     }
 }

@@ -11,8 +11,10 @@ use super::{During, Failure};
 use crate::Stage;
 
 const PROC: &str = "/proc";
+/// The user's keys, whose names are shown to everyone who may see them.
+const KEYS: &str = "/proc/keys";
 /// What the kernel tells about itself to root alone, also to one without capabilities.
-const FOR_ROOT: [&str; 5] = ["/proc/kcore", "/proc/keys", "/proc/kallsyms", "/proc/timer_list", "/proc/kmsg"];
+const FOR_ROOT: [&str; 4] = ["/proc/kcore", "/proc/kallsyms", "/proc/timer_list", "/proc/kmsg"];
 
 /// Mounts a `/proc` that knows the processes of the calling process's pid namespace.
 ///
@@ -27,12 +29,11 @@ pub(crate) fn enforce() -> Result<(), Failure> {
     attach(&proc, Path::new(PROC)).during(Stage::Proc)
 }
 
-/// Covers what only root could read, for a command of root.
+/// Covers what tells about more than the session's processes.
 pub(crate) fn mask(identity: Identity) -> Result<(), Failure> {
-    if !identity.is_root() {
-        return Ok(());
-    }
-    for path in FOR_ROOT.map(Path::new).into_iter().filter(|path| path.exists()) {
+    let for_root = if identity.is_root() { FOR_ROOT.as_slice() } else { &[] };
+    let all = std::iter::once(&KEYS).chain(for_root).map(Path::new);
+    for path in all.filter(|path| path.exists()) {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let nothing = open_tree(CWD, "/dev/null", flags).during_at(Stage::Proc, path)?;
         attach(&nothing, path).during_at(Stage::Proc, path)?;

@@ -17,7 +17,10 @@ pub(crate) fn enforce() -> Result<(), Failure> {
     apply_filter(&program::assemble())
         .map_err(|error| match error {
             seccompiler::Error::Prctl(source) | seccompiler::Error::Seccomp(source) => source,
-            other => std::io::Error::other(other),
+            // The program is not empty, not generated, and not for several threads.
+            other @ (seccompiler::Error::Backend(_)
+            | seccompiler::Error::EmptyFilter
+            | seccompiler::Error::ThreadSync(_)) => std::io::Error::other(other),
         })
         .during(Stage::Seccomp)
 }

@@ -3,7 +3,14 @@
 //! Every attack comes with a control that works without the sandbox.
 //! A test that cannot run says what is missing; it fails when `CI` is set.
 #![cfg(target_os = "linux")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a test runner")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "these are tests, and their runner"
+)]
 
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
