@@ -17,6 +17,15 @@ test("output of commands that run at once arrives whole and apart", async () => 
   await host.stop();
 });
 
+test("output that comes after the reply is waited for", async () => {
+  const host = startHost();
+  await host.call("hello", HELLO);
+  let output = "";
+  await host.exec({ ...COMMAND, script: "echo late-me" }, (data) => { output += data; });
+  assert.equal(output, "late-me\n");
+  await host.stop();
+});
+
 test("an abort reaches the command, and the reply says how it ended", async () => {
   const host = startHost();
   await host.call("hello", HELLO);

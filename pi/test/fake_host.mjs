@@ -16,7 +16,8 @@ const send = (message) => {
   log("<", line);
   process.stdout.write(`${line}\n`);
 };
-const frame = (stream, payload) => {
+const frame = (stream, payload, late = 0) => {
+  if (late > 0) return void setTimeout(frame, late, stream, payload);
   const head = Buffer.alloc(8);
   head.writeUInt32LE(stream, 0);
   head.writeUInt32LE(payload.length, 4);
@@ -103,13 +104,15 @@ const methods = {
       const kill = () => { try { process.kill(-child.pid, "SIGKILL"); } catch {} };
       const timer = params.timeoutMs && setTimeout(() => { timedOut = true; kill(); }, params.timeoutMs);
       running.set(id, kill);
-      for (const output of [child.stdout, child.stderr]) output.on("data", (data) => { for (let at = 0; at < data.length; at += 65536) frame(params.stream, data.subarray(at, at + 65536)); });
-      child.on("close", (code, signal) => {
+      // The two descriptors are read apart from one another: output may reach the client after the reply.
+      const late = params.script.includes("late-me") ? 150 : 0;
+      for (const output of [child.stdout, child.stderr]) output.on("data", (data) => { for (let at = 0; at < data.length; at += 65536) frame(params.stream, data.subarray(at, at + 65536), late); });
+      child.on("close", (code) => {
         clearTimeout(timer);
         running.delete(id);
-        frame(params.stream, Buffer.alloc(0));
+        frame(params.stream, Buffer.alloc(0), late);
         const notes = params.script.includes("note-me") ? ["write to /x refused"] : [];
-        resolve({ ...(code === null ? { signal: 9 } : { exitCode: code }), timedOut, notes, ...(signal ? {} : {}) });
+        resolve({ ...(code === null ? { signal: 9 } : { exitCode: code }), timedOut, notes });
       });
     });
   },

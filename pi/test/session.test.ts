@@ -14,7 +14,6 @@ after(() => rmSync(directory, { recursive: true }));
 const at = (name: string) => join(directory, name);
 
 // A pi of which only so much is there as the extension touches.
-// biome-ignore lint/suspicious/noExplicitAny: stands in for pi's types
 type Any = any;
 let told: string[] = [];
 let footer: string[] = [];
@@ -199,6 +198,17 @@ test("the user's switch leaves pi's tools alone", async () => {
   assert.deepEqual(footer, ["Sandbox: disabled"]);
 });
 
+test("settings that switch the sandbox off leave pi's tools alone as well", async () => {
+  process.env.FAKE_HELLO = "disabled";
+  const it = await started();
+  delete process.env.FAKE_HELLO;
+  assert.equal(await registered(it).run("bash", {}), "local");
+  assert.deepEqual(local.splice(0), ["bash"]);
+  assert.deepEqual(footer, ["Sandbox: disabled"]);
+  await it.stop();
+  assert.throws(() => it.host(), /has ended/);
+});
+
 for (const [how, why] of [
   ["refuse", /settings cannot be read: line 3/], ["version", /update the pi extension/], ["die", /last words/], ["garbage", /JSON/],
 ] as const) {
@@ -227,6 +237,12 @@ test("nobody there: questions are refused, and messages go to stderr", async () 
   const { run } = registered(it);
   await assert.rejects(run("bash", { command: "echo ask-me" }), /Denied/);
   await it.stop();
+});
+
+test("the version that is told to the host is the package's", () => {
+  const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
+  const { version } = JSON.parse(read("../package.json")) as { version: string };
+  assert.ok(read("../src/index.ts").includes(`const EXTENSION_VERSION = "${version}";`));
 });
 
 test("copies find each other, and one that is gone is not counted on", () => {
