@@ -74,6 +74,17 @@ test("a withdrawn question closes its dialog, its late answer is void, and the n
   assert.deepEqual(answers[2], { choice: 0 });
 });
 
+test("an answer in the very moment of the withdrawal is void as well", async () => {
+  const { shown, queue } = start();
+  const answers: AskResponse[] = [];
+  queue.ask(askOf(1), undefined, (answer) => answers.push(answer));
+  await until(() => shown.open.length === 1);
+  shown.open[0]!.pick("1. Once");
+  queue.withdraw(1);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(answers, [{ choice: "refuse", cause: "aborted" }]);
+});
+
 test("a question that waits is withdrawn without having been seen", async () => {
   const { shown, queue, answers, ask } = start();
   ask(1);
