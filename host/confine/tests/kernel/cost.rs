@@ -25,11 +25,18 @@ pub(crate) fn measure() -> ExitCode {
             inside.push(time(|| launch(&session)));
         }
     }
-    let starts = (0..20).map(|_| time(|| drop(Session::new()))).collect();
+    let place = kit::make_place();
+    let wanted = kit::profile(place.path());
+    let (mut starts, mut ends) = (Vec::new(), Vec::new());
+    for _ in 0..20 {
+        let mut confinement = None;
+        starts.push(time(|| confinement = Some(kit::start(&wanted))));
+        ends.push(time(|| drop(confinement)));
+    }
     let (inside, outside) = (quarter(inside), quarter(outside));
     println!("one command, first quartile: {inside:?}, spawned without a sandbox: {outside:?}");
     println!("ratio {:.2}", inside.as_secs_f64() / outside.as_secs_f64());
-    println!("a session from start to end: {:?}", quarter(starts));
+    println!("start of a session: {:?}, its end: {:?}", quarter(starts), quarter(ends));
     ExitCode::SUCCESS
 }
 
