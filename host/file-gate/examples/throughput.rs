@@ -9,7 +9,7 @@
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::args_os().nth(1).map_or_else(|| "/var/tmp".into(), std::path::PathBuf::from);
     let file = std::fs::canonicalize(&directory)?.join(format!(".throughput-{}", std::process::id()));
-    std::fs::write(&file, "x".repeat(2_000))?;
+    std::fs::write(&file, "x".repeat(linux::SIZE))?;
     let result = linux::measure(&file);
     std::fs::remove_file(&file)?;
     result
@@ -30,6 +30,8 @@ mod linux {
     use portcullis_decision::{Base, Chain, Context, Decision, Permit, Request, RuleSet};
     use portcullis_file_gate::{Gate, Limits, Purpose, Views, WriteOptions};
 
+    /// Bytes of the file.
+    pub(crate) const SIZE: usize = 2_000;
     const ROUNDS: u32 = 22;
     const READS: u32 = 1_000;
     const WRITES: u32 = 100;
@@ -42,10 +44,15 @@ mod linux {
         compare(
             "read",
             READS,
-            || Ok(drop(fs::read(file)?)),
+            || {
+                assert_eq!(fs::read(file)?.len(), SIZE);
+                Ok(())
+            },
             || {
                 let located = gate.locate(file, Purpose::Existing)?;
-                Ok(drop(gate.read(located, permit(&reading)?, Limits::default())?))
+                let content = gate.read(located, permit(&reading)?, Limits::default())?;
+                assert_eq!(content.bytes.len(), SIZE);
+                Ok(())
             },
         )?;
         compare(

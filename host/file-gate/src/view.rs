@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// The root of a sandbox, as long as the sandbox lives.
-#[cfg_attr(not(unix), expect(unused, reason = "there is no sandbox to have a root"))]
 pub trait RootView: Send + Sync {
     /// Returns a descriptor of the root directory of the sandbox's mount namespace.
     ///

@@ -16,6 +16,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("no_edit_is_lost", no_edit_is_lost),
 ];
 
+/// What somebody else does to `p/f`, and how that is called.
+type Change = (&'static str, fn(&Place));
+
 fn begin(place: &Place, name: &str) -> Result<Editing, Refusal> {
     let located = place.locate(name, Purpose::ForWriting)?;
     let permit = place.decide(&located, FileOperation::Edit(Vec::new())).ok_or(Refusal::Denied)?;
@@ -44,7 +47,7 @@ fn edits_what_was_read() {
 
 fn a_change_in_between_is_a_conflict() {
     let place = Place::new();
-    let changes: [(&str, fn(&Place)); 4] = [
+    let changes: [Change; 4] = [
         ("appended", |place| {
             let file = fs::OpenOptions::new().append(true).open(place.path("p/f"));
             file.expect("open").write_all(b"more").expect("written");
@@ -80,12 +83,14 @@ fn no_edit_is_lost() {
         let mut conflicts = 0;
         for line in 0..EDITS {
             while let Err(refusal) = add_line(&place, &format!("{who}-{line}\n")) {
-                match refusal {
+                let expected = matches!(
+                    refusal,
                     Refusal::Failed(
-                        FileError::Conflict { .. } | FileError::Moved { .. } | FileError::NotFound { .. },
-                    ) => conflicts += 1,
-                    other => panic!("{other:?}"),
-                }
+                        FileError::Conflict { .. } | FileError::Moved { .. } | FileError::NotFound { .. }
+                    )
+                );
+                assert!(expected, "{refusal:?}");
+                conflicts += 1;
             }
         }
         conflicts

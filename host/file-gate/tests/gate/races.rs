@@ -18,7 +18,7 @@ pub(crate) const FLIP: &str = "__flip";
 const MORE: &str = "PORTCULLIS_RACE_FACTOR";
 
 /// Pauses between two exchanges, in µs; which one hits a window best depends on the machine.
-const PAUSES: [u64; 4] = [0, 20, 50, 500];
+pub(crate) const PAUSES: [u64; 4] = [0, 20, 50, 500];
 
 /// How long a control may take to show the leak that the gate must not have.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,10 +42,10 @@ pub(crate) fn flip_for_ever(arguments: &[String]) -> ExitCode {
 }
 
 /// The hostile process; it ends with its handle.
-struct Attacker(Child);
+pub(crate) struct Attacker(Child);
 
 impl Attacker {
-    fn start(place: &Place, pause: u64) -> Self {
+    pub(crate) fn start(place: &Place, pause: u64) -> Self {
         let program = env::current_exe().expect("own path");
         let child = Command::new(program)
             .arg(FLIP)
@@ -55,7 +55,7 @@ impl Attacker {
         Self(child.expect("it starts"))
     }
 
-    fn is_alive(&mut self) -> bool {
+    pub(crate) fn is_alive(&mut self) -> bool {
         self.0.try_wait().expect("known").is_none()
     }
 }
@@ -67,16 +67,14 @@ impl Drop for Attacker {
     }
 }
 
-/// A project in which `real` is a directory with a file, and `link` leads to the secret.
-fn contested_place() -> Place {
-    let place = Place::new();
+/// Makes `p/real` a directory with a file, and `p/link` a link to the secret.
+pub(crate) fn contest(place: &Place) {
     fs::create_dir(place.path("p/real")).expect("a directory");
     place.put("p/real/f", "public");
     place.link("../secret", "p/link");
-    place
 }
 
-fn tries(least: usize) -> usize {
+pub(crate) fn tries(least: usize) -> usize {
     let factor = env::var(MORE).map_or(1, |factor| factor.parse().expect("a number"));
     least * factor
 }
@@ -123,7 +121,8 @@ impl Count {
 }
 
 fn no_read_leaks_in_a_race() {
-    let place = contested_place();
+    let place = Place::new();
+    contest(&place);
     control(&place, |name| fs::read(name).is_ok_and(|content| content == b"TOPSECRET"));
     let mut count = Count::default();
     for pause in PAUSES {
@@ -139,7 +138,8 @@ fn no_read_leaks_in_a_race() {
 }
 
 fn no_write_leaks_in_a_race() {
-    let place = contested_place();
+    let place = Place::new();
+    contest(&place);
     control(&place, |name| {
         let written = fs::write(name, "overwritten").is_ok();
         let leaked = place.content("secret/f") != "TOPSECRET";

@@ -16,6 +16,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::assert_fails;
 use crate::kit::{self, Place, Refusal, writing};
+use crate::races::{self, Attacker};
 use crate::runner::{Test, cannot_run};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -27,13 +28,14 @@ pub(crate) const TESTS: &[Test] = &[
     ("an_exception_does_not_take_mounts_away", an_exception_does_not_take_mounts_away),
     ("the_hosts_temporary_directory_stays_closed", the_hosts_temporary_directory_stays_closed),
     ("a_view_ends_with_its_keeper", a_view_ends_with_its_keeper),
+    ("nothing_hidden_leaks_in_a_race", nothing_hidden_leaks_in_a_race),
 ];
 
 /// `$1` is the place: `secret` is hidden, `p/masked` too, `readonly` cannot be written, `p/bound` is another
 /// file, and `/tmp` is `temp`.
 const MOUNTS: &str = r#"
 set -e
-mount -t tmpfs -o mode=755 tmpfs "$1/secret"
+mount -t tmpfs -o mode=755,ro tmpfs "$1/secret"
 mount --bind "$1/empty" "$1/p/masked"
 mount --bind "$1/readonly" "$1/readonly"
 mount -o remount,bind,ro "$1/readonly"
@@ -306,4 +308,32 @@ fn a_view_ends_with_its_keeper() {
     let permit = kit::permit_below(Path::new("/"), &located, FileOperation::Read).expect("allowed");
     let content = session.gate.read(located, permit, Limits::default()).expect("read");
     assert_eq!(content.bytes, b"p/f");
+}
+
+fn nothing_hidden_leaks_in_a_race() {
+    let Some(session) = Session::start() else { return };
+    races::contest(&session.place);
+    // Renames going on make the kernel give up walks below a root, so they are tried again.
+    let (mut read, mut written, mut failed) = (0, 0, 0);
+    for pause in races::PAUSES {
+        let mut attacker = Attacker::start(&session.place, pause);
+        for round in 0..races::tries(1_000) {
+            match session.read(&session.place.path("p/real/f")) {
+                Ok(content) => {
+                    assert_ne!(content.bytes, b"TOPSECRET");
+                    read += 1;
+                }
+                Err(_) => failed += 1,
+            }
+            match session.write(&session.place.path("p/real/f"), &round.to_string()) {
+                Ok(_) => written += 1,
+                Err(_) => failed += 1,
+            }
+        }
+        assert!(attacker.is_alive());
+    }
+    assert_eq!(session.place.content("secret/f"), "TOPSECRET");
+    assert_eq!(session.place.names("secret"), ["f"]);
+    println!("    0 leaks: {read} read, {written} written, {failed} failed");
+    assert!(read > 0 && written > 0 && failed > 0, "both sides of the exchange were met");
 }
