@@ -22,6 +22,10 @@ pub(super) fn compiler(cache: &Cache) -> Result<Wasm> {
     if TARGETS.iter().all(|target| has_target(Path::new("rustc"), target)) {
         return Ok(Wasm::default());
     }
+    let earlier = cache.path(DEBIAN_DIRECTORY).join("rustc");
+    if TARGETS.iter().all(|target| has_target(&earlier, target)) {
+        return Ok(Wasm { rustc: Some(debian_compiler(cache)?), flags: Vec::new() });
+    }
     match step("adding the wasm targets with rustup", add_targets) {
         Ok(()) => return Ok(Wasm::default()),
         Err(error) => say(format_args!("rustup cannot add them ({error:#}); taking Debian's rustc")),
