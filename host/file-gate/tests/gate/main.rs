@@ -2,14 +2,16 @@
 //!
 //! Every attack comes with a control that succeeds without the gate.
 //! A test that cannot run says what is missing; it fails when `CI` is set.
-#![cfg_attr(not(target_os = "linux"), expect(missing_docs, reason = "there is nothing to test"))]
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "this is a test runner, and a test fails by panicking"
+#![cfg_attr(
+    target_os = "linux",
+    expect(
+        clippy::print_stdout,
+        clippy::print_stderr,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "this is a test runner, and a test fails by panicking"
+    )
 )]
 
 #[cfg(target_os = "linux")]
@@ -24,6 +26,8 @@ mod races;
 mod reads;
 #[cfg(target_os = "linux")]
 mod runner;
+#[cfg(target_os = "linux")]
+mod session;
 #[cfg(target_os = "linux")]
 mod views;
 #[cfg(target_os = "linux")]

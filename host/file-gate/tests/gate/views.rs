@@ -1,23 +1,19 @@
 //! The view of a sandbox: the same masks and binds for tools as for commands.
 
-use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 
 use portcullis_decision::request::FileOperation;
-use portcullis_file_gate::{
-    FileContent, FileError, Gate, Limits, Purpose, RootView, View, Views, WriteOptions, Written,
-};
+use portcullis_file_gate::{FileError, Limits, Purpose, View, WriteOptions};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::assert_fails;
-use crate::kit::{self, Place, Refusal, writing};
+use crate::kit::{self, Refusal, writing};
 use crate::races::{self, Attacker};
-use crate::runner::{Test, cannot_run};
+use crate::runner::Test;
+use crate::session::Session;
 
 pub(crate) const TESTS: &[Test] = &[
     ("tools_see_what_commands_see", tools_see_what_commands_see),
@@ -30,123 +26,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_view_ends_with_its_keeper", a_view_ends_with_its_keeper),
     ("nothing_hidden_leaks_in_a_race", nothing_hidden_leaks_in_a_race),
 ];
-
-/// `$1` is the place: `secret` is hidden, `p/masked` too, `readonly` cannot be written, `p/bound` is another
-/// file, and `/tmp` is `temp`.
-const MOUNTS: &str = r#"
-set -e
-mount -t tmpfs -o mode=755,ro tmpfs "$1/secret"
-mount --bind "$1/empty" "$1/p/masked"
-mount --bind "$1/readonly" "$1/readonly"
-mount -o remount,bind,ro "$1/readonly"
-mount --bind "$1/other" "$1/p/bound"
-mount --bind "$1/temp" /tmp
-echo ready
-exec cat
-"#;
-
-/// A process with mounts of its own, and the root it sees.
-struct Keeper {
-    child: Mutex<Child>,
-    root: File,
-}
-
-/// The handle that the gate gets.
-struct KeptRoot(Arc<Keeper>);
-
-impl RootView for KeptRoot {
-    fn root(&self) -> io::Result<BorrowedFd<'_>> {
-        match self.0.child.lock().expect("not poisoned").try_wait()? {
-            None => Ok(self.0.root.as_fd()),
-            Some(status) => Err(io::Error::other(format!("the keeper ended: {status}"))),
-        }
-    }
-}
-
-impl Keeper {
-    fn end(&self) {
-        let mut child = self.child.lock().expect("not poisoned");
-        drop(child.kill());
-        drop(child.wait());
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// A place, and a sandbox around it.
-struct Session {
-    place: Place,
-    keeper: Arc<Keeper>,
-    gate: Gate,
-}
-
-impl Session {
-    /// None where the system does not let us make mounts.
-    fn start() -> Option<Self> {
-        let place = Place::new();
-        for directory in ["readonly", "temp"] {
-            fs::create_dir(place.path(directory)).expect("a directory");
-        }
-        for file in ["p/masked", "p/bound", "p/f", "readonly/f", "other"] {
-            place.put(file, file);
-        }
-        place.put("empty", "");
-        fs::set_permissions(place.path("empty"), Permissions::from_mode(0o000)).expect("set");
-        let keeper = Arc::new(keeper(&place.path(""))?);
-        let root = Box::new(KeptRoot(Arc::clone(&keeper)));
-        let views = Views::Session { root, private_temp: Some("/tmp".into()) };
-        let gate = Gate::new(views).expect("a gate");
-        Some(Self { place, keeper, gate })
-    }
-
-    fn read(&self, path: &Path) -> Result<FileContent, Refusal> {
-        let located = self.gate.locate(path, Purpose::Existing)?;
-        assert_eq!(located.view(), View::Session);
-        let permit = kit::permit_below(Path::new("/"), &located, FileOperation::Read).expect("allowed");
-        Ok(self.gate.read(located, permit, Limits::default())?)
-    }
-
-    fn write(&self, path: &Path, content: &str) -> Result<Written, Refusal> {
-        let located = self.gate.locate(path, Purpose::ForWriting)?;
-        let permit = kit::permit_below(Path::new("/"), &located, writing(content)).expect("allowed");
-        Ok(self.gate.write(located, permit, content.as_bytes(), WriteOptions::default())?)
-    }
-}
-
-fn keeper(place: &Path) -> Option<Keeper> {
-    let arguments: &[&str] =
-        if kit::is_root() { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
-    let child = Command::new("unshare")
-        .args(arguments)
-        .args(["sh", "-c", MOUNTS, "sh"])
-        .arg(place)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => {
-            cannot_run(&format!("the program unshare ({error})"));
-            return None;
-        }
-    };
-    let mut ready = [0; 6];
-    let output = child.stdout.as_mut().expect("a pipe");
-    if output.read_exact(&mut ready).is_err() {
-        drop(child.wait());
-        cannot_run("mounts in a namespace of one's own");
-        return None;
-    }
-    let path = format!("/proc/{}/root", child.id());
-    let flags = OFlags::PATH | OFlags::DIRECTORY;
-    let flags = i32::try_from(flags.bits()).expect("flags are small");
-    let root = File::options().read(true).custom_flags(flags).open(path).expect("the root");
-    Some(Keeper { child: Mutex::new(child), root })
-}
 
 fn tools_see_what_commands_see() {
     let Some(session) = Session::start() else { return };
