@@ -14,6 +14,8 @@ use crate::{files, network, rule};
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkspacePolicy {
     settings: Settings,
+    /// The rules on connections, which no context changes.
+    network: Profile,
 }
 
 impl Policy for WorkspacePolicy {
@@ -32,7 +34,9 @@ impl Policy for WorkspacePolicy {
     }
 
     fn configure(config: Config) -> Result<Self, Vec<ConfigError>> {
-        Ok(Self { settings: Settings::read(config)? })
+        let settings = Settings::read(config)?;
+        let network = Profile { network: network::rules(&settings), ..Profile::new() };
+        Ok(Self { settings, network })
     }
 
     fn evaluate(&self, request: &Request, context: &Context) -> Evaluation {
@@ -47,11 +51,7 @@ impl Policy for WorkspacePolicy {
     }
 
     fn standing(&self, context: &Context) -> Profile {
-        Profile {
-            files: files::rules(&self.settings, context),
-            network: network::rules(&self.settings),
-            ..Profile::new()
-        }
+        Profile { files: files::rules(&self.settings, context), ..self.network.clone() }
     }
 
     fn inspect(&self, _output: &ToolOutput, _context: &Context) -> OutputEvaluation {
@@ -105,8 +105,8 @@ impl WorkspacePolicy {
         if access.direction == Direction::Listen || access.stage != Stage::Connect {
             return Evaluation::abstain();
         }
-        let profile = Profile { network: network::rules(&self.settings), ..Profile::new() };
-        let Some(rule) = profile.network_rule(&access.target, access.port, &access.process.program) else {
+        let Some(rule) = self.network.network_rule(&access.target, access.port, &access.process.program)
+        else {
             return Evaluation::abstain();
         };
         match rule.effect {

@@ -6,13 +6,13 @@
 //! ```
 //! # use portcullis_sdk::cases;
 //! let file = r#"
-//! # What holds for every case; each key is optional, and a case can overrule it.
+//! ## What holds for every case; each key is optional, and a case can overrule it.
 //! [given]
 //! cwd = "/work/app"
 //! config = { allowWrite = [{ tree = "/work/app" }] }
 //!
-//! # One request: `read`, `write`, `edit`, `list`, `search`, `delete`, `create-directory`,
-//! # `command`, `user-command`, `escalation`, `connect` or `tool`; or a list of them.
+//! ## One request: `read`, `write`, `edit`, `list`, `search`, `delete`, `create-directory`,
+//! ## `command`, `user-command`, `escalation`, `connect` or `tool`; or a list of them.
 //! [[case]]
 //! name = "the workspace can be changed"
 //! write = ["/work/app/a", "/work/app/deep/b"]
@@ -26,13 +26,13 @@
 //! canonical = "/etc/shadow"
 //! expect = "abstain"
 //!
-//! # One right in the standing rules: `read`, `write`, `execute` or `connect`.
+//! ## One right in the standing rules: `read`, `write`, `execute` or `connect`.
 //! [[standing]]
 //! name = "programs can be run"
 //! execute = "/usr/bin/env"
 //! expect = "allow"                    # allow, ask, deny or none
 //!
-//! # One configuration, and the pointers of what is refused in it; empty: none is.
+//! ## One configuration, and the pointers of what is refused in it; empty: none is.
 //! [[configure]]
 //! name = "typing errors are refused"
 //! config = { alowWrite = [] }
