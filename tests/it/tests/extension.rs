@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Result, ensure};
-use portcullis_it::script::{bash, expecting, expecting_no, say};
+use portcullis_it::script::{bash, expecting, expecting_no, read, say};
 use portcullis_it::{Finished, Launch, PiVersion, Scene, User, portcullis, script};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn switched_off_in_the_settings(version: PiVersion, user: User) -> Result<()> {
 fn another_policy_file(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("secret.txt"), "hunter2")?;
-    let read = || portcullis_it::script::read("secret.txt");
+    let read = || read("secret.txt");
     let open =
         script([read(), expecting("hunter2", bash("cat secret.txt")), expecting("hunter2", say("done"))]);
     Launch::guarded(&scene, version, &open)?.print("go")?.ended_with(0)?;
