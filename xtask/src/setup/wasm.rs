@@ -2,7 +2,7 @@
 //! standard library that is built here once.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -14,7 +14,7 @@ use crate::run::{find_program, quiet, say, step};
 /// A component with WASI imports, and a plain module to be turned into one without imports.
 const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
 /// Changes with the recipe below, so that an older result is not taken for a new one.
-const DEBIAN_DIRECTORY: &str = "debian-rust-1";
+const DEBIAN_DIRECTORY: &str = "debian-rust-2";
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "rust-web-src", "wasi-libc"];
 
 /// Returns a compiler that has both targets, fetching or building them if need be.
@@ -24,16 +24,15 @@ pub(super) fn compiler(cache: &Cache) -> Result<Wasm> {
     }
     let earlier = cache.path(DEBIAN_DIRECTORY).join("rustc");
     if TARGETS.iter().all(|target| has_target(&earlier, target)) {
-        return Ok(Wasm { rustc: Some(debian_compiler(cache)?), flags: Vec::new() });
+        return debian_compiler(cache);
     }
     match step("adding the wasm targets with rustup", add_targets) {
         Ok(()) => return Ok(Wasm::default()),
         Err(error) => say(format_args!("rustup cannot add them ({error:#}); taking Debian's rustc")),
     }
-    let rustc = debian_compiler(cache).context(
+    debian_compiler(cache).context(
         "making a compiler for wasm guests; `rustup target add wasm32-wasip2 wasm32-unknown-unknown` serves as well",
-    )?;
-    Ok(Wasm { rustc: Some(rustc), flags: Vec::new() })
+    )
 }
 
 fn add_targets() -> Result<()> {
@@ -50,8 +49,8 @@ fn has_target(rustc: &Path, target: &str) -> bool {
         .is_ok_and(|directory| Path::new(directory.trim()).is_dir())
 }
 
-/// Unpacks Debian's rustc into the cache and gives it the targets, so that it needs no flags.
-fn debian_compiler(cache: &Cache) -> Result<PathBuf> {
+/// Unpacks Debian's rustc into the cache and gives it the targets.
+fn debian_compiler(cache: &Cache) -> Result<Wasm> {
     // What the standard library goes into, or is made of, cannot be the system's own copy.
     let always = |name: &str| name.contains("rust") || name == "wasi-libc";
     let root = debian::unpack(cache, DEBIAN_DIRECTORY, &DEBIAN_PACKAGES, always)?;
@@ -66,7 +65,12 @@ fn debian_compiler(cache: &Cache) -> Result<PathBuf> {
             })?;
         }
     }
-    Ok(script)
+    Ok(Wasm { flags: vec![no_machine_paths(&root)], rustc: Some(script) })
+}
+
+/// Returns the flag that makes messages name the standard library's files as they are named upstream.
+fn no_machine_paths(root: &Path) -> String {
+    format!("--remap-path-prefix={}=/rustc", root.join("usr/lib/rustlib/src/rust").display())
 }
 
 /// rustup's toolchain carries the linkers that Debian's lacks.
@@ -91,7 +95,7 @@ fn standard_library(root: &Path, rustc: &Path, target: &str) -> Result<()> {
     fs::write(work.join("lib.rs"), "#![no_std]\n").context("writing the crate that std is built for")?;
     let wasi = root.join("usr/lib/wasm32-wasi");
     // Only what is compiled with bitcode can take part in link-time optimisation.
-    let mut flags = format!("-Cembed-bitcode=yes --remap-path-prefix={}=", root.join("usr/src").display());
+    let mut flags = format!("-Cembed-bitcode=yes {}", no_machine_paths(root));
     if target.contains("wasi") {
         flags += &format!(" -L {}", wasi.display());
     }
