@@ -2,12 +2,15 @@
  * Finding the host binary. A project must never decide which one runs: nothing is looked up below the
  * working directory, through relative names, or in a `node_modules/.bin`.
  */
-import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { accessSync, constants, readFileSync, realpathSync, statSync } from "node:fs";
 import { delimiter, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { INSTALL } from "./messages.ts";
 
 /** The npm packages that carry a host, one for each platform. */
 export const HOST_PACKAGE_PREFIX = "@portcullis/host";
+
+/** Written beside this package by `portcullis pi-extension install`: the host that installed it. */
+const HOST_FILE = "host.json";
 
 /** What the search depends on. */
 export interface Surroundings {
@@ -28,11 +31,22 @@ export function findHost(from: Surroundings): string {
     if (!isProgram(named)) throw new Error(`PORTCULLIS_HOST is \`${named}\`, which is no program`);
     return named;
   }
-  const found = [...packageCandidates(from), ...pathCandidates(from)].find(isProgram);
+  const candidates = [...installedCandidates(from), ...packageCandidates(from), ...pathCandidates(from)];
+  const found = candidates.find(isProgram);
   if (found === undefined) {
     throw new Error(`there is no \`portcullis\` on PATH and none in an npm package of this extension; ${INSTALL}`);
   }
   return found;
+}
+
+/** The host that put this extension here; one that has moved since is looked for elsewhere. */
+function installedCandidates({ packageDir }: Surroundings): string[] {
+  try {
+    const { host } = JSON.parse(readFileSync(join(packageDir, HOST_FILE), "utf8")) as { host?: unknown };
+    return typeof host === "string" && isAbsolute(host) ? [host] : [];
+  } catch {
+    return [];
+  }
 }
 
 /** The package beside this one or below it; not in any `node_modules` further up, which may be a project's. */

@@ -43,6 +43,17 @@ test("the npm package is taken below this one or beside it, before PATH", () => 
   assert.equal(look([beside], (at) => ({ packageDir: at("g/node_modules/pi-portcullis") })), beside);
 });
 
+test("the host that installed the extension comes before packages and PATH, while it is there", () => {
+  const installed = (at: (path: string) => string, host: string) => {
+    writeFileSync(at("ext/pi-portcullis/host.json"), JSON.stringify({ host }));
+    return { env: { PATH: at("bin") } };
+  };
+  const programs = ["own/portcullis", "bin/portcullis"];
+  assert.equal(look(programs, (at) => installed(at, at("own/portcullis"))), "own/portcullis");
+  assert.equal(look(programs, (at) => installed(at, at("gone/portcullis"))), "bin/portcullis");
+  assert.equal(look(programs, (at) => installed(at, "own/portcullis")), "bin/portcullis");
+});
+
 test("no node_modules further up is looked into", () => {
   assert.throws(() => look([PACKAGE, `ext/${PACKAGE}`, `project/${PACKAGE}`], () => ({})), /install it/);
 });

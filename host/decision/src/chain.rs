@@ -15,12 +15,20 @@ use crate::rules::{Caller, RuleSet, Ruling};
 use crate::verdict::{Cause, Denial, Effect, Evaluation, Obligation, Question, Verdict};
 
 /// Policies in order, and how their answers are combined.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Chain {
     /// The policies.
     pub members: Vec<Member>,
     /// How their answers become one.
     pub combine: Combine,
+    /// Microseconds since some moment, for the cost of each policy; this crate has no clock.
+    pub stopwatch: fn() -> u64,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self { members: Vec::new(), combine: Combine::default(), stopwatch: || 0 }
+    }
 }
 
 /// One policy of a chain.
@@ -76,6 +84,8 @@ pub struct Vote {
     pub cause: Cause,
     /// Whether it failed, and `effect` is the denial made of that.
     pub failed: bool,
+    /// How long it took, in microseconds.
+    pub cost_us: u64,
 }
 
 /// The host's answer to a request.
@@ -117,6 +127,7 @@ impl Chain {
         let mut evaluations = Vec::new();
         for member in &self.members {
             let policy = member.policy.as_ref();
+            let started = (self.stopwatch)();
             let abstains = !policy.handles().includes(&request.action);
             let (evaluation, failed) = if abstains {
                 (abstention(), false)
@@ -133,6 +144,7 @@ impl Chain {
                 effect: evaluation.verdict.effect(),
                 cause: evaluation.cause.clone(),
                 failed,
+                cost_us: (self.stopwatch)().saturating_sub(started),
             });
             if member.mode == Mode::Enforce {
                 evaluations.push((policy.name(), evaluation, failed));
@@ -283,6 +295,7 @@ impl Decision {
             effect: Some(ruling.effect),
             cause: Cause { rule: ruling.rule.clone(), reason: ruling.reason.clone(), ..Cause::default() },
             failed: false,
+            cost_us: 0,
         });
         let unopposed = self.cause.rule == "base.no-opinion" && self.policy == "base";
         if unopposed || ruling.effect > self.effect {

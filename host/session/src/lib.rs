@@ -1,1 +1,39 @@
 //! One running session: the single path from a request to a permit.
+//!
+//! Owns: open questions, grants in memory, [`Session::authorize`], and turning settings, rules and
+//! grants into a confinement profile. Every tool of pi, every command and every connection comes
+//! through `authorize`, and nothing else makes a permit.
+//!
+//! Must never know: how policies are run, wire formats, sockets, arguments, environment variables of
+//! the host itself, the wall clock. Time, the desk that shows questions and the journal are handed in.
+//!
+//! Platforms: file operations and commands are carried out on Linux; deciding works everywhere.
+
+mod commands;
+mod files;
+mod session;
+
+mod ask;
+mod cancel;
+mod question;
+mod visible;
+
+mod chain_rules;
+mod environment;
+mod force;
+mod paths;
+mod profile;
+
+mod error;
+mod journal;
+
+pub use ask::{Answer, Answerer, Choice, Desk, Nobody, Question, Refusal};
+pub use cancel::Cancel;
+pub use commands::{CommandCall, CommandFailure, Ended, Program, Started};
+pub use environment::environment;
+pub use error::OpenError;
+pub use files::{FileCall, FileFailure, ReadFile};
+pub use force::{Confining, Force};
+pub use journal::{Entry, Journal, JournalError};
+pub use session::{Authorized, Granted, Session, Setup};
+pub use visible::visible;

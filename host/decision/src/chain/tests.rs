@@ -79,7 +79,7 @@ fn read(path: &str) -> Request {
 fn chain(policies: Vec<Fixed>) -> Chain {
     let members =
         policies.into_iter().map(|policy| Member { policy: Arc::new(policy), mode: Mode::Enforce }).collect();
-    Chain { members, combine: Combine::Strictest }
+    Chain { members, ..Chain::default() }
 }
 
 fn allow() -> Result<Verdict, PolicyError> {

@@ -8,6 +8,7 @@ use crate::verdict::Effect;
 
 /// What holds where nobody has an opinion: commands see the file system read-only except closed
 /// regions, tools ask, the workspace and the session's temporary directory are read-write.
+/// Where these lie in one another, the innermost holds.
 #[derive(Debug, Clone, Default)]
 pub struct Base {
     /// Workspace roots, canonical.
@@ -18,31 +19,72 @@ pub struct Base {
     pub closed: Vec<PathBuf>,
 }
 
+/// A part of the file system that the base knows. Of two with the same top the greater one holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Region {
+    Closed,
+    Temp,
+    Workspace,
+}
+
 impl Base {
     pub(super) fn file(&self, path: &Path, right: FileRight, caller: Caller) -> Ruling {
-        if self.workspace.iter().any(|root| lies_below(path, root)) {
-            return Ruling::base(Effect::Allow, "base.workspace", "it lies in the workspace");
-        }
-        if lies_below(path, &self.temp) {
-            return Ruling::base(Effect::Allow, "base.temp", "it lies in the session's temporary directory");
-        }
-        let closed = self.closed.iter().any(|region| lies_below(path, region));
-        match (right, caller) {
-            _ if closed => {
+        match (self.region(path), right, caller) {
+            (Some(Region::Workspace), _, _) => {
+                Ruling::base(Effect::Allow, "base.workspace", "it lies in the workspace")
+            }
+            (Some(Region::Temp), _, _) => {
+                Ruling::base(Effect::Allow, "base.temp", "it lies in the session's temporary directory")
+            }
+            (Some(Region::Closed), _, _) => {
                 Ruling::base(Effect::Ask, "base.closed", "it lies outside the workspace, in a closed region")
             }
-            (FileRight::Read | FileRight::Execute, Caller::Command) => {
+            (None, FileRight::Read | FileRight::Execute, Caller::Command) => {
                 Ruling::base(Effect::Allow, "base.system", "commands see the system read-only")
             }
-            (FileRight::Write, Caller::Command)
-            | (FileRight::Read | FileRight::Write | FileRight::Execute, Caller::Tool) => {
+            (None, FileRight::Write, Caller::Command)
+            | (None, FileRight::Read | FileRight::Write | FileRight::Execute, Caller::Tool) => {
                 Ruling::base(Effect::Ask, "base.outside", "it lies outside the workspace")
             }
         }
     }
+
+    /// The innermost region that holds `path`.
+    fn region(&self, path: &Path) -> Option<Region> {
+        let workspace = self.workspace.iter().map(|top| (Region::Workspace, top));
+        let closed = self.closed.iter().map(|top| (Region::Closed, top));
+        workspace
+            .chain(closed)
+            .chain([(Region::Temp, &self.temp)])
+            // Every path starts with the empty one, which must open nothing.
+            .filter(|(_, top)| top.is_absolute() && path.starts_with(top))
+            .map(|(region, top)| (top.components().count(), region))
+            .max()
+            .map(|(_, region)| region)
+    }
 }
 
-/// Whether `path` is `top` or below it. Every path starts with the empty one, which must open nothing.
-fn lies_below(path: &Path, top: &Path) -> bool {
-    top.is_absolute() && path.starts_with(top)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_region_holds() {
+        let base = Base {
+            workspace: vec!["/tmp/t/home/u/p".into(), "/home/v".into()],
+            temp: "/tmp".into(),
+            closed: vec!["/tmp/t/home".into(), "/home".into(), "/home/v".into()],
+        };
+        for (path, region) in [
+            ("/tmp/x", Some(Region::Temp)),
+            ("/tmp/t/home/u/.ssh", Some(Region::Closed)),
+            ("/tmp/t/home/u/p/a", Some(Region::Workspace)),
+            ("/home/v/.bashrc", Some(Region::Workspace)),
+            ("/home/w", Some(Region::Closed)),
+            ("/etc", None),
+        ] {
+            assert_eq!(base.region(Path::new(path)), region, "{path}");
+        }
+        assert_eq!(Base::default().region(Path::new("/x")), None);
+    }
 }

@@ -1,0 +1,35 @@
+//! The declarative rules of a chain: the standing ones, and stricter ones for one command.
+
+use portcullis_decision::{Chain, Context, Mode, PolicyError, Profile, Request, RuleLayer};
+
+use crate::error::OpenError;
+
+/// Asks every policy that counts for its standing rules.
+pub(crate) fn standing(chain: &Chain, context: &Context) -> Result<Vec<RuleLayer>, OpenError> {
+    layers(chain, |policy| policy.standing(context))
+}
+
+/// Asks every policy that counts for stricter rules for one command.
+pub(crate) fn for_command(
+    chain: &Chain,
+    request: &Request,
+    context: &Context,
+) -> Result<Vec<RuleLayer>, OpenError> {
+    layers(chain, |policy| policy.for_command(request, context))
+}
+
+fn layers(
+    chain: &Chain,
+    ask: impl Fn(&dyn portcullis_decision::Policy) -> Result<Option<Profile>, PolicyError>,
+) -> Result<Vec<RuleLayer>, OpenError> {
+    let mut layers = Vec::new();
+    for member in chain.members.iter().filter(|member| member.mode == Mode::Enforce) {
+        let name = member.policy.name().to_owned();
+        match ask(member.policy.as_ref()) {
+            Ok(Some(profile)) => layers.push(RuleLayer { name, profile }),
+            Ok(None) => {}
+            Err(source) => return Err(OpenError::Rules { policy: name, source }),
+        }
+    }
+    Ok(layers)
+}

@@ -1,0 +1,238 @@
+//! Commands: authorized as a whole, then run in the sandbox.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portcullis_confine::{Command, Confinement, Exit, LaunchError, Running};
+use portcullis_decision::request::{Action, CommandExecution, Origin, PathKind, PathRef};
+use portcullis_decision::{Decision, Request};
+use portcullis_file_gate::{FileError, Purpose};
+
+use crate::cancel::Cancel;
+use crate::environment::environment;
+use crate::force::Force;
+use crate::paths;
+use crate::profile::limits;
+use crate::session::Session;
+
+/// What is to be run.
+#[derive(Debug, Clone)]
+pub enum Program {
+    /// A script for the shell.
+    Script(String),
+    /// A program with its arguments.
+    Argv(Vec<OsString>),
+}
+
+/// A command to be run.
+#[derive(Debug, Clone)]
+pub struct CommandCall<'a> {
+    /// What.
+    pub program: Program,
+    /// Where; absolute.
+    pub cwd: &'a Path,
+    /// The environment that the caller would give it.
+    pub environment: Vec<(String, String)>,
+    /// How long it may run; waiting for an answer does not count.
+    pub timeout: Option<Duration>,
+    /// Who wrote it.
+    pub origin: Origin,
+    /// The client's call, where there is one.
+    pub call: Option<&'a str>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// How.
+    pub exit: Exit,
+    /// Whether its time ran out.
+    pub timed_out: bool,
+}
+
+/// Why a command was not run.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandFailure {
+    /// It was not allowed.
+    #[error("{} (rule `{}` of `{}`)", .0.cause().reason, .0.cause().rule, .0.policy())]
+    Denied(Box<Decision>),
+    /// There is no sandbox to run it in.
+    #[error("commands are refused because the sandbox could not be set up: {0}")]
+    NoSandbox(String),
+    /// The directory cannot be used.
+    #[error("the working directory of the command")]
+    Directory(#[source] FileError),
+    /// It could not be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+}
+
+impl From<Box<Decision>> for CommandFailure {
+    fn from(decision: Box<Decision>) -> Self {
+        Self::Denied(decision)
+    }
+}
+
+/// A command that is running.
+#[derive(Debug)]
+pub struct Started {
+    running: Arc<Running>,
+    // The sandbox lives as long as a command runs in it, also when grants have made a new one.
+    _confinement: Arc<Confinement>,
+    request: Request,
+    ends_at: Option<Instant>,
+}
+
+impl Session {
+    /// The action of a command; nothing is decided.
+    ///
+    /// # Errors
+    /// When its directory cannot be used.
+    pub fn command_action(&self, call: &CommandCall<'_>) -> Result<Action, CommandFailure> {
+        let (script, shell) = match &call.program {
+            Program::Script(script) => (script.clone(), Some("bash".to_owned())),
+            Program::Argv(argv) => (shown_argv(argv), None),
+        };
+        Ok(Action::Command(CommandExecution {
+            script,
+            shell,
+            cwd: self.directory(call.cwd)?,
+            parsed: Err("this host does not parse commands".to_owned()),
+            timeout_ms: call.timeout.map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX)),
+            background: false,
+        }))
+    }
+
+    /// Has a command authorized and starts it in the sandbox. `stdio` becomes its first three descriptors.
+    ///
+    /// # Errors
+    /// When it is not allowed, or cannot be started.
+    pub fn start_command(
+        &self,
+        call: CommandCall<'_>,
+        stdio: [OwnedFd; 3],
+        cancel: &Cancel,
+    ) -> Result<Started, CommandFailure> {
+        let action = self.command_action(&call)?;
+        let granted = self.authorize(self.request(call.origin, action), call.call, cancel).granted()?;
+        let force = self.force();
+        self.launch(&force, call, stdio, cancel, granted.request.clone()).inspect_err(|failure| {
+            self.outcome(&granted.request, &failure.to_string());
+        })
+    }
+
+    fn launch(
+        &self,
+        force: &Force,
+        call: CommandCall<'_>,
+        stdio: [OwnedFd; 3],
+        cancel: &Cancel,
+        request: Request,
+    ) -> Result<Started, CommandFailure> {
+        if let Some((layer, rule)) = force.rules.patterns_on_commands().next() {
+            return Err(CommandFailure::NoSandbox(format!(
+                "the rule `{}` of `{layer}` is a pattern over names (`{}`), to which commands cannot be held here; \
+                 write it as a plain path",
+                rule.id, rule.pattern
+            )));
+        }
+        let confinement = match force.for_command(&self.setup, &request, &self.live_grants()) {
+            Ok(Some(stricter)) => stricter,
+            Ok(None) => force.confinement.clone().map_err(CommandFailure::NoSandbox)?,
+            Err(reason) => return Err(CommandFailure::NoSandbox(reason)),
+        };
+        let temp = self.setup.resolved.temp.to_string_lossy();
+        let command = Command {
+            argv: argv(call.program),
+            env: environment(call.environment, &force.rules, &temp)
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            cwd: call.cwd.to_owned(),
+            limits: limits(force.rules.limits()),
+        };
+        let wall = force.rules.limits().wall_ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        let time = [call.timeout, wall].into_iter().flatten().min();
+        let running = Arc::new(confinement.launch(command, stdio)?);
+        let killed = Arc::downgrade(&running);
+        cancel.on_cancel(move || {
+            if let Some(running) = killed.upgrade() {
+                running.kill();
+            }
+        });
+        let ends_at = time.and_then(|time| Instant::now().checked_add(time));
+        Ok(Started { running, _confinement: confinement, request, ends_at })
+    }
+
+    /// Waits until a command and everything it started are gone, and kills it when its time runs out.
+    pub fn finish_command(&self, started: &Started) -> Ended {
+        let left = started.ends_at.map(|end| end.saturating_duration_since(Instant::now()));
+        let ended = match left {
+            None => Ended { exit: started.running.wait(), timed_out: false },
+            Some(left) => match started.running.wait_timeout(left) {
+                Some(exit) => Ended { exit, timed_out: false },
+                None => {
+                    started.running.kill();
+                    Ended { exit: started.running.wait(), timed_out: true }
+                }
+            },
+        };
+        self.outcome(
+            &started.request,
+            &format!("{:?}{}", ended.exit, if ended.timed_out { ", timed out" } else { "" }),
+        );
+        ended
+    }
+
+    fn directory(&self, cwd: &Path) -> Result<PathRef, CommandFailure> {
+        let force = self.force();
+        let located = force.gate.locate(cwd, Purpose::Existing).map_err(CommandFailure::Directory)?;
+        if located.kind() != PathKind::Directory {
+            let path = located.canonical_text().to_owned();
+            return Err(CommandFailure::Directory(FileError::NotADirectory { path }));
+        }
+        Ok(paths::located(&self.setup.context, &cwd.to_string_lossy(), cwd, &located))
+    }
+}
+
+impl Started {
+    /// Passes a signal on to the command.
+    pub fn signal(&self, signal: i32) {
+        self.running.signal(signal);
+    }
+}
+
+fn argv(program: Program) -> Vec<OsString> {
+    match program {
+        Program::Script(script) => vec!["/bin/bash".into(), "-c".into(), script.into()],
+        Program::Argv(argv) => argv,
+    }
+}
+
+/// The arguments as a person would type them in a shell.
+fn shown_argv(argv: &[OsString]) -> String {
+    let quoted = argv.iter().map(|word| {
+        let word = word.to_string_lossy();
+        let plain = |character: char| character.is_ascii_alphanumeric() || "_-./=:,@%+".contains(character);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn argv_is_shown_as_typed() {
+        let argv: Vec<OsString> = ["echo", "a b", "it's", "", "x=1"].map(OsString::from).to_vec();
+        assert_eq!(shown_argv(&argv), "echo 'a b' 'it'\\''s' '' x=1");
+    }
+}

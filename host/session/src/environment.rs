@@ -1,0 +1,324 @@
+//! What commands see of the environment: everything but what injects code, holds secrets or leads out.
+
+use portcullis_decision::pattern::name_matches;
+use portcullis_decision::{Effect, RuleSet};
+
+/// Variables that make programs load code or settings from elsewhere.
+const INJECTS: &[&str] = &[
+    "LD_*",
+    "DYLD_*",
+    "GCONV_PATH",
+    "LOCPATH",
+    "NLSPATH",
+    "GLIBC_TUNABLES",
+    "MALLOC_*",
+    "BASH_ENV",
+    "ENV",
+    "BASH_FUNC_*",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PS4",
+    "PROMPT_COMMAND",
+    "IFS",
+    "CDPATH",
+    "ZDOTDIR",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NODE_REPL_EXTERNAL_MODULE",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONINSPECT",
+    "PYTHONBREAKPOINT",
+    "PERL5OPT",
+    "PERL5LIB",
+    "PERL5DB",
+    "PERLLIB",
+    "RUBYOPT",
+    "RUBYLIB",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "CLASSPATH",
+    "LUA_INIT*",
+    "LUA_PATH*",
+    "LUA_CPATH*",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "CARGO_TARGET_*_RUNNER",
+    "CARGO_TARGET_*_LINKER",
+    "GIT_*",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "BROWSER",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "npm_config_*",
+    "NPM_CONFIG_*",
+    "PIP_CONFIG_FILE",
+    "GCC_EXEC_PREFIX",
+    "COMPILER_PATH",
+    "MAKEFLAGS",
+    "TAR_OPTIONS",
+    "CURL_HOME",
+    "WGETRC",
+    "PORTCULLIS_*",
+];
+
+/// Variables that lead to sockets and agents outside.
+const LEADS_OUT: &[&str] = &[
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "SSH_CONNECTION",
+    "SSH_CLIENT",
+    "SSH_TTY",
+    "GPG_AGENT_INFO",
+    "GPG_TTY",
+    "DBUS_*",
+    "DOCKER_*",
+    "CONTAINER_HOST",
+    "KUBECONFIG",
+    "KUBERNETES_*",
+    "XDG_RUNTIME_DIR",
+    "WAYLAND_*",
+    "DISPLAY",
+    "XAUTHORITY",
+    "PULSE_SERVER",
+    "PIPEWIRE_*",
+    "TMUX",
+    "TMUX_PANE",
+    "STY",
+    "NOTIFY_SOCKET",
+    "LISTEN_*",
+    "JOURNAL_STREAM",
+    "INVOCATION_ID",
+    "VSCODE_IPC_HOOK*",
+    "VSCODE_GIT_*",
+    "AT_SPI_*",
+    "SESSION_MANAGER",
+];
+
+/// Whole families of variables that belong to services with credentials.
+const CREDENTIAL_FAMILIES: &[&str] =
+    &["AWS_*", "AZURE_*", "GOOGLE_APPLICATION_CREDENTIALS", "VAULT_*", "PGPASS*", "NETRC", "HISTFILE"];
+
+/// Words that make the name of a variable sound like a secret.
+const SECRET_WORDS: &[&str] = &[
+    "KEY",
+    "APIKEY",
+    "KEYS",
+    "TOKEN",
+    "TOKENS",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "PASS",
+    "PASSPHRASE",
+    "PWD",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "CREDS",
+    "COOKIE",
+    "BEARER",
+    "JWT",
+    "AUTH",
+    "PAT",
+    "PRIVATE",
+    "DSN",
+    "SIGNATURE",
+    "OTP",
+];
+
+/// Names that sound like secrets and are none.
+const HARMLESS: &[&str] = &["PWD", "OLDPWD"];
+
+/// Beginnings of values that are secrets wherever they appear.
+const SECRET_VALUES: &[&str] = &[
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "sk_live_",
+    "rk_live_",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xoxs-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "npm_",
+    "pypi-",
+    "dop_v1_",
+    "hf_",
+    "SG.",
+    "eyJhbGci",
+    "-----BEGIN",
+];
+
+/// Makes the environment of a command from the host's and the rules, in which the settings are.
+///
+/// A name that a rule drops is dropped, one that a rule keeps is kept; for the rest the host's own
+/// lists decide. `TMPDIR` leads to the session's temporary directory.
+#[must_use]
+pub fn environment(
+    inherited: impl IntoIterator<Item = (String, String)>,
+    rules: &RuleSet,
+    temp: &str,
+) -> Vec<(String, String)> {
+    let is_kept = |(name, value): &(String, String)| match rules.environment(name) {
+        Some(effect) => effect == Effect::Allow,
+        None => is_harmless(name, value),
+    };
+    let mut result: Vec<(String, String)> = inherited.into_iter().filter(is_kept).collect();
+    let may_be_given = |name: &str| rules.environment(name).is_none_or(|effect| effect == Effect::Allow);
+    let given = rules.variables().filter(|(name, _)| may_be_given(name)).cloned();
+    for (name, value) in given.chain([("TMPDIR".to_owned(), temp.to_owned())]) {
+        result.retain(|(known, _)| *known != name);
+        result.push((name, value));
+    }
+    result
+}
+
+/// Whether the host's own lists let a variable through.
+fn is_harmless(name: &str, value: &str) -> bool {
+    if HARMLESS.contains(&name) {
+        return true;
+    }
+    let listed = [INJECTS, LEADS_OUT, CREDENTIAL_FAMILIES].iter().any(|list| any_name_matches(list, name));
+    !listed && !sounds_secret(name) && !looks_secret(value)
+}
+
+fn sounds_secret(name: &str) -> bool {
+    name.to_ascii_uppercase()
+        .split(|character: char| !character.is_ascii_alphanumeric())
+        .any(|word| SECRET_WORDS.iter().any(|secret| word == *secret || is_run_together(word, secret)))
+}
+
+/// `DBPASSWORD`, `MYTOKEN` and the like; short words would match too much (`MONKEY`).
+fn is_run_together(word: &str, secret: &str) -> bool {
+    secret.len() >= 5 && word.len() > secret.len() && (word.ends_with(secret) || word.starts_with(secret))
+}
+
+fn looks_secret(value: &str) -> bool {
+    SECRET_VALUES.iter().any(|beginning| value.starts_with(beginning)) || has_password(value)
+}
+
+/// Whether the value is a URL with a password in it.
+fn has_password(value: &str) -> bool {
+    let Some((_, rest)) = value.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+}
+
+fn any_name_matches(patterns: &[impl AsRef<str>], name: &str) -> bool {
+    patterns.iter().any(|pattern| name_matches(pattern.as_ref(), name))
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_decision::profile::EnvironmentRule;
+    use portcullis_decision::{Base, Profile, RuleLayer};
+
+    use super::*;
+
+    fn rules(list: &[(&str, Effect)]) -> RuleSet {
+        let environment = list
+            .iter()
+            .map(|(name, effect)| EnvironmentRule {
+                id: "e".into(),
+                name: (*name).into(),
+                effect: *effect,
+                reason: String::new(),
+            })
+            .collect();
+        let variables = vec![("GIVEN".to_owned(), "1".to_owned()), ("NOT_GIVEN".to_owned(), "1".to_owned())];
+        let profile = Profile { environment, variables, ..Profile::default() };
+        RuleSet::compile(vec![RuleLayer { name: "p".into(), profile }], Base::default(), &[])
+    }
+
+    fn kept(name: &str, value: &str) -> bool {
+        let result = environment([(name.into(), value.into())], &rules(&[]), "/tmp");
+        result.iter().any(|(known, _)| known == name)
+    }
+
+    #[test]
+    fn the_hosts_own_lists() {
+        for name in [
+            "HOME",
+            "PATH",
+            "LANG",
+            "TERM",
+            "PWD",
+            "AI_AGENT",
+            "PI_SESSION_ID",
+            "CARGO_HOME",
+            "KEYBOARD",
+            "MONKEY",
+            "COMPASS",
+            "AUTHOR",
+        ] {
+            assert!(kept(name, "x"), "{name} is harmless");
+        }
+        for name in [
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "BASH_ENV",
+            "NODE_OPTIONS",
+            "GIT_DIR",
+            "GIT_CONFIG_COUNT",
+            "SSH_AUTH_SOCK",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "DOCKER_HOST",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_PROFILE",
+            "OPENAI_API_KEY",
+            "GITHUB_TOKEN",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "MYTOKEN",
+            "my_secret",
+            "XDG_RUNTIME_DIR",
+            "PYTHONPATH",
+            "BASH_FUNC_ls%%",
+        ] {
+            assert!(!kept(name, "x"), "{name} must go");
+        }
+    }
+
+    #[test]
+    fn values_that_look_like_secrets() {
+        for value in ["ghp_abcdef", "sk-abc", "AKIAABC", "postgres://u:p@db/x", "eyJhbGciOi.x.y"] {
+            assert!(!kept("SOMETHING", value), "{value}");
+        }
+        assert!(kept("SOMETHING", "https://example.com/a:b@c"));
+    }
+
+    #[test]
+    fn rules_decide_before_the_lists() {
+        let rules = rules(&[
+            ("GITHUB_*", Effect::Allow),
+            ("GITHUB_SECRET", Effect::Deny),
+            ("NOT_GIVEN", Effect::Deny),
+            ("LANG", Effect::Deny),
+            ("HOME", Effect::Ask),
+        ]);
+        let inherited = ["LANG", "HOME", "GITHUB_TOKEN", "GITHUB_SECRET", "TMPDIR", "GIVEN"];
+        let result = environment(inherited.map(|name| (name.to_owned(), "x".to_owned())), &rules, "/tmp");
+        let result: Vec<_> = result.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(result, [("GITHUB_TOKEN", "x"), ("GIVEN", "1"), ("TMPDIR", "/tmp")]);
+    }
+}

@@ -1,0 +1,20 @@
+//! What can go wrong in a session, apart from a denial, which is an answer.
+
+use portcullis_decision::PolicyError;
+
+/// Why a session could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A policy gave no rules.
+    #[error("asking policy `{policy}` for its rules")]
+    Rules {
+        /// Its name.
+        policy: String,
+        /// What happened.
+        #[source]
+        source: PolicyError,
+    },
+    /// Files cannot be opened safely here.
+    #[error("preparing to open files")]
+    Gate(#[source] portcullis_file_gate::FileError),
+}

@@ -1,0 +1,219 @@
+//! The file tools: what is located is decided on, and the operation goes on with the same descriptor.
+
+use std::path::Path;
+
+use portcullis_decision::request::{
+    Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text, TextEdit,
+};
+use portcullis_decision::{Decision, path_text};
+use portcullis_file_gate::{
+    Editing, FileContent, FileError, Gate, Limits, Links, Located, Purpose, WriteOptions, Written,
+};
+
+use crate::cancel::Cancel;
+use crate::paths;
+use crate::session::{Authorized, Session};
+
+/// Which file a call is about.
+#[derive(Debug, Clone, Copy)]
+pub struct FileCall<'a> {
+    /// Absolute; links and `..` are resolved by the kernel.
+    pub path: &'a Path,
+    /// As the caller wrote it.
+    pub given: &'a str,
+    /// The client's call, where there is one.
+    pub call: Option<&'a str>,
+    /// Takes the call back.
+    pub cancel: &'a Cancel,
+}
+
+/// Why a file operation did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum FileFailure {
+    /// It was not allowed.
+    #[error("{} (rule `{}` of `{}`)", .0.cause().reason, .0.cause().rule, .0.policy())]
+    Denied(Box<Decision>),
+    /// It failed.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl From<Box<Decision>> for FileFailure {
+    fn from(decision: Box<Decision>) -> Self {
+        Self::Denied(decision)
+    }
+}
+
+/// A file that was read, with what people may be told of it.
+#[derive(Debug)]
+pub struct ReadFile {
+    /// Where it is, in path text.
+    pub canonical: String,
+    /// What is in it.
+    pub content: FileContent,
+}
+
+impl Session {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it is not allowed, or cannot be read.
+    pub fn read_file(&self, call: FileCall<'_>) -> Result<ReadFile, FileFailure> {
+        let force = self.force();
+        let (located, authorized) =
+            self.located(&force.gate, call, Purpose::Existing, FileOperation::Read)?;
+        let canonical = located.canonical_text().to_owned();
+        let granted = authorized.granted()?;
+        let content = force.gate.read(located, granted.permit, Limits::default());
+        self.outcome(&granted.request, &told(&content));
+        Ok(ReadFile { canonical, content: content? })
+    }
+
+    /// Reads a file that is to be edited; [`Session::finish_edit`] ends the edit.
+    ///
+    /// # Errors
+    /// When it is not allowed, or cannot be read.
+    pub fn edit_file(&self, call: FileCall<'_>, edits: &[(String, String)]) -> Result<Editing, FileFailure> {
+        let force = self.force();
+        let text_edit = |(old, new): &(String, String)| TextEdit { old: Text::cut(old), new: Text::cut(new) };
+        let operation = FileOperation::Edit(edits.iter().map(text_edit).collect());
+        let (located, authorized) = self.located(&force.gate, call, Purpose::ForWriting, operation)?;
+        let granted = authorized.granted()?;
+        let editing = force.gate.edit(located, granted.permit, Limits::default());
+        self.outcome(&granted.request, &told(&editing));
+        Ok(editing?)
+    }
+
+    /// Puts new content in place of what was read, if the file is still that.
+    ///
+    /// # Errors
+    /// When the file changed since, or cannot be written.
+    pub fn finish_edit(&self, editing: Editing, content: &str) -> Result<Written, FileFailure> {
+        Ok(self.force().gate.replace(editing, content.as_bytes(), Links::Refuse)?)
+    }
+
+    /// Writes a whole file, and the directories above it.
+    ///
+    /// # Errors
+    /// When it is not allowed, or cannot be written.
+    pub fn write_file(&self, call: FileCall<'_>, content: &str) -> Result<(String, Written), FileFailure> {
+        let force = self.force();
+        let operation = FileOperation::Write(Content::Text(Text::cut(content)));
+        let (located, authorized) = self.located(&force.gate, call, Purpose::ForWriting, operation)?;
+        let canonical = located.canonical_text().to_owned();
+        let granted = authorized.granted()?;
+        let written = force.gate.write(located, granted.permit, content.as_bytes(), WriteOptions::default());
+        self.outcome(&granted.request, &told(&written));
+        Ok((canonical, written?))
+    }
+
+    /// Judges a file operation that somebody else carries out, on the canonical path that is returned.
+    ///
+    /// # Errors
+    /// When the path cannot be resolved.
+    pub fn judge_file(
+        &self,
+        call: FileCall<'_>,
+        operation: FileOperation,
+    ) -> Result<Authorized, FileFailure> {
+        let action = self.file_action(call, operation)?;
+        Ok(self.authorize(self.request(Origin::Agent, action), call.call, call.cancel))
+    }
+
+    /// The action of a file operation, the path resolved; nothing is decided.
+    ///
+    /// # Errors
+    /// When the path cannot be resolved.
+    pub fn file_action(&self, call: FileCall<'_>, operation: FileOperation) -> Result<Action, FileFailure> {
+        let force = self.force();
+        match locate(&force.gate, call.path, purpose(&operation)) {
+            Ok(located) => Ok(self.action(call, &located, operation)),
+            Err(FileError::NotFound { .. }) => Ok(self.missing(&force.gate, call, operation)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Locates the file and has the operation authorized. What is not there is judged all the same, so
+    /// that nobody learns what exists where they may not look.
+    fn located(
+        &self,
+        gate: &Gate,
+        call: FileCall<'_>,
+        purpose: Purpose,
+        operation: FileOperation,
+    ) -> Result<(Located, Authorized), FileFailure> {
+        match locate(gate, call.path, purpose) {
+            Ok(located) => {
+                let action = self.action(call, &located, operation);
+                let authorized = self.authorize(self.request(Origin::Agent, action), call.call, call.cancel);
+                Ok((located, authorized))
+            }
+            Err(FileError::NotFound { path }) => {
+                let action = self.missing(gate, call, operation);
+                let authorized = self.authorize(self.request(Origin::Agent, action), call.call, call.cancel);
+                let granted = authorized.granted()?;
+                self.outcome(&granted.request, "not found");
+                Err(FileError::NotFound { path }.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn action(&self, call: FileCall<'_>, located: &Located, operation: FileOperation) -> Action {
+        let path = paths::located(&self.setup.context, call.given, call.path, located);
+        Action::File(FileAccess { path, operation, facts: located.facts() })
+    }
+
+    fn missing(&self, gate: &Gate, call: FileCall<'_>, operation: FileOperation) -> Action {
+        Action::File(FileAccess {
+            path: self.missing_path(gate, call),
+            operation,
+            facts: FileFacts::default(),
+        })
+    }
+
+    /// Where a path would be that is not there: below its nearest ancestor that exists.
+    fn missing_path(&self, gate: &Gate, call: FileCall<'_>) -> PathRef {
+        let canonical = locate(gate, call.path, Purpose::ForWriting)
+            .map_or_else(|_| path_text::normalize(call.path), |slot| slot.canonical().to_owned());
+        paths::reference(&self.setup.context, call.given, call.path, &canonical, PathKind::Missing)
+    }
+}
+
+/// Locates a path as commands see it. Where they do not see it, or cannot write it, it is located in
+/// the host's own view: what happens there is an exception that rules or the user must allow.
+fn locate(gate: &Gate, path: &Path, purpose: Purpose) -> Result<Located, FileError> {
+    match gate.locate(path, purpose) {
+        Ok(located) if !located.is_on_read_only_mount() => Ok(located),
+        Ok(_)
+        | Err(FileError::NotFound { .. } | FileError::Denied { .. } | FileError::NotADirectory { .. }) => {
+            match gate.locate_in_host_view(path, purpose) {
+                Err(FileError::HostTemp { path }) => Err(FileError::NotFound { path }),
+                result => result,
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn purpose(operation: &FileOperation) -> Purpose {
+    match operation {
+        FileOperation::Read | FileOperation::List | FileOperation::Search(_) => Purpose::Existing,
+        FileOperation::Write(_)
+        | FileOperation::Edit(_)
+        | FileOperation::CreateDirectory
+        | FileOperation::Delete
+        | FileOperation::Move(_)
+        | FileOperation::Link(_)
+        | FileOperation::Symlink(_)
+        | FileOperation::ChangeMetadata
+        | FileOperation::Other(_) => Purpose::ForWriting,
+    }
+}
+
+fn told<T>(result: &Result<T, FileError>) -> String {
+    match result {
+        Ok(_) => "done".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}

@@ -1,0 +1,99 @@
+//! From the rule set to what the sandbox is told: places, in the order in which deeper ones win.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use portcullis_confine::{Access, Limits, Place, Profile};
+use portcullis_decision::RuleSet;
+use portcullis_decision::profile::Limits as RuleLimits;
+
+/// The machine's name inside.
+const HOSTNAME: &str = "sandbox";
+
+/// The sandbox has its own of these.
+const OWN: &[&str] = &["/dev", "/proc"];
+
+/// Makes the profile of a session whose commands see `temp` as `/tmp`.
+pub(crate) fn profile(rules: &RuleSet, temp: &Path) -> Profile {
+    let mut wanted: BTreeMap<PathBuf, Access> = BTreeMap::new();
+    for place in rules.places() {
+        let access = match (place.read, place.write) {
+            (false, _) => Access::Hidden,
+            (true, false) => Access::ReadOnly,
+            (true, true) => Access::ReadWrite,
+        };
+        if let Some(path) = on_disk(&place.path, access) {
+            let known = wanted.entry(path).or_insert(access);
+            *known = (*known).min(access);
+        }
+    }
+    hide_by_directory(&mut wanted);
+    let places = wanted
+        .into_iter()
+        .filter(|(path, _)| path != Path::new("/") && path != &rules.base().temp && !is_own(path))
+        .map(|(path, access)| Place { path, access })
+        .collect();
+    Profile { places, temp: temp.to_owned(), hostname: HOSTNAME.to_owned(), limits: limits(rules.limits()) }
+}
+
+/// The path to use for a place. A rule that restricts a link restricts what it leads to; one that
+/// opens a link, or opens for writing what does not exist, has nothing to open.
+fn on_disk(path: &Path, access: Access) -> Option<PathBuf> {
+    let canonical = match path.canonicalize() {
+        Ok(canonical) => canonical,
+        Err(_) if access == Access::ReadWrite => return None,
+        Err(_) => return Some(path.to_owned()),
+    };
+    if canonical == path {
+        return Some(canonical);
+    }
+    (access == Access::Hidden).then_some(canonical)
+}
+
+fn is_own(path: &Path) -> bool {
+    OWN.iter().any(|own| path.starts_with(own))
+}
+
+/// A mask on a single file falls off when the host replaces the file, and one that does not exist
+/// cannot be masked at all. So the directory around a hidden name is hidden, and the names that are in
+/// it now are shown again. Where commands may write, this cannot be done: new names must appear there.
+fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>) {
+    let hidden: Vec<PathBuf> = wanted
+        .iter()
+        .filter(|(_, access)| **access == Access::Hidden)
+        .map(|(path, _)| path.clone())
+        .collect();
+    for path in &hidden {
+        let Some(parent) = path.parent() else { continue };
+        let around = access_at(wanted, parent);
+        if around != Access::ReadOnly || parent == Path::new("/") {
+            continue;
+        }
+        let Ok(names) = std::fs::read_dir(parent) else { continue };
+        wanted.insert(parent.to_owned(), Access::Hidden);
+        for entry in names.flatten() {
+            let shown = parent.join(entry.file_name());
+            // A link is followed by name, and its target has a place of its own.
+            if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+                wanted.entry(shown).or_insert(Access::ReadOnly);
+            }
+        }
+    }
+}
+
+/// What holds at `path`: the access of the deepest place that holds it.
+fn access_at(wanted: &BTreeMap<PathBuf, Access>, path: &Path) -> Access {
+    path.ancestors().find_map(|ancestor| wanted.get(ancestor)).copied().unwrap_or(Access::ReadOnly)
+}
+
+/// The limits of one command in the sandbox's units; what no rule bounds has the host's default.
+pub(crate) fn limits(rules: RuleLimits) -> Limits {
+    const MIB: u64 = 1 << 20;
+    Limits {
+        open_files: rules.open_files.map(u64::from),
+        processes: rules.processes.map(u64::from),
+        file_bytes: rules.file_mib.map(|mib| u64::from(mib) * MIB),
+        memory_bytes: rules.memory_mib.map(|mib| u64::from(mib) * MIB),
+        cpu_seconds: rules.cpu_ms.map(|ms| u64::from(ms).div_ceil(1000)),
+    }
+}

@@ -1,0 +1,241 @@
+//! The session itself: what it was set up with, and the single path from a request to a permit.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use portcullis_config::Resolved;
+use portcullis_decision::request::{Action, Origin};
+use portcullis_decision::{Chain, Context, Decision, Effect, Grant, GrantScope, Permit, Request};
+
+use crate::ask::{Answer, Asks, Choice, Desk};
+use crate::cancel::Cancel;
+use crate::error::OpenError;
+use crate::force::{Confining, Force};
+use crate::journal::{Entry, Journal};
+use crate::question::question;
+
+/// What a session is set up with.
+pub struct Setup {
+    /// The settings, resolved.
+    pub resolved: Resolved,
+    /// The policies, loaded and configured.
+    pub chain: Chain,
+    /// The facts of this session; time and grants are filled in for each request.
+    pub context: Context,
+    /// The clock; the session has none of its own.
+    pub clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
+    /// Where decisions are recorded before they are acted on.
+    pub journal: Box<dyn Journal>,
+    /// Where questions are shown.
+    pub desk: Arc<dyn Desk>,
+    /// How commands are confined.
+    pub confinement: Confining,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Setup")
+            .field("chain", &self.chain)
+            .field("confinement", &self.confinement)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A running session.
+pub struct Session {
+    pub(crate) setup: Setup,
+    pub(crate) force: RwLock<Arc<Force>>,
+    grants: Mutex<Vec<Grant>>,
+    asks: Asks,
+    next_request: AtomicU64,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub struct Authorized {
+    /// The final decision; never `ask`.
+    pub decision: Decision,
+    /// The proof, if it was allowed.
+    pub permit: Option<Permit>,
+    /// The request as it was judged.
+    pub request: Request,
+}
+
+/// A request that was allowed.
+#[derive(Debug)]
+pub struct Granted {
+    /// The proof.
+    pub permit: Permit,
+    /// The request as it was judged.
+    pub request: Request,
+}
+
+impl Authorized {
+    /// The permit, or the decision that refused it.
+    ///
+    /// # Errors
+    /// When it was not allowed.
+    pub fn granted(self) -> Result<Granted, Box<Decision>> {
+        match self.permit {
+            Some(permit) => Ok(Granted { permit, request: self.request }),
+            None => Err(Box::new(self.decision)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Session").field("id", &self.setup.context.session_id).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Opens a session: asks the policies for their standing rules, compiles the rule set, and sets
+    /// the sandbox up. A sandbox that cannot be set up does not keep the session from opening;
+    /// commands are refused in it.
+    ///
+    /// # Errors
+    /// When a policy does not answer for its rules; then nothing may be allowed.
+    pub fn open(setup: Setup) -> Result<Self, OpenError> {
+        let force = Force::build(&setup, &[], None)?;
+        Ok(Self {
+            setup,
+            force: RwLock::new(Arc::new(force)),
+            grants: Mutex::default(),
+            asks: Asks::default(),
+            next_request: AtomicU64::new(0),
+        })
+    }
+
+    /// Makes a request of this session.
+    #[must_use]
+    pub fn request(&self, origin: Origin, action: Action) -> Request {
+        let number = self.next_request.fetch_add(1, Ordering::Relaxed) + 1;
+        Request { id: format!("r{number}"), parent: None, origin, action, attributes: Vec::new() }
+    }
+
+    /// Takes `request` the whole way: rules and policies, live grants, the user where needed, the
+    /// journal. `call` names the client's call that it belongs to.
+    pub fn authorize(&self, request: Request, call: Option<&str>, cancel: &Cancel) -> Authorized {
+        let mut decision = self.decide(&request);
+        while decision.effect() == Effect::Ask {
+            if !self.setup.context.interactive {
+                decision = decision.refused(crate::ask::Refusal::Nobody.reason());
+                break;
+            }
+            let question = question(self.asks.next_id(), call, &request, &decision);
+            match self.asks.put(&self.setup.desk, &question, &request, cancel) {
+                Answer::Covered => decision = self.decide(&request),
+                Answer::Refused(refusal) => decision = decision.refused(refusal.reason()),
+                Answer::Choice(index) => match question.choices.get(index) {
+                    Some(choice) => {
+                        decision = decision.granted(&choice.label);
+                        self.remember(choice);
+                    }
+                    None => decision = decision.refused("the answer was not one of the choices"),
+                },
+            }
+        }
+        self.record(request, decision)
+    }
+
+    /// What would be decided, without asking, recording or acting.
+    #[must_use]
+    pub fn decide(&self, request: &Request) -> Decision {
+        let force = self.force();
+        let grants = self.live_grants();
+        let mut context = self.setup.context.clone();
+        context.now = self.seconds();
+        context.grants = grants.iter().filter(|grant| grant.covers(request)).cloned().collect();
+        self.setup.chain.decide(request, &context, &force.rules, &grants)
+    }
+
+    /// Writes the decision down before anything is done; what cannot be written down is not done.
+    fn record(&self, request: Request, decision: Decision) -> Authorized {
+        let entry = Entry { at: (self.setup.clock)(), request: &request, decision: &decision };
+        let decision = match self.setup.journal.before(&entry) {
+            Ok(()) => decision,
+            Err(error) => Decision::host_denial("host.audit-failed", &error.to_string()),
+        };
+        let permit = decision.permit(&request);
+        Authorized { decision, permit, request }
+    }
+
+    /// Writes down what came of a request that was allowed.
+    pub fn outcome(&self, request: &Request, outcome: &str) {
+        self.setup.journal.after((self.setup.clock)(), &request.id, outcome);
+    }
+
+    fn remember(&self, choice: &Choice) {
+        if choice.scope != GrantScope::Session {
+            return;
+        }
+        let now = self.seconds();
+        let expires_at = if choice.lifetime == 0 { 0 } else { now.saturating_add(choice.lifetime) };
+        let grant =
+            Grant { scope: choice.scope, pattern: choice.pattern.clone(), granted_at: now, expires_at };
+        self.lock_grants().push(grant.clone());
+        self.rebuild();
+        self.asks.settle(&self.setup.desk, &grant);
+    }
+
+    /// Puts the rules in force anew, after a grant. Running commands keep the sandbox they have.
+    fn rebuild(&self) {
+        let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
+        // The standing rules were answered once; they do not change with grants.
+        match Force::build(&self.setup, &self.live_grants(), Some(&force)) {
+            Ok(built) => *force = Arc::new(built),
+            Err(error) => self.setup.desk.notice(&error.to_string()),
+        }
+    }
+
+    /// What is in force now.
+    #[must_use]
+    pub fn force(&self) -> Arc<Force> {
+        Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The grants that live now.
+    #[must_use]
+    pub fn live_grants(&self) -> Vec<Grant> {
+        let now = self.seconds();
+        self.lock_grants().iter().filter(|grant| grant.is_live(now)).cloned().collect()
+    }
+
+    /// How many questions wait for an answer.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.asks.waiting()
+    }
+
+    /// The settings of the session.
+    #[must_use]
+    pub fn settings(&self) -> &Resolved {
+        &self.setup.resolved
+    }
+
+    /// The policies' lines for the model, each under the name of its policy.
+    #[must_use]
+    pub fn briefs(&self) -> Vec<(String, String)> {
+        let mut context = self.setup.context.clone();
+        context.now = self.seconds();
+        let members = self.setup.chain.members.iter();
+        members
+            .filter_map(|member| {
+                let brief = member.policy.brief(&context).ok()?;
+                (!brief.trim().is_empty()).then(|| (member.policy.name().to_owned(), brief))
+            })
+            .collect()
+    }
+
+    fn seconds(&self) -> u32 {
+        let since = (self.setup.clock)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+    }
+
+    fn lock_grants(&self) -> std::sync::MutexGuard<'_, Vec<Grant>> {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,279 @@
+//! A whole session as a table: requests in, decisions out, with policies and a desk made for the test.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use portcullis_config::{Places, RealDisk, discover, resolve};
+use portcullis_decision::context::{AgentInfo, Machine, Workspace};
+use portcullis_decision::profile::Profile;
+use portcullis_decision::request::{Action, ActionKinds, Origin, ToolCall};
+use portcullis_decision::verdict::{Cause, OutputEvaluation, Question as PolicyQuestion, ToolOutput};
+use portcullis_decision::{
+    Chain, Context, Effect, Evaluation, GrantScope, Member, Mode, Policy, PolicyError, Request, Verdict,
+};
+use portcullis_session::{
+    Answer, Answerer, Cancel, Confining, Desk, Entry, FileCall, FileFailure, Journal, JournalError, Question,
+    Refusal, Session, Setup,
+};
+
+/// Asks about every tool; has no rules.
+struct Asking;
+
+impl Policy for Asking {
+    fn name(&self) -> &str {
+        "asking"
+    }
+    fn digest(&self) -> &str {
+        "d"
+    }
+    fn handles(&self) -> ActionKinds {
+        ActionKinds { tool: true, ..ActionKinds::default() }
+    }
+    fn evaluate(&self, _: &Request, _: &Context) -> Result<Evaluation, PolicyError> {
+        let cause =
+            Cause { rule: "asking.tool".into(), reason: "tools are asked for".into(), ..Cause::default() };
+        Ok(Evaluation { verdict: Verdict::Ask(PolicyQuestion::default()), cause, trace: vec![] })
+    }
+    fn standing(&self, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(None)
+    }
+    fn for_command(&self, _: &Request, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(None)
+    }
+    fn inspect(&self, _: &ToolOutput, _: &Context) -> Result<Option<OutputEvaluation>, PolicyError> {
+        Ok(None)
+    }
+    fn brief(&self, _: &Context) -> Result<String, PolicyError> {
+        Ok(String::new())
+    }
+}
+
+/// Gives the same answer to every question, or keeps the questions open.
+#[derive(Default)]
+struct Scripted {
+    answer: Option<Answer>,
+    open: Mutex<Vec<(String, Answerer)>>,
+    shown: AtomicUsize,
+    withdrawn: Mutex<Vec<u64>>,
+}
+
+impl Desk for Scripted {
+    fn show(&self, question: &Question, answerer: Answerer) {
+        self.shown.fetch_add(1, Ordering::SeqCst);
+        match &self.answer {
+            Some(answer) => answerer.answer(answer.clone()),
+            None => self.open.lock().unwrap().push((question.subject.clone(), answerer)),
+        }
+    }
+    fn withdraw(&self, id: u64, _why: &str) {
+        self.withdrawn.lock().unwrap().push(id);
+    }
+    fn notice(&self, _text: &str) {}
+}
+
+#[derive(Clone, Default)]
+struct Recorded {
+    lines: Arc<Mutex<Vec<String>>>,
+    full: bool,
+}
+
+impl Journal for Recorded {
+    fn before(&self, entry: &Entry<'_>) -> Result<(), JournalError> {
+        if self.full {
+            return Err(JournalError("the disk is full".into()));
+        }
+        self.lines.lock().unwrap().push(format!("{} {}", entry.request.id, entry.decision.effect()));
+        Ok(())
+    }
+    fn after(&self, _: SystemTime, request: &str, outcome: &str) {
+        self.lines.lock().unwrap().push(format!("{request} {outcome}"));
+    }
+}
+
+struct Scene {
+    _directory: tempfile::TempDir,
+    project: PathBuf,
+    desk: Arc<Scripted>,
+    journal: Recorded,
+    session: Arc<Session>,
+}
+
+fn scene(answer: Option<Answer>, journal: Recorded, interactive: bool) -> Scene {
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (project, home) = (directory.path().join("home/u/p"), directory.path().join("home/u"));
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir_all(home.join(".pi/agent")).unwrap();
+    std::fs::write(home.join(".pi/agent/auth.json"), "secret").unwrap();
+    std::fs::write(home.join("outside.txt"), "outside").unwrap();
+    std::fs::write(project.join("inside.txt"), "inside").unwrap();
+    let places = Places::usual(&project, &home);
+    let resolved = resolve(&discover(&places, &RealDisk).unwrap(), &places, &RealDisk).unwrap();
+    let context = Context {
+        session_id: "s".into(),
+        agent: AgentInfo { directory: home.join(".pi/agent").display().to_string(), ..AgentInfo::default() },
+        workspace: Workspace { roots: vec![project.display().to_string()], ..Workspace::default() },
+        machine: Machine { home: home.display().to_string(), temp: "/tmp".into(), ..Machine::default() },
+        interactive,
+        now: 0,
+        grants: vec![],
+        explain: false,
+        attributes: vec![],
+    };
+    let desk = Arc::new(Scripted { answer, ..Scripted::default() });
+    let session = Session::open(Setup {
+        resolved,
+        chain: Chain {
+            members: vec![Member { policy: Arc::new(Asking), mode: Mode::Enforce }],
+            ..Chain::default()
+        },
+        context,
+        clock: Box::new(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000)),
+        journal: Box::new(journal.clone()),
+        desk: Arc::clone(&desk) as Arc<dyn Desk>,
+        confinement: Confining::NoCommands,
+    })
+    .unwrap();
+    Scene { _directory: directory, project, desk, journal, session: Arc::new(session) }
+}
+
+fn tool(session: &Session, name: &str) -> Request {
+    let call = ToolCall { name: name.into(), provider: "mcp:x".into(), input: "{}".into() };
+    session.request(Origin::Agent, Action::Tool(call))
+}
+
+fn read(scene: &Scene, path: &Path) -> Result<String, FileFailure> {
+    let given = path.display().to_string();
+    let call = FileCall { path, given: &given, call: None, cancel: &Cancel::default() };
+    scene.session.read_file(call).map(|file| String::from_utf8(file.content.bytes).unwrap())
+}
+
+fn choice(scope: GrantScope) -> Option<Answer> {
+    // The first choice is "once", the second the narrowest grant for the session.
+    Some(Answer::Choice(if scope == GrantScope::Once { 0 } else { 1 }))
+}
+
+#[test]
+fn once_asks_again_and_a_session_grant_does_not() {
+    for (scope, expected) in [(GrantScope::Once, 2), (GrantScope::Session, 1)] {
+        let scene = scene(choice(scope), Recorded::default(), true);
+        for _ in 0..2 {
+            let authorized = scene.session.authorize(tool(&scene.session, "t"), None, &Cancel::default());
+            assert_eq!(authorized.decision.effect(), Effect::Allow);
+            assert!(authorized.permit.is_some());
+        }
+        assert_eq!(scene.desk.shown.load(Ordering::SeqCst), expected, "{scope:?}");
+    }
+}
+
+#[test]
+fn a_refusal_gives_no_permit() {
+    let scene = scene(Some(Answer::Refused(Refusal::User)), Recorded::default(), true);
+    let authorized = scene.session.authorize(tool(&scene.session, "t"), None, &Cancel::default());
+    assert_eq!(authorized.decision.effect(), Effect::Deny);
+    assert!(authorized.permit.is_none());
+    assert!(authorized.decision.cause().reason.ends_with("you said no"));
+}
+
+#[test]
+fn an_answer_that_is_no_choice_refuses() {
+    let scene = scene(Some(Answer::Choice(99)), Recorded::default(), true);
+    let authorized = scene.session.authorize(tool(&scene.session, "t"), None, &Cancel::default());
+    assert_eq!(authorized.decision.effect(), Effect::Deny);
+}
+
+#[test]
+fn with_nobody_there_nothing_is_shown_and_ask_is_deny() {
+    let scene = scene(choice(GrantScope::Once), Recorded::default(), false);
+    let authorized = scene.session.authorize(tool(&scene.session, "t"), None, &Cancel::default());
+    assert_eq!(authorized.decision.effect(), Effect::Deny);
+    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn what_cannot_be_written_down_is_not_done() {
+    let scene = scene(choice(GrantScope::Once), Recorded { full: true, ..Recorded::default() }, true);
+    let error = read(&scene, &scene.project.join("inside.txt")).unwrap_err();
+    assert!(error.to_string().contains("the disk is full"), "{error}");
+}
+
+#[test]
+fn verdicts_are_written_before_outcomes() {
+    let scene = scene(None, Recorded::default(), true);
+    assert_eq!(read(&scene, &scene.project.join("inside.txt")).unwrap(), "inside");
+    assert_eq!(*scene.journal.lines.lock().unwrap(), ["r1 allow", "r1 done"]);
+}
+
+#[test]
+fn files_follow_the_rules() {
+    let scene = scene(choice(GrantScope::Once), Recorded::default(), true);
+    let home = scene.project.parent().unwrap();
+    assert_eq!(read(&scene, &home.join("outside.txt")).unwrap(), "outside");
+    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1, "outside is asked for");
+    let denied = read(&scene, &home.join(".pi/agent/auth.json")).unwrap_err();
+    assert!(matches!(denied, FileFailure::Denied(_)), "{denied}");
+    std::os::unix::fs::symlink(home.join(".pi/agent/auth.json"), scene.project.join("link")).unwrap();
+    let denied = read(&scene, &scene.project.join("link")).unwrap_err();
+    assert!(matches!(denied, FileFailure::Denied(_)), "{denied}");
+    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1, "a deny is not asked for");
+}
+
+#[test]
+fn what_is_not_there_is_judged_all_the_same() {
+    let scene = scene(Some(Answer::Refused(Refusal::User)), Recorded::default(), true);
+    let home = scene.project.parent().unwrap();
+    let outside = read(&scene, &home.join("missing")).unwrap_err();
+    assert!(matches!(outside, FileFailure::Denied(_)), "{outside}");
+    let inside = read(&scene, &scene.project.join("missing")).unwrap_err();
+    assert!(matches!(inside, FileFailure::File(_)), "{inside}");
+}
+
+#[test]
+fn a_grant_settles_the_other_questions_that_it_covers() {
+    let scene = scene(None, Recorded::default(), true);
+    let ask = |name: &'static str| {
+        let session = Arc::clone(&scene.session);
+        std::thread::spawn(move || {
+            let request = tool(&session, name);
+            session.authorize(request, None, &Cancel::default()).decision.effect()
+        })
+    };
+    let (first, second, other) = (ask("t"), ask("t"), ask("u"));
+    until(|| scene.desk.open.lock().unwrap().len() == 3);
+    let questions = std::mem::take(&mut *scene.desk.open.lock().unwrap());
+    let (mut about_t, about_u): (Vec<_>, Vec<_>) =
+        questions.into_iter().partition(|(subject, _)| subject.starts_with('t'));
+    let (_, answerer) = about_t.pop().unwrap();
+    answerer.answer(Answer::Choice(1));
+    assert_eq!(first.join().unwrap(), Effect::Allow);
+    assert_eq!(second.join().unwrap(), Effect::Allow);
+    assert_eq!(scene.desk.withdrawn.lock().unwrap().len(), 1);
+    assert_eq!(scene.session.waiting(), 1);
+    // Dropping what is left refuses it.
+    drop(about_u);
+    assert_eq!(other.join().unwrap(), Effect::Deny);
+}
+
+#[test]
+fn a_call_that_is_taken_back_withdraws_its_question() {
+    let scene = scene(None, Recorded::default(), true);
+    let cancel = Cancel::default();
+    let (session, token) = (Arc::clone(&scene.session), cancel.clone());
+    let waiting = std::thread::spawn(move || {
+        let request = tool(&session, "t");
+        session.authorize(request, None, &token).decision.effect()
+    });
+    until(|| scene.session.waiting() == 1);
+    cancel.cancel();
+    assert_eq!(waiting.join().unwrap(), Effect::Deny);
+    assert_eq!(scene.desk.withdrawn.lock().unwrap().len(), 1);
+}
+
+fn until(condition: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "it did not happen within 20 s");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
