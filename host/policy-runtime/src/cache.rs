@@ -10,10 +10,11 @@ use wasmtime::component::Component;
 
 use crate::error::LoadError;
 use crate::own_files::{OwnDirectory, OwnDirectoryError};
+use crate::policy::Description;
 use crate::precompiled;
 
-/// Compiled policies that are kept; each is 0.3 to 60 MB.
-const MAX_ENTRIES: usize = 24;
+/// Files that are kept; a compiled policy is 0.3 to 60 MB, a description small.
+const MAX_ENTRIES: usize = 32;
 /// Largest file that is read back.
 const MAX_BYTES: u64 = 512 << 20;
 /// Changes when the steps between a component and its compiled form do.
@@ -45,8 +46,8 @@ impl CacheKey {
         Self(all.finalize().into())
     }
 
-    fn file_name(self) -> String {
-        format!("{}.cwasm", hex(&self.0))
+    fn file_name(self, form: &str) -> String {
+        format!("{form}-{}", hex(&self.0))
     }
 }
 
@@ -71,9 +72,8 @@ impl Cache {
 
     /// The compiled form made from `key`, if it is there.
     pub(crate) fn find(&self, engine: &Engine, key: CacheKey) -> Option<(Component, Start)> {
-        let name = key.file_name();
-        for (start, suffix) in FORMS {
-            let Some(code) = self.directory.read(&format!("{suffix}-{name}"), MAX_BYTES) else { continue };
+        for (start, form) in FORMS {
+            let Some(code) = self.directory.read(&key.file_name(form), MAX_BYTES) else { continue };
             return Some((precompiled::deserialize(engine, &code).ok()?, start));
         }
         None
@@ -82,9 +82,25 @@ impl Cache {
     /// Keeps a compiled form. Called with nothing but what this process compiled.
     pub(crate) fn keep(&self, key: CacheKey, component: &Component, start: Start) {
         let Ok(code) = component.serialize() else { return };
-        let suffix = FORMS.iter().find(|(form, _)| *form == start).map_or("", |(_, suffix)| suffix);
-        // A cache that cannot be written is a slow start and no fault.
-        drop(self.directory.write(&format!("{suffix}-{}", key.file_name()), &code));
+        let form = FORMS.iter().find(|(known, _)| *known == start).map_or("", |(_, form)| form);
+        self.write(&key.file_name(form), &code);
+    }
+
+    /// What the component of `key` says of itself, if it was kept.
+    pub(crate) fn find_description(&self, key: CacheKey) -> Option<Description> {
+        let bytes = self.directory.read(&key.file_name(DESCRIPTION), MAX_BYTES)?;
+        serde_json::from_slice(bytes.as_slice()).ok()
+    }
+
+    /// Keeps a description that was checked.
+    pub(crate) fn keep_description(&self, key: CacheKey, description: &Description) {
+        let Ok(text) = serde_json::to_vec(description) else { return };
+        self.write(&key.file_name(DESCRIPTION), &text);
+    }
+
+    /// A cache that cannot be written is a slow start and no fault.
+    fn write(&self, name: &str, content: &[u8]) {
+        drop(self.directory.write(name, content));
         self.forget_old();
     }
 
@@ -97,7 +113,9 @@ impl Cache {
     }
 }
 
-/// The name says how the component is to be started.
+/// Begins the name of a file with a description, in place of code.
+const DESCRIPTION: &str = "description";
+/// Begins the name of a file with code, and says how the component is started.
 const FORMS: [(Start, &str); 2] = [(Start::Snapshot, "snapshot"), (Start::Configure, "plain")];
 
 /// Feeds what is hashed into SHA-256: the standard hasher is not the same in

@@ -49,6 +49,6 @@ pub use cache::Start;
 pub use error::{ConfigurationFault, LoadError};
 pub use limits::Limits;
 pub use load::{CachePlace, Runtime, read_component};
-pub use policy::{ComponentPolicy, Description, RuleInfo};
+pub use policy::{ComponentPolicy, Description, PolicyCopy, RuleInfo};
 pub use state::{LogLevel, LogLine};
 pub use track::{SUPPORTED, Surface};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_decision::PolicyError;
 use sha2::{Digest, Sha256};
@@ -24,11 +24,21 @@ use crate::v0_1::{self, Exports};
 use crate::wasi;
 
 /// Loads policies; one serves the whole process.
-#[derive(Debug)]
 pub struct Runtime {
     shared: Arc<SharedEngine>,
     cache: Option<Cache>,
     limits: Limits,
+    /// The component that was compiled last: it is usually described first and
+    /// then loaded, or loaded again with another configuration.
+    last: Mutex<Option<Arc<Prepared>>>,
+}
+
+/// A component, compiled so that its state can be read out, where that is possible.
+struct Prepared {
+    digest: [u8; 32],
+    runner: Runner,
+    exports: Exports,
+    description: Description,
 }
 
 /// Where compiled policies are kept.
@@ -63,7 +73,7 @@ impl Runtime {
             CachePlace::None => None,
             CachePlace::Directory(path) => Some(Cache::open(path)?),
         };
-        Ok(Self { shared: Arc::new(SharedEngine::start()?), cache, limits })
+        Ok(Self { shared: Arc::new(SharedEngine::start()?), cache, limits, last: Mutex::new(None) })
     }
 
     /// Loads a policy and configures it. `name` is what decisions call it;
@@ -106,8 +116,15 @@ impl Runtime {
     /// As for [`Runtime::load`].
     pub fn describe(&self, component: &[u8]) -> Result<Description, LoadError> {
         check_bytes(component)?;
-        let (runner, exports) = self.link(&self.compile(component)?)?;
-        self.describe_copy(&runner, &exports)
+        let key = CacheKey::new(self.shared.engine(), component, "");
+        if let Some(kept) = self.cache.as_ref().and_then(|cache| cache.find_description(key)) {
+            return Ok(kept);
+        }
+        let description = self.prepare(component)?.description.clone();
+        if let Some(cache) = &self.cache {
+            cache.keep_description(key, &description);
+        }
+        Ok(description)
     }
 
     /// What a component imports and exports; runs nothing of it.
@@ -126,26 +143,36 @@ impl Runtime {
         configuration: &str,
         key: CacheKey,
     ) -> Result<(Component, Start, Vec<LogLine>), LoadError> {
-        let readable = Readable::prepare(component);
-        let first = match &readable {
-            Some(readable) => self.compile(&readable.component)?,
-            None => self.compile(component)?,
-        };
-        let (runner, exports) = self.link(&first)?;
-        let description = self.describe_copy(&runner, &exports)?;
-        let mut running = runner.start(self.limits.configure_time).map_err(in_call("configure"))?;
-        self.configure(&mut running, &exports, configuration)?;
-        let snapshot =
-            readable.as_ref().and_then(|readable| self.snapshot(readable, &mut running, &description));
-        let (ready, start) = match (snapshot, readable.is_some()) {
-            (Some(snapshot), _) => (snapshot, Start::Snapshot),
-            (None, true) => (self.compile(component)?, Start::Configure),
-            (None, false) => (first, Start::Configure),
+        let prepared = self.prepare(component)?;
+        let mut running = prepared.runner.start(self.limits.configure_time).map_err(in_call("configure"))?;
+        self.configure(&mut running, &prepared.exports, configuration)?;
+        let snapshot = self.snapshot(component, &mut running, &prepared.description);
+        let (ready, start) = match snapshot {
+            Some(snapshot) => (snapshot, Start::Snapshot),
+            None => (self.compile(component)?, Start::Configure),
         };
         if let Some(cache) = &self.cache {
             cache.keep(key, &ready, start);
         }
         Ok((ready, start, running.into_log()))
+    }
+
+    /// Compiles, checks and describes a component.
+    fn prepare(&self, component: &[u8]) -> Result<Arc<Prepared>, LoadError> {
+        let digest: [u8; 32] = Sha256::digest(component).into();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = last.as_ref().filter(|known| known.digest == digest) {
+            return Ok(Arc::clone(known));
+        }
+        let compiled = match Readable::prepare(component) {
+            Some(readable) => self.compile(&readable.component)?,
+            None => self.compile(component)?,
+        };
+        let (runner, exports) = self.link(&compiled)?;
+        let description = self.describe_copy(&runner, &exports)?;
+        let prepared = Arc::new(Prepared { digest, runner, exports, description });
+        *last = Some(Arc::clone(&prepared));
+        Ok(prepared)
     }
 
     fn configure(
@@ -163,7 +190,7 @@ impl Runtime {
     /// what came of it is not the same policy.
     fn snapshot(
         &self,
-        readable: &Readable<'_>,
+        component: &[u8],
         running: &mut Running<'_>,
         description: &Description,
     ) -> Option<Component> {
@@ -171,6 +198,7 @@ impl Runtime {
         if running.store.data().handles != 0 {
             return None;
         }
+        let readable = Readable::prepare(component)?;
         let bytes = readable.snapshot(&mut running.store, running.instance)?;
         let snapshot = self.compile(&bytes).ok()?;
         let (runner, exports) = self.link(&snapshot).ok()?;
@@ -206,6 +234,12 @@ impl Runtime {
         let exports = Exports::find(&component).map_err(contract)?;
         let runner = Runner { shared: Arc::clone(&self.shared), component, memory: self.limits.memory };
         Ok((runner, exports))
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Runtime").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 

@@ -9,6 +9,8 @@ use portcullis_decision::request::{ActionKinds, Request};
 use portcullis_decision::verdict::{Evaluation, OutputEvaluation, ToolOutput};
 use portcullis_decision::{Context, Policy, PolicyError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::cache::Start;
 use crate::instance::{Runner, Running};
 use crate::limits::Limits;
@@ -34,7 +36,7 @@ pub struct ComponentPolicy {
 }
 
 /// What a policy says of itself. Written by a guest: show it as quoted text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     /// `namespace:name`.
     pub id: String,
@@ -51,7 +53,7 @@ pub struct Description {
 }
 
 /// One rule, for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleInfo {
     /// As in verdicts.
     pub id: String,
@@ -77,6 +79,17 @@ impl ComponentPolicy {
     /// Takes the lines that it logged since this was last asked, oldest first.
     pub fn take_log(&self) -> Vec<LogLine> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    }
+
+    /// Starts one copy that can be asked several times: for measuring what a fresh
+    /// copy costs. Decisions never share one.
+    ///
+    /// # Errors
+    /// As for [`Policy::evaluate`].
+    pub fn copy(&self) -> Result<PolicyCopy<'_>, PolicyError> {
+        let mut running = self.runner.start(self.limits.configure_time)?;
+        self.make_ready(&mut running)?;
+        Ok(PolicyCopy { policy: self, running })
     }
 
     /// Runs `call` on a fresh copy of the configured instance.
@@ -166,6 +179,29 @@ impl Policy for ComponentPolicy {
     fn brief(&self, context: &Context) -> Result<String, PolicyError> {
         let Some(export) = &self.exports.orientation else { return Ok(String::new()) };
         self.on_a_copy(self.limits.setup_time, |running, time| v0_1::brief(running, export, time, context))
+    }
+}
+
+/// A copy of a policy that goes on running.
+pub struct PolicyCopy<'a> {
+    policy: &'a ComponentPolicy,
+    running: Running<'a>,
+}
+
+impl PolicyCopy<'_> {
+    /// As [`Policy::evaluate`], on this copy; after an error it is of no more use.
+    ///
+    /// # Errors
+    /// As for [`Policy::evaluate`].
+    pub fn evaluate(&mut self, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {
+        let Some(export) = &self.policy.exports.evaluator else { return Ok(v0_1::abstention()) };
+        v0_1::evaluate(&mut self.running, export, self.policy.limits.decision_time, request, context)
+    }
+}
+
+impl std::fmt::Debug for PolicyCopy<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("PolicyCopy").field("policy", &self.policy.name).finish_non_exhaustive()
     }
 }
 

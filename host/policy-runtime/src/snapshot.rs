@@ -18,6 +18,9 @@ use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 use crate::limits;
 use crate::state::HostState;
 
+/// The export that is added to a component to read out its state.
+pub(crate) const EXPORT: &str = "wasmtime:wizer/access";
+
 /// A component that can be asked for its state.
 pub(crate) struct Readable<'a> {
     wizer: Wizer,

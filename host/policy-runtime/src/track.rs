@@ -5,7 +5,7 @@ use wasmtime::Engine;
 use wasmtime::component::types::Component as ComponentType;
 
 use crate::error::LoadError;
-use crate::wasi;
+use crate::{snapshot, wasi};
 
 /// Oldest and newest contract that this host speaks.
 pub const SUPPORTED: (&str, &str) = ("0.1", "0.1");
@@ -28,9 +28,15 @@ pub struct Surface {
 impl Surface {
     /// Reads it off a component's type.
     pub(crate) fn of(component: &ComponentType, engine: &Engine) -> Self {
+        let is_its_own = |name: &&str| *name != snapshot::EXPORT;
         Self {
             imports: component.imports(engine).map(|(name, _)| name.to_owned()).collect(),
-            exports: component.exports(engine).map(|(name, _)| name.to_owned()).collect(),
+            exports: component
+                .exports(engine)
+                .map(|(name, _)| name)
+                .filter(is_its_own)
+                .map(str::to_owned)
+                .collect(),
         }
     }
 

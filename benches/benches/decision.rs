@@ -1,0 +1,114 @@
+//! What one decision of the default policy costs: natively, in an instance that
+//! is used again, and in a fresh copy of the configured instance, as the host
+//! takes its decisions. `cargo bench -p portcullis-benches --bench decision`
+
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
+
+use std::hint::black_box;
+
+use portcullis_benches::{Contestant, Race};
+use portcullis_decision::request::{
+    Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Request, Zone,
+};
+use portcullis_decision::{Context, Policy as _, context};
+use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
+use portcullis_sdk::{Policy as _, testing};
+use portcullis_workspace::{Config, WorkspacePolicy};
+use serde_json::{Value, json};
+
+const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../policies/workspace/policy.wasm");
+const PATH: &str = "/work/app/src/main.rs";
+
+fn main() {
+    for (title, configuration) in [
+        ("decision, 20 rules", configuration(10, 0)),
+        ("decision, 50 paths and 200 domains", configuration(25, 200)),
+    ] {
+        race(title, &configuration);
+    }
+}
+
+/// Half of the places to read, half to write; the last ones are those that answer.
+fn configuration(pairs: usize, domains: usize) -> Value {
+    let places = |kind: &str| -> Vec<Value> {
+        let others = (1..pairs).map(|number| json!({ "tree": format!("/srv/{kind}/{number}") }));
+        others.chain([json!({ "tree": "/work/app" })]).collect()
+    };
+    let domains: Vec<String> = (0..domains).map(|number| format!("*.example-{number}.com:443")).collect();
+    json!({ "allowRead": places("read"), "allowWrite": places("write"), "allowedDomains": domains })
+}
+
+fn race(title: &str, configuration: &Value) {
+    let config: Config = serde_json::from_value(configuration.clone()).expect("a configuration");
+    let native = WorkspacePolicy::configure(config).expect("a configuration that is taken");
+    let native_context = testing::context("/work/app");
+    let native_request = testing::read(&native_context, PATH);
+
+    let runtime = Runtime::new(Limits::default(), &CachePlace::None).expect("an engine");
+    let component = read_component(POLICY.as_ref()).expect("the default policy");
+    let policy = runtime.load("workspace", &component, &configuration.to_string()).expect("a policy");
+    let mut copy = policy.copy().expect("a copy");
+    let (request, context) = (request(), context_of_host());
+    let answer = policy.evaluate(&request, &context).expect("an answer");
+    let native_answer = native.evaluate(&native_request, &native_context);
+    assert_eq!(answer.cause.rule, native_answer.cause.rule, "the contestants do not do the same");
+
+    let outcome = Race::new(title).run(vec![
+        Contestant::new("native", 2_000, || {
+            black_box(native.evaluate(black_box(&native_request), &native_context));
+        }),
+        Contestant::new("instance used again", 1_000, || {
+            black_box(copy.evaluate(black_box(&request), &context).expect("an answer"));
+        }),
+        Contestant::new("fresh copy (the default)", 500, || {
+            black_box(policy.evaluate(black_box(&request), &context).expect("an answer"));
+        }),
+    ]);
+    println!("{outcome}");
+}
+
+fn request() -> Request {
+    let path = PathRef {
+        given: PATH.into(),
+        absolute: PATH.into(),
+        canonical: PATH.into(),
+        zone: Zone::Workspace,
+        relative: "src/main.rs".into(),
+        kind: PathKind::File,
+    };
+    let facts = FileFacts { size: 1, links: 1, owner: 1000, mode: 0o644 };
+    Request {
+        id: "1".into(),
+        parent: None,
+        origin: Origin::Agent,
+        action: Action::File(FileAccess { path, operation: FileOperation::Read, facts }),
+        attributes: Vec::new(),
+    }
+}
+
+fn context_of_host() -> Context {
+    Context {
+        session_id: "session".into(),
+        agent: context::AgentInfo {
+            name: "pi".into(),
+            directory: "/home/u/.pi/agent".into(),
+            ..Default::default()
+        },
+        workspace: context::Workspace { roots: vec!["/work/app".into()], trusted: true, vcs: None },
+        machine: context::Machine {
+            os: "linux".into(),
+            arch: "x86-64".into(),
+            home: "/home/u".into(),
+            temp: "/tmp".into(),
+            user: "u".into(),
+            uid: 1000,
+            path: vec!["/usr/bin".into(), "/bin".into()],
+            toolchains: Vec::new(),
+        },
+        interactive: true,
+        now: 0,
+        grants: Vec::new(),
+        explain: false,
+        attributes: Vec::new(),
+    }
+}

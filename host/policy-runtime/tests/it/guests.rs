@@ -1,0 +1,199 @@
+//! Guests that a toolchain built: `tests/guests`, and the default policy.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use portcullis_decision::profile::Profile;
+use portcullis_decision::request::Request;
+use portcullis_decision::verdict::{ContentBlock, ToolOutput, Verdict};
+use portcullis_decision::{Policy, PolicyError};
+use portcullis_policy_runtime::{
+    CachePlace, ComponentPolicy, Limits, LoadError, Runtime, Start, limits, read_component,
+};
+
+use crate::request::{context, read};
+
+/// A guest by name, from where `cargo xtask guests` puts it.
+pub(crate) fn guest(name: &str) -> Vec<u8> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let places = chosen.into_iter().chain([root.join("target")]);
+    let path =
+        places.map(|place| place.join("guests").join(name).with_extension("wasm")).find(|path| path.exists());
+    let Some(path) = path else { panic!("the guest `{name}` is not built; run `cargo xtask guests`") };
+    read_component(&path).unwrap()
+}
+
+/// The component of the default policy that is part of the source tree.
+pub(crate) fn workspace_policy() -> Vec<u8> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/workspace/policy.wasm");
+    read_component(path.as_ref()).unwrap()
+}
+
+/// One runtime for all: the tests of a guest then compile it once.
+fn load_bytes(component: &[u8], configuration: &str) -> Result<ComponentPolicy, LoadError> {
+    static RUNTIME: LazyLock<Runtime> =
+        LazyLock::new(|| Runtime::new(Limits::default(), &CachePlace::None).unwrap());
+    RUNTIME.load("guest", component, configuration)
+}
+
+fn load(name: &str, configuration: &str) -> Result<ComponentPolicy, LoadError> {
+    load_bytes(&guest(name), configuration)
+}
+
+fn ask(policy: &ComponentPolicy, path: &str) -> Result<(Verdict, String), PolicyError> {
+    policy.evaluate(&read(path), &context()).map(|answer| (answer.verdict, answer.cause.rule))
+}
+
+fn output() -> ToolOutput {
+    let request: Request = read("/work/a");
+    ToolOutput {
+        request,
+        is_error: false,
+        truncated: false,
+        content: vec![ContentBlock::Text("text".into())],
+    }
+}
+
+#[test]
+fn the_default_policy_starts_from_a_snapshot() {
+    let configuration = r#"{"allowRead": [{"tree": "/work"}], "allowWrite": [{"tree": "/work"}]}"#;
+    let policy = load_bytes(&workspace_policy(), configuration).unwrap();
+    assert_eq!(policy.start(), Start::Snapshot);
+    assert!(matches!(ask(&policy, "/work/a").unwrap().0, Verdict::Allow(_)));
+    assert!(matches!(ask(&policy, "/etc/hosts").unwrap().0, Verdict::Abstain | Verdict::Ask(_)));
+    assert!(!policy.standing(&context()).unwrap().unwrap_or_default().files.is_empty());
+}
+
+#[test]
+fn copies_cannot_count() {
+    let policy = load("counter", "{}").unwrap();
+    for _ in 0..3 {
+        assert_eq!(ask(&policy, "/work/a").unwrap().1, "counter.first");
+        let profile = policy.standing(&context()).unwrap().unwrap();
+        assert_eq!(profile.files[0].id, "counter.first");
+    }
+}
+
+#[test]
+fn a_policy_without_imports_and_one_without_rules() {
+    let policy = load("no-wasi", "{}").unwrap();
+    assert_eq!(ask(&policy, "/work/a").unwrap().1, "workspace");
+    assert_eq!(ask(&policy, "/etc/hosts").unwrap(), (Verdict::Abstain, String::new()));
+    // Exports that are not there have no opinion.
+    assert_eq!(policy.standing(&context()).unwrap(), None);
+    assert_eq!(policy.for_command(&read("/work/a"), &context()).unwrap(), None);
+    assert_eq!(policy.inspect(&output(), &context()).unwrap(), None);
+    assert_eq!(policy.brief(&context()).unwrap(), "");
+}
+
+#[test]
+fn nothing_is_within_reach() {
+    assert_eq!(ask(&load("wants-files", "{}").unwrap(), "/work/a").unwrap().1, "wasi.nothing");
+    match load("wants-sockets", "{}") {
+        Ok(policy) => match ask(&policy, "/work/a") {
+            Ok((verdict, _)) => assert!(matches!(verdict, Verdict::Allow(_)), "it got a socket"),
+            Err(error) => assert!(error.to_string().contains("wasi:sockets/"), "{error}"),
+        },
+        Err(error) => assert!(error.to_string().contains("wasi:sockets/"), "{error}"),
+    }
+}
+
+#[test]
+fn no_policies_for_this_host() {
+    let error = load("wrong-track", "{}").unwrap_err().to_string();
+    assert!(error.contains("contract 9; this host speaks 0.1 to 0.1"), "{error}");
+    let error = load("no-lifecycle", "{}").unwrap_err();
+    assert!(matches!(error, LoadError::MissingExports { .. }), "{error}");
+}
+
+#[test]
+fn garbage() {
+    for kind in ["discriminant", "severity", "utf8", "text-outside", "length", "pointer", "unaligned"] {
+        let policy = load("garbage", &format!("{{\"kind\": \"{kind}\"}}")).unwrap();
+        for _ in 0..2 {
+            let error = ask(&policy, "/work/a").unwrap_err();
+            assert!(
+                matches!(error, PolicyError::BadAnswer { .. } | PolicyError::AnswerSize { .. }),
+                "{kind}: {error}"
+            );
+        }
+    }
+}
+
+/// Calls one function of a hostile policy, and gives the size of its answer.
+fn call(policy: &ComponentPolicy, place: &str) -> Result<(), PolicyError> {
+    let rules = |profile: Option<Profile>| drop(profile);
+    match place {
+        "evaluate" => ask(policy, "/work/a").map(drop),
+        "standing" => policy.standing(&context()).map(rules),
+        "for-command" => policy.for_command(&read("/work/a"), &context()).map(rules),
+        "inspect" => policy.inspect(&output(), &context()).map(drop),
+        "brief" => policy.brief(&context()).map(drop),
+        _ => panic!("{place}"),
+    }
+}
+
+const PLACES: [&str; 5] = ["evaluate", "standing", "for-command", "inspect", "brief"];
+
+#[test]
+fn hostile_calls_fail_with_their_reason_and_alone() {
+    for (fault, is_right) in [
+        ("loop", (|error| matches!(error, PolicyError::TimeLimit { .. })) as fn(&PolicyError) -> bool),
+        ("memory", |error| matches!(error, PolicyError::MemoryLimit { limit_mib: 64 })),
+        ("recursion", |error| matches!(error, PolicyError::Trap { .. })),
+        ("trap", |error| matches!(error, PolicyError::Trap { .. })),
+        ("long-answer", |error| matches!(error, PolicyError::AnswerSize { .. })),
+        ("many-answers", |error| matches!(error, PolicyError::AnswerSize { .. })),
+    ] {
+        for place in PLACES {
+            // Only these have lists in their answers.
+            if fault == "many-answers" && !["evaluate", "standing", "for-command"].contains(&place) {
+                continue;
+            }
+            let policy =
+                load("hostile", &format!("{{\"fault\": \"{fault}\", \"in\": \"{place}\"}}")).unwrap();
+            let start = Instant::now();
+            let Err(error) = call(&policy, place) else { panic!("{fault} in {place} passed") };
+            assert!(is_right(&error), "{fault} in {place}: {error}");
+            assert!(start.elapsed() < limits::SETUP_TIME * 12, "{fault} in {place}: {:?}", start.elapsed());
+            // The others, and the next decision, are untouched.
+            let other = PLACES.into_iter().find(|other| *other != place).unwrap();
+            call(&policy, other).unwrap();
+        }
+    }
+}
+
+#[test]
+fn hostile_configurations() {
+    for (fault, said) in [
+        ("loop", "took longer than its 2000 ms"),
+        ("memory", "64 MiB of memory"),
+        ("recursion", "trapped"),
+        ("trap", "trapped"),
+        ("long-answer", "too large"),
+        ("many-answers", "too large"),
+    ] {
+        let error =
+            load("hostile", &format!("{{\"fault\": \"{fault}\", \"in\": \"configure\"}}")).unwrap_err();
+        let LoadError::Call { call: "configure", source } = &error else { panic!("{fault}: {error}") };
+        assert!(source.to_string().contains(said), "{fault}: {source}");
+    }
+    let error = load("hostile", r#"{"fault": "refuse", "in": "configure"}"#).unwrap_err();
+    assert!(error.to_string().ends_with("`/fault`: refused, as asked for"), "{error}");
+    let error = load("hostile", r#"{"fault": "refuse"}"#).unwrap_err();
+    assert!(matches!(error, LoadError::Configuration { .. }), "{error}");
+}
+
+#[test]
+fn odd_texts_do_not_reach_anybody() {
+    for place in PLACES {
+        let policy = load("hostile", &format!("{{\"fault\": \"odd-texts\", \"in\": \"{place}\"}}")).unwrap();
+        // Either the answer is refused, or what is left of it is harmless.
+        match place {
+            "brief" => assert!(!policy.brief(&context()).unwrap().contains('\u{1b}')),
+            _ => assert!(matches!(call(&policy, place), Err(PolicyError::BadAnswer { .. })), "{place}"),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! A request and a context to ask policies with.
+
+use portcullis_decision::request::{
+    Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Request, Zone,
+};
+use portcullis_decision::{Context, context};
+
+pub(crate) fn read(path: &str) -> Request {
+    let zone = if path.starts_with("/work/") { Zone::Workspace } else { Zone::System };
+    Request {
+        id: "1".into(),
+        parent: None,
+        origin: Origin::Agent,
+        action: Action::File(FileAccess {
+            path: PathRef {
+                given: path.into(),
+                absolute: path.into(),
+                canonical: path.into(),
+                zone,
+                relative: path.trim_start_matches("/work/").into(),
+                kind: PathKind::File,
+            },
+            operation: FileOperation::Read,
+            facts: FileFacts::default(),
+        }),
+        attributes: Vec::new(),
+    }
+}
+
+pub(crate) fn context() -> Context {
+    Context {
+        session_id: "session".into(),
+        agent: context::AgentInfo::default(),
+        workspace: context::Workspace { roots: vec!["/work".into()], trusted: true, vcs: None },
+        machine: context::Machine::default(),
+        interactive: true,
+        now: 0,
+        grants: Vec::new(),
+        explain: false,
+        attributes: Vec::new(),
+    }
+}
