@@ -1,1 +1,49 @@
-//! The portcullis command.
+//! The `portcullis` command: arguments, environment, wiring, exit codes.
+//!
+//! It parses, builds, calls and prints. It must never know rules of any kind: what is allowed is said
+//! by policies and settings, and decided in `portcullis-session`.
+//!
+//! Reading order: `args` (what can be typed), `surroundings` (the only reader of the environment),
+//! `wire` (how the parts are joined), `commands`, `serve` (the host's end of the protocol).
+
+mod args;
+mod policies;
+mod surroundings;
+mod wire;
+
+mod commands;
+mod serve;
+
+mod exit;
+mod journal;
+mod scratch;
+mod terminal;
+mod toolchains;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Arguments, Verb};
+use exit::Exit;
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::usage(&error),
+    };
+    let outcome = match arguments.verb {
+        Verb::Run(run) => return exit::of_run(commands::run::run(run)),
+        Verb::Check(check) => commands::check::run(check),
+        Verb::Serve => serve::run(),
+        Verb::Pi(pi) => commands::pi::run(&pi),
+        Verb::PiExtension(action) => commands::pi_extension::run(&action),
+        Verb::Completions(completions) => commands::completions::run(&completions),
+    };
+    exit::of(outcome)
+}
+
+/// What a command other than `run` ends with.
+type Outcome = anyhow::Result<Exit>;

@@ -27,7 +27,7 @@ pub(crate) fn profile(rules: &RuleSet, temp: &Path) -> Profile {
             *known = (*known).min(access);
         }
     }
-    hide_by_directory(&mut wanted);
+    hide_by_directory(&mut wanted, &rules.base().closed);
     let places = wanted
         .into_iter()
         .filter(|(path, _)| path != Path::new("/") && path != &rules.base().temp && !is_own(path))
@@ -55,9 +55,10 @@ fn is_own(path: &Path) -> bool {
 }
 
 /// A mask on a single file falls off when the host replaces the file, and one that does not exist
-/// cannot be masked at all. So the directory around a hidden name is hidden, and the names that are in
-/// it now are shown again. Where commands may write, this cannot be done: new names must appear there.
-fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>) {
+/// cannot be masked at all. So in home directories, where programs replace their secrets, the directory
+/// around a hidden name is hidden, and the names that are in it now are shown again. Where commands may
+/// write, this cannot be done: new names must appear there.
+fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>, homes: &[PathBuf]) {
     let hidden: Vec<PathBuf> = wanted
         .iter()
         .filter(|(_, access)| **access == Access::Hidden)
@@ -65,17 +66,16 @@ fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>) {
         .collect();
     for path in &hidden {
         let Some(parent) = path.parent() else { continue };
-        let around = access_at(wanted, parent);
-        if around != Access::ReadOnly || parent == Path::new("/") {
+        let is_in_a_home = homes.iter().any(|home| home.is_absolute() && parent.starts_with(home));
+        if !is_in_a_home || access_at(wanted, parent) != Access::ReadOnly {
             continue;
         }
         let Ok(names) = std::fs::read_dir(parent) else { continue };
         wanted.insert(parent.to_owned(), Access::Hidden);
         for entry in names.flatten() {
-            let shown = parent.join(entry.file_name());
-            // A link is followed by name, and its target has a place of its own.
+            // A link cannot be shown by itself; what it leads to has its own place.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-                wanted.entry(shown).or_insert(Access::ReadOnly);
+                wanted.entry(parent.join(entry.file_name())).or_insert(Access::ReadOnly);
             }
         }
     }
@@ -95,5 +95,49 @@ pub(crate) fn limits(rules: RuleLimits) -> Limits {
         file_bytes: rules.file_mib.map(|mib| u64::from(mib) * MIB),
         memory_bytes: rules.memory_mib.map(|mib| u64::from(mib) * MIB),
         cpu_seconds: rules.cpu_ms.map(|ms| u64::from(ms).div_ceil(1000)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_hides_the_directory_around_it_and_its_neighbours_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let agent = home.join("agent");
+        std::fs::create_dir_all(agent.join("skills")).unwrap();
+        std::fs::write(agent.join("auth.json"), "secret").unwrap();
+        std::fs::write(agent.join("settings.json"), "{}").unwrap();
+        std::os::unix::fs::symlink("auth.json", agent.join("link")).unwrap();
+        let mut wanted = BTreeMap::from([
+            (home.clone(), Access::Hidden),
+            (agent.clone(), Access::ReadOnly),
+            (agent.join("auth.json"), Access::Hidden),
+            (agent.join("not-there-yet"), Access::Hidden),
+        ]);
+        hide_by_directory(&mut wanted, std::slice::from_ref(&home));
+        let expected = BTreeMap::from([
+            (home.clone(), Access::Hidden),
+            (agent.clone(), Access::Hidden),
+            (agent.join("auth.json"), Access::Hidden),
+            (agent.join("not-there-yet"), Access::Hidden),
+            (agent.join("settings.json"), Access::ReadOnly),
+            (agent.join("skills"), Access::ReadOnly),
+        ]);
+        assert_eq!(wanted, expected);
+    }
+
+    #[test]
+    fn where_commands_may_write_only_the_name_itself_is_hidden() {
+        let project = tempfile::tempdir().unwrap();
+        let project = project.path().canonicalize().unwrap();
+        std::fs::write(project.join(".env"), "secret").unwrap();
+        let before =
+            BTreeMap::from([(project.clone(), Access::ReadWrite), (project.join(".env"), Access::Hidden)]);
+        let mut wanted = before.clone();
+        hide_by_directory(&mut wanted, std::slice::from_ref(&project));
+        assert_eq!(wanted, before);
     }
 }

@@ -161,7 +161,8 @@ impl NetworkPattern {
                 _ => return Err(whole()),
             },
         };
-        Ok(Self { host: HostPattern::parse(host)?, ports })
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        Ok(Self { host: HostPattern::parse(bare.unwrap_or(host))?, ports })
     }
 
     /// Whether a connection to `host` and `port` is covered.
@@ -173,12 +174,15 @@ impl NetworkPattern {
 
 impl std::fmt::Display for NetworkPattern {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}", self.host)?;
-        if let PortSet::These(ports) = &self.ports {
-            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-            write!(formatter, ":{}", ports.join(","))?;
+        let PortSet::These(ports) = &self.ports else {
+            return write!(formatter, "{}", self.host);
+        };
+        let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+        // Without brackets the port would read as a part of the address.
+        match &self.host {
+            HostPattern::Block(IpNet::V6(_)) => write!(formatter, "[{}]:{}", self.host, ports.join(",")),
+            host => write!(formatter, "{host}:{}", ports.join(",")),
         }
-        Ok(())
     }
 }
 
@@ -295,6 +299,16 @@ mod tests {
             let pattern = NetworkPattern::parse(pattern).unwrap();
             let target = HostName::parse(target).unwrap();
             assert_eq!(pattern.matches(&target, port), expected, "{pattern} on {target}:{port}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_reads_back() {
+        for text in
+            ["example.com", "*.example.com:443", "10.0.0.0/8:22", "[::1]:80", "::1", "*:22", "1.2.3.4:5"]
+        {
+            let pattern = NetworkPattern::parse(text).unwrap();
+            assert_eq!(NetworkPattern::parse(&pattern.to_string()).unwrap(), pattern, "{text}");
         }
     }
 

@@ -1,0 +1,167 @@
+//! What can be typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A policy engine and a sandbox for the pi coding agent.
+#[derive(Debug, Parser)]
+#[command(name = "portcullis", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a command confined by the rules
+    #[command(after_help = RUN_HELP)]
+    Run(Run),
+    /// Say what the rules make of an action, without doing it
+    #[command(after_help = CHECK_HELP)]
+    Check(Check),
+    /// Serve the pi extension: JSON-RPC on standard input and output
+    #[command(after_help = "The protocol is described in docs/protocol.md. pi starts this by itself.")]
+    Serve,
+    /// Start pi with the extension loaded
+    #[command(after_help = PI_HELP)]
+    Pi(Pi),
+    /// Put the extension where plain `pi` finds it
+    #[command(subcommand, after_help = EXTENSION_HELP)]
+    PiExtension(PiExtension),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example:\n  portcullis completions bash > ~/.local/share/bash-completion/completions/portcullis"
+    )]
+    Completions(Completions),
+}
+
+const RUN_HELP: &str = "\
+The exit status is that of the command, or 128 + n when signal n ended it.
+125: portcullis itself failed. 126: the command was refused or cannot be executed. 127: it was not found.
+
+Examples:
+  portcullis run -- make test
+  portcullis run --project ~/src/foo -- bash -c 'curl https://example.com'
+  portcullis run --settings team.json --policy strict.wasm --ask deny -- npm install";
+
+const CHECK_HELP: &str = "\
+The exit status is 0 for allow, 10 for ask, 20 for deny, 2 for wrong usage, 1 for an error.
+
+Examples:
+  portcullis check read ~/.ssh/id_ed25519
+  portcullis check --json write src/main.rs
+  portcullis check --policy strict.wasm connect example.com:443
+  portcullis check tool mcp__db__query '{\"sql\":\"select 1\"}'";
+
+const PI_HELP: &str = "\
+Everything after `pi` goes to pi. With --no-sandbox=true pi's tools run as if Portcullis were not there.
+
+Examples:
+  portcullis pi
+  portcullis pi -p 'summarise README.md'";
+
+const EXTENSION_HELP: &str = "\
+Examples:
+  portcullis pi-extension install
+  portcullis pi-extension path";
+
+/// Where settings and policies come from.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Sources {
+    /// The project directory; the current one by default
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// A settings file in place of your own; a plain sandbox-runtime file will do
+    #[arg(long, value_name = "FILE")]
+    pub(crate) settings: Option<PathBuf>,
+    /// A policy in place of the configured ones; may be given several times
+    #[arg(long = "policy", value_name = "FILE.wasm")]
+    pub(crate) policies: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+    /// What to do when a policy asks; by default prompt on a terminal, otherwise deny
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) ask: Option<Ask>,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What to do when a policy asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ask {
+    /// Refuse
+    Deny,
+    /// Allow this once
+    Allow,
+    /// Ask on the terminal
+    Prompt,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) action: Action,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Action {
+    /// Read a file
+    Read { path: String },
+    /// Create or replace a file
+    Write { path: String },
+    /// Change parts of a file
+    Edit { path: String },
+    /// List a directory
+    List { path: String },
+    /// Search below a directory
+    Search { path: String },
+    /// Run a shell script
+    Exec { script: String },
+    /// Connect to a host
+    Connect {
+        #[arg(value_name = "HOST:PORT")]
+        target: String,
+    },
+    /// Call a tool
+    Tool {
+        name: String,
+        #[arg(value_name = "JSON")]
+        input: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Pi {
+    /// Arguments for pi
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub(crate) enum PiExtension {
+    /// Install or update it
+    Install,
+    /// Remove it
+    Remove,
+    /// Print where it is, or would be
+    Path,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}

@@ -1,0 +1,170 @@
+//! `portcullis check`: what would be decided.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use portcullis_decision::Decision;
+use portcullis_decision::context::AgentInfo;
+use portcullis_decision::pattern::HostName;
+use portcullis_decision::request::{
+    Action as Wanted, Content, Direction, FileOperation, NetworkAccess, Origin, ProcessInfo, SearchQuery,
+    Stage, ToolCall, Transport,
+};
+use portcullis_file_gate::spelling;
+use portcullis_session::{Cancel, CommandCall, FileCall, Nobody, Program, Session, visible};
+use serde_json::json;
+
+use crate::args::{Action, Check, Sources};
+use crate::surroundings::Surroundings;
+use crate::wire::{self, Purpose};
+
+/// Decides the action and prints the answer.
+pub(crate) fn run(check: Check) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    let wanted = wanted(&around, check.sources);
+    let ground = wire::ground(&around, &wanted)?;
+    if !ground.resolved.enabled {
+        bail!("the sandbox is switched off in the settings (`enabled` is false), so nothing is decided");
+    }
+    let wired = wire::session(&around, &wanted, ground, Arc::new(Nobody))?;
+    let action = action(&wired.session, &around, check.action)?;
+    let decision = wired.session.decide(&wired.session.request(Origin::Agent, action));
+    print(&decision, check.json)?;
+    Ok(decision.effect().into())
+}
+
+fn wanted(around: &Surroundings, sources: Sources) -> wire::Wanted {
+    wire::Wanted {
+        project: sources.project.unwrap_or_else(|| around.cwd.clone()),
+        settings: sources.settings,
+        policies: sources.policies,
+        agent: AgentInfo {
+            name: "portcullis".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..AgentInfo::default()
+        },
+        trusted: false,
+        interactive: true,
+        purpose: Purpose::Judge,
+    }
+}
+
+fn action(session: &Session, around: &Surroundings, action: Action) -> anyhow::Result<Wanted> {
+    let search = SearchQuery { pattern: String::new(), glob: None };
+    Ok(match action {
+        Action::Read { path } => file(session, around, &path, FileOperation::Read)?,
+        Action::Write { path } => file(session, around, &path, FileOperation::Write(Content::Unknown))?,
+        Action::Edit { path } => file(session, around, &path, FileOperation::Edit(Vec::new()))?,
+        Action::List { path } => file(session, around, &path, FileOperation::List)?,
+        Action::Search { path } => file(session, around, &path, FileOperation::Search(search))?,
+        Action::Exec { script } => {
+            let cwd = workspace(session);
+            let call = CommandCall {
+                program: Program::Script(script),
+                cwd: &cwd,
+                environment: Vec::new(),
+                timeout: None,
+                origin: Origin::Agent,
+                call: None,
+            };
+            session.command_action(&call)?
+        }
+        Action::Connect { target } => connection(&target)?,
+        Action::Tool { name, input } => tool(name, &input)?,
+    })
+}
+
+fn file(
+    session: &Session,
+    around: &Surroundings,
+    given: &str,
+    operation: FileOperation,
+) -> anyhow::Result<Wanted> {
+    let path = spelling::resolve(given, &workspace(session), &around.home)?;
+    let call = FileCall { path: &path, given, call: None, cancel: &Cancel::default() };
+    Ok(session.file_action(call, operation)?)
+}
+
+fn workspace(session: &Session) -> PathBuf {
+    session.settings().workspace.clone()
+}
+
+fn connection(target: &str) -> anyhow::Result<Wanted> {
+    let (host, port) = target
+        .rsplit_once(':')
+        .with_context(|| format!("`{}` has no port; write HOST:PORT", visible(target)))?;
+    let port: u16 = port
+        .parse()
+        .ok()
+        .filter(|port| *port != 0)
+        .with_context(|| format!("`{}` is no port; write a number from 1 to 65535", visible(port)))?;
+    Ok(Wanted::Network(NetworkAccess {
+        transport: Transport::Tcp,
+        direction: Direction::Outbound,
+        target: HostName::parse(host)?,
+        port,
+        stage: Stage::Connect,
+        process: ProcessInfo::default(),
+    }))
+}
+
+fn tool(name: String, input: &str) -> anyhow::Result<Wanted> {
+    let parsed: serde_json::Value = serde_json::from_str(input)
+        .with_context(|| format!("the input of tool `{}` is not JSON", visible(&name)))?;
+    if !parsed.is_object() {
+        bail!("the input of tool `{}` is not a JSON object", visible(&name));
+    }
+    let provider = name.strip_prefix("mcp__").and_then(|rest| rest.split("__").next());
+    let provider = provider.map_or_else(|| "extension".to_owned(), |server| format!("mcp:{server}"));
+    Ok(Wanted::Tool(ToolCall { name, provider, input: parsed.to_string() }))
+}
+
+fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let cause = decision.cause();
+    if as_json {
+        let votes: Vec<_> = decision
+            .votes()
+            .iter()
+            .map(|vote| {
+                let effect = vote.effect.map_or_else(|| "abstain".to_owned(), |effect| effect.to_string());
+                json!({
+                    "policy": vote.policy, "digest": vote.digest, "effect": effect,
+                    "rule": vote.cause.rule, "reason": vote.cause.reason, "failed": vote.failed,
+                })
+            })
+            .collect();
+        let answer = json!({
+            "effect": decision.effect().to_string(), "policy": decision.policy(), "rule": cause.rule,
+            "reason": cause.reason, "hint": decision.hint(), "votes": votes,
+        });
+        writeln!(out, "{answer}")?;
+    } else {
+        writeln!(out, "{}: {}", decision.effect(), visible(&cause.reason))?;
+        writeln!(out, "  rule `{}` of `{}`", visible(&cause.rule), visible(decision.policy()))?;
+        if let Some(hint) = decision.hint() {
+            writeln!(out, "  {}", visible(hint))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets() {
+        for (target, good) in [
+            ("a.test:443", true),
+            ("[::1]:80", true),
+            ("a.test", false),
+            ("a.test:0", false),
+            ("a@b:1", false),
+        ] {
+            assert_eq!(connection(target).is_ok(), good, "{target}");
+        }
+    }
+}

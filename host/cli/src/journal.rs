@@ -1,0 +1,88 @@
+//! The session's journal, kept as the audit log.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use portcullis_audit::{Log, OutcomeLine, PolicyLine, VerdictLine};
+use portcullis_decision::{Mode, Vote};
+use portcullis_session::{Entry, Journal, JournalError};
+
+/// Writes decisions to the audit log.
+#[derive(Debug)]
+pub(crate) struct AuditJournal {
+    log: Log,
+    /// Which line of the log a request has, until its outcome is known.
+    lines: Mutex<HashMap<String, u64>>,
+}
+
+impl AuditJournal {
+    pub(crate) fn new(log: Log) -> Self {
+        Self { log, lines: Mutex::default() }
+    }
+}
+
+impl Journal for AuditJournal {
+    fn before(&self, entry: &Entry<'_>) -> Result<(), JournalError> {
+        let failed = |error: &dyn std::error::Error| JournalError(error.to_string());
+        let decision = entry.decision;
+        let votes: Vec<PolicyLine> = decision.votes().iter().map(policy_line).collect();
+        let line = VerdictLine {
+            at_ms: milliseconds(entry.at),
+            request: serde_json::to_value(entry.request).map_err(|error| failed(&error))?,
+            cost_us: votes.iter().map(|vote| vote.cost_us).sum(),
+            policies: votes,
+            effect: decision.effect().to_string(),
+            policy: decision.policy().to_owned(),
+            rule: decision.cause().rule.clone(),
+            reason: decision.cause().reason.clone(),
+            answered_by: if decision.policy() == "user" { "user".to_owned() } else { String::new() },
+        };
+        let number = self.log.verdict(&line).map_err(|error| failed(&error))?;
+        if decision.effect() == portcullis_decision::Effect::Allow {
+            self.lines
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(entry.request.id.clone(), number);
+        }
+        Ok(())
+    }
+
+    fn after(&self, at: SystemTime, request: &str, outcome: &str) {
+        let Some(verdict) = self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(request) else {
+            return;
+        };
+        let line = OutcomeLine {
+            at_ms: milliseconds(at),
+            verdict,
+            result: outcome.to_owned(),
+            ..OutcomeLine::default()
+        };
+        if let Err(error) = self.log.outcome(&line) {
+            // The act is done; the next verdict cannot be written either and will be refused.
+            crate::exit::say(&format!("portcullis: {error}"));
+        }
+    }
+}
+
+fn policy_line(vote: &Vote) -> PolicyLine {
+    let verdict = match (vote.failed, vote.effect) {
+        (true, _) => "failed".to_owned(),
+        (false, Some(effect)) => effect.to_string(),
+        (false, None) => "abstain".to_owned(),
+    };
+    PolicyLine {
+        name: vote.policy.clone(),
+        digest: vote.digest.clone(),
+        verdict,
+        rule: vote.cause.rule.clone(),
+        reason: vote.cause.reason.clone(),
+        counts: vote.mode == Mode::Enforce,
+        cost_us: vote.cost_us,
+    }
+}
+
+fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,101 @@
+//! The policies of a session: found, loaded, configured.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use portcullis_config::{PolicyMode, PolicySource, Resolved};
+use portcullis_decision::{Chain, Combine, Member, Mode};
+use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
+use serde_json::{Map, Value};
+
+/// The default policy's component; CI proves that it is what its sources build.
+const WORKSPACE: &[u8] = include_bytes!("../../../policies/workspace/policy.wasm");
+
+/// Loads the chain: the policies named on the command line, or those of the settings.
+pub(crate) fn load(resolved: &Resolved, named: &[PathBuf], cache: &Path) -> anyhow::Result<Chain> {
+    let runtime = Runtime::new(Limits::default(), &CachePlace::Directory(cache.to_owned()))?;
+    let loader = Loader { runtime, resolved };
+    let mut members = Vec::new();
+    if named.is_empty() {
+        for policy in &resolved.policies {
+            let component = component(&policy.source)?;
+            let mode = match policy.mode {
+                PolicyMode::Enforce => Mode::Enforce,
+                PolicyMode::Observe => Mode::Observe,
+            };
+            members.push(loader.member(&policy.name, &component, &policy.config, mode)?);
+        }
+    } else {
+        for file in named {
+            let component = read_component(file)?;
+            let name = unique(&members, file);
+            members.push(loader.member(&name, &component, &Map::new(), Mode::Enforce)?);
+        }
+    }
+    let combine = if named.is_empty() { resolved.combine.clone() } else { Combine::Strictest };
+    Ok(Chain { members, combine, stopwatch: crate::surroundings::stopwatch })
+}
+
+struct Loader<'a> {
+    runtime: Runtime,
+    resolved: &'a Resolved,
+}
+
+impl Loader<'_> {
+    fn member(
+        &self,
+        name: &str,
+        component: &[u8],
+        config: &Map<String, Value>,
+        mode: Mode,
+    ) -> anyhow::Result<Member> {
+        let context = || format!("loading policy `{name}`");
+        let description = self.runtime.describe(component).with_context(context)?;
+        let config = configuration(self.resolved, &description.config_schema, config)?;
+        let policy = self.runtime.load(name, component, &config).with_context(context)?;
+        Ok(Member { policy: Arc::new(policy), mode })
+    }
+}
+
+fn component(source: &PolicySource) -> anyhow::Result<Vec<u8>> {
+    match source {
+        PolicySource::Shipped(name) if name == "workspace" => Ok(WORKSPACE.to_vec()),
+        PolicySource::Shipped(name) => {
+            bail!("there is no policy `{name}`; `workspace` comes with Portcullis")
+        }
+        PolicySource::File(path) => Ok(read_component(path)?),
+    }
+}
+
+/// The configuration for a policy: what the settings give it, and of the allow lists those that its
+/// schema declares.
+fn configuration(resolved: &Resolved, schema: &str, given: &Map<String, Value>) -> anyhow::Result<String> {
+    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+    let declares = |key: &str| schema.pointer(&format!("/properties/{key}")).is_some();
+    let domains: Vec<String> = resolved.allowed_domains.iter().map(ToString::to_string).collect();
+    let lists = [
+        ("allowRead", serde_json::to_value(&resolved.allow_read)?),
+        ("allowWrite", serde_json::to_value(&resolved.allow_write)?),
+        ("allowedDomains", serde_json::to_value(domains)?),
+        ("strictAllowlist", Value::Bool(resolved.strict_allowlist)),
+    ];
+    let mut config = given.clone();
+    for (key, value) in lists {
+        if declares(key) && !config.contains_key(key) {
+            config.insert(key.to_owned(), value);
+        }
+    }
+    Ok(Value::Object(config).to_string())
+}
+
+/// The file's name without its ending; numbered where two files have the same.
+fn unique(members: &[Member], file: &Path) -> String {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let taken = |name: &str| members.iter().any(|member| member.policy.name() == name);
+    if !taken(&stem) {
+        return stem;
+    }
+    let numbered = (2_u32..).map(|number| format!("{stem}-{number}")).find(|name| !taken(name));
+    numbered.unwrap_or(stem)
+}

@@ -1,0 +1,100 @@
+//! The session's own temporary directory, which commands and tools see as `/tmp`.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// A session's directory, removed with everything in it when this is dropped.
+///
+/// Its lock is held as long as the session lives, so that what a killed host left behind is known and
+/// removed by the next one.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    directory: PathBuf,
+    _lock: File,
+}
+
+impl Scratch {
+    /// Makes one below `parent` and removes those whose host is gone.
+    pub(crate) fn make(parent: &Path, name: &str) -> io::Result<Self> {
+        private_directory().recursive(true).create(parent)?;
+        sweep(parent)?;
+        let directory = parent.join(name);
+        private_directory().create(&directory)?;
+        let lock = open_lock(&directory, true)?;
+        lock.try_lock().map_err(io::Error::from)?;
+        private_directory().create(directory.join("tmp"))?;
+        Ok(Self { directory, _lock: lock })
+    }
+
+    /// What commands see as `/tmp`.
+    pub(crate) fn temp(&self) -> PathBuf {
+        self.directory.join("tmp")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        remove(&self.directory);
+    }
+}
+
+/// Removes the directories of sessions that have ended without doing so.
+fn sweep(parent: &Path) -> io::Result<()> {
+    for entry in parent.read_dir()? {
+        let directory = entry?.path();
+        // Without a lock file it is just being made, or half removed; the next sweep sees.
+        let Ok(lock) = open_lock(&directory, false) else { continue };
+        match lock.try_lock() {
+            Ok(()) => remove(&directory),
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
+        }
+    }
+    Ok(())
+}
+
+fn open_lock(directory: &Path, create: bool) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(create)
+        .mode(0o600)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(directory.join("lock"))
+}
+
+/// What cannot be removed stays for the next sweep: the lock goes last.
+fn remove(directory: &Path) {
+    let gone = std::fs::remove_dir_all(directory.join("tmp"));
+    if gone.is_ok() || !directory.join("tmp").exists() {
+        let _left_for_the_next_sweep = std::fs::remove_dir_all(directory);
+    }
+}
+
+fn private_directory() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_cleans_up_after_itself_and_after_the_dead() {
+        let parent = tempfile::tempdir().unwrap();
+        let alive = Scratch::make(parent.path(), "alive").unwrap();
+        let dead = parent.path().join("dead");
+        std::fs::create_dir_all(dead.join("tmp/deep")).unwrap();
+        std::fs::write(dead.join("lock"), "").unwrap();
+
+        let next = Scratch::make(parent.path(), "next").unwrap();
+        assert!(!dead.exists());
+        assert!(alive.temp().is_dir());
+        std::fs::write(next.temp().join("file"), "x").unwrap();
+        drop(next);
+        assert!(!parent.path().join("next").exists());
+    }
+}

@@ -1,0 +1,136 @@
+//! Commands of the protocol: run in the sandbox, their output sent on the side channel.
+
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
+
+use portcullis_confine::Exit as CommandExit;
+use portcullis_decision::request::Origin;
+use portcullis_rpc::{Denial, ErrorCode, ErrorObject, ExecOrigin, ExecParams, ExecResponse, StreamId};
+use portcullis_session::{Cancel, CommandCall, CommandFailure, Ended, Program, Session};
+
+use crate::serve::Host;
+
+/// How much output is read at once.
+const CHUNK: usize = 64 * 1024;
+
+impl Host {
+    pub(super) fn exec(&self, params: ExecParams, cancel: &Cancel) -> Result<ExecResponse, ErrorObject> {
+        self.with_session(|session| self.run(session, params, cancel))
+    }
+
+    fn run(
+        &self,
+        session: &Session,
+        params: ExecParams,
+        cancel: &Cancel,
+    ) -> Result<ExecResponse, ErrorObject> {
+        let (reader, stdio) = streams().map_err(|error| internal(&error))?;
+        let environment = params
+            .env
+            .into_iter()
+            .map(|(name, value)| (name.as_str().to_owned(), value.into_string()))
+            .collect();
+        let call = CommandCall {
+            program: Program::Script(params.script.into_string()),
+            cwd: params.cwd.as_path(),
+            environment,
+            timeout: params.timeout_ms.map(Duration::from_millis),
+            origin: match params.origin {
+                ExecOrigin::Agent => Origin::Agent,
+                ExecOrigin::User => Origin::User,
+            },
+            call: Some(params.call_id.as_str()),
+        };
+        let started = match session.start_command(call, stdio, cancel) {
+            Ok(started) => started,
+            Err(failure) => return refused(&failure, cancel),
+        };
+        let ended = thread::scope(|scope| {
+            scope.spawn(|| self.forward(reader, params.stream, cancel));
+            session.finish_command(&started)
+        });
+        self.output.end(params.stream).map_err(|error| internal(&error))?;
+        if cancel.is_cancelled() {
+            return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted"));
+        }
+        response(ended)
+    }
+
+    /// Sends output until every writer is gone. The whole tree of the command is dead then, so this ends.
+    fn forward(&self, reader: OwnedFd, stream: StreamId, cancel: &Cancel) {
+        let mut reader = std::fs::File::from(reader);
+        let mut chunk = vec![0_u8; CHUNK];
+        loop {
+            let length = match reader.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(length) => length,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(_) => return,
+            };
+            let Some(part) = chunk.get(..length) else { return };
+            if self.output.write(stream, part).is_err() {
+                // Nobody reads any more: the command must not go on unseen.
+                cancel.cancel();
+                return;
+            }
+        }
+    }
+}
+
+/// The end to read output from, and the command's standard streams: no input, output and errors together.
+fn streams() -> std::io::Result<(OwnedFd, [OwnedFd; 3])> {
+    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let null = std::fs::File::open("/dev/null")?;
+    Ok((reader, [null.into(), writer.try_clone()?, writer]))
+}
+
+fn response(ended: Ended) -> Result<ExecResponse, ErrorObject> {
+    let (exit_code, signal) = match ended.exit {
+        CommandExit::Code(code) => (Some(code), None),
+        CommandExit::Signal(signal) => (None, Some(signal)),
+        CommandExit::Lost => {
+            return Err(ErrorObject::new(
+                ErrorCode::Unavailable,
+                "the sandbox ended while the command ran; the command is dead",
+            ));
+        }
+    };
+    Ok(ExecResponse { exit_code, signal, timed_out: ended.timed_out, denied: None, notes: Vec::new() })
+}
+
+fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, ErrorObject> {
+    if cancel.is_cancelled() {
+        return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted before it started"));
+    }
+    let decision = match failure {
+        CommandFailure::Denied(decision) => decision,
+        CommandFailure::NoSandbox(_) | CommandFailure::Directory(_) | CommandFailure::Launch(_) => {
+            let error: &dyn std::error::Error = failure;
+            let mut text = error.to_string();
+            let mut cause = error.source();
+            while let Some(inner) = cause {
+                text = format!("{text}: {inner}");
+                cause = inner.source();
+            }
+            return Err(ErrorObject::new(ErrorCode::Unavailable, text));
+        }
+    };
+    Ok(ExecResponse {
+        exit_code: None,
+        signal: None,
+        timed_out: false,
+        denied: Some(Denial {
+            policy: decision.policy().to_owned(),
+            rule: decision.cause().rule.clone(),
+            reason: decision.cause().reason.clone(),
+            hint: decision.hint().map(str::to_owned),
+        }),
+        notes: Vec::new(),
+    })
+}
+
+fn internal(error: &dyn std::error::Error) -> ErrorObject {
+    ErrorObject::new(ErrorCode::Internal, error.to_string())
+}

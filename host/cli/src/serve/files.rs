@@ -1,0 +1,253 @@
+//! The file operations of the protocol.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portcullis_decision::Decision;
+use portcullis_file_gate::{Editing, FileError, spelling};
+use portcullis_rpc::{
+    Empty, ErrorCode, ErrorObject, FailureData, FailureKind, FileCloseParams, FileIntent, FileOpenParams,
+    FileOpenResponse, FileReadParams, FileReadResponse, FileWriteHandleParams, FileWriteParams,
+    FileWriteResponse,
+};
+use portcullis_session::{Cancel, FileCall, FileFailure, Session};
+
+use crate::serve::{Host, Stage, closed, off};
+
+/// How many files a client may have open at once; pi needs one for each call.
+const MOST_OPEN: usize = 256;
+/// Longest part of a file in one reply: in base64 it fits into a message with room to spare.
+const LONGEST_PART: usize = 8 << 20;
+
+/// `EACCES` of Linux.
+const EACCES: i32 = 13;
+
+/// The open files of a client.
+#[derive(Default)]
+pub(crate) struct Handles {
+    open: Mutex<HashMap<u32, Opened>>,
+    next: AtomicU32,
+}
+
+enum Opened {
+    Reading(Vec<u8>),
+    Editing(Editing),
+}
+
+impl Opened {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Reading(bytes) => bytes,
+            Self::Editing(editing) => &editing.content().bytes,
+        }
+    }
+}
+
+impl Handles {
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn keep(&self, opened: Opened) -> Result<u32, ErrorObject> {
+        let mut open = self.lock();
+        if open.len() >= MOST_OPEN {
+            return Err(ErrorObject::new(ErrorCode::Busy, format!("{MOST_OPEN} files are open already")));
+        }
+        let handle = self.next.fetch_add(1, Ordering::Relaxed);
+        open.insert(handle, opened);
+        Ok(handle)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u32, Opened>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Host {
+    pub(super) fn file_open(
+        &self,
+        params: &FileOpenParams,
+        cancel: &Cancel,
+    ) -> Result<FileOpenResponse, ErrorObject> {
+        let path = spelling::absolute(params.path.as_str()).map_err(|error| misspelt(&error))?;
+        let given = params.given.as_ref().map_or(params.path.as_str(), |given| given.as_str());
+        let call = FileCall { path: &path, given, call: Some(params.call_id.as_str()), cancel };
+        self.with_session(|session| {
+            let (canonical, opened) = match &params.intent {
+                FileIntent::Read {} => {
+                    let read = session.read_file(call).map_err(|error| failure(&error))?;
+                    (read.canonical, Opened::Reading(read.content.bytes))
+                }
+                FileIntent::Edit { edits } => {
+                    let edits: Vec<(String, String)> =
+                        edits.iter().map(|edit| (edit.old_text.clone(), edit.new_text.clone())).collect();
+                    let editing = session.edit_file(call, &edits).map_err(|error| failure(&error))?;
+                    (editing.canonical_text().to_owned(), Opened::Editing(editing))
+                }
+            };
+            let size = opened.bytes().len() as u64;
+            Ok(FileOpenResponse { handle: self.handles.keep(opened)?, canonical, size })
+        })
+    }
+
+    pub(super) fn file_read(&self, params: &FileReadParams) -> Result<FileReadResponse, ErrorObject> {
+        let open = self.handles.lock();
+        let bytes = open.get(&params.handle).map(Opened::bytes).ok_or_else(bad_handle)?;
+        let start = usize::try_from(params.offset).unwrap_or(usize::MAX).min(bytes.len());
+        let wanted = params.length.map_or(LONGEST_PART, |length| length as usize).min(LONGEST_PART);
+        let end = start.saturating_add(wanted).min(bytes.len());
+        let part = bytes.get(start..end).unwrap_or_default();
+        Ok(FileReadResponse {
+            content_base64: STANDARD.encode(part),
+            eof: end == bytes.len(),
+            mime_type: if start == 0 { image_type(bytes).map(str::to_owned) } else { None },
+        })
+    }
+
+    pub(super) fn file_write(
+        &self,
+        params: &FileWriteParams,
+        cancel: &Cancel,
+    ) -> Result<FileWriteResponse, ErrorObject> {
+        let path = spelling::absolute(params.path.as_str()).map_err(|error| misspelt(&error))?;
+        let given = params.given.as_ref().map_or(params.path.as_str(), |given| given.as_str());
+        let call = FileCall { path: &path, given, call: Some(params.call_id.as_str()), cancel };
+        self.with_session(|session| {
+            let (canonical, written) =
+                session.write_file(call, &params.content).map_err(|error| failure(&error))?;
+            Ok(FileWriteResponse { canonical, size: written.size })
+        })
+    }
+
+    pub(super) fn file_write_handle(
+        &self,
+        params: &FileWriteHandleParams,
+    ) -> Result<FileWriteResponse, ErrorObject> {
+        self.with_session(|session| {
+            let editing = {
+                let mut open = self.handles.lock();
+                match open.remove(&params.handle) {
+                    Some(Opened::Editing(editing)) => editing,
+                    Some(reading @ Opened::Reading(_)) => {
+                        open.insert(params.handle, reading);
+                        return Err(bad_handle());
+                    }
+                    None => return Err(bad_handle()),
+                }
+            };
+            let canonical = editing.canonical_text().to_owned();
+            let written = session.finish_edit(editing, &params.content).map_err(|error| failure(&error))?;
+            Ok(FileWriteResponse { canonical, size: written.size })
+        })
+    }
+
+    pub(super) fn file_close(&self, params: &FileCloseParams) -> Result<Empty, ErrorObject> {
+        // Closing what is closed already is no fault: an edit ends with its write.
+        self.handles.lock().remove(&params.handle);
+        Ok(Empty {})
+    }
+
+    /// Calls `act` with the session, if there is one.
+    pub(super) fn with_session<T>(
+        &self,
+        act: impl FnOnce(&Session) -> Result<T, ErrorObject>,
+    ) -> Result<T, ErrorObject> {
+        match self.stage().as_ref() {
+            Stage::Open(wired) => act(&wired.session),
+            Stage::Closed(why) => Err(closed(why)),
+            Stage::Off => Err(off()),
+        }
+    }
+}
+
+fn misspelt(error: &spelling::SpellingError) -> ErrorObject {
+    ErrorObject::new(ErrorCode::InvalidParams, error.to_string())
+}
+
+fn bad_handle() -> ErrorObject {
+    let message = "the file is not open, or was opened for something else";
+    ErrorObject::file(message, &plain(FailureKind::BadHandle, None))
+}
+
+/// What the client is told of a file operation that did not happen.
+pub(super) fn failure(failure: &FileFailure) -> ErrorObject {
+    match failure {
+        FileFailure::Denied(decision) => ErrorObject::file(failure.to_string(), &denied(decision)),
+        FileFailure::File(error) => ErrorObject::file(message(error), &plain(kind(error), error.errno())),
+    }
+}
+
+/// The text that pi shows behind the name of the error, as its own tools have it from the system.
+fn message(error: &FileError) -> String {
+    match error {
+        FileError::NotFound { .. } | FileError::HostTemp { .. } => "no such file or directory".to_owned(),
+        FileError::IsDirectory { .. } => "illegal operation on a directory".to_owned(),
+        FileError::NotADirectory { .. } => "not a directory".to_owned(),
+        FileError::Denied { source, .. } if source.raw_os_error() == Some(EACCES) => {
+            "permission denied".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn denied(decision: &Decision) -> FailureData {
+    FailureData {
+        kind: FailureKind::Denied,
+        errno: None,
+        policy: Some(decision.policy().to_owned()),
+        rule: Some(decision.cause().rule.clone()),
+        reason: Some(decision.cause().reason.clone()),
+        hint: decision.hint().map(str::to_owned),
+    }
+}
+
+fn plain(kind: FailureKind, errno: Option<i32>) -> FailureData {
+    FailureData { kind, errno, policy: None, rule: None, reason: None, hint: None }
+}
+
+fn kind(error: &FileError) -> FailureKind {
+    match error {
+        FileError::NotFound { .. } | FileError::HostTemp { .. } => FailureKind::NotFound,
+        FileError::IsDirectory { .. } => FailureKind::IsDirectory,
+        FileError::NotADirectory { .. } => FailureKind::NotDirectory,
+        FileError::NotAFile { .. } | FileError::Special { .. } => FailureKind::NotRegular,
+        FileError::TooLarge { .. } => FailureKind::TooLarge,
+        FileError::Conflict { .. } | FileError::Moved { .. } => FailureKind::Conflict,
+        FileError::Denied { .. } => FailureKind::NotPermitted,
+        FileError::Linked { .. }
+        | FileError::Loop { .. }
+        | FileError::WrongPermit { .. }
+        | FileError::NotForWriting { .. }
+        | FileError::ViewEnded(_)
+        | FileError::Unsupported
+        | FileError::Io { .. } => FailureKind::Other,
+    }
+}
+
+/// The type of an image that pi shows to the model, by its first bytes.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_known_by_their_first_bytes() {
+        assert_eq!(image_type(b"\x89PNG\r\n\x1a\n...."), Some("image/png"));
+        assert_eq!(image_type(b"RIFF\0\0\0\0WEBPVP8"), Some("image/webp"));
+        assert_eq!(image_type(b"RIFF\0\0\0\0WAVE"), None);
+        assert_eq!(image_type(b"text"), None);
+        assert_eq!(image_type(b""), None);
+    }
+}

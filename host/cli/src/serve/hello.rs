@@ -1,0 +1,65 @@
+//! The handshake: from what the client says of itself to an open session.
+
+use std::sync::{Arc, RwLock};
+
+use portcullis_decision::context::AgentInfo;
+use portcullis_rpc::{
+    ErrorCode, ErrorObject, HelloParams, HelloResponse, PROTOCOL_VERSION, Program, RunMode,
+};
+
+use crate::serve::{Host, Stage};
+use crate::surroundings::Surroundings;
+use crate::wire::{self, Purpose, Wanted};
+
+impl Host {
+    /// Opens the session. What keeps it from opening is no error of the protocol: the host stays, closed,
+    /// and says why.
+    pub(super) fn hello(self: &Arc<Self>, hello: &HelloParams) -> Result<HelloResponse, ErrorObject> {
+        let stage = self.open(hello).unwrap_or_else(|error| Stage::Closed(format!("{error:#}")));
+        if self.stage.set(RwLock::new(Arc::new(stage))).is_err() {
+            return Err(ErrorObject::new(ErrorCode::InvalidRequest, "`hello` was said before"));
+        }
+        Ok(HelloResponse { protocol: PROTOCOL_VERSION, host: program("portcullis"), status: self.status() })
+    }
+
+    fn open(self: &Arc<Self>, hello: &HelloParams) -> anyhow::Result<Stage> {
+        // The client's word for where pi keeps its files counts: it knows pi's own variables.
+        let around =
+            Surroundings { agent_directory: hello.agent_dir.as_path().to_owned(), ..self.around.clone() };
+        let wanted = wanted(hello);
+        let ground = wire::ground(&around, &wanted)?;
+        if !ground.resolved.enabled {
+            return Ok(Stage::Off);
+        }
+        let wired = wire::session(&around, &wanted, ground, Arc::clone(&self.desk) as _)?;
+        Ok(Stage::Open(Box::new(wired)))
+    }
+}
+
+fn wanted(hello: &HelloParams) -> Wanted {
+    let session_file = hello.session_file.as_ref().map(|path| path.as_str().to_owned());
+    Wanted {
+        project: hello.cwd.as_path().to_owned(),
+        settings: None,
+        policies: Vec::new(),
+        agent: AgentInfo {
+            name: "pi".to_owned(),
+            version: hello.pi_version.as_str().to_owned(),
+            session_file: session_file.unwrap_or_default(),
+            ..AgentInfo::default()
+        },
+        trusted: hello.project_trusted.unwrap_or(false),
+        interactive: hello.interactive && matches!(hello.mode, RunMode::Tui | RunMode::Rpc),
+        purpose: Purpose::Act,
+    }
+}
+
+fn program(name: &str) -> Program {
+    let text = |text: &str| portcullis_rpc::Text::new(text).unwrap_or_else(|| unreachable_text());
+    Program { name: text(name), version: text(env!("CARGO_PKG_VERSION")) }
+}
+
+#[expect(clippy::panic, reason = "names and versions of this program hold no NUL")]
+fn unreachable_text() -> portcullis_rpc::Text {
+    panic!("the program's own name holds a NUL")
+}

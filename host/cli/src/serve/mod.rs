@@ -1,0 +1,195 @@
+//! `portcullis serve`: the host's end of the protocol.
+//!
+//! One thread reads messages; every request is carried out on a thread of its own, because it may have
+//! to wait for the user or for a command.
+
+mod asking;
+mod commands;
+mod decide;
+mod files;
+mod hello;
+mod status;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Stdin, Stdout};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use portcullis_rpc::{
+    ClientNotification, Empty, ErrorCode, ErrorObject, Incoming, Request, RequestId, StreamWriter, connection,
+};
+use portcullis_session::Cancel;
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::serve::asking::RpcDesk;
+use crate::serve::files::Handles;
+use crate::surroundings::Surroundings;
+use crate::wire::Wired;
+
+/// The descriptor on which raw output is sent.
+const SIDE_CHANNEL: i32 = 3;
+
+/// How long requests may take to end once they are taken back.
+const LAST_REQUESTS: Duration = Duration::from_secs(2);
+
+type Sender = portcullis_rpc::Sender<Stdout>;
+
+/// What the client's `hello` led to.
+pub(crate) enum Stage {
+    /// A session is open.
+    Open(Box<Wired>),
+    /// The user's settings switch the sandbox off.
+    Off,
+    /// Nothing is permitted, and why.
+    Closed(String),
+}
+
+/// The state that all requests share.
+pub(crate) struct Host {
+    around: Surroundings,
+    sender: Sender,
+    output: StreamWriter<File>,
+    desk: Arc<RpcDesk>,
+    stage: OnceLock<RwLock<Arc<Stage>>>,
+    handles: Handles,
+    under_way: Mutex<HashMap<RequestId, Cancel>>,
+}
+
+/// Serves one client until it goes.
+pub(crate) fn run() -> crate::Outcome {
+    let around = Surroundings::read()?;
+    let output = side_channel().context(
+        "opening descriptor 3 for the output of commands; `serve` is started by the pi extension, not by hand",
+    )?;
+    let (mut receiver, sender) = connection::<Stdin, Stdout>(std::io::stdin(), std::io::stdout());
+    let host = Arc::new(Host {
+        around,
+        desk: Arc::new(RpcDesk::new(sender.clone())),
+        sender,
+        output: StreamWriter::new(output),
+        stage: OnceLock::new(),
+        handles: Handles::default(),
+        under_way: Mutex::default(),
+    });
+    while let Some(incoming) = receiver.receive()? {
+        match incoming {
+            Incoming::Request(id, Request::Shutdown) => {
+                host.close();
+                host.sender.respond(id, &Empty {})?;
+                return Ok(Exit::Done);
+            }
+            Incoming::Request(id, request) => host.begin(id, request),
+            Incoming::Notification(ClientNotification::Cancel(cancel)) => host.cancel(cancel.id),
+            Incoming::Reply(reply) => host.desk.reply(reply),
+        }
+    }
+    host.close();
+    Ok(Exit::Done)
+}
+
+/// A copy of the side channel; the original must not reach anything that is started from here.
+fn side_channel() -> std::io::Result<File> {
+    let copy = portcullis_sys::descriptor::copy_inherited(SIDE_CHANNEL)?;
+    portcullis_sys::descriptor::close_on_exec_from(SIDE_CHANNEL.cast_unsigned())?;
+    Ok(File::from(copy))
+}
+
+impl Host {
+    /// Starts a request on a thread of its own.
+    fn begin(self: &Arc<Self>, id: RequestId, request: Request) {
+        let cancel = Cancel::default();
+        self.lock_under_way().insert(id, cancel.clone());
+        let host = Arc::clone(self);
+        let spawned = thread::Builder::new().name("request".to_owned()).spawn(move || {
+            host.carry_out(id, request, &cancel);
+            host.lock_under_way().remove(&id);
+        });
+        if let Err(error) = spawned {
+            self.lock_under_way().remove(&id);
+            let error = ErrorObject::new(ErrorCode::Busy, format!("no thread for the request: {error}"));
+            self.reply::<Empty>(id, Err(error));
+        }
+    }
+
+    fn carry_out(self: &Arc<Self>, id: RequestId, request: Request, cancel: &Cancel) {
+        match request {
+            Request::Hello(hello) => self.reply(id, self.hello(&hello)),
+            Request::Status => self.reply(id, Ok(self.status())),
+            Request::Decide(params) => self.reply(id, self.decide(&params, cancel)),
+            Request::FileOpen(params) => self.reply(id, self.file_open(&params, cancel)),
+            Request::FileRead(params) => self.reply(id, self.file_read(&params)),
+            Request::FileWrite(params) => self.reply(id, self.file_write(&params, cancel)),
+            Request::FileWriteHandle(params) => self.reply(id, self.file_write_handle(&params)),
+            Request::FileClose(params) => self.reply(id, self.file_close(&params)),
+            Request::Exec(params) => self.reply(id, self.exec(params, cancel)),
+            // The reader answers it by itself.
+            Request::Shutdown => self.reply(id, Ok(Empty {})),
+        }
+    }
+
+    fn reply<T: Serialize>(&self, id: RequestId, result: Result<T, ErrorObject>) {
+        let sent = match result {
+            Ok(result) => self.sender.respond(id, &result),
+            Err(error) => self.sender.fail(id, &error),
+        };
+        if let Err(error) = sent {
+            // The reader sees the client's end as well, and ends everything.
+            crate::exit::complain(&error.into());
+        }
+    }
+
+    fn cancel(&self, id: RequestId) {
+        let cancel = self.lock_under_way().get(&id).cloned();
+        if let Some(cancel) = cancel {
+            cancel.cancel();
+        }
+    }
+
+    /// Takes every call back and lets the session go, with its sandbox and everything in it.
+    fn close(&self) {
+        let all: Vec<Cancel> = self.lock_under_way().values().cloned().collect();
+        for cancel in all {
+            cancel.cancel();
+        }
+        self.wait_for_requests();
+        self.handles.clear();
+        if let Some(stage) = self.stage.get() {
+            *stage.write().unwrap_or_else(PoisonError::into_inner) =
+                Arc::new(Stage::Closed("the session has ended".to_owned()));
+        }
+    }
+
+    /// Lets the requests that were taken back end, so that none of them holds the session any more.
+    fn wait_for_requests(&self) {
+        let end = Instant::now() + LAST_REQUESTS;
+        while !self.lock_under_way().is_empty() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// What `hello` led to; closed before it.
+    fn stage(&self) -> Arc<Stage> {
+        match self.stage.get() {
+            Some(stage) => Arc::clone(&stage.read().unwrap_or_else(PoisonError::into_inner)),
+            None => Arc::new(Stage::Closed("there was no `hello`".to_owned())),
+        }
+    }
+
+    fn lock_under_way(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Cancel>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error for a host that permits nothing.
+fn closed(why: &str) -> ErrorObject {
+    ErrorObject::new(ErrorCode::Unavailable, format!("nothing is permitted: {why}"))
+}
+
+/// The error for a client that uses a host whose sandbox the user's settings switch off.
+fn off() -> ErrorObject {
+    ErrorObject::new(ErrorCode::Unavailable, "the sandbox is switched off in the settings")
+}

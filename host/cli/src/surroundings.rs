@@ -1,0 +1,106 @@
+//! The surroundings of this process: the only place where environment, home and clock are read.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use anyhow::Context as _;
+
+/// What the process was started with.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    /// Where it was started.
+    pub(crate) cwd: PathBuf,
+    /// The user's home directory.
+    pub(crate) home: PathBuf,
+    /// The home directory that the user database has for the user, whatever HOME says.
+    pub(crate) account_home: Option<PathBuf>,
+    /// pi's own directory.
+    pub(crate) agent_directory: PathBuf,
+    /// Where logs and sessions are kept.
+    pub(crate) state: PathBuf,
+    /// Where compiled policies are kept.
+    pub(crate) cache: PathBuf,
+    /// Where the extension is unpacked.
+    pub(crate) data: PathBuf,
+    /// Directories of PATH, the absolute ones.
+    pub(crate) path: Vec<PathBuf>,
+    /// Name of the user.
+    pub(crate) user: String,
+    /// The whole environment, as far as it is text.
+    pub(crate) variables: Vec<(String, String)>,
+    /// This program.
+    pub(crate) executable: PathBuf,
+}
+
+impl Surroundings {
+    /// Reads them.
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        let home =
+            absolute("HOME").context("HOME is not set to an absolute path; set it to your home directory")?;
+        let cwd = std::env::current_dir().context("finding the current directory")?;
+        let xdg =
+            |name: &str, usual: &str| absolute(name).unwrap_or_else(|| home.join(usual)).join("portcullis");
+        let agent = std::env::var("PI_CODING_AGENT_DIR").ok().filter(|text| !text.is_empty());
+        let agent_directory = match agent {
+            Some(text) => portcullis_file_gate::spelling::resolve(&text, &cwd, &home)
+                .context("reading PI_CODING_AGENT_DIR")?,
+            None => home.join(".pi/agent"),
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let account = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+        Ok(Self {
+            cwd,
+            agent_directory,
+            state: xdg("XDG_STATE_HOME", ".local/state"),
+            cache: xdg("XDG_CACHE_HOME", ".cache"),
+            data: xdg("XDG_DATA_HOME", ".local/share"),
+            path: std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect(),
+            user: account.as_ref().map(|account| account.name.clone()).unwrap_or_default(),
+            // Accounts without a home have `/` or a place that is not there.
+            account_home: account.map(|account| account.dir).filter(|home| home != Path::new("/")),
+            variables: text_variables(std::env::vars_os()),
+            executable: std::env::current_exe().context("finding this program's own file")?,
+            home,
+        })
+    }
+
+    /// Finds a program on PATH. Relative directories of PATH are not searched: they are the project's.
+    pub(crate) fn find_program(&self, name: &OsStr) -> Option<PathBuf> {
+        self.path.iter().map(|directory| directory.join(name)).find(|file| is_executable(file))
+    }
+}
+
+/// The time of day.
+pub(crate) fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// Microseconds since the first call.
+pub(crate) fn stopwatch() -> u64 {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A random name for a session: 16 hexadecimal digits.
+pub(crate) fn random_name() -> anyhow::Result<String> {
+    let mut bytes = [0_u8; 8];
+    getrandom::fill(&mut bytes)
+        .map_err(std::io::Error::other)
+        .context("asking the system for random bytes")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn absolute(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Variables that are not text cannot be judged by rules, so commands do not get them.
+fn text_variables(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(String, String)> {
+    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,160 @@
+//! How the parts are joined: surroundings → settings → policies → session.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use portcullis_audit::Log;
+use portcullis_config::{Places, RealDisk, Resolved, discover, resolve};
+use portcullis_decision::Context;
+use portcullis_decision::context::{AgentInfo, Machine, Workspace};
+use portcullis_decision::path_text;
+use portcullis_session::{Confining, Desk, Entry, Journal, JournalError, Session, Setup};
+
+use crate::journal::AuditJournal;
+use crate::policies;
+use crate::scratch::Scratch;
+use crate::surroundings::{Surroundings, now, random_name};
+use crate::toolchains;
+
+/// What a session is made for.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    /// The project.
+    pub(crate) project: PathBuf,
+    /// A settings file in place of the user's.
+    pub(crate) settings: Option<PathBuf>,
+    /// Policies in place of the configured ones.
+    pub(crate) policies: Vec<PathBuf>,
+    /// The agent that asks.
+    pub(crate) agent: AgentInfo,
+    /// Whether the user has marked the project as trusted.
+    pub(crate) trusted: bool,
+    /// Whether somebody is there to answer.
+    pub(crate) interactive: bool,
+    /// What the session is for.
+    pub(crate) purpose: Purpose,
+}
+
+/// What a session is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To carry requests out.
+    Act,
+    /// Only to say what would be decided.
+    Judge,
+}
+
+/// The settings that hold for a project.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    places: Places,
+    /// The settings.
+    pub(crate) resolved: Resolved,
+}
+
+/// A session with what must live as long as it.
+#[derive(Debug)]
+pub(crate) struct Wired {
+    pub(crate) session: Session,
+    // Dropped after the session, whose sandbox uses it.
+    _scratch: Option<Scratch>,
+}
+
+/// Finds and reads the settings.
+pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<Ground> {
+    let homes = std::iter::once(&around.home).chain(&around.account_home);
+    let toolchains = homes.flat_map(|home| toolchains::roots(&around.path, home));
+    let places = Places {
+        agent_directory: around.agent_directory.clone(),
+        other_homes: around.account_home.iter().filter(|home| home.is_absolute()).cloned().collect(),
+        state_directory: around.state.clone(),
+        cache_directory: around.cache.clone(),
+        programs: vec![around.executable.clone(), around.data.clone()],
+        path: around.path.clone(),
+        toolchains: toolchains.filter_map(|root| root.canonicalize().ok()).collect(),
+        settings: wanted.settings.as_deref().map(|file| absolute(around, file)),
+        ..Places::usual(&absolute(around, &wanted.project), &around.home)
+    };
+    let found = discover(&places, &RealDisk)?;
+    let resolved = resolve(&found, &places, &RealDisk)?;
+    Ok(Ground { places, resolved })
+}
+
+/// Builds a session upon the settings.
+pub(crate) fn session(
+    around: &Surroundings,
+    wanted: &Wanted,
+    ground: Ground,
+    desk: Arc<dyn Desk>,
+) -> anyhow::Result<Wired> {
+    let id = random_name()?;
+    let named: Vec<PathBuf> = wanted.policies.iter().map(|file| absolute(around, file)).collect();
+    let chain = policies::load(&ground.resolved, &named, &around.cache.join("policies"))?;
+    let context = context(around, wanted, &ground, &id);
+    let (journal, scratch): (Box<dyn Journal>, Option<Scratch>) = match wanted.purpose {
+        Purpose::Judge => (Box::new(Unwritten), None),
+        Purpose::Act => {
+            let log = Log::open(&around.state.join("audit"), &id).context("opening the audit log")?;
+            let sessions = around.state.join("sessions");
+            let scratch = Scratch::make(&sessions, &id)
+                .with_context(|| format!("making the session's directory in `{}`", sessions.display()))?;
+            (Box::new(AuditJournal::new(log)), Some(scratch))
+        }
+    };
+    let confinement = match &scratch {
+        None => Confining::NoCommands,
+        // The running program itself, also when its file has been replaced since.
+        Some(scratch) => Confining::Sandbox { executable: "/proc/self/exe".into(), temp: scratch.temp() },
+    };
+    let setup =
+        Setup { resolved: ground.resolved, chain, context, clock: Box::new(now), journal, desk, confinement };
+    let session = Session::open(setup).context("opening the session")?;
+    Ok(Wired { session, _scratch: scratch })
+}
+
+fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, id: &str) -> Context {
+    let text = |path: &Path| path_text::encode(path);
+    let home = around.home.canonicalize().unwrap_or_else(|_| around.home.clone());
+    let agent = around.agent_directory.canonicalize().unwrap_or_else(|_| around.agent_directory.clone());
+    Context {
+        session_id: id.to_owned(),
+        agent: AgentInfo { directory: text(&agent), ..wanted.agent.clone() },
+        workspace: Workspace {
+            roots: vec![text(&ground.resolved.workspace)],
+            trusted: wanted.trusted,
+            vcs: None,
+        },
+        machine: Machine {
+            os: std::env::consts::OS.to_owned(),
+            arch: std::env::consts::ARCH.replace('_', "-"),
+            home: text(&home),
+            temp: text(&ground.resolved.temp),
+            user: around.user.clone(),
+            uid: rustix::process::getuid().as_raw(),
+            path: around.path.iter().map(|path| text(path)).collect(),
+            toolchains: ground.places.toolchains.iter().map(|path| text(path)).collect(),
+        },
+        interactive: wanted.interactive,
+        now: 0,
+        grants: Vec::new(),
+        explain: false,
+        attributes: Vec::new(),
+    }
+}
+
+fn absolute(around: &Surroundings, path: &Path) -> PathBuf {
+    around.cwd.join(path)
+}
+
+/// The journal of a session in which nothing is done.
+#[derive(Debug)]
+struct Unwritten;
+
+impl Journal for Unwritten {
+    fn before(&self, _entry: &Entry<'_>) -> Result<(), JournalError> {
+        Err(JournalError("this session only says what would be decided".to_owned()))
+    }
+
+    fn after(&self, _at: std::time::SystemTime, _request: &str, _outcome: &str) {}
+}
