@@ -89,9 +89,10 @@ fn fault(error: &wasmtime::Error, stage: Stage, time: Duration, memory: usize) -
     }
     let cause = error.root_cause().to_string();
     if let Some(trap) = error.downcast_ref::<Trap>() {
-        let detail = match trap {
-            Trap::StackOverflow => format!("its calls went deeper than {} KiB of stack", limits::STACK >> 10),
-            _ => cause,
+        let detail = if *trap == Trap::StackOverflow {
+            format!("its calls went deeper than {} KiB of stack", limits::STACK >> 10)
+        } else {
+            cause
         };
         return PolicyError::Trap { detail };
     }

@@ -90,6 +90,7 @@ fn cause(cause: guest::Cause, is_abstention: bool) -> Result<Cause, PolicyError>
     Ok(Cause {
         rule: rule(cause.rule, "cause.rule")?,
         reason: check::line(cause.reason),
+        setting: check::line(cause.setting),
         severity: match cause.severity {
             guest::Severity::Info => Severity::Info,
             guest::Severity::Low => Severity::Low,

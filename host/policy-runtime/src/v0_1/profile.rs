@@ -42,6 +42,7 @@ fn file_rule(rule: guest::FileRule) -> Result<FileRule, PolicyError> {
         conceal: rule.conceal,
         condition: check::optional_name(rule.condition, "file-rule.condition")?,
         reason: check::line(rule.reason),
+        setting: check::line(rule.setting),
     })
 }
 
@@ -52,6 +53,7 @@ fn network_rule(rule: guest::NetworkRule) -> Result<NetworkRule, PolicyError> {
         program: program(rule.program)?,
         effect: effect(rule.effect),
         reason: check::line(rule.reason),
+        setting: check::line(rule.setting),
     })
 }
 
@@ -66,6 +68,7 @@ fn budget_rule(rule: guest::BudgetRule) -> Result<BudgetRule, PolicyError> {
         },
         effect: effect(rule.effect),
         reason: check::line(rule.reason),
+        setting: check::line(rule.setting),
     })
 }
 
@@ -75,6 +78,7 @@ fn socket_rule(rule: guest::SocketRule) -> Result<SocketRule, PolicyError> {
         path: file_pattern(rule.path)?,
         effect: effect(rule.effect),
         reason: check::line(rule.reason),
+        setting: check::line(rule.setting),
     })
 }
 
@@ -91,6 +95,7 @@ fn port_rule(rule: guest::PortRule) -> Result<PortRule, PolicyError> {
         },
         effect: effect(rule.effect),
         reason: check::line(rule.reason),
+        setting: check::line(rule.setting),
     })
 }
 
@@ -100,6 +105,7 @@ fn environment_rule(rule: guest::EnvironmentRule) -> Result<EnvironmentRule, Pol
         name: check::name(rule.name, "environment-rule.name")?,
         effect: effect(rule.effect),
         reason: check::line(rule.reason),
+        setting: check::line(rule.setting),
     })
 }
 

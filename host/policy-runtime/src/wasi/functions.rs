@@ -1,7 +1,7 @@
 //! What each WASI function answers.
 
 use wasmtime::StoreContextMut;
-use wasmtime::component::{LinkerInstance, ResourceDynamic, Val};
+use wasmtime::component::{LinkerInstance, ResourceAny, ResourceDynamic, Val};
 
 use crate::state::{HostState, LogLevel};
 
@@ -189,22 +189,25 @@ fn receive<'a>(
 ) -> wasmtime::Result<Vec<Argument<'a>>> {
     let mut received = Vec::with_capacity(arguments.len());
     for argument in arguments {
-        received.push(match argument {
-            Val::Resource(resource) => {
-                Argument::Handle(resource.try_into_resource_dynamic(&mut *store)?.rep())
+        received.push(if let Val::Resource(resource) = argument {
+            Argument::Handle(resource.try_into_resource_dynamic(&mut *store)?.rep())
+        } else if let Some(handles) = handles(argument) {
+            for handle in &handles {
+                handle.try_into_resource_dynamic(&mut *store)?;
             }
-            Val::List(items) if matches!(items.first(), Some(Val::Resource(_))) => {
-                for item in items {
-                    if let Val::Resource(resource) = item {
-                        resource.try_into_resource_dynamic(&mut *store)?;
-                    }
-                }
-                Argument::Handles(items.len())
-            }
-            value => Argument::Value(value),
+            Argument::Handles(handles.len())
+        } else {
+            Argument::Value(argument)
         });
     }
     Ok(received)
+}
+
+/// The handles of a list that holds nothing else, and not none.
+fn handles(argument: &Val) -> Option<Vec<ResourceAny>> {
+    let Val::List(items) = argument else { return None };
+    let handle = |item: &Val| if let Val::Resource(handle) = item { Some(*handle) } else { None };
+    items.iter().map(handle).collect::<Option<Vec<_>>>().filter(|handles| !handles.is_empty())
 }
 
 fn random_bytes(

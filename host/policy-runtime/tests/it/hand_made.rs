@@ -64,12 +64,6 @@ impl HandMade {
         self
     }
 
-    /// A world in place of the usual one.
-    pub(crate) fn world(mut self, world: &str) -> Self {
-        self.world = world.into();
-        self
-    }
-
     /// WIT packages that the world names.
     pub(crate) fn packages(mut self, packages: &str) -> Self {
         self.packages = packages.into();
