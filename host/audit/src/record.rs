@@ -55,6 +55,8 @@ pub struct VerdictLine {
     pub rule: String,
     /// Its reason.
     pub reason: String,
+    /// The setting that made it so, where it is known.
+    pub setting: String,
     /// What turned an `ask` into the answer: a grant, the user, or nobody being there. Empty: nothing did.
     pub answered_by: String,
     /// How long the decision took, without waiting for the user.

@@ -36,6 +36,7 @@ impl Journal for AuditJournal {
             policy: decision.policy().to_owned(),
             rule: decision.cause().rule.clone(),
             reason: decision.cause().reason.clone(),
+            setting: decision.cause().setting.clone(),
             answered_by: if decision.policy() == "user" { "user".to_owned() } else { String::new() },
         };
         let number = self.log.verdict(&line).map_err(|error| failed(&error))?;

@@ -54,6 +54,7 @@ impl Rule {
             conceal: self.effect == Effect::Deny && self.rights.read,
             condition: String::new(),
             reason: self.reason.clone(),
+            setting: setting(self.origin.as_ref()),
         }
     }
 }
@@ -66,8 +67,14 @@ impl ConnectionRule {
             program: "*".to_owned(),
             effect: self.effect,
             reason: self.reason.clone(),
+            setting: setting(self.origin.as_ref()),
         }
     }
+}
+
+/// Where a rule was written, for explanations.
+fn setting(origin: Option<&Origin>) -> String {
+    origin.map(ToString::to_string).unwrap_or_default()
 }
 
 /// Returns a pattern for every port of a host.
@@ -94,11 +101,13 @@ pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<Rule
 pub(crate) fn environment_rules(environment: &Environment) -> Vec<EnvironmentRule> {
     let rule = |field: &str, effect: Effect, reason: &str| {
         let (id, reason) = (format!("environment.{field}"), reason.to_owned());
+        let setting = format!("/environment/{field}");
         move |name: &String| EnvironmentRule {
             id: id.clone(),
             name: name.clone(),
             effect,
             reason: reason.clone(),
+            setting: setting.clone(),
         }
     };
     let keep = environment.keep.iter().map(rule("keep", Effect::Allow, "your settings keep it"));

@@ -176,6 +176,7 @@ pub fn fail_closed(policy: &str, error: &PolicyError) -> Evaluation {
         cause: Cause {
             rule: "host.policy-failed".to_owned(),
             reason: format!("policy `{policy}` {error}"),
+            setting: String::new(),
             severity: crate::verdict::Severity::High,
         },
         trace: Vec::new(),
@@ -243,8 +244,18 @@ fn on_path(rules: &RuleSet, canonical: &str, right: crate::profile::FileRight) -
             policy: "base".to_owned(),
             rule: "base.malformed-path".to_owned(),
             reason: "the path is malformed".to_owned(),
+            setting: String::new(),
             conceal: true,
         },
+    }
+}
+
+fn ruling_cause(ruling: &Ruling) -> Cause {
+    Cause {
+        rule: ruling.rule.clone(),
+        reason: ruling.reason.clone(),
+        setting: ruling.setting.clone(),
+        ..Cause::default()
     }
 }
 
@@ -276,6 +287,7 @@ impl Decision {
             cause: Cause {
                 rule: "base.no-opinion".to_owned(),
                 reason: "no policy has an opinion on this".to_owned(),
+                setting: String::new(),
                 severity: crate::verdict::Severity::Info,
             },
             denial: Denial::default(),
@@ -293,15 +305,15 @@ impl Decision {
             digest: String::new(),
             mode: Mode::Enforce,
             effect: Some(ruling.effect),
-            cause: Cause { rule: ruling.rule.clone(), reason: ruling.reason.clone(), ..Cause::default() },
+            cause: ruling_cause(&ruling),
             failed: false,
             cost_us: 0,
         });
         let unopposed = self.cause.rule == "base.no-opinion" && self.policy == "base";
         if unopposed || ruling.effect > self.effect {
             self.effect = ruling.effect;
+            self.cause = ruling_cause(&ruling);
             self.policy = ruling.policy;
-            self.cause = Cause { rule: ruling.rule, reason: ruling.reason, ..Cause::default() };
             self.denial = Denial::default();
             if self.effect != Effect::Allow {
                 self.obligations.clear();

@@ -109,6 +109,9 @@ pub struct FileRule {
     pub condition: String,
     /// One sentence for the user.
     pub reason: String,
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    #[serde(default)]
+    pub setting: String,
 }
 
 /// One rule on outgoing connections.
@@ -125,6 +128,9 @@ pub struct NetworkRule {
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    #[serde(default)]
+    pub setting: String,
 }
 
 /// So many bytes may be sent there before `effect` holds for what follows.
@@ -143,6 +149,9 @@ pub struct BudgetRule {
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    #[serde(default)]
+    pub setting: String,
 }
 
 /// What a budget is counted over.
@@ -167,6 +176,9 @@ pub struct SocketRule {
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    #[serde(default)]
+    pub setting: String,
 }
 
 /// One rule on local ports.
@@ -183,6 +195,9 @@ pub struct PortRule {
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    #[serde(default)]
+    pub setting: String,
 }
 
 /// Which way a local port is used.
@@ -207,6 +222,9 @@ pub struct EnvironmentRule {
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    #[serde(default)]
+    pub setting: String,
 }
 
 /// Limits of one command; none: the host's default, never "unlimited".

@@ -74,6 +74,9 @@ pub struct Cause {
     pub rule: String,
     /// One sentence for the user.
     pub reason: String,
+    /// The setting that made it so, where it is known.
+    #[serde(default)]
+    pub setting: String,
     /// How bad it would be.
     pub severity: Severity,
 }

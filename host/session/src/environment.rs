@@ -243,6 +243,7 @@ mod tests {
                 name: (*name).into(),
                 effect: *effect,
                 reason: String::new(),
+                setting: String::new(),
             })
             .collect();
         let variables = vec![("GIVEN".to_owned(), "1".to_owned()), ("NOT_GIVEN".to_owned(), "1".to_owned())];

@@ -138,12 +138,15 @@ fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
             .collect();
         let answer = json!({
             "effect": decision.effect().to_string(), "policy": decision.policy(), "rule": cause.rule,
-            "reason": cause.reason, "hint": decision.hint(), "votes": votes,
+            "reason": cause.reason, "setting": cause.setting, "hint": decision.hint(), "votes": votes,
         });
         writeln!(out, "{answer}")?;
     } else {
         writeln!(out, "{}: {}", decision.effect(), visible(&cause.reason))?;
         writeln!(out, "  rule `{}` of `{}`", visible(&cause.rule), visible(decision.policy()))?;
+        if !cause.setting.is_empty() {
+            writeln!(out, "  set by {}", visible(&cause.setting))?;
+        }
         if let Some(hint) = decision.hint() {
             writeln!(out, "  {}", visible(hint))?;
         }

@@ -33,6 +33,7 @@ fn policy(resolved: &Resolved) -> RuleLayer {
             conceal: false,
             condition: String::new(),
             reason: String::new(),
+            setting: String::new(),
         }
     };
     let mut files: Vec<FileRule> = resolved.allow_read.iter().map(rule(FileRights::READ)).collect();

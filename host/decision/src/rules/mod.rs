@@ -50,6 +50,8 @@ pub struct Ruling {
     pub rule: String,
     /// One sentence for the user.
     pub reason: String,
+    /// The setting that the rule came from, where it is known.
+    pub setting: String,
     /// Whether commands do not see the path at all when they may not read it.
     pub conceal: bool,
 }
@@ -61,6 +63,7 @@ impl Ruling {
             policy: "base".to_owned(),
             rule: rule.to_owned(),
             reason: reason.to_owned(),
+            setting: String::new(),
             conceal: effect != Effect::Allow,
         }
     }
@@ -122,6 +125,7 @@ impl RuleSet {
                 policy: "grant".to_owned(),
                 rule: ruling.rule,
                 reason: "you allowed it".to_owned(),
+                setting: ruling.setting,
                 conceal: false,
             };
         }
@@ -154,6 +158,7 @@ impl RuleSet {
                     policy: layer.name.clone(),
                     rule: rule.id.clone(),
                     reason: rule.reason.clone(),
+                    setting: rule.setting.clone(),
                     conceal: rule.conceal,
                 });
             }

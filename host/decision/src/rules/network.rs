@@ -20,6 +20,7 @@ impl RuleSet {
                     policy: layer.name.clone(),
                     rule: rule.id.clone(),
                     reason: rule.reason.clone(),
+                    setting: rule.setting.clone(),
                     conceal: false,
                 });
             }

@@ -7,8 +7,8 @@ use crate::profile::{FileRule, NetworkRule};
 use crate::request::{Endpoint, ProcessInfo};
 
 fn rule(id: &str, pattern: FilePattern, rights: FileRights, effect: Effect) -> FileRule {
-    let (condition, reason) = (String::new(), format!("{id} says so"));
-    FileRule { id: id.into(), pattern, rights, effect, conceal: true, condition, reason }
+    let (condition, setting, reason) = (String::new(), String::new(), format!("{id} says so"));
+    FileRule { id: id.into(), pattern, rights, effect, conceal: true, condition, reason, setting }
 }
 
 fn tree(path: &str) -> FilePattern {
@@ -150,6 +150,7 @@ fn connections() {
         program: program.into(),
         effect,
         reason: id.into(),
+        setting: String::new(),
     };
     let profile = |network| Profile { network, ..Profile::default() };
     let rules = RuleSet::compile(
