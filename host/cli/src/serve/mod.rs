@@ -31,6 +31,7 @@ use crate::surroundings::Surroundings;
 use crate::wire::Wired;
 
 /// The descriptor on which raw output is sent.
+#[cfg(target_os = "linux")]
 const SIDE_CHANNEL: i32 = 3;
 
 /// How long requests may take to end once they are taken back.
@@ -92,10 +93,17 @@ pub(crate) fn run() -> crate::Outcome {
 }
 
 /// A copy of the side channel; the original must not reach anything that is started from here.
+#[cfg(target_os = "linux")]
 fn side_channel() -> std::io::Result<File> {
     let copy = portcullis_sys::descriptor::copy_inherited(SIDE_CHANNEL)?;
     portcullis_sys::descriptor::close_on_exec_from(SIDE_CHANNEL.cast_unsigned())?;
     Ok(File::from(copy))
+}
+
+/// Elsewhere there is nothing to run commands in.
+#[cfg(not(target_os = "linux"))]
+fn side_channel() -> std::io::Result<File> {
+    Err(std::io::Error::other(format!("the sandbox needs Linux, this is {}", std::env::consts::OS)))
 }
 
 impl Host {
