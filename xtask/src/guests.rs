@@ -185,10 +185,7 @@ fn component(module: &[u8]) -> Result<Vec<u8>> {
 fn flags(wasm: &Wasm) -> String {
     let mut flags = wasm.flags.clone();
     flags.push(format!("--remap-path-prefix={}=.", project::root().display()));
-    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
-    if let Some(cargo) = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home) {
-        flags.push(format!("--remap-path-prefix={}=cargo", cargo.display()));
-    }
+    flags.extend(project::no_cargo_home());
     flags.join(" ")
 }
 

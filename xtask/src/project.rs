@@ -35,3 +35,10 @@ pub(crate) fn target_directory() -> Result<PathBuf> {
     let directory = metadata.get("target_directory").and_then(serde_json::Value::as_str);
     Ok(directory.context("cargo's metadata names no target directory")?.into())
 }
+
+/// Returns the compiler flag that keeps the place of cargo's registry out of what is compiled.
+pub(crate) fn no_cargo_home() -> Option<String> {
+    let default = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"));
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(default)?;
+    Some(format!("--remap-path-prefix={}=cargo", home.display()))
+}

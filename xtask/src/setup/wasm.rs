@@ -9,12 +9,13 @@ use anyhow::{Context, Result, bail};
 
 use super::debian;
 use crate::cache::{Cache, Wasm};
+use crate::project;
 use crate::run::{find_program, quiet, say, step};
 
 /// A component with WASI imports, and a plain module to be turned into one without imports.
 const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
 /// Changes with the recipe below, so that an older result is not taken for a new one.
-const DEBIAN_DIRECTORY: &str = "debian-rust-2";
+const DEBIAN_DIRECTORY: &str = "debian-rust-3";
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "rust-web-src", "wasi-libc"];
 
 /// Returns a compiler that has both targets, fetching or building them if need be.
@@ -96,6 +97,9 @@ fn standard_library(root: &Path, rustc: &Path, target: &str) -> Result<()> {
     let wasi = root.join("usr/lib/wasm32-wasi");
     // Only what is compiled with bitcode can take part in link-time optimisation.
     let mut flags = format!("-Cembed-bitcode=yes {}", no_machine_paths(root));
+    if let Some(flag) = project::no_cargo_home() {
+        flags += &format!(" {flag}");
+    }
     if target.contains("wasi") {
         flags += &format!(" -L {}", wasi.display());
     }
