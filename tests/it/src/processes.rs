@@ -26,13 +26,15 @@ pub fn long_sleep() -> String {
     format!("sleep 600 0.{}9{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Waits until a process whose command line contains `text` runs, and returns it.
+/// Waits until a process with exactly this command line runs, and returns it.
 ///
 /// # Errors
 ///
 /// When there is none by the deadline.
-pub fn wait_running(text: &str) -> anyhow::Result<Process> {
-    Deadline::start().until(&format!("a process `{text}`"), || Ok(with_text(text)?.into_iter().next()))
+pub fn wait_running(command_line: &str) -> anyhow::Result<Process> {
+    let exact = |process: &Process| process.command_line == command_line;
+    let wanted = format!("a process `{command_line}`");
+    Deadline::start().until(&wanted, || Ok(all()?.into_iter().find(exact)))
 }
 
 /// Returns the running processes whose command line contains `text`.

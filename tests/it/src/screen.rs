@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
@@ -96,20 +97,30 @@ impl Screen {
         succeed(self.tmux().args(["send-keys", key])).map(drop)
     }
 
-    /// Waits until pi has ended by itself; returns its exit code.
+    /// Presses Ctrl-D until pi has ended; returns its exit code.
+    ///
+    /// pi takes the key only while it has nothing to do and nothing typed, and does not show when that is.
     ///
     /// # Errors
     ///
     /// When it does not end in time.
-    pub fn exit_code(&self) -> anyhow::Result<i32> {
+    pub fn quit(&self) -> anyhow::Result<i32> {
+        const BETWEEN_KEYS: Duration = Duration::from_millis(500);
         let ended = Deadline::start().until("the end of pi", || {
-            let output =
-                succeed(self.tmux().args(["display-message", "-p", "#{pane_dead} #{pane_dead_status}"]))?;
-            Ok(String::from_utf8_lossy(&output.stdout).trim().strip_prefix("1 ").map(str::to_owned))
+            self.press("C-d")?;
+            Ok(Deadline::after(BETWEEN_KEYS).until("the end of pi", || self.status()).ok())
         });
         let shown = self.text().unwrap_or_default();
-        let code = ended.with_context(|| format!("the screen shows:\n{shown}"))?;
-        code.parse().with_context(|| format!("tmux tells `{code}` as the exit code"))
+        ended.with_context(|| format!("the screen shows:\n{shown}"))
+    }
+
+    /// Returns the exit code if pi has ended.
+    fn status(&self) -> anyhow::Result<Option<i32>> {
+        let output =
+            succeed(self.tmux().args(["display-message", "-p", "#{pane_dead} #{pane_dead_status}"]))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let code = text.trim().strip_prefix("1 ").map(|code| code.parse());
+        code.transpose().with_context(|| format!("tmux tells `{text}` of the pane"))
     }
 
     /// Returns the requests that the model has got so far.

@@ -35,7 +35,7 @@ pub struct Serve {
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
     frames: Receiver<Frame>,
-    outputs: BTreeMap<u32, Vec<u8>>,
+    outputs: BTreeMap<u32, Stream>,
     set_aside: Vec<Value>,
     errors: PathBuf,
     project: PathBuf,
@@ -48,6 +48,13 @@ pub struct Serve {
 struct Frame {
     stream: u32,
     payload: Vec<u8>,
+}
+
+/// What has come of one command's output.
+#[derive(Debug, Default)]
+struct Stream {
+    bytes: Vec<u8>,
+    ended: bool,
 }
 
 impl Serve {
@@ -247,16 +254,16 @@ impl Serve {
     /// Returns the output of the command on `stream`, after its end.
     fn output(&mut self, stream: u32) -> Result<String> {
         let deadline = Deadline::start();
-        loop {
+        while !self.outputs.get(&stream).is_some_and(|output| output.ended) {
             let Ok(frame) = self.frames.recv_timeout(deadline.left()) else {
                 bail!("no end of stream {stream}; {}", self.errors());
             };
             let output = self.outputs.entry(frame.stream).or_default();
-            if frame.payload.is_empty() && frame.stream == stream {
-                return Ok(String::from_utf8_lossy(&std::mem::take(output)).into_owned());
-            }
-            output.extend(frame.payload);
+            output.ended |= frame.payload.is_empty();
+            output.bytes.extend(frame.payload);
         }
+        let output = self.outputs.remove(&stream).unwrap_or_default();
+        Ok(String::from_utf8_lossy(&output.bytes).into_owned())
     }
 
     /// Returns the id of the host's process.

@@ -107,7 +107,7 @@ fn check_answers_by_exit_code(user: User) -> Result<()> {
     scene.write(&scene.outside().join("notes"), "x")?;
     scene.write(&scene.home().join(".pi/agent/auth.json"), "{}")?;
     let outside = scene.outside().join("notes").display().to_string();
-    let cases: [(&[&str], i32); 15] = [
+    let cases: [(&[&str], i32); 16] = [
         (&["read", "inside"], ALLOW),
         (&["write", "new"], ALLOW),
         (&["list", "."], ALLOW),
@@ -122,7 +122,8 @@ fn check_answers_by_exit_code(user: User) -> Result<()> {
         (&["read", "~/.pi/agent/auth.json"], DENY),
         (&["write", "~/.pi/agent/auth.json"], DENY),
         (&["read"], USAGE),
-        (&["tool", "x", "no json"], USAGE),
+        (&["tool", "x", "no json"], ERROR),
+        (&["connect", "example.com"], ERROR),
     ];
     for (arguments, code) in cases {
         let words: Vec<&str> = ["check"].iter().chain(arguments).copied().collect();
@@ -140,11 +141,11 @@ fn a_mistake_in_the_settings_permits_nothing(user: User) -> Result<()> {
     let mistakes = [
         (
             "{\n  \"network\": {\"allowedDomains\": [], \"deniedDomains\": []},\n  \"filesytem\": {}\n}",
-            "3:3",
+            "line 3, column 3",
             "filesystem",
         ),
-        ("{\n  \"enabled\": \"yes\"\n}", "2:14", "enabled"),
-        ("{\n  \"enabled\": true,\n}", "3:1", ""),
+        ("{\n  \"enabled\": \"yes\"\n}", "line 2, column 14", "enabled"),
+        ("{\n  \"enabled\": true,\n}", "line 3, column 1", ""),
         ("", "", ""),
     ];
     for (text, place, key) in mistakes {
@@ -153,7 +154,7 @@ fn a_mistake_in_the_settings_permits_nothing(user: User) -> Result<()> {
         scene.write(&file, text)?;
         let finished = scene.portcullis(&["run", "--", "touch", "made"])?.ended_with(OWN_FAILURE)?;
         ensure!(!scene.project().join("made").exists(), "{finished:#?}");
-        for part in [&format!("default.json:{place}"), key] {
+        for part in ["sandbox/default.json", place, key] {
             ensure!(finished.stderr.contains(part), "no `{part}` in {finished:#?}");
         }
         scene.portcullis(&["check", "read", "inside"])?.ended_with(ERROR)?;
@@ -193,17 +194,12 @@ fn audit_lines_stand_around_the_act(user: User) -> Result<()> {
     let sleep = processes::long_sleep();
     let mut command = scene.portcullis_command(&["run", "--", "sh", "-c", &format!("{sleep} & wait")])?;
     let mut running = command.spawn()?;
-    processes::wait_running(&sleep)?;
+    let process = processes::wait_running(&sleep)?;
     let before = audit_lines(&scene)?;
     ensure!(count(&before, "verdict") == 1 && count(&before, "outcome") == 0, "{before:#?}");
-    for process in processes::with_text(&sleep)? {
-        let id = i32::try_from(process.id)
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-            .context("a process id")?;
-        // Of the two, the shell ends by itself when its child is gone.
-        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
-    }
+    let id =
+        i32::try_from(process.id).ok().and_then(rustix::process::Pid::from_raw).context("a process id")?;
+    rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
     running.wait()?;
     let after = audit_lines(&scene)?;
     ensure!(count(&after, "verdict") == 1 && count(&after, "outcome") == 1, "{after:#?}");
@@ -243,9 +239,10 @@ fn nothing_is_left_behind(user: User) -> Result<()> {
     ensure!(left.is_empty(), "{left:?}");
     let entries: Vec<_> = fs::read_dir(scene.project())?.collect::<Result<_, _>>()?;
     ensure!(entries.is_empty(), "ghost files: {entries:?}");
-    let stray =
-        files_below(&scene.home())?.into_iter().filter(|path| path.to_string_lossy().contains("/tmp/"));
-    ensure!(stray.count() == 0);
+    let of_a_session = |path: &&PathBuf| path.parent().is_some_and(|folder| folder.ends_with("tmp"));
+    let files = files_below(&scene.home())?;
+    let stray: Vec<_> = files.iter().filter(of_a_session).collect();
+    ensure!(stray.is_empty(), "{stray:?}");
     Ok(())
 }
 
@@ -265,7 +262,7 @@ fn audit_lines(scene: &Scene) -> Result<Vec<Value>> {
 }
 
 fn count(lines: &[Value], kind: &str) -> usize {
-    lines.iter().filter(|line| line.to_string().contains(&format!("\"{kind}\""))).count()
+    lines.iter().filter(|line| line.get("kind") == Some(&json!(kind))).count()
 }
 
 fn files_below(folder: &std::path::Path) -> Result<Vec<PathBuf>> {

@@ -94,8 +94,7 @@ fn terminal(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("pi said sum-42")?;
     screen.enter("!echo user-$((1+1))")?;
     screen.wait_for("user-2")?;
-    screen.press("C-d")?;
-    ensure!(screen.exit_code()? == 0);
+    ensure!(screen.quit()? == 0);
     ensure!(processes::of_scene(&scene)?.iter().all(|process| process.command_line.contains("tmux")));
     Ok(())
 }

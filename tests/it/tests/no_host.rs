@@ -68,8 +68,7 @@ fn terminal(version: PiVersion, user: User) -> Result<()> {
     screen.enter("!touch made; echo sum-$((40+2))")?;
     screen.wait_for("(exit 126)")?;
     ensure!(!screen.text()?.contains("sum-42") && !scene.project().join("made").exists());
-    screen.press("C-d")?;
-    ensure!(screen.exit_code()? == 0);
+    ensure!(screen.quit()? == 0);
 
     let screen =
         Launch::extended(&scene, version, &script([say("hello")]))?.with(["--no-sandbox"]).screen()?;

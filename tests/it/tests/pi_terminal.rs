@@ -54,7 +54,6 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("Command aborted")?;
     processes::wait_gone(&sleep)?;
 
-    screen.press("C-d")?;
-    ensure!(screen.exit_code()? == 0, "{}", screen.text()?);
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }

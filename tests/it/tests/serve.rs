@@ -164,7 +164,7 @@ fn what_commands_see_of_the_environment(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
     let environment = json!({
-        "PATH": "/usr/bin:/bin", "PI_SESSION_ID": "kept-1", "EDITOR": "kept-2",
+        "PATH": "/usr/bin:/bin", "PI_SESSION_ID": "kept-1", "MY_SETTING": "kept-2",
         "ANTHROPIC_API_KEY": "hunter2", "GITHUB_TOKEN": "hunter2", "AWS_SECRET_ACCESS_KEY": "hunter2",
         "SSH_AUTH_SOCK": "/hunter2", "LD_PRELOAD": "/hunter2.so", "BASH_ENV": "/hunter2", "NODE_OPTIONS": "--hunter2",
         "GIT_DIR": "/hunter2", "BASH_FUNC_ls%%": "() { echo hunter2; }",
