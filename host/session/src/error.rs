@@ -18,3 +18,16 @@ pub enum OpenError {
     #[error("preparing to open files")]
     Gate(#[source] portcullis_file_gate::FileError),
 }
+
+/// An error with all its causes, in one line.
+#[must_use]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}

@@ -10,7 +10,7 @@ use portcullis_decision::{Base, Grant, Request, RuleLayer, RuleSet, path_text};
 use portcullis_file_gate::{Gate, RootView, Views};
 
 use crate::chain_rules;
-use crate::error::OpenError;
+use crate::error::{OpenError, with_causes};
 use crate::profile::profile;
 use crate::session::Setup;
 
@@ -92,7 +92,7 @@ impl Force {
         grants: &[Grant],
     ) -> Result<Option<Arc<Confinement>>, String> {
         let stricter = chain_rules::for_command(&setup.chain, request, &setup.context)
-            .map_err(|error| chain_of(&error))?;
+            .map_err(|error| with_causes(&error))?;
         if stricter.is_empty() {
             return Ok(None);
         }
@@ -122,7 +122,7 @@ fn confinement(how: &Confining, rules: &RuleSet) -> Result<Arc<Confinement>, Str
         Confining::NoCommands => Err("no command is run here".to_owned()),
         Confining::Sandbox { executable, temp } => {
             let profile = profile(rules, temp);
-            Confinement::start(executable, &profile).map(Arc::new).map_err(|error| chain_of(&error))
+            Confinement::start(executable, &profile).map(Arc::new).map_err(|error| with_causes(&error))
         }
     }
 }
@@ -144,16 +144,4 @@ impl RootView for SessionRoot {
     fn root(&self) -> std::io::Result<BorrowedFd<'_>> {
         self.0.root().map_err(std::io::Error::other)
     }
-}
-
-/// An error with all its causes, in one line.
-pub(crate) fn chain_of(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

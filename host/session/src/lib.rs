@@ -31,7 +31,7 @@ pub use ask::{Answer, Answerer, Choice, Desk, Nobody, Question, Refusal};
 pub use cancel::Cancel;
 pub use commands::{CommandCall, CommandFailure, Ended, Program, Started};
 pub use environment::environment;
-pub use error::OpenError;
+pub use error::{OpenError, with_causes};
 pub use files::{FileCall, FileFailure, ReadFile};
 pub use force::{Confining, Force};
 pub use journal::{Entry, Journal, JournalError};

@@ -10,8 +10,7 @@ const SHOWN_MAX: usize = 300;
 /// ```
 #[must_use]
 pub fn visible(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(SHOWN_MAX).flat_map(|character| Escaped::new(character)).collect();
+    let mut shown: String = text.chars().take(SHOWN_MAX).flat_map(Escaped::new).collect();
     if text.chars().nth(SHOWN_MAX).is_some() {
         shown.push('…');
     }

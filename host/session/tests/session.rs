@@ -1,5 +1,7 @@
 //! A whole session as a table: requests in, decisions out, with policies and a desk made for the test.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

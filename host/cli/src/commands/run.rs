@@ -10,7 +10,9 @@ use anyhow::Context as _;
 use portcullis_confine::Exit as CommandExit;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
-use portcullis_session::{Cancel, CommandCall, CommandFailure, Desk, Nobody, Program, Session, Started};
+use portcullis_session::{
+    Cancel, CommandCall, CommandFailure, Desk, Nobody, Program, Session, Started, with_causes,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
@@ -123,14 +125,7 @@ fn follow(session: &Session, started: Started, mut signals: Signals) -> Exit {
 }
 
 fn refused(failure: &CommandFailure) -> Exit {
-    let error: &dyn std::error::Error = failure;
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    say(&format!("portcullis: {text}"));
+    say(&format!("portcullis: {}", with_causes(failure)));
     Exit::Command(match failure {
         CommandFailure::Denied(_) => RUN_REFUSED,
         CommandFailure::Launch(error) => error.exit_code(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use portcullis_confine::Exit as CommandExit;
 use portcullis_decision::request::Origin;
 use portcullis_rpc::{Denial, ErrorCode, ErrorObject, ExecOrigin, ExecParams, ExecResponse, StreamId};
-use portcullis_session::{Cancel, CommandCall, CommandFailure, Ended, Program, Session};
+use portcullis_session::{Cancel, CommandCall, CommandFailure, Ended, Program, Session, with_causes};
 
 use crate::serve::Host;
 
@@ -107,14 +107,7 @@ fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, Er
     let decision = match failure {
         CommandFailure::Denied(decision) => decision,
         CommandFailure::NoSandbox(_) | CommandFailure::Directory(_) | CommandFailure::Launch(_) => {
-            let error: &dyn std::error::Error = failure;
-            let mut text = error.to_string();
-            let mut cause = error.source();
-            while let Some(inner) = cause {
-                text = format!("{text}: {inner}");
-                cause = inner.source();
-            }
-            return Err(ErrorObject::new(ErrorCode::Unavailable, text));
+            return Err(ErrorObject::new(ErrorCode::Unavailable, with_causes(failure)));
         }
     };
     Ok(ExecResponse {

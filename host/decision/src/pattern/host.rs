@@ -179,9 +179,10 @@ impl std::fmt::Display for NetworkPattern {
         };
         let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
         // Without brackets the port would read as a part of the address.
-        match &self.host {
-            HostPattern::Block(IpNet::V6(_)) => write!(formatter, "[{}]:{}", self.host, ports.join(",")),
-            host => write!(formatter, "{host}:{}", ports.join(",")),
+        if let HostPattern::Block(IpNet::V6(_)) = &self.host {
+            write!(formatter, "[{}]:{}", self.host, ports.join(","))
+        } else {
+            write!(formatter, "{}:{}", self.host, ports.join(","))
         }
     }
 }
