@@ -1,6 +1,7 @@
 //! pi's terminal user interface, under tmux.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -12,6 +13,8 @@ use crate::{Deadline, Launch};
 
 const WIDTH: &str = "110";
 const HEIGHT: &str = "40";
+// tmux 3.3 at times never learns that a pane's process has ended, so a shell notes the exit code in a file.
+const NOTING_THE_END: &str = "code=$1; shift; \"$@\"; echo $? > \"$code.new\" && mv \"$code.new\" \"$code\"";
 // The pane stays when pi ends, so that its last words and its exit code can be read.
 const SETTINGS: &str = "set -g remain-on-exit on\nset -g default-terminal tmux-256color\nset -g status off\n";
 
@@ -19,6 +22,7 @@ const SETTINGS: &str = "set -g remain-on-exit on\nset -g default-terminal tmux-2
 #[derive(Debug)]
 pub struct Screen {
     socket: PathBuf,
+    exit_code: PathBuf,
     log: PathBuf,
 }
 
@@ -26,10 +30,14 @@ impl Screen {
     pub(crate) fn start(launch: Launch<'_>) -> anyhow::Result<Self> {
         let settings = launch.scene.at("tmux.conf");
         launch.scene.write(&settings, SETTINGS)?;
-        let screen = Self { socket: launch.scene.at("tmux"), log: launch.log.clone() };
+        let (socket, exit_code) = (launch.scene.at("tmux"), launch.scene.at("exit-code"));
+        let screen = Self { socket, exit_code, log: launch.log.clone() };
         let mut tmux = screen.tmux();
         tmux.arg("-f").arg(settings).args(["new-session", "-d", "-x", WIDTH, "-y", HEIGHT]);
-        tmux.arg("-c").arg(launch.scene.project()).arg("--").args(launch.command_line()?);
+        tmux.arg("-c").arg(launch.scene.project()).arg("--");
+        tmux.args(["/bin/sh", "-c", NOTING_THE_END, "sh"])
+            .arg(&screen.exit_code)
+            .args(launch.command_line()?);
         succeed(&mut tmux)?;
         Ok(screen)
     }
@@ -116,11 +124,11 @@ impl Screen {
 
     /// Returns the exit code if pi has ended.
     fn status(&self) -> anyhow::Result<Option<i32>> {
-        let output =
-            succeed(self.tmux().args(["display-message", "-p", "#{pane_dead} #{pane_dead_status}"]))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let code = text.trim().strip_prefix("1 ").map(|code| code.parse());
-        code.transpose().with_context(|| format!("tmux tells `{text}` of the pane"))
+        if !self.exit_code.exists() {
+            return Ok(None);
+        }
+        let code = fs::read_to_string(&self.exit_code)?;
+        code.trim().parse().map(Some).with_context(|| format!("`{code}` is no exit code"))
     }
 
     /// Returns the requests that the model has got so far.
