@@ -256,7 +256,7 @@ export type ExecResponse = {
   timedOut: boolean,
   /** Present when the command was not started. */
   denied?: Denial,
-  /** Lines for the model on what was refused while it ran. */
+  /** Lines for the model that policies want it to have with the result. */
   notes: Array<string>,
 };
 

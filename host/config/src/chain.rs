@@ -42,8 +42,8 @@ fn policy(item: &Place<'_>) -> Result<PolicyEntry, Fault> {
         Some(name) => name.to_owned(),
         None => default_name(&source),
     };
-    if !is_name(&name) {
-        let reason = "a policy's name has letters, digits, `-` and `_` only, give it one with `name`";
+    if !is_policy_name(&name) {
+        let reason = "a policy's name has letters, digits, `-` and `_` only and is none of the host's own (`base`, `settings`, ...), give it one with `name`";
         return Err(item.fault(reason));
     }
     let config = match item.child("config").node.map(Node::to_json) {
@@ -65,7 +65,7 @@ fn policy_source(text: &str) -> Result<PolicySource, String> {
         crate::check::usable_path(text)?;
         return Ok(PolicySource::File(PathBuf::from(text)));
     }
-    if is_name(text) {
+    if is_policy_name(text) {
         return Ok(PolicySource::Shipped(text.to_owned()));
     }
     Err(format!("`{}` is neither the name of a shipped policy nor the path of a `.wasm` file", shown(text)))
@@ -81,11 +81,17 @@ fn default_name(source: &PolicySource) -> String {
 }
 
 /// Whether `text` can be the name of a policy, so that expressions, logs and rule ids read without quotes.
-fn is_name(text: &str) -> bool {
+/// Names under which the host itself speaks in decisions and logs.
+const RESERVED_NAMES: &[&str] =
+    &["base", "grant", "host", "machine-settings", "project-settings", "rules", "settings", "user"];
+
+/// Whether a policy may go by this name.
+#[must_use]
+pub fn is_policy_name(text: &str) -> bool {
     /// Longer names only get in the way in a prompt.
     const LONGEST: usize = 64;
     let fits = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '_';
-    (1..=LONGEST).contains(&text.len()) && text.chars().all(fits)
+    (1..=LONGEST).contains(&text.len()) && text.chars().all(fits) && !RESERVED_NAMES.contains(&text)
 }
 
 pub(crate) fn combine(place: &Place<'_>, policies: &[PolicyEntry]) -> Result<Combine, Fault> {

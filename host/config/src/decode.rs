@@ -14,7 +14,7 @@ use crate::check::{KeptField, bad_value, step};
 use crate::error::Problem;
 use crate::json::{Fault, Member, Node, Value};
 use crate::settings::{
-    Ask, Credentials, Entry, Environment, Filesystem, Hold, Network, Origin, PathEntry, Settings,
+    Ask, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry, Settings,
 };
 
 pub(crate) fn settings(
@@ -205,11 +205,7 @@ fn only_denies(item: &Place<'_>) -> Result<(), Fault> {
 }
 
 fn ask(place: &Place<'_>) -> Ask {
-    let hold = match place.child("hold").text() {
-        Some("accept") => Hold::Accept,
-        _ => Hold::Connect,
-    };
-    Ask { timeout_ms: place.child("timeoutMs").number(), hold }
+    Ask { timeout_ms: place.child("timeoutMs").number() }
 }
 
 pub(crate) fn limits(place: &Place<'_>) -> Limits {

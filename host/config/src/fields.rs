@@ -595,7 +595,7 @@ pub const FIELDS: &[Field] = &[
         "ask.hold",
         Shape::OneOf(&["connect", "accept"]),
         Optional,
-        Honoured,
+        NoEffect("connections of commands are closed, so none is held"),
         "Where a connection waits for the answer: in `connect` (default), or accepted and held back.",
     ),
     row(

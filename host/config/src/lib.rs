@@ -41,6 +41,7 @@ mod schema;
 mod settings;
 mod tighten;
 
+pub use chain::is_policy_name;
 pub use check::KeptField;
 pub use discover::{Found, Source, discover};
 pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen};
@@ -55,7 +56,7 @@ pub use resolved::{Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
 pub use settings::{
-    Ask, BUILT_IN, Credentials, Entry, Environment, Filesystem, Hold, Network, Origin, PathEntry,
-    PolicyEntry, PolicyMode, PolicySource, Settings,
+    Ask, BUILT_IN, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry, PolicyEntry,
+    PolicyMode, PolicySource, Settings,
 };
 pub use tighten::{Layer, TIGHTENING_FIELDS, Tightening};

@@ -94,6 +94,26 @@ pub const PROTECTIONS: &[Protection] = &[
         reason: "it holds credentials of a toolchain",
     },
     Protection {
+        id: "host.system-secrets",
+        anchor: Anchor::Root,
+        names: &[
+            "etc/NetworkManager/system-connections",
+            "etc/gshadow",
+            "etc/gshadow-",
+            "etc/krb5.keytab",
+            "etc/shadow",
+            "etc/shadow-",
+            "etc/ssh/ssh_host_dsa_key",
+            "etc/ssh/ssh_host_ecdsa_key",
+            "etc/ssh/ssh_host_ed25519_key",
+            "etc/ssh/ssh_host_rsa_key",
+            "etc/ssl/private",
+            "etc/wireguard",
+        ],
+        kind: Kind::Hidden,
+        reason: "it holds the machine's own passwords and keys",
+    },
+    Protection {
         id: "host.agent-settings",
         anchor: Anchor::Agent,
         names: &[
@@ -135,6 +155,13 @@ pub const PROTECTIONS: &[Protection] = &[
         ],
         kind: Kind::Fixed,
         reason: "it decides what the agent is and may do in this project",
+    },
+    Protection {
+        id: "host.git-hooks",
+        anchor: Anchor::Workspace,
+        names: &[".git/hooks"],
+        kind: Kind::Fixed,
+        reason: "your own git runs programs from it",
     },
     Protection {
         id: "host.keys",
@@ -232,6 +259,7 @@ impl Ground<'_> {
     /// Returns the host's own rules; `decisive` names further files that decide about the agent.
     pub(crate) fn rules(&self, decisive: &[PathBuf]) -> Result<Vec<Rule>, ConfigError> {
         let mut rules = Vec::new();
+        self.agent_directories(&mut rules)?;
         for protection in PROTECTIONS {
             for anchor in self.anchors(protection.anchor) {
                 for name in protection.names {
@@ -254,6 +282,19 @@ impl Ground<'_> {
         self.own_files(&mut rules, decisive)?;
         self.path_directories(&mut rules)?;
         Ok(rules)
+    }
+
+    /// An agent's directory inside the workspace, because that is the home directory: what is not in it yet
+    /// cannot be protected by its own name from commands, so nothing new appears in the whole of it. Comes
+    /// first: the rules on single names say more.
+    fn agent_directories(&self, rules: &mut Vec<Rule>) -> Result<(), ConfigError> {
+        for directory in self.anchors(Anchor::Agent) {
+            if self.follow(&directory)?.canonical.starts_with(self.workspace) {
+                let reason = "the agent's settings and extensions lie in it";
+                self.add(rules, "host.agent-directory", &directory, Kind::FixedOutside, reason)?;
+            }
+        }
+        Ok(())
     }
 
     fn anchors(&self, anchor: Anchor) -> Vec<PathBuf> {

@@ -6,7 +6,7 @@ use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern};
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::verdict::Effect;
 
-use crate::discover::{Found, Source};
+use crate::discover::Found;
 use crate::disk::Disk;
 use crate::error::{ConfigError, shown};
 use crate::pattern::Surroundings;
@@ -184,9 +184,8 @@ fn policies(found: &Found, around: &Surroundings<'_>) -> Result<Vec<ResolvedPoli
 /// The files that decide about the agent in this very session.
 fn decisive_files(found: &Found, places: &Places, policies: &[ResolvedPolicy]) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = vec![places.sandbox_directory()];
-    if let Source::Named(file) = &found.source {
-        files.push(file.clone());
-    }
+    // Each by itself: one of them may be a link out of the directories that are protected, into the project.
+    files.extend(found.watched.iter().cloned());
     files.extend(policies.iter().filter_map(|policy| match &policy.source {
         PolicySource::File(path) => Some(path.clone()),
         PolicySource::Shipped(_) => None,

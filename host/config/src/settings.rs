@@ -152,18 +152,6 @@ pub enum PolicyMode {
 pub struct Ask {
     /// After so long an unanswered question is a no; none: the host's default.
     pub timeout_ms: Option<u32>,
-    /// Where a connection waits for the answer.
-    pub hold: Hold,
-}
-
-/// Where a connection waits for the user's answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Hold {
-    /// Inside `connect(2)`.
-    #[default]
-    Connect,
-    /// Accepted at once, then held back.
-    Accept,
 }
 
 /// What commands see of the environment, beside the host's own rules.

@@ -20,6 +20,7 @@
 pub mod chain;
 pub mod combine;
 pub mod context;
+pub mod decision;
 pub mod grant;
 pub mod path_text;
 pub mod pattern;
@@ -30,9 +31,10 @@ pub mod request;
 pub mod rules;
 pub mod verdict;
 
-pub use chain::{Chain, Decision, Member, Mode, Vote};
+pub use chain::{Chain, Member};
 pub use combine::Combine;
 pub use context::Context;
+pub use decision::{AnsweredBy, Decision, Mode, Vote};
 pub use grant::{Grant, GrantPattern, GrantScope};
 pub use permit::Permit;
 pub use policy::{Policy, PolicyError};

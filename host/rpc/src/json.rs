@@ -8,6 +8,19 @@ use serde_json::{Map, Number, Value};
 /// How deep arrays and objects may nest; tool arguments seen in practice stay below ten.
 pub(crate) const MAX_DEPTH: usize = 64;
 
+/// Reads one JSON object as strictly as messages are read: no key twice, nesting bounded.
+///
+/// # Errors
+/// When the bytes are no such object.
+pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, serde_json::Error> {
+    match parse(bytes)? {
+        Value::Object(object) => Ok(object),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(serde_json::Error::custom("it is not a JSON object"))
+        }
+    }
+}
+
 /// Parses one value that fills the whole of `bytes`.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let text =

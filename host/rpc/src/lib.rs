@@ -55,6 +55,7 @@ pub use files::{
     Edit, FileCloseParams, FileIntent, FileOpenParams, FileOpenResponse, FileReadParams, FileReadResponse,
     FileWriteHandleParams, FileWriteParams, FileWriteResponse,
 };
+pub use json::object;
 pub use line::MAX_MESSAGE_BYTES;
 pub use message::{CancelNotification, ClientNotification, Incoming, Reply, Request, RequestId};
 pub use session::{

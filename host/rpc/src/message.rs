@@ -132,7 +132,9 @@ pub(crate) fn parse(line: &[u8]) -> Result<Incoming, Refused> {
             Incoming::Notification(notification(&method, params).map_err(|error| Refused { id, error })?)
         }
         (Some(_), _) => return Err(invalid("`method` must be a string")),
-        (None, Some(number)) => Incoming::Reply(Reply { id: number, outcome: outcome(&mut fields, id)? }),
+        (None, Some(number)) => {
+            return Ok(Incoming::Reply(Reply { id: number, outcome: outcome(&mut fields) }));
+        }
         (None, None) => return Err(invalid("a message needs a `method` or an `id`")),
     };
     match fields.keys().next() {
@@ -197,14 +199,22 @@ fn unknown_method(method: &str) -> ErrorObject {
     )
 }
 
-fn outcome(
-    fields: &mut Map<String, Value>,
-    id: Option<RequestId>,
-) -> Result<Result<AskResponse, ErrorObject>, Refused> {
-    let bad = |error: serde_json::Error| refused(id, ErrorCode::InvalidRequest, format!("a reply: {error}"));
-    match (fields.remove("result"), fields.remove("error")) {
-        (Some(result @ Value::Object(_)), None) => serde_json::from_value(result).map(Ok).map_err(bad),
-        (None, Some(error @ Value::Object(_))) => serde_json::from_value(error).map(Err).map_err(bad),
-        _ => Err(refused(id, ErrorCode::InvalidRequest, "a reply holds one object, `result` or `error`")),
+/// Reads the outcome of a question. One that cannot be read permits nothing, and nobody waits for another.
+fn outcome(fields: &mut Map<String, Value>) -> Result<AskResponse, ErrorObject> {
+    let unreadable = |what: &str| Err(ErrorObject::new(ErrorCode::InvalidRequest, what));
+    let read = match (fields.remove("result"), fields.remove("error")) {
+        (Some(result @ Value::Object(_)), None) => match serde_json::from_value(result) {
+            Ok(response) => Ok(response),
+            Err(_) => unreadable("the answer to a question cannot be read"),
+        },
+        (None, Some(error @ Value::Object(_))) => match serde_json::from_value(error) {
+            Ok(error) => Err(error),
+            Err(_) => unreadable("the error of a question cannot be read"),
+        },
+        _ => unreadable("a reply holds one object, `result` or `error`"),
+    };
+    match fields.keys().next() {
+        Some(_) => unreadable("a reply has an unknown field"),
+        None => read,
     }
 }

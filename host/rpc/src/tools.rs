@@ -76,7 +76,7 @@ wire_structs! {
         /// Present when the command was not started.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub denied: Option<Denial>,
-        /// Lines for the model on what was refused while it ran.
+        /// Lines for the model that policies want it to have with the result.
         pub notes: Vec<String>,
     }
 

@@ -111,10 +111,26 @@ fn json_that_is_no_message_is_an_invalid_request() {
     check(&message(r#""id":1,"method":"status","extra":1"#), json!(1), invalid, "unknown field `extra`");
     check(&message(r#""id":1,"method":"status","result":{}"#), json!(1), invalid, "unknown field `result`");
     check(&message(r#""params":{}"#), Value::Null, invalid, "needs a `method`");
-    check(&message(r#""id":1"#), json!(1), invalid, "`result` or `error`");
-    check(&message(r#""id":1,"result":{"choice":0},"error":{}"#), json!(1), invalid, "`result` or `error`");
-    for choice in ["-1", "\"allow\"", "null", "1.5", "[0]", "4294967296"] {
-        check(&message(&format!(r#""id":1,"result":{{"choice":{choice}}}"#)), json!(1), invalid, "a reply");
+}
+
+/// A reply has an id of the host's own: nothing is answered to it, and whoever waits for it hears a no.
+#[test]
+fn a_reply_that_cannot_be_read_permits_nothing() {
+    let bodies = [
+        r#""id":1"#.to_owned(),
+        r#""id":1,"result":{"choice":0},"error":{}"#.to_owned(),
+        r#""id":1,"result":{"choice":0},"more":1"#.to_owned(),
+        r#""id":1,"error":7"#.to_owned(),
+    ];
+    let choices = ["-1", "\"allow\"", "null", "1.5", "[0]", "4294967296"];
+    let choices = choices.map(|choice| format!(r#""id":1,"result":{{"choice":{choice}}}"#));
+    for body in bodies.into_iter().chain(choices) {
+        let input = format!("{HELLO}\n{}\n", message(&body));
+        let (mut receiver, sender, output) = open(input.as_bytes());
+        greet(&mut receiver, &sender);
+        let next = receiver.receive().expect("receive");
+        assert!(matches!(next, Some(Incoming::Reply(Reply { outcome: Err(_), .. }))), "{body}: {next:?}");
+        assert_eq!(output.messages().len(), 1, "{body}");
     }
 }
 

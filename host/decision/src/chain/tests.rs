@@ -5,6 +5,7 @@ use crate::request::{
     ActionKinds, Attribute, FileAccess, FileFacts, Origin, PathKind, PathRef, ToolCall, Zone,
 };
 use crate::rules::{Base, RuleLayer};
+use crate::verdict::Question;
 use crate::verdict::{OutputEvaluation, ToolOutput};
 
 struct Fixed(&'static str, Result<Verdict, PolicyError>);
@@ -130,6 +131,14 @@ fn evaluate_cannot_widen_the_rules() {
 }
 
 #[test]
+fn the_rule_set_never_replaces_the_stricter_answer_of_a_policy() {
+    // Whatever a policy and its rule are called.
+    let denies = Fixed("base", Ok(Verdict::Deny(Denial::default())));
+    let decision = chain(vec![denies]).decide(&read("/p/a"), &context(), &rules(vec![]), &[]);
+    assert_eq!(decision.effect(), Effect::Deny);
+}
+
+#[test]
 fn observers_are_heard_and_do_not_count() {
     let mut chain = chain(vec![Fixed("a", allow()), Fixed("b", Ok(Verdict::Deny(Denial::default())))]);
     chain.members[1].mode = Mode::Observe;
@@ -141,9 +150,9 @@ fn observers_are_heard_and_do_not_count() {
 #[test]
 fn only_ask_can_be_granted() {
     let deny = check(vec![Fixed("a", Ok(Verdict::Deny(Denial::default())))], &tool(), Effect::Deny, "a.rule");
-    assert_eq!(deny.granted("yes").effect(), Effect::Deny);
+    assert_eq!(deny.granted(AnsweredBy::User, "yes").effect(), Effect::Deny);
     let ask = check(vec![Fixed("a", Ok(Verdict::Ask(Question::default())))], &tool(), Effect::Ask, "a.rule");
-    assert_eq!(ask.clone().granted("yes").effect(), Effect::Allow);
+    assert_eq!(ask.clone().granted(AnsweredBy::User, "yes").effect(), Effect::Allow);
     assert_eq!(ask.refused("no").effect(), Effect::Deny);
 }
 

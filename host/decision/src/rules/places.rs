@@ -52,10 +52,20 @@ impl RuleSet {
     /// The restricting rules over names, with the name of their layer. They hold for tools; commands
     /// need a mechanism that sees each name as it is used.
     pub fn patterns_on_commands(&self) -> impl Iterator<Item = (&str, &FileRule)> {
-        self.layers.iter().flat_map(|layer| {
+        self.restricting_patterns(FileRight::Read).chain(
+            self.restricting_patterns(FileRight::Write)
+                .filter(|(_, rule)| !rule.rights.contains(FileRight::Read)),
+        )
+    }
+
+    /// The rules over names that restrict `right`.
+    pub(super) fn restricting_patterns(&self, right: FileRight) -> impl Iterator<Item = (&str, &FileRule)> {
+        self.layers.iter().flat_map(move |layer| {
             let rules = layer.profile.files.iter();
             rules
-                .filter(|rule| rule.effect != Effect::Allow && !rule.pattern.is_literal())
+                .filter(move |rule| {
+                    rule.effect != Effect::Allow && !rule.pattern.is_literal() && rule.rights.contains(right)
+                })
                 .map(|rule| (layer.name.as_str(), rule))
         })
     }
