@@ -4,10 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use portcullis_decision::pattern::HostName;
+use portcullis_decision::request::Endpoint;
+use serde_json::{Map, Value};
 
 /// A policy engine and a sandbox for the pi coding agent.
 #[derive(Debug, Parser)]
-#[command(name = "portcullis", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "portcullis", version, max_term_width = 100, arg_required_else_help = true, after_help = TOP_HELP)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -22,10 +25,12 @@ pub(crate) enum Verb {
     #[command(after_help = CHECK_HELP)]
     Check(Check),
     /// Serve the pi extension: JSON-RPC on standard input and output
-    #[command(after_help = "The protocol is described in docs/protocol.md. pi starts this by itself.")]
+    #[command(
+        after_help = "pi starts this by itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."
+    )]
     Serve,
     /// Start pi with the extension loaded
-    #[command(after_help = PI_HELP)]
+    #[command(after_help = PI_HELP, disable_help_flag = true)]
     Pi(Pi),
     /// Put the extension where plain `pi` finds it
     #[command(subcommand, after_help = EXTENSION_HELP)]
@@ -36,6 +41,12 @@ pub(crate) enum Verb {
     )]
     Completions(Completions),
 }
+
+const TOP_HELP: &str = "\
+Examples:
+  portcullis pi                               pi, with every tool call under the policy
+  portcullis run -- make test                 one command, confined
+  portcullis check write ~/.bashrc            what would be decided, and why";
 
 const RUN_HELP: &str = "\
 The exit status is that of the command, or 128 + n when signal n ended it.
@@ -56,7 +67,8 @@ Examples:
   portcullis check tool mcp__db__query '{\"sql\":\"select 1\"}'";
 
 const PI_HELP: &str = "\
-Everything after `pi` goes to pi. With --no-sandbox=true pi's tools run as if Portcullis were not there.
+Everything after `pi` goes to pi. With --no-sandbox behind the prompt pi's tools run as if Portcullis were
+not there.
 
 Examples:
   portcullis pi
@@ -76,7 +88,7 @@ pub(crate) struct Sources {
     /// A settings file in place of your own; a plain sandbox-runtime file will do
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
-    /// A policy in place of the configured ones; may be given several times
+    /// A policy in place of the configured ones, also of the default; may be given several times
     #[arg(long = "policy", value_name = "FILE.wasm")]
     pub(crate) policies: Vec<PathBuf>,
 }
@@ -131,14 +143,14 @@ pub(crate) enum Action {
     Exec { script: String },
     /// Connect to a host
     Connect {
-        #[arg(value_name = "HOST:PORT")]
-        target: String,
+        #[arg(value_name = "HOST:PORT", value_parser = target)]
+        target: Target,
     },
     /// Call a tool
     Tool {
         name: String,
-        #[arg(value_name = "JSON")]
-        input: String,
+        #[arg(value_name = "JSON", value_parser = object)]
+        input: Map<String, Value>,
     },
 }
 
@@ -164,4 +176,56 @@ pub(crate) struct Completions {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
+}
+
+/// A host and a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) host: Endpoint,
+    pub(crate) port: u16,
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    let (host, port) = text.rsplit_once(':').ok_or("there is no port; write HOST:PORT")?;
+    let port =
+        port.parse().ok().filter(|port| *port != 0).ok_or("the port is not a number from 1 to 65535")?;
+    Ok(Target { host: HostName::parse(host).map_err(|error| error.to_string())?, port })
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    portcullis_rpc::object(text.as_bytes()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_make_sense() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn targets() {
+        for (text, good) in [
+            ("a.test:443", true),
+            ("[::1]:80", true),
+            ("a.test", false),
+            ("a.test:0", false),
+            ("a@b:1", false),
+        ] {
+            assert_eq!(target(text).is_ok(), good, "{text}");
+        }
+    }
+
+    #[test]
+    fn tool_inputs() {
+        for (text, good) in
+            [("{}", true), ("{\"a\":1}", true), ("[]", false), ("{", false), ("{\"a\":1,\"a\":2}", false)]
+        {
+            assert_eq!(object(text).is_ok(), good, "{text}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use portcullis_audit::{Log, OutcomeLine, PolicyLine, VerdictLine};
-use portcullis_decision::{Mode, Vote};
+use portcullis_decision::{AnsweredBy, Mode, Vote};
 use portcullis_session::{Entry, Journal, JournalError};
 
 /// Writes decisions to the audit log.
@@ -37,7 +37,11 @@ impl Journal for AuditJournal {
             rule: decision.cause().rule.clone(),
             reason: decision.cause().reason.clone(),
             setting: decision.cause().setting.clone(),
-            answered_by: if decision.policy() == "user" { "user".to_owned() } else { String::new() },
+            answered_by: match decision.answered_by() {
+                AnsweredBy::Nothing => String::new(),
+                AnsweredBy::Grant => "grant".to_owned(),
+                AnsweredBy::User => "user".to_owned(),
+            },
         };
         let number = self.log.verdict(&line).map_err(|error| failed(&error))?;
         if decision.effect() == portcullis_decision::Effect::Allow {

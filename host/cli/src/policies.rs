@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use portcullis_config::{PolicyMode, PolicySource, Resolved};
+use portcullis_config::{PolicyMode, PolicySource, Resolved, is_policy_name};
 use portcullis_decision::{Chain, Combine, Member, Mode};
 use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ pub(crate) fn load(resolved: &Resolved, named: &[PathBuf], cache: &Path) -> anyh
     } else {
         for file in named {
             let component = read_component(file)?;
-            let name = unique(&members, file);
+            let name = unique(&members, file)?;
             members.push(loader.member(&name, &component, &Map::new(), Mode::Enforce)?);
         }
     }
@@ -71,7 +71,10 @@ fn component(source: &PolicySource) -> anyhow::Result<Vec<u8>> {
 /// The configuration for a policy: what the settings give it, and of the allow lists those that its
 /// schema declares.
 fn configuration(resolved: &Resolved, schema: &str, given: &Map<String, Value>) -> anyhow::Result<String> {
-    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+    let schema: Value = match schema {
+        "" => Value::Null,
+        text => serde_json::from_str(text).context("reading the policy's own schema of its configuration")?,
+    };
     let declares = |key: &str| schema.pointer(&format!("/properties/{key}")).is_some();
     let domains: Vec<String> = resolved.allowed_domains.iter().map(ToString::to_string).collect();
     let lists = [
@@ -90,12 +93,20 @@ fn configuration(resolved: &Resolved, schema: &str, given: &Map<String, Value>) 
 }
 
 /// The file's name without its ending; numbered where two files have the same.
-fn unique(members: &[Member], file: &Path) -> String {
-    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+fn unique(members: &[Member], file: &Path) -> anyhow::Result<String> {
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).filter(|stem| is_policy_name(stem)).with_context(
+        || {
+            format!(
+                "`{}` cannot be the name of a policy: letters, digits, `-` and `_` only, and none of the host's own \
+                 (`base`, `settings`, ...); rename the file",
+                file.display()
+            )
+        },
+    )?;
     let taken = |name: &str| members.iter().any(|member| member.policy.name() == name);
-    if !taken(&stem) {
-        return stem;
+    if !taken(stem) {
+        return Ok(stem.to_owned());
     }
     let numbered = (2_u32..).map(|number| format!("{stem}-{number}")).find(|name| !taken(name));
-    numbered.unwrap_or(stem)
+    numbered.context("there are too many policies of this name")
 }

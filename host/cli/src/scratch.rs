@@ -1,6 +1,8 @@
 //! The session's own temporary directory, which commands and tools see as `/tmp`.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+mod remove;
+
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -19,11 +21,16 @@ impl Scratch {
     /// Makes one below `parent` and removes those whose host is gone.
     pub(crate) fn make(parent: &Path, name: &str) -> io::Result<Self> {
         private_directory().recursive(true).create(parent)?;
-        sweep(parent)?;
+        // The sandbox opens it without following links.
+        let parent = parent.canonicalize()?;
+        sweep(&parent)?;
         let directory = parent.join(name);
-        private_directory().create(&directory)?;
-        let lock = open_lock(&directory, true)?;
-        lock.try_lock().map_err(io::Error::from)?;
+        let lock = alone(&parent, || {
+            private_directory().create(&directory)?;
+            let lock = open_lock(&directory, true)?;
+            lock.try_lock()?;
+            Ok(lock)
+        })?;
         private_directory().create(directory.join("tmp"))?;
         Ok(Self { directory, _lock: lock })
     }
@@ -44,14 +51,21 @@ impl Drop for Scratch {
 fn sweep(parent: &Path) -> io::Result<()> {
     for entry in parent.read_dir()? {
         let directory = entry?.path();
-        // Without a lock file it is just being made, or half removed; the next sweep sees.
-        let Ok(lock) = open_lock(&directory, false) else { continue };
-        match lock.try_lock() {
-            Ok(()) => remove(&directory),
-            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
+        // Without a lock file it is half removed; the next sweep sees.
+        let claim = || Ok(open_lock(&directory, false).ok().filter(|lock| lock.try_lock().is_ok()));
+        if let Some(_abandoned) = alone(parent, claim)? {
+            remove(&directory);
         }
     }
     Ok(())
+}
+
+/// Does what no other process may see half done: a directory whose lock is made but not yet held would look
+/// abandoned.
+fn alone<T>(parent: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let turn = File::open(parent)?;
+    turn.lock()?;
+    act()
 }
 
 fn open_lock(directory: &Path, create: bool) -> io::Result<File> {
@@ -66,8 +80,7 @@ fn open_lock(directory: &Path, create: bool) -> io::Result<File> {
 
 /// What cannot be removed stays for the next sweep: the lock goes last.
 fn remove(directory: &Path) {
-    let gone = std::fs::remove_dir_all(directory.join("tmp"));
-    if gone.is_ok() || !directory.join("tmp").exists() {
+    if remove::remove_directories(directory).is_ok() {
         let _left_for_the_next_sweep = std::fs::remove_dir_all(directory);
     }
 }

@@ -64,6 +64,12 @@ pub(crate) struct Wired {
 /// Finds and reads the settings.
 pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<Ground> {
     let homes = std::iter::once(&around.home).chain(&around.account_home);
+    let project = absolute(around, &wanted.project);
+    anyhow::ensure!(
+        project.is_dir(),
+        "the project `{}` is not a directory; name one with `--project`",
+        project.display()
+    );
     let toolchains = homes.flat_map(|home| toolchains::roots(&around.path, home));
     let places = Places {
         agent_directory: around.agent_directory.clone(),
@@ -74,7 +80,7 @@ pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<G
         path: around.path.clone(),
         toolchains: toolchains.filter_map(|root| root.canonicalize().ok()).collect(),
         settings: wanted.settings.as_deref().map(|file| absolute(around, file)),
-        ..Places::usual(&absolute(around, &wanted.project), &around.home)
+        ..Places::usual(&project, &around.home)
     };
     let found = discover(&places, &RealDisk)?;
     let resolved = resolve(&found, &places, &RealDisk)?;

@@ -159,13 +159,15 @@ impl Asks {
         self.next.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Shows `question` and waits for its answer, or until the call is taken back.
+    /// Shows `question` and waits for its answer, or until the call is taken back. `is_covered` says whether
+    /// there is an answer by now.
     pub(crate) fn put(
         &self,
         desk: &Arc<dyn Desk>,
         question: &Question,
         request: &Request,
         cancel: &Cancel,
+        is_covered: impl FnOnce() -> bool,
     ) -> Answer {
         let slot = Arc::new(Slot::default());
         let pending = Pending { id: question.id, request: request.clone(), slot: Arc::clone(&slot) };
@@ -175,7 +177,10 @@ impl Asks {
             slot_too.fill(Answer::Refused(Refusal::Aborted));
             desk_too.withdraw(id, Refusal::Aborted.reason());
         });
-        if !cancel.is_cancelled() {
+        if is_covered() {
+            // A grant that came before the question was known here has not settled it.
+            slot.fill(Answer::Covered);
+        } else if !cancel.is_cancelled() {
             desk.show(question, Answerer(Arc::clone(&slot)));
         }
         let answer = slot.wait();

@@ -13,10 +13,9 @@ use portcullis_file_gate::{FileError, Purpose};
 
 use crate::cancel::Cancel;
 use crate::environment::environment;
-use crate::force::Force;
 use crate::paths;
 use crate::profile::limits;
-use crate::session::Session;
+use crate::session::{Granted, Session};
 
 /// What is to be run.
 #[derive(Debug, Clone)]
@@ -53,6 +52,17 @@ pub struct Ended {
     pub timed_out: bool,
 }
 
+impl std::fmt::Display for Ended {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.exit {
+            Exit::Code(code) => write!(formatter, "exit {code}")?,
+            Exit::Signal(signal) => write!(formatter, "signal {signal}")?,
+            Exit::Lost => formatter.write_str("lost with its sandbox")?,
+        }
+        if self.timed_out { formatter.write_str(", its time ran out") } else { Ok(()) }
+    }
+}
+
 /// Why a command was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandFailure {
@@ -83,6 +93,7 @@ pub struct Started {
     // The sandbox lives as long as a command runs in it, also when grants have made a new one.
     _confinement: Arc<Confinement>,
     request: Request,
+    advice: Vec<String>,
     ends_at: Option<Instant>,
 }
 
@@ -92,10 +103,11 @@ impl Session {
     /// # Errors
     /// When its directory cannot be used.
     pub fn command_action(&self, call: &CommandCall<'_>) -> Result<Action, CommandFailure> {
-        let (script, shell) = match &call.program {
-            Program::Script(script) => (script.clone(), Some("bash".to_owned())),
-            Program::Argv(argv) => (shown_argv(argv), None),
+        let shell = match &call.program {
+            Program::Script(_) => Some("bash".to_owned()),
+            Program::Argv(_) => None,
         };
+        let script = shown(&call.program);
         Ok(Action::Command(CommandExecution {
             script,
             shell,
@@ -118,20 +130,26 @@ impl Session {
     ) -> Result<Started, CommandFailure> {
         let action = self.command_action(&call)?;
         let granted = self.authorize(self.request(call.origin, action), call.call, cancel).granted()?;
-        let force = self.force();
-        self.launch(&force, call, stdio, cancel, granted.request.clone()).inspect_err(|failure| {
-            self.outcome(&granted.request, &failure.to_string());
+        let request = granted.request.clone();
+        self.launch(granted, call, stdio, cancel).inspect_err(|failure| {
+            self.outcome(&request, &failure.to_string());
         })
     }
 
+    /// Runs a command in the sandbox; the permit is used up and must be for this very command.
     fn launch(
         &self,
-        force: &Force,
+        granted: Granted,
         call: CommandCall<'_>,
         stdio: [OwnedFd; 3],
         cancel: &Cancel,
-        request: Request,
     ) -> Result<Started, CommandFailure> {
+        let Granted { permit, request, advice } = granted;
+        if !permit.is_for_script(&shown(&call.program)) {
+            let denial = Decision::host_denial("host.wrong-permit", "the permit is for another command");
+            return Err(CommandFailure::Denied(Box::new(denial)));
+        }
+        let force = self.force();
         if let Some((layer, rule)) = force.rules.patterns_on_commands().next() {
             return Err(CommandFailure::NoSandbox(format!(
                 "the rule `{}` of `{layer}` is a pattern over names (`{}`), to which commands cannot be held here; \
@@ -139,7 +157,9 @@ impl Session {
                 rule.id, rule.pattern
             )));
         }
-        let confinement = match force.for_command(&self.setup, &request, &self.live_grants()) {
+        let grants = self.live_grants();
+        let context = self.context_for(&request, &grants);
+        let confinement = match force.for_command(&self.setup, &request, &context, &grants) {
             Ok(Some(stricter)) => stricter,
             Ok(None) => force.confinement.clone().map_err(CommandFailure::NoSandbox)?,
             Err(reason) => return Err(CommandFailure::NoSandbox(reason)),
@@ -164,7 +184,7 @@ impl Session {
             }
         });
         let ends_at = time.and_then(|time| Instant::now().checked_add(time));
-        Ok(Started { running, _confinement: confinement, request, ends_at })
+        Ok(Started { running, _confinement: confinement, request, advice, ends_at })
     }
 
     /// Waits until a command and everything it started are gone, and kills it when its time runs out.
@@ -180,10 +200,7 @@ impl Session {
                 }
             },
         };
-        self.outcome(
-            &started.request,
-            &format!("{:?}{}", ended.exit, if ended.timed_out { ", timed out" } else { "" }),
-        );
+        self.outcome(&started.request, &ended.to_string());
         ended
     }
 
@@ -199,6 +216,12 @@ impl Session {
 }
 
 impl Started {
+    /// What policies want the model to be told with the result.
+    #[must_use]
+    pub fn advice(&self) -> &[String] {
+        &self.advice
+    }
+
     /// Passes a signal on to the command.
     pub fn signal(&self, signal: i32) {
         self.running.signal(signal);
@@ -209,6 +232,14 @@ fn argv(program: Program) -> Vec<OsString> {
     match program {
         Program::Script(script) => vec!["/bin/bash".into(), "-c".into(), script.into()],
         Program::Argv(argv) => argv,
+    }
+}
+
+/// A program as policies and people see it.
+fn shown(program: &Program) -> String {
+    match program {
+        Program::Script(script) => script.clone(),
+        Program::Argv(argv) => shown_argv(argv),
     }
 }
 

@@ -1,16 +1,18 @@
 //! The file tools: what is located is decided on, and the operation goes on with the same descriptor.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text, TextEdit,
 };
-use portcullis_decision::{Decision, path_text};
+use portcullis_decision::{Decision, Request, path_text};
 use portcullis_file_gate::{
     Editing, FileContent, FileError, Gate, Limits, Links, Located, Purpose, WriteOptions, Written,
 };
 
 use crate::cancel::Cancel;
+use crate::force::{Confining, Force};
 use crate::paths;
 use crate::session::{Authorized, Session};
 
@@ -53,6 +55,28 @@ pub struct ReadFile {
     pub content: FileContent,
 }
 
+/// A file that was read to be edited.
+#[derive(Debug)]
+pub struct EditFile {
+    editing: Editing,
+    request: Request,
+    force: Arc<Force>,
+}
+
+impl EditFile {
+    /// What is in it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.editing.content().bytes
+    }
+
+    /// Where it is, in path text.
+    #[must_use]
+    pub fn canonical_text(&self) -> &str {
+        self.editing.canonical_text()
+    }
+}
+
 impl Session {
     /// Reads a file.
     ///
@@ -73,23 +97,35 @@ impl Session {
     ///
     /// # Errors
     /// When it is not allowed, or cannot be read.
-    pub fn edit_file(&self, call: FileCall<'_>, edits: &[(String, String)]) -> Result<Editing, FileFailure> {
+    pub fn edit_file(&self, call: FileCall<'_>, edits: &[(String, String)]) -> Result<EditFile, FileFailure> {
         let force = self.force();
         let text_edit = |(old, new): &(String, String)| TextEdit { old: Text::cut(old), new: Text::cut(new) };
         let operation = FileOperation::Edit(edits.iter().map(text_edit).collect());
         let (located, authorized) = self.located(&force.gate, call, Purpose::ForWriting, operation)?;
         let granted = authorized.granted()?;
-        let editing = force.gate.edit(located, granted.permit, Limits::default());
-        self.outcome(&granted.request, &told(&editing));
-        Ok(editing?)
+        match force.gate.edit(located, granted.permit, Limits::default()) {
+            Ok(editing) => Ok(EditFile { editing, request: granted.request, force }),
+            Err(error) => {
+                self.outcome(&granted.request, &error.to_string());
+                Err(error.into())
+            }
+        }
     }
 
     /// Puts new content in place of what was read, if the file is still that.
     ///
     /// # Errors
     /// When the file changed since, or cannot be written.
-    pub fn finish_edit(&self, editing: Editing, content: &str) -> Result<Written, FileFailure> {
-        Ok(self.force().gate.replace(editing, content.as_bytes(), Links::Refuse)?)
+    pub fn finish_edit(&self, edit: EditFile, content: &str) -> Result<Written, FileFailure> {
+        // Through the gate that read it: the views of a newer one may differ.
+        let written = edit.force.gate.replace(edit.editing, content.as_bytes(), Links::Refuse);
+        self.outcome(&edit.request, &told(&written));
+        Ok(written?)
+    }
+
+    /// Ends an edit without writing anything.
+    pub fn abandon_edit(&self, edit: &EditFile) {
+        self.outcome(&edit.request, "nothing was written");
     }
 
     /// Writes a whole file, and the directories above it.
@@ -118,6 +154,21 @@ impl Session {
     ) -> Result<Authorized, FileFailure> {
         let action = self.file_action(call, operation)?;
         Ok(self.authorize(self.request(Origin::Agent, action), call.call, call.cancel))
+    }
+
+    /// Where the host's own view has what commands and file tools see at the canonical `path`: what is
+    /// carried out by somebody else would otherwise meet the `/tmp` that everybody shares.
+    #[must_use]
+    pub fn host_path(&self, path: &Path) -> PathBuf {
+        let (force, shown) = (self.force(), &self.setup.resolved.temp);
+        match (&self.setup.confinement, path.strip_prefix(shown)) {
+            (Confining::Sandbox { temp, .. }, Ok(below))
+                if force.confinement.is_ok() && !force.shows_the_hosts(path, shown) =>
+            {
+                temp.join(below)
+            }
+            _ => path.to_owned(),
+        }
     }
 
     /// The action of a file operation, the path resolved; nothing is decided.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use portcullis_confine::{Confinement, Report};
 use portcullis_decision::rules::Place;
-use portcullis_decision::{Base, Grant, Request, RuleLayer, RuleSet, path_text};
+use portcullis_decision::{Base, Context, Grant, Request, RuleLayer, RuleSet, path_text};
 use portcullis_file_gate::{Gate, RootView, Views};
 
 use crate::chain_rules;
@@ -39,6 +39,8 @@ pub struct Force {
     pub gate: Gate,
     places: Vec<Place>,
     layers: Vec<RuleLayer>,
+    /// When the first of the grants in it ends; none when all last as long as the session.
+    ends_at: Option<u32>,
 }
 
 impl Force {
@@ -52,7 +54,7 @@ impl Force {
         match (&built.confinement, &setup.confinement) {
             // Without a sandbox the usual temporary directory is the one that everybody shares. Only
             // the session's own is free then, under its real name.
-            (Err(_), Confining::Sandbox { temp, .. }) if before.is_none() => {
+            (Err(_), Confining::Sandbox { temp, .. }) if built.rules.base().temp != *temp => {
                 let Self { confinement, .. } = built;
                 let without = Self::build_for(setup, temp, &Confining::NoCommands, grants, None)?;
                 Ok(Self { confinement, ..without })
@@ -81,7 +83,8 @@ impl Force {
             _ => confinement(confining, &rules),
         };
         let gate = Gate::new(views(&confinement, &setup.resolved.temp)).map_err(OpenError::Gate)?;
-        Ok(Self { rules, confinement, gate, places, layers })
+        let ends_at = grants.iter().map(|grant| grant.expires_at).filter(|end| *end != 0).min();
+        Ok(Self { rules, confinement, gate, places, layers, ends_at })
     }
 
     /// A sandbox for one command for which policies want stricter rules; none when they want none.
@@ -89,10 +92,11 @@ impl Force {
         &self,
         setup: &Setup,
         request: &Request,
+        context: &Context,
         grants: &[Grant],
     ) -> Result<Option<Arc<Confinement>>, String> {
-        let stricter = chain_rules::for_command(&setup.chain, request, &setup.context)
-            .map_err(|error| with_causes(&error))?;
+        let stricter =
+            chain_rules::for_command(&setup.chain, request, context).map_err(|error| with_causes(&error))?;
         if stricter.is_empty() {
             return Ok(None);
         }
@@ -100,6 +104,17 @@ impl Force {
         layers.extend(stricter);
         let rules = RuleSet::compile(layers, self.rules.base().clone(), grants);
         confinement(&setup.confinement, &rules).map(Some)
+    }
+
+    /// Whether every grant in it is still live at `now`.
+    pub(crate) fn outlives(&self, now: u32) -> bool {
+        self.ends_at.is_none_or(|end| now < end)
+    }
+
+    /// Whether commands see the host's own files at `path`, below the private directory `temp`.
+    pub(crate) fn shows_the_hosts(&self, path: &Path, temp: &Path) -> bool {
+        let inside = |place: &&Place| place.path != temp && place.path.starts_with(temp);
+        self.places.iter().filter(inside).any(|place| path.starts_with(&place.path))
     }
 
     /// What the kernel enforces on commands; none when there is no sandbox.
@@ -121,7 +136,7 @@ fn confinement(how: &Confining, rules: &RuleSet) -> Result<Arc<Confinement>, Str
     match how {
         Confining::NoCommands => Err("no command is run here".to_owned()),
         Confining::Sandbox { executable, temp } => {
-            let profile = profile(rules, temp);
+            let profile = profile(rules, temp)?;
             Confinement::start(executable, &profile).map(Arc::new).map_err(|error| with_causes(&error))
         }
     }

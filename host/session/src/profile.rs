@@ -13,8 +13,8 @@ const HOSTNAME: &str = "sandbox";
 /// The sandbox has its own of these.
 const OWN: &[&str] = &["/dev", "/proc"];
 
-/// Makes the profile of a session whose commands see `temp` as `/tmp`.
-pub(crate) fn profile(rules: &RuleSet, temp: &Path) -> Profile {
+/// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none.
+pub(crate) fn profile(rules: &RuleSet, temp: &Path) -> Result<Profile, String> {
     let mut wanted: BTreeMap<PathBuf, Access> = BTreeMap::new();
     for place in rules.places() {
         let access = match (place.read, place.write) {
@@ -28,12 +28,28 @@ pub(crate) fn profile(rules: &RuleSet, temp: &Path) -> Profile {
         }
     }
     hide_by_directory(&mut wanted, &rules.base().closed);
+    match wanted.remove(Path::new("/")) {
+        None | Some(Access::ReadOnly) => {}
+        Some(Access::Hidden) => {
+            return Err(
+                "the rules hide `/`, and no command runs without the system; hide what is in it".to_owned()
+            );
+        }
+        Some(Access::ReadWrite) => {
+            return Err("the rules make all of `/` writable; name the directories to be written".to_owned());
+        }
+    }
     let places = wanted
         .into_iter()
-        .filter(|(path, _)| path != Path::new("/") && path != &rules.base().temp && !is_own(path))
+        .filter(|(path, _)| path != &rules.base().temp && !is_own(path))
         .map(|(path, access)| Place { path, access })
         .collect();
-    Profile { places, temp: temp.to_owned(), hostname: HOSTNAME.to_owned(), limits: limits(rules.limits()) }
+    Ok(Profile {
+        places,
+        temp: temp.to_owned(),
+        hostname: HOSTNAME.to_owned(),
+        limits: limits(rules.limits()),
+    })
 }
 
 /// The path to use for a place. A rule that restricts a link restricts what it leads to; one that
@@ -55,10 +71,10 @@ fn is_own(path: &Path) -> bool {
 }
 
 /// A mask on a single file falls off when the host replaces the file, and one that does not exist
-/// cannot be masked at all. So in home directories, where programs replace their secrets, the directory
+/// cannot be masked at all. So in closed regions (homes), where programs replace their secrets, the directory
 /// around a hidden name is hidden, and the names that are in it now are shown again. Where commands may
 /// write, this cannot be done: new names must appear there.
-fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>, homes: &[PathBuf]) {
+fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>, closed: &[PathBuf]) {
     let hidden: Vec<PathBuf> = wanted
         .iter()
         .filter(|(_, access)| **access == Access::Hidden)
@@ -66,12 +82,13 @@ fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>, homes: &[PathBuf]) 
         .collect();
     for path in &hidden {
         let Some(parent) = path.parent() else { continue };
-        let is_in_a_home = homes.iter().any(|home| home.is_absolute() && parent.starts_with(home));
-        if !is_in_a_home || access_at(wanted, parent) != Access::ReadOnly {
+        let is_closed = closed.iter().any(|region| region.is_absolute() && parent.starts_with(region));
+        if !is_closed || access_at(wanted, parent) != Access::ReadOnly {
             continue;
         }
         let Ok(names) = std::fs::read_dir(parent) else { continue };
         wanted.insert(parent.to_owned(), Access::Hidden);
+        // An entry that cannot be read is one that commands do not see.
         for entry in names.flatten() {
             // A link cannot be shown by itself; what it leads to has its own place.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {

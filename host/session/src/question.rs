@@ -11,6 +11,12 @@ use portcullis_decision::{Decision, GrantPattern, GrantScope, Request, path_text
 use crate::ask::{Choice, Question};
 use crate::visible::visible;
 
+/// Keys of the grants for the session, in the order in which they are offered.
+const SESSION_KEYS: &str = "sdfghjkl";
+
+/// Longest description of a grant, in characters; clients show labels of up to 200.
+const GRANT_TEXT_MAX: usize = 160;
+
 /// Makes the question for `request`, about which `decision` says ask.
 pub(crate) fn question(id: u64, call: Option<&str>, request: &Request, decision: &Decision) -> Question {
     let asked = decision.question();
@@ -90,7 +96,11 @@ fn choices(request: &Request, decision: &Decision) -> Vec<Choice> {
         if choices.iter().any(|choice| choice.scope == GrantScope::Session && choice.pattern == pattern) {
             continue;
         }
-        let key = if choices.len() == 1 { 's' } else { 'd' };
+        // A grant that cannot be read whole before it is given, or has no key of its own, is not offered.
+        let Some(key) = SESSION_KEYS.chars().nth(choices.len() - 1) else { break };
+        if what.chars().count() > GRANT_TEXT_MAX {
+            continue;
+        }
         let until = if lifetime == 0 { "this session".to_owned() } else { format!("{lifetime} seconds") };
         choices.push(Choice {
             key,

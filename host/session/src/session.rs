@@ -6,14 +6,16 @@ use std::time::SystemTime;
 
 use portcullis_config::Resolved;
 use portcullis_decision::request::{Action, Origin};
-use portcullis_decision::{Chain, Context, Decision, Effect, Grant, GrantScope, Permit, Request};
+use portcullis_decision::verdict::Obligation;
+use portcullis_decision::{AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantScope, Permit, Request};
 
 use crate::ask::{Answer, Asks, Choice, Desk};
 use crate::cancel::Cancel;
-use crate::error::OpenError;
+use crate::error::{OpenError, with_causes};
 use crate::force::{Confining, Force};
 use crate::journal::{Entry, Journal};
 use crate::question::question;
+use crate::visible::visible;
 
 /// What a session is set up with.
 pub struct Setup {
@@ -70,6 +72,8 @@ pub struct Granted {
     pub permit: Permit,
     /// The request as it was judged.
     pub request: Request,
+    /// What policies want the model to be told with the result.
+    pub advice: Vec<String>,
 }
 
 impl Authorized {
@@ -79,10 +83,23 @@ impl Authorized {
     /// When it was not allowed.
     pub fn granted(self) -> Result<Granted, Box<Decision>> {
         match self.permit {
-            Some(permit) => Ok(Granted { permit, request: self.request }),
+            Some(permit) => Ok(Granted { permit, request: self.request, advice: advice(&self.decision) }),
             None => Err(Box::new(self.decision)),
         }
     }
+}
+
+/// What policies want the model to be told with the result, safe to show.
+#[must_use]
+pub fn advice(decision: &Decision) -> Vec<String> {
+    let advise = |obligation: &Obligation| match obligation {
+        Obligation::Advise(text) => Some(visible(text)),
+        Obligation::Notify(_)
+        | Obligation::RewriteScript(_)
+        | Obligation::RewriteInput(_)
+        | Obligation::Other(_) => None,
+    };
+    decision.obligations().iter().filter_map(advise).collect()
 }
 
 impl std::fmt::Debug for Session {
@@ -125,13 +142,15 @@ impl Session {
                 decision = decision.refused(crate::ask::Refusal::Nobody.reason());
                 break;
             }
-            let question = question(self.asks.next_id(), call, &request, &decision);
-            match self.asks.put(&self.setup.desk, &question, &request, cancel) {
+            let mut question = question(self.asks.next_id(), call, &request, &decision);
+            question.timeout_ms = question.timeout_ms.or(self.setup.resolved.ask.timeout_ms);
+            let is_covered = || self.decide(&request).effect() != Effect::Ask;
+            match self.asks.put(&self.setup.desk, &question, &request, cancel, is_covered) {
                 Answer::Covered => decision = self.decide(&request),
                 Answer::Refused(refusal) => decision = decision.refused(refusal.reason()),
                 Answer::Choice(index) => match question.choices.get(index) {
                     Some(choice) => {
-                        decision = decision.granted(&choice.label);
+                        decision = decision.granted(AnsweredBy::User, &choice.label);
                         self.remember(choice);
                     }
                     None => decision = decision.refused("the answer was not one of the choices"),
@@ -146,10 +165,17 @@ impl Session {
     pub fn decide(&self, request: &Request) -> Decision {
         let force = self.force();
         let grants = self.live_grants();
-        let mut context = self.setup.context.clone();
-        context.now = self.seconds();
-        context.grants = grants.iter().filter(|grant| grant.covers(request)).cloned().collect();
+        let context = self.context_for(request, &grants);
         self.setup.chain.decide(request, &context, &force.rules, &grants)
+    }
+
+    /// The context in which `request` is judged.
+    pub(crate) fn context_for(&self, request: &Request, grants: &[Grant]) -> Context {
+        Context {
+            now: self.seconds(),
+            grants: grants.iter().filter(|grant| grant.covers(request)).cloned().collect(),
+            ..self.setup.context.clone()
+        }
     }
 
     /// Writes the decision down before anything is done; what cannot be written down is not done.
@@ -160,6 +186,13 @@ impl Session {
             Err(error) => Decision::host_denial("host.audit-failed", &error.to_string()),
         };
         let permit = decision.permit(&request);
+        if permit.is_some() {
+            for obligation in decision.obligations() {
+                if let Obligation::Notify(text) = obligation {
+                    self.setup.desk.notice(&format!("{}: {}", visible(decision.policy()), visible(text)));
+                }
+            }
+        }
         Authorized { decision, permit, request }
     }
 
@@ -181,20 +214,37 @@ impl Session {
         self.asks.settle(&self.setup.desk, &grant);
     }
 
-    /// Puts the rules in force anew, after a grant. Running commands keep the sandbox they have.
+    /// Puts the rules in force anew, after a grant. Running commands keep the sandbox they have. Where no
+    /// new sandbox can be had the old one stays: commands do not see the grant then, file tools do.
     fn rebuild(&self) {
         let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
         // The standing rules were answered once; they do not change with grants.
-        match Force::build(&self.setup, &self.live_grants(), Some(&force)) {
-            Ok(built) => *force = Arc::new(built),
-            Err(error) => self.setup.desk.notice(&error.to_string()),
+        let built = Force::build(&self.setup, &self.live_grants(), Some(&force));
+        let failed = match &built {
+            Err(error) => Some(with_causes(error)),
+            Ok(built) => built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned(),
+        };
+        match (built, failed) {
+            (Ok(built), None) => *force = Arc::new(built),
+            (_, reason) => {
+                let reason = reason.unwrap_or_default();
+                self.setup
+                    .desk
+                    .notice(&format!("the sandbox of commands stays as it was: {}", visible(&reason)));
+            }
         }
     }
 
     /// What is in force now.
     #[must_use]
     pub fn force(&self) -> Arc<Force> {
-        Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner))
+        let force = || Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner));
+        let known = force();
+        if known.outlives(self.seconds()) {
+            return known;
+        }
+        self.rebuild();
+        force()
     }
 
     /// The grants that live now.
@@ -231,8 +281,9 @@ impl Session {
     }
 
     fn seconds(&self) -> u32 {
-        let since = (self.setup.clock)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+        // With a clock that makes no sense every grant that expires has expired.
+        let since = (self.setup.clock)().duration_since(SystemTime::UNIX_EPOCH);
+        since.ok().and_then(|since| u32::try_from(since.as_secs()).ok()).unwrap_or(u32::MAX)
     }
 
     fn lock_grants(&self) -> std::sync::MutexGuard<'_, Vec<Grant>> {

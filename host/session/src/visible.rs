@@ -3,18 +3,28 @@
 /// Longest text that is shown in one place, in characters.
 const SHOWN_MAX: usize = 300;
 
-/// Writes `text` so that every character is visible and none acts on a terminal; cuts it when long.
+/// How much of a longer one is its end: what is used of a path is at the end of it.
+const SHOWN_END: usize = 120;
+
+/// Writes `text` so that every character is visible and none acts on a terminal; leaves the middle out
+/// when it is long.
 ///
 /// ```
 /// assert_eq!(portcullis_session::visible("a\u{202e}b\n"), "a\\u{202e}b\\n");
 /// ```
 #[must_use]
 pub fn visible(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN_MAX).flat_map(Escaped::new).collect();
-    if text.chars().nth(SHOWN_MAX).is_some() {
-        shown.push('…');
+    let length = text.chars().count();
+    if length <= SHOWN_MAX {
+        return escaped(text.chars());
     }
-    shown
+    let beginning = escaped(text.chars().take(SHOWN_MAX - SHOWN_END));
+    let end = escaped(text.chars().skip(length - SHOWN_END));
+    format!("{beginning} …({} characters left out)… {end}", length - SHOWN_MAX)
+}
+
+fn escaped(text: impl Iterator<Item = char>) -> String {
+    text.flat_map(Escaped::new).collect()
 }
 
 /// A character as itself, or escaped.
@@ -71,7 +81,9 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut() {
-        assert_eq!(visible(&"x".repeat(5_000)).chars().count(), SHOWN_MAX + 1);
+    fn long_text_keeps_its_beginning_and_its_end() {
+        let shown = visible(&format!("/begin/{}/end", "x".repeat(5_000)));
+        assert!(shown.chars().count() < SHOWN_MAX + 40, "{shown}");
+        assert!(shown.starts_with("/begin/") && shown.ends_with("/end"), "{shown}");
     }
 }

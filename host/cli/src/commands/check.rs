@@ -4,19 +4,18 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use portcullis_decision::Decision;
 use portcullis_decision::context::AgentInfo;
-use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{
     Action as Wanted, Content, Direction, FileOperation, NetworkAccess, Origin, ProcessInfo, SearchQuery,
     Stage, ToolCall, Transport,
 };
 use portcullis_file_gate::spelling;
 use portcullis_session::{Cancel, CommandCall, FileCall, Nobody, Program, Session, visible};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::args::{Action, Check, Sources};
+use crate::args::{Action, Check, Sources, Target};
 use crate::surroundings::Surroundings;
 use crate::wire::{self, Purpose};
 
@@ -71,8 +70,8 @@ fn action(session: &Session, around: &Surroundings, action: Action) -> anyhow::R
             };
             session.command_action(&call)?
         }
-        Action::Connect { target } => connection(&target)?,
-        Action::Tool { name, input } => tool(name, &input)?,
+        Action::Connect { target } => connection(target),
+        Action::Tool { name, input } => tool(name, input),
     })
 }
 
@@ -91,34 +90,21 @@ fn workspace(session: &Session) -> PathBuf {
     session.settings().workspace.clone()
 }
 
-fn connection(target: &str) -> anyhow::Result<Wanted> {
-    let (host, port) = target
-        .rsplit_once(':')
-        .with_context(|| format!("`{}` has no port; write HOST:PORT", visible(target)))?;
-    let port: u16 = port
-        .parse()
-        .ok()
-        .filter(|port| *port != 0)
-        .with_context(|| format!("`{}` is no port; write a number from 1 to 65535", visible(port)))?;
-    Ok(Wanted::Network(NetworkAccess {
+fn connection(target: Target) -> Wanted {
+    Wanted::Network(NetworkAccess {
         transport: Transport::Tcp,
         direction: Direction::Outbound,
-        target: HostName::parse(host)?,
-        port,
+        target: target.host,
+        port: target.port,
         stage: Stage::Connect,
         process: ProcessInfo::default(),
-    }))
+    })
 }
 
-fn tool(name: String, input: &str) -> anyhow::Result<Wanted> {
-    let parsed: serde_json::Value = serde_json::from_str(input)
-        .with_context(|| format!("the input of tool `{}` is not JSON", visible(&name)))?;
-    if !parsed.is_object() {
-        bail!("the input of tool `{}` is not a JSON object", visible(&name));
-    }
+fn tool(name: String, input: Map<String, Value>) -> Wanted {
     let provider = name.strip_prefix("mcp__").and_then(|rest| rest.split("__").next());
     let provider = provider.map_or_else(|| "extension".to_owned(), |server| format!("mcp:{server}"));
-    Ok(Wanted::Tool(ToolCall { name, provider, input: parsed.to_string() }))
+    Wanted::Tool(ToolCall { name, provider, input: Value::Object(input).to_string() })
 }
 
 fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
@@ -152,22 +138,4 @@ fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets() {
-        for (target, good) in [
-            ("a.test:443", true),
-            ("[::1]:80", true),
-            ("a.test", false),
-            ("a.test:0", false),
-            ("a@b:1", false),
-        ] {
-            assert_eq!(connection(target).is_ok(), good, "{target}");
-        }
-    }
 }

@@ -27,8 +27,14 @@ pub(crate) fn run(action: &PiExtension) -> crate::Outcome {
     let done = match action {
         PiExtension::Path => place.display().to_string(),
         PiExtension::Install => {
+            let program = around.executable.to_str().with_context(|| {
+                format!(
+                    "`{}` is not text, so pi cannot be told of it; move the program",
+                    around.executable.display()
+                )
+            })?;
             put(&place)?;
-            let host = serde_json::json!({ "host": around.executable });
+            let host = serde_json::json!({ "host": program });
             fs::write(place.join(HOST_FILE), format!("{host}\n"))
                 .with_context(|| format!("writing `{}`", place.join(HOST_FILE).display()))?;
             format!("installed in {}; plain `pi` has it from its next start", place.display())
@@ -49,7 +55,10 @@ pub(crate) fn run(action: &PiExtension) -> crate::Outcome {
 /// Puts the extension below `data`, under a name for this very version of it, and returns its directory.
 pub(crate) fn unpack(data: &Path) -> anyhow::Result<PathBuf> {
     let place = data.join("extension").join(EXTENSION_DIGEST);
-    put(&place)?;
+    // Others may be starting from it at this moment.
+    if !is_whole(&place) {
+        put(&place)?;
+    }
     Ok(place)
 }
 
@@ -78,20 +87,51 @@ fn write(directory: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("writing `{}`", directory.join(MARK).display()))
 }
 
+/// Whether a directory holds just this version of the extension.
+fn is_whole(place: &Path) -> bool {
+    EXTENSION
+        .iter()
+        .all(|(name, text)| fs::read(place.join(name)).is_ok_and(|there| there == text.as_bytes()))
+}
+
+/// Puts `fresh` in the place of what is there, in one step where something is: pi must not start in between.
 fn replace(fresh: &Path, place: &Path) -> anyhow::Result<()> {
-    if place.symlink_metadata().is_ok() {
-        remove(place)?;
+    let context = || format!("moving the extension to `{}`", place.display());
+    if place.symlink_metadata().is_err() {
+        return fs::rename(fresh, place).with_context(context);
     }
-    fs::rename(fresh, place).with_context(|| format!("moving the extension to `{}`", place.display()))
+    check_ours(place)?;
+    exchange(fresh, place).with_context(context)?;
+    fs::remove_dir_all(fresh)
+        .with_context(|| format!("removing the old extension, now `{}`", fresh.display()))
+}
+
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    let aside = one.with_extension("old");
+    fs::rename(other, &aside)?;
+    fs::rename(one, other)?;
+    fs::rename(aside, one)
 }
 
 /// Removes a directory that this program made; anything else is left alone.
 fn remove(place: &Path) -> anyhow::Result<()> {
+    check_ours(place)?;
+    fs::remove_dir_all(place).with_context(|| format!("removing `{}`", place.display()))
+}
+
+fn check_ours(place: &Path) -> anyhow::Result<()> {
     let ours = place.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) && place.join(MARK).is_file();
     if !ours {
         bail!("`{}` was not put there by portcullis; move it away first", place.display());
     }
-    fs::remove_dir_all(place).with_context(|| format!("removing `{}`", place.display()))
+    Ok(())
 }
 
 #[cfg(test)]

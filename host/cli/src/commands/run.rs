@@ -54,10 +54,11 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
     for warning in &wired.session.settings().warnings {
         say(&format!("portcullis: {}: {}", warning.origin, warning.text));
     }
-    // Caught before the command exists, or a signal that comes now would end us and not it.
-    let signals = Signals::new(FORWARDED).context("catching signals")?;
     match start(&wired.session, &around, &cwd, run.command) {
-        Ok(started) => Ok(follow(&wired.session, started, signals)),
+        // Until here a signal ends us, also at a question; the sandbox goes with us.
+        Ok(started) => {
+            Ok(follow(&wired.session, started, Signals::new(FORWARDED).context("catching signals")?))
+        }
         Err(failure) => Ok(refused(&failure)),
     }
 }

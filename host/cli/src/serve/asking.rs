@@ -30,9 +30,10 @@ impl RpcDesk {
         answerer.answer(match reply.outcome {
             Err(_) => Answer::Refused(Refusal::Nobody),
             Ok(response) => match response.choice {
-                AskChoice::Option(index) => match usize::try_from(index) {
-                    Ok(index) => Answer::Choice(index),
-                    Err(_) => Answer::Refused(Refusal::Nobody),
+                // A choice with a cause for a refusal is neither.
+                AskChoice::Option(index) => match (usize::try_from(index), response.cause) {
+                    (Ok(index), None) => Answer::Choice(index),
+                    (Ok(_) | Err(_), _) => Answer::Refused(Refusal::Nobody),
                 },
                 AskChoice::Refuse(_) => Answer::Refused(match response.cause {
                     None => Refusal::User,

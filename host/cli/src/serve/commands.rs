@@ -55,7 +55,7 @@ impl Host {
         if cancel.is_cancelled() {
             return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted"));
         }
-        response(ended)
+        response(ended, started.advice())
     }
 
     /// Sends output until every writer is gone. The whole tree of the command is dead then, so this ends.
@@ -86,7 +86,7 @@ fn streams() -> std::io::Result<(OwnedFd, [OwnedFd; 3])> {
     Ok((reader, [null.into(), writer.try_clone()?, writer]))
 }
 
-fn response(ended: Ended) -> Result<ExecResponse, ErrorObject> {
+fn response(ended: Ended, advice: &[String]) -> Result<ExecResponse, ErrorObject> {
     let (exit_code, signal) = match ended.exit {
         CommandExit::Code(code) => (Some(code), None),
         CommandExit::Signal(signal) => (None, Some(signal)),
@@ -97,7 +97,7 @@ fn response(ended: Ended) -> Result<ExecResponse, ErrorObject> {
             ));
         }
     };
-    Ok(ExecResponse { exit_code, signal, timed_out: ended.timed_out, denied: None, notes: Vec::new() })
+    Ok(ExecResponse { exit_code, signal, timed_out: ended.timed_out, denied: None, notes: advice.to_vec() })
 }
 
 fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, ErrorObject> {

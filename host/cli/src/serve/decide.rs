@@ -1,11 +1,10 @@
 //! Tools that the host does not carry out itself: judged here, carried out by whoever has them.
 
 use portcullis_decision::request::{Action, FileOperation, Origin, SearchQuery, ToolCall};
-use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{Decision, Effect};
 use portcullis_file_gate::spelling;
 use portcullis_rpc::{DecideParams, DecideResponse, ErrorCode, ErrorObject, ToolEffect};
-use portcullis_session::{Cancel, FileCall, Session};
+use portcullis_session::{Cancel, FileCall, Session, advice};
 use serde_json::{Map, Value};
 
 use crate::serve::files::failure;
@@ -56,7 +55,7 @@ impl Host {
         };
         // pi must use the path that was judged, not its own reading of what was written.
         let rewritten = portcullis_decision::path_text::decode(&access.path.canonical)
-            .and_then(|path| path.into_os_string().into_string().ok())
+            .and_then(|path| session.host_path(&path).into_os_string().into_string().ok())
             .map(|path| with_path(&params.input, path));
         if authorized.decision.effect() == Effect::Allow {
             session.outcome(&authorized.request, "left to pi");
@@ -91,17 +90,7 @@ fn with_path(input: &Map<String, Value>, path: String) -> Map<String, Value> {
 }
 
 fn response(decision: &Decision, rewritten_input: Option<Map<String, Value>>) -> DecideResponse {
-    let advice: Vec<&str> = decision
-        .obligations()
-        .iter()
-        .filter_map(|obligation| match obligation {
-            Obligation::Advise(text) => Some(text.as_str()),
-            Obligation::Notify(_)
-            | Obligation::RewriteScript(_)
-            | Obligation::RewriteInput(_)
-            | Obligation::Other(_) => None,
-        })
-        .collect();
+    let advice = advice(decision);
     let hint = decision.hint().map(str::to_owned).or_else(|| (!advice.is_empty()).then(|| advice.join("\n")));
     DecideResponse {
         effect: match decision.effect() {

@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portcullis_decision::Decision;
-use portcullis_file_gate::{Editing, FileError, spelling};
+use portcullis_file_gate::{FileError, spelling};
 use portcullis_rpc::{
     Empty, ErrorCode, ErrorObject, FailureData, FailureKind, FileCloseParams, FileIntent, FileOpenParams,
     FileOpenResponse, FileReadParams, FileReadResponse, FileWriteHandleParams, FileWriteParams,
     FileWriteResponse,
 };
-use portcullis_session::{Cancel, FileCall, FileFailure, Session};
+use portcullis_session::{Cancel, EditFile, FileCall, FileFailure, Session};
 
 use crate::serve::{Host, Stage, closed, off};
 
@@ -34,14 +34,14 @@ pub(crate) struct Handles {
 
 enum Opened {
     Reading(Vec<u8>),
-    Editing(Editing),
+    Editing(Box<EditFile>),
 }
 
 impl Opened {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Reading(bytes) => bytes,
-            Self::Editing(editing) => &editing.content().bytes,
+            Self::Editing(edit) => edit.bytes(),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Host {
                     let edits: Vec<(String, String)> =
                         edits.iter().map(|edit| (edit.old_text.clone(), edit.new_text.clone())).collect();
                     let editing = session.edit_file(call, &edits).map_err(|error| failure(&error))?;
-                    (editing.canonical_text().to_owned(), Opened::Editing(editing))
+                    (editing.canonical_text().to_owned(), Opened::Editing(Box::new(editing)))
                 }
             };
             let size = opened.bytes().len() as u64;
@@ -139,14 +139,20 @@ impl Host {
                 }
             };
             let canonical = editing.canonical_text().to_owned();
-            let written = session.finish_edit(editing, &params.content).map_err(|error| failure(&error))?;
+            let written = session.finish_edit(*editing, &params.content).map_err(|error| failure(&error))?;
             Ok(FileWriteResponse { canonical, size: written.size })
         })
     }
 
     pub(super) fn file_close(&self, params: &FileCloseParams) -> Result<Empty, ErrorObject> {
         // Closing what is closed already is no fault: an edit ends with its write.
-        self.handles.lock().remove(&params.handle);
+        let closed = self.handles.lock().remove(&params.handle);
+        if let Some(Opened::Editing(edit)) = closed {
+            self.with_session(|session| {
+                session.abandon_edit(&edit);
+                Ok(())
+            })?;
+        }
         Ok(Empty {})
     }
 
@@ -182,15 +188,20 @@ pub(super) fn failure(failure: &FileFailure) -> ErrorObject {
 
 /// The text that pi shows behind the name of the error, as its own tools have it from the system.
 fn message(error: &FileError) -> String {
-    match error {
-        FileError::NotFound { .. } | FileError::HostTemp { .. } => "no such file or directory".to_owned(),
-        FileError::IsDirectory { .. } => "illegal operation on a directory".to_owned(),
-        FileError::NotADirectory { .. } => "not a directory".to_owned(),
-        FileError::Denied { source, .. } if source.raw_os_error() == Some(EACCES) => {
-            "permission denied".to_owned()
-        }
-        other => other.to_string(),
-    }
+    let of_system = match kind(error) {
+        FailureKind::NotFound => "no such file or directory",
+        FailureKind::IsDirectory => "illegal operation on a directory",
+        FailureKind::NotDirectory => "not a directory",
+        FailureKind::NotPermitted if error.errno() == Some(EACCES) => "permission denied",
+        FailureKind::NotPermitted
+        | FailureKind::Denied
+        | FailureKind::NotRegular
+        | FailureKind::Conflict
+        | FailureKind::TooLarge
+        | FailureKind::BadHandle
+        | FailureKind::Other => return error.to_string(),
+    };
+    of_system.to_owned()
 }
 
 fn denied(decision: &Decision) -> FailureData {

@@ -4,7 +4,7 @@ use std::sync::{Arc, RwLock};
 
 use portcullis_decision::context::AgentInfo;
 use portcullis_rpc::{
-    ErrorCode, ErrorObject, HelloParams, HelloResponse, PROTOCOL_VERSION, Program, RunMode,
+    ErrorCode, ErrorObject, HelloParams, HelloResponse, PROTOCOL_VERSION, Program, RunMode, Text,
 };
 
 use crate::serve::{Host, Stage};
@@ -15,11 +15,15 @@ impl Host {
     /// Opens the session. What keeps it from opening is no error of the protocol: the host stays, closed,
     /// and says why.
     pub(super) fn hello(self: &Arc<Self>, hello: &HelloParams) -> Result<HelloResponse, ErrorObject> {
+        if self.stage.get().is_some() {
+            return Err(ErrorObject::new(ErrorCode::InvalidRequest, "`hello` was said before"));
+        }
         let stage = self.open(hello).unwrap_or_else(|error| Stage::Closed(format!("{error:#}")));
         if self.stage.set(RwLock::new(Arc::new(stage))).is_err() {
             return Err(ErrorObject::new(ErrorCode::InvalidRequest, "`hello` was said before"));
         }
-        Ok(HelloResponse { protocol: PROTOCOL_VERSION, host: program("portcullis"), status: self.status() })
+        let host = program().ok_or_else(|| ErrorObject::new(ErrorCode::Internal, "the host has no name"))?;
+        Ok(HelloResponse { protocol: PROTOCOL_VERSION, host, status: self.status() })
     }
 
     fn open(self: &Arc<Self>, hello: &HelloParams) -> anyhow::Result<Stage> {
@@ -54,12 +58,7 @@ fn wanted(hello: &HelloParams) -> Wanted {
     }
 }
 
-fn program(name: &str) -> Program {
-    let text = |text: &str| portcullis_rpc::Text::new(text).unwrap_or_else(|| unreachable_text());
-    Program { name: text(name), version: text(env!("CARGO_PKG_VERSION")) }
-}
-
-#[expect(clippy::panic, reason = "names and versions of this program hold no NUL")]
-fn unreachable_text() -> portcullis_rpc::Text {
-    panic!("the program's own name holds a NUL")
+/// This program, as the client is told of it.
+fn program() -> Option<Program> {
+    Some(Program { name: Text::new("portcullis")?, version: Text::new(env!("CARGO_PKG_VERSION"))? })
 }

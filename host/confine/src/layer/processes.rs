@@ -1,11 +1,13 @@
 //! `/proc` of the session and of each command.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
-use super::mounts::{attach, new_filesystem};
+use super::mounts::{attach_opened, new_filesystem};
 use super::namespaces::Identity;
 use super::{During, Failure};
 use crate::Stage;
@@ -26,7 +28,14 @@ pub(crate) fn enforce() -> Result<(), Failure> {
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let proc = new_filesystem("proc", &[], attributes).during(Stage::Proc)?;
-    attach(&proc, Path::new(PROC)).during(Stage::Proc)
+    attach_here(&proc, Path::new(PROC)).during(Stage::Proc)
+}
+
+/// Puts a mount over a path at which no command can put a link. The filter that is in force by now knows no
+/// `openat2`.
+fn attach_here(mount: &OwnedFd, path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    attach_opened(mount, &openat(CWD, path, flags, Mode::empty())?)
 }
 
 /// Covers what tells about more than the session's processes.
@@ -36,7 +45,7 @@ pub(crate) fn mask(identity: Identity) -> Result<(), Failure> {
     for path in all.filter(|path| path.exists()) {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let nothing = open_tree(CWD, "/dev/null", flags).during_at(Stage::Proc, path)?;
-        attach(&nothing, path).during_at(Stage::Proc, path)?;
+        attach_here(&nothing, path).during_at(Stage::Proc, path)?;
     }
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use seccompiler::sock_filter;
 
-use super::table::{PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS, TERMINAL_INPUT, UNKNOWN};
+use super::table::{
+    MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS, TERMINAL_INPUT, UNKNOWN,
+};
 
 const LOAD_WORD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
@@ -54,8 +56,27 @@ pub(super) fn assemble() -> Vec<sock_filter> {
     for number in [libc::SYS_socket, libc::SYS_socketpair] {
         program.on(number, sockets);
     }
+    for (number, mode) in MODES.into_iter().chain(MODES_HERE) {
+        program.on(number, |body| no_set_user_id(body, mode));
+    }
+    for (number, flags, mode) in OPENS {
+        program.on(number, |body| {
+            body.load(argument(flags));
+            // Without these flags the mode is whatever the register held.
+            body.unless_bits(low_bits(libc::O_CREAT | UNNAMED), ALLOW);
+            no_set_user_id(body, mode);
+        });
+    }
     program.give(ALLOW);
     program.0
+}
+
+/// `O_TMPFILE` without the bits of `O_DIRECTORY` in it.
+const UNNAMED: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
+
+fn no_set_user_id(body: &mut Program, mode: u32) {
+    body.load(argument(mode));
+    body.if_bits(libc::S_ISUID, errno(libc::EPERM));
 }
 
 /// Of netlink only the routing part is open: programs list interfaces with it.
@@ -114,6 +135,11 @@ impl Program {
 
     fn if_bits(&mut self, bits: u32, answer: u32) {
         self.push(JUMP_IF_BITS_SET, 0, 1, bits);
+        self.give(answer);
+    }
+
+    fn unless_bits(&mut self, bits: u32, answer: u32) {
+        self.push(JUMP_IF_BITS_SET, 1, 0, bits);
         self.give(answer);
     }
 

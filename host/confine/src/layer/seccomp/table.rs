@@ -4,9 +4,15 @@ use libc::{c_int, c_long};
 
 /// As on a kernel without the call: libraries fall back to what can be filtered.
 ///
-/// `clone3` passes its flags in memory, where a filter cannot look; the rings do any call out of sight.
-pub(super) const UNKNOWN: [c_long; 4] =
-    [libc::SYS_clone3, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_io_uring_setup];
+/// `clone3` and `openat2` pass flags and modes in memory, where a filter cannot look; the rings do any call out
+/// of sight.
+pub(super) const UNKNOWN: [c_long; 5] = [
+    libc::SYS_clone3,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_openat2,
+];
 
 /// Refused as not permitted.
 pub(super) const REFUSED: [c_long; 48] = [
@@ -80,6 +86,29 @@ pub(super) const REFUSED_HERE: [c_long; 6] = [
 /// Refused as not permitted, where the processor has them.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const REFUSED_HERE: [c_long; 1] = [libc::SYS_kexec_file_load];
+
+/// Calls that give a file a mode, and which argument that is. A set-user-id file that a command leaves behind
+/// has no effect in here, but lends the user's rights to whoever starts it outside.
+pub(super) const MODES: [(c_long, u32); 4] = [
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_fchmodat2, 2),
+    (libc::SYS_mknodat, 2),
+];
+/// The same, where the processor has them.
+#[cfg(target_arch = "x86_64")]
+pub(super) const MODES_HERE: [(c_long, u32); 3] =
+    [(libc::SYS_chmod, 1), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)];
+/// The same, where the processor has them.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const MODES_HERE: [(c_long, u32); 0] = [];
+
+/// Calls that give a file a mode if their flags say that it is made: which arguments flags and mode are.
+#[cfg(target_arch = "x86_64")]
+pub(super) const OPENS: [(c_long, u32, u32); 2] = [(libc::SYS_open, 1, 2), (libc::SYS_openat, 2, 3)];
+/// Calls that give a file a mode if their flags say that it is made: which arguments flags and mode are.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const OPENS: [(c_long, u32, u32); 1] = [(libc::SYS_openat, 2, 3)];
 
 /// Terminal requests by which input can be put before whoever reads the terminal next.
 ///

@@ -125,3 +125,21 @@ fn address_randomisation_stays_on() {
     check(libc::SYS_personality, &[0xffff_ffff], ALLOW);
     check(libc::SYS_personality, &[0], ALLOW);
 }
+
+#[test]
+fn files_do_not_become_set_user_id() {
+    let (created, opened) = (0o101, 0o1);
+    for mode in [0o4755, 0o6711, 0x1_0000_0000 | 0o4000] {
+        check(libc::SYS_fchmod, &[3, mode], EPERM);
+        check(libc::SYS_fchmodat, &[0, 0, mode], EPERM);
+        check(libc::SYS_fchmodat2, &[0, 0, mode, 0], EPERM);
+        check(libc::SYS_mknodat, &[0, 0, 0o100_000 | mode], EPERM);
+        check(libc::SYS_openat, &[0, 0, created, mode], EPERM);
+        check(libc::SYS_openat, &[0, 0, 0o20_200_002, mode], EPERM);
+        check(libc::SYS_openat, &[0, 0, opened, mode], ALLOW);
+    }
+    for mode in [0o755, 0o2775, 0o1777] {
+        check(libc::SYS_fchmod, &[3, mode], ALLOW);
+        check(libc::SYS_openat, &[0, 0, created, mode], ALLOW);
+    }
+}
