@@ -1,6 +1,14 @@
 //! The session's own temporary directory, which commands and tools see as `/tmp`.
 
+#[cfg(target_os = "linux")]
 mod remove;
+#[cfg(not(target_os = "linux"))]
+mod remove {
+    //! Where no command is run nothing is left that is hard to remove.
+    pub(super) fn remove_directories(parent: &std::path::Path) -> std::io::Result<()> {
+        std::fs::remove_dir_all(parent.join("tmp"))
+    }
+}
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;

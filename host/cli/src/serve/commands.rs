@@ -81,9 +81,10 @@ impl Host {
 
 /// The end to read output from, and the command's standard streams: no input, output and errors together.
 fn streams() -> std::io::Result<(OwnedFd, [OwnedFd; 3])> {
-    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (reader, writer) = std::io::pipe()?;
+    let writer = OwnedFd::from(writer);
     let null = std::fs::File::open("/dev/null")?;
-    Ok((reader, [null.into(), writer.try_clone()?, writer]))
+    Ok((reader.into(), [null.into(), writer.try_clone()?, writer]))
 }
 
 fn response(ended: Ended, advice: &[String]) -> Result<ExecResponse, ErrorObject> {
