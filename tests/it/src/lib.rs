@@ -25,6 +25,7 @@
 
 mod deadline;
 mod launch;
+mod outputs;
 mod print;
 pub mod processes;
 mod reach;

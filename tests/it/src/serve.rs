@@ -1,6 +1,5 @@
 //! A client of `portcullis serve` that says exactly what a test wants it to say.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
@@ -10,6 +9,7 @@ use std::thread;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
+use crate::outputs::Outputs;
 use crate::print::kill_group;
 use crate::{Deadline, Scene, tools};
 
@@ -34,26 +34,12 @@ pub struct Serve {
     child: Child,
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
-    frames: Receiver<Frame>,
-    outputs: BTreeMap<u32, Stream>,
+    outputs: Outputs,
     set_aside: Vec<Value>,
     errors: PathBuf,
     project: PathBuf,
     agent_folder: PathBuf,
     next_id: u64,
-    ended: bool,
-}
-
-#[derive(Debug)]
-struct Frame {
-    stream: u32,
-    payload: Vec<u8>,
-}
-
-/// What has come of one command's output.
-#[derive(Debug, Default)]
-struct Stream {
-    bytes: Vec<u8>,
     ended: bool,
 }
 
@@ -77,13 +63,12 @@ impl Serve {
         let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
         let input = child.stdin.take();
         let messages = lines_of(child.stdout.take().context("a piped output")?);
-        let frames = frames_of(child.stderr.take().context("a piped channel")?);
+        let outputs = Outputs::of(child.stderr.take().context("a piped channel")?);
         Ok(Self {
             child,
             input,
             messages,
-            frames,
-            outputs: BTreeMap::new(),
+            outputs,
             set_aside: Vec::new(),
             errors,
             project: scene.project(),
@@ -247,23 +232,8 @@ impl Serve {
         let result = reply.get("result").cloned();
         let result = result.with_context(|| format!("exec: {reply}; {}", self.errors()))?;
         let denied = result.get("denied").is_some();
-        let output = if denied { String::new() } else { self.output(u32::try_from(id)?)? };
+        let output = if denied { String::new() } else { self.outputs.wait(u32::try_from(id)?)? };
         Ok((result, output))
-    }
-
-    /// Returns the output of the command on `stream`, after its end.
-    fn output(&mut self, stream: u32) -> Result<String> {
-        let deadline = Deadline::start();
-        while !self.outputs.get(&stream).is_some_and(|output| output.ended) {
-            let Ok(frame) = self.frames.recv_timeout(deadline.left()) else {
-                bail!("no end of stream {stream}; {}", self.errors());
-            };
-            let output = self.outputs.entry(frame.stream).or_default();
-            output.ended |= frame.payload.is_empty();
-            output.bytes.extend(frame.payload);
-        }
-        let output = self.outputs.remove(&stream).unwrap_or_default();
-        Ok(String::from_utf8_lossy(&output.bytes).into_owned())
     }
 
     /// Returns the id of the host's process.
@@ -319,27 +289,6 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<Value> {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             let message = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "not JSON": line }));
             if sender.send(message).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
-/// Reads frames: the stream's number and the length, four bytes each, lowest first; then the bytes.
-fn frames_of(mut channel_end: impl Read + Send + 'static) -> Receiver<Frame> {
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        let mut word = [0; 4];
-        while channel_end.read_exact(&mut word).is_ok() {
-            let stream = u32::from_le_bytes(word);
-            if channel_end.read_exact(&mut word).is_err() {
-                return;
-            }
-            let mut payload = vec![0; u32::from_le_bytes(word) as usize];
-            if channel_end.read_exact(&mut payload).is_err()
-                || sender.send(Frame { stream, payload }).is_err()
-            {
                 return;
             }
         }

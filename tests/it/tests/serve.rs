@@ -11,6 +11,8 @@ as_each_user!(
     secrets_are_denied_without_a_question,
     nobody_to_ask_means_no,
     questions_and_commands_at_once,
+    a_yes_for_the_session_ends_with_it,
+    a_cancelled_question_is_withdrawn,
     cancel_ends_the_whole_tree,
     the_end_of_the_host_ends_everything,
     what_commands_see_of_the_environment,
@@ -74,7 +76,7 @@ fn secrets_are_denied_without_a_question(user: User) -> Result<()> {
     std::os::unix::fs::symlink(&secret, &linked)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
     for path in [&secret, &linked] {
-        let open = json!({ "callId": "r", "path": path, "intent": { "kind": "read" } });
+        let open = reading(&path.display().to_string());
         let reply = host.call("file/open", &open)?;
         ensure!(denied(&reply), "{reply}");
         let write = host.call("file/write", &json!({ "callId": "w", "path": path, "content": "{}" }))?;
@@ -121,6 +123,54 @@ fn questions_and_commands_at_once(user: User) -> Result<()> {
     ensure!(output == "other\n", "{output}");
     let (_, output) = host.finish(running)?;
     ensure!(output == "went\n", "{output}");
+    Ok(())
+}
+
+fn a_yes_for_the_session_ends_with_it(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "alpha\n")?;
+    let path = notes.display().to_string();
+    for _session in 0..2 {
+        let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+        let opened = host.request("file/open", &reading(&path))?;
+        let question = host.question()?;
+        let options = question.pointer("/params/options").and_then(Value::as_array);
+        let for_session = |option: &Value| option.get("scope") == Some(&json!("session"));
+        let choice = options.and_then(|options| options.iter().position(for_session));
+        host.answer(&question, &json!(choice.with_context(|| format!("{question}"))?))?;
+        ensure!(host.reply(opened)?.get("result").is_some());
+        // No second question; but what was allowed for reading is not for writing.
+        ensure!(content(&mut host, &path)? == "YWxwaGEK");
+        let write = host.request("file/write", &json!({ "callId": "w", "path": path, "content": "x" }))?;
+        let question = host.question()?;
+        host.answer(&question, &json!("refuse"))?;
+        ensure!(denied(&host.reply(write)?));
+        host.close()?;
+    }
+    Ok(())
+}
+
+fn a_cancelled_question_is_withdrawn(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "alpha\n")?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let id = host.request("file/open", &reading(&notes.display().to_string()))?;
+    let question = host.question()?;
+    host.line(json!({ "jsonrpc": "2.0", "method": "cancel", "params": { "id": id } }).to_string())?;
+    let reply = host.reply(id)?;
+    ensure!(reply.get("error").is_some(), "{reply}");
+    let withdrawn = host.wait("withdrawal", |message| {
+        message.get("method").and_then(Value::as_str) == Some("ask/withdraw")
+    })?;
+    ensure!(
+        withdrawn.pointer("/params/askId") == question.pointer("/params/askId"),
+        "{withdrawn} {question}"
+    );
+    // Too late: it opens nothing, and harms nothing.
+    host.answer(&question, &json!(0))?;
+    ensure!(host.run("echo on")?.1 == "on\n");
     Ok(())
 }
 
@@ -188,10 +238,13 @@ fn background_processes_end_with_their_command(user: User) -> Result<()> {
     Ok(())
 }
 
+fn reading(path: &str) -> Value {
+    json!({ "callId": path, "path": path, "intent": { "kind": "read" } })
+}
+
 /// Opens `path` for reading, answers the question that must come, and returns the reply.
 fn open_asked(host: &mut Serve, path: &str, choice: &Value) -> Result<Value> {
-    let id =
-        host.request("file/open", &json!({ "callId": "r", "path": path, "intent": { "kind": "read" } }))?;
+    let id = host.request("file/open", &reading(path))?;
     let question = host.question()?;
     ensure!(question.to_string().contains(path), "the question does not name `{path}`: {question}");
     host.answer(&question, choice)?;
@@ -200,7 +253,7 @@ fn open_asked(host: &mut Serve, path: &str, choice: &Value) -> Result<Value> {
 
 /// Reads a file that needs no question; returns its bytes in base64.
 fn content(host: &mut Serve, path: &str) -> Result<String> {
-    let open = json!({ "callId": "r", "path": path, "intent": { "kind": "read" } });
+    let open = reading(path);
     let opened = host.succeed("file/open", &open)?;
     let read = host.succeed("file/read", &json!({ "handle": opened.get("handle") }))?;
     host.succeed("file/close", &json!({ "handle": opened.get("handle") }))?;
