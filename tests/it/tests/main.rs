@@ -3,6 +3,7 @@
 #[macro_use]
 mod matrix;
 
+mod attacks;
 mod cli;
 mod extension;
 mod harness;

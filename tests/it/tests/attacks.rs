@@ -1,0 +1,332 @@
+//! What a hostile agent tries, as a table: numbers are those of the attack corpus.
+//!
+//! Every script says `REACHED` when it got what it wanted. Each is run twice, in worlds that are made alike: with
+//! nothing around it, where it must succeed, and by `portcullis run`, where it must not. Left out are the rows
+//! that the threat model lists as limits, and those that the tests of one crate run already.
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Finished, Interface, Scene, Serve, User, portcullis};
+use serde_json::{Value, json};
+
+use table::{Attack, By, IN_A_PROJECT, IN_THE_HOME_DIRECTORY};
+
+as_each_user!(
+    commands_in_a_project,
+    commands_in_the_home_directory,
+    file_tools,
+    searches_of_tmp_meet_the_sessions_own,
+    a_sandbox_that_cannot_be_made_anew_opens_nothing,
+    settings_behind_a_link_stay_as_they_are,
+    projects_cannot_loosen,
+    nothing_is_left_of_a_session,
+    a_home_behind_a_link_is_the_same_home,
+);
+
+/// `call` reaches the kernel when the answer is not one of "not permitted", "no such call", "no such family".
+const DRIVER: &str = r#"
+call() { perl -e '$n = shift; @a = map { /^-?\d+$/ ? 0 + $_ : $_ } @ARGV; $r = syscall(0 + $n, @a);
+    print "REACHED\n" if $r >= 0 || $! != 1 && $! != 38 && $! != 97' -- "$@"; }
+reached() { echo REACHED; }
+export -f call reached
+while [ $# -gt 0 ]; do
+    echo "== $1"; timeout 20 bash -c "$2" 2>&1 </dev/null; echo; shift 2
+done"#;
+
+const RULES: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] },
+    "filesystem": { "denyRead": ["/home", "./conf/secret"], "allowRead": [".", "~/.pi"], "allowWrite": ["."],
+        "denyWrite": [] } }"#;
+
+fn commands_in_a_project(user: User) -> Result<()> {
+    let place = |scene: &Scene| scene.project();
+    try_all(user, IN_A_PROJECT, place, &[("home/.pi/agent/sandbox/default.json", RULES)])
+}
+
+fn commands_in_the_home_directory(user: User) -> Result<()> {
+    try_all(user, IN_THE_HOME_DIRECTORY, |scene| scene.home(), &[])
+}
+
+/// Runs every attack of the table, free and confined, and compares.
+fn try_all(
+    user: User,
+    attacks: &[Attack],
+    place: impl Fn(&Scene) -> std::path::PathBuf,
+    files: &[(&str, &str)],
+) -> Result<()> {
+    let is_root = rustix::process::geteuid().is_root() && !user.is_stranger();
+    let attacks: Vec<&Attack> =
+        attacks.iter().filter(|Attack(_, _, by, _)| is_root || *by == By::Anybody).collect();
+    let free = outcomes(&world(user, files)?, &attacks, &place, None)?;
+    let confined = outcomes(&world(user, files)?, &attacks, &place, Some(&portcullis(user)?))?;
+    let mut wrong = Vec::new();
+    for attack in attacks {
+        let name = title(attack);
+        let of = |all: &BTreeMap<String, String>| all.get(&name).cloned();
+        let (free, confined) = (of(&free), of(&confined));
+        match (free, confined) {
+            (_, None) => wrong.push(format!("{name}: was not tried")),
+            (_, Some(text)) if text.contains("REACHED") => wrong.push(format!("{name}: not stopped: {text}")),
+            (Some(text), Some(_)) if text.contains("REACHED") => {}
+            (free, _) => wrong.extend(cannot_try(&name, free.as_deref().unwrap_or_default())),
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// An attack that this machine stops by itself proves nothing; where everything has to be tried that is a failure.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tried")]
+fn cannot_try(name: &str, said: &str) -> Option<String> {
+    let text = format!("{name}: fails here also without Portcullis: {said}");
+    if std::env::var_os("CI").is_some() {
+        return Some(text);
+    }
+    eprintln!("{text}");
+    None
+}
+
+fn title(Attack(number, name, _, _): &Attack) -> String {
+    format!("{number} {name}")
+}
+
+/// Says what each attack said.
+fn outcomes(
+    scene: &Scene,
+    attacks: &[&Attack],
+    place: impl Fn(&Scene) -> std::path::PathBuf,
+    through: Option<&std::path::Path>,
+) -> Result<BTreeMap<String, String>> {
+    let server = TcpListener::bind("127.0.0.1:0").context("a server to be reached")?;
+    let victim = Victim::start(scene)?;
+    let shared = tempfile::NamedTempFile::new_in("/dev/shm")?;
+    std::fs::write(shared.path(), "REACHED")?;
+    scene.user().own(shared.path())?;
+
+    let mut command = scene.user().command("/bin/bash".as_ref());
+    command.args(["-c", "exec 7<\"$HOME/.ssh/id_rsa\" 8<\"$HOME\"; exec \"$@\"", "bash"]);
+    if let Some(host) = through {
+        command.arg(host).args(["run", "--"]);
+    }
+    command.args(["bash", "-c", DRIVER, "bash"]);
+    command.args(attacks.iter().flat_map(|attack| [title(attack), attack.3.to_owned()]));
+    scene.enter(&mut command);
+    command.current_dir(place(scene));
+    // Names that rules keep, so that scripts can be told where things are.
+    command.env("VICTIM", victim.0.id().to_string());
+    command.env("SHARED", shared.path().file_name().context("a name")?);
+    command.env("PORT", server.local_addr()?.port().to_string()).env("HOST", portcullis(scene.user())?);
+    for name in ["GIT_DIR", "NODE_OPTIONS", "AWS_SECRET_ACCESS_KEY", "MY_TOKEN", "SSH_AUTH_SOCK"] {
+        command.env(name, "REACHED");
+    }
+    let finished = Finished::run(&mut command)?;
+    let sections = finished.stdout.split("== ").skip(1).filter_map(|section| section.split_once('\n'));
+    let found: BTreeMap<String, String> =
+        sections.map(|(name, said)| (name.to_owned(), said.trim().to_owned())).collect();
+    ensure!(!found.is_empty(), "nothing was tried: {finished:#?}");
+    Ok(found)
+}
+
+/// Home, project and outside with everything in them that is to be stolen or changed.
+fn world(user: User, files: &[(&str, &str)]) -> Result<Scene> {
+    let scene = Scene::new(user)?;
+    for (path, text) in [
+        ("home/.ssh/id_rsa", "REACHED"),
+        ("home/.ssh/authorized_keys", "mine"),
+        ("home/.bashrc", ""),
+        ("home/.pi/agent/auth.json", "REACHED"),
+        ("project/conf/secret", "REACHED"),
+        ("project/.git/hooks/pre-commit", ""),
+        ("project/.pi/settings.json", "{}"),
+        ("project/.pi/portcullis.json", "{}"),
+    ]
+    .iter()
+    .chain(files)
+    {
+        scene.write(&scene.at(path), text)?;
+    }
+    Ok(scene)
+}
+
+/// A process of the same user, outside.
+struct Victim(Child);
+
+impl Victim {
+    fn start(scene: &Scene) -> Result<Self> {
+        let mut command = scene.user().command("sleep".as_ref());
+        command.arg("600").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        scene.enter(&mut command);
+        command.env("SECRET", "REACHED").current_dir(scene.home());
+        Ok(Self(command.spawn().context("starting a process to attack")?))
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // It may be gone: an attack that is free to kill it has done so.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Rows 16, 19, 20 and 23 and their kind: the host carries these tools out, with nobody there to ask.
+fn file_tools(user: User) -> Result<()> {
+    let scene = world(user, &[])?;
+    let (home, project) = (scene.home(), scene.project());
+    symlink(home.join(".pi/agent/auth.json"), project.join("link"))?;
+    symlink(scene.outside().join("new"), project.join("dangling"))?;
+    symlink("/proc/self/root", project.join("root"))?;
+    ensure!(Command::new("mkfifo").arg(project.join("pipe")).status()?.success());
+    let shared = tempfile::NamedTempFile::new_in("/tmp")?;
+    std::fs::write(shared.path(), "REACHED")?;
+    scene.user().own(shared.path())?;
+    for control in [home.join(".ssh/id_rsa"), project.join("link"), shared.path().to_owned()] {
+        ensure!(std::fs::read_to_string(&control)?.contains("REACHED"), "control: {}", control.display());
+    }
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let at = |name: &str| project.join(name).display().to_string();
+    let own = format!("/proc/{}", host.process_id());
+    for path in [
+        at("../home/.ssh/id_rsa"),
+        at("link"),
+        at("root/etc/hostname"),
+        at("pipe"),
+        shared.path().display().to_string(),
+        "/proc/self/environ".to_owned(),
+        format!("{own}/environ"),
+        format!("{own}/cwd/conf/secret"),
+        "/dev/stdin".to_owned(),
+        "/dev/zero".to_owned(),
+        format!("/{}", "a".repeat(5_000)),
+        at("conf/secret\0x"),
+    ] {
+        let open = json!({ "callId": "r", "path": path, "intent": { "kind": "read" } });
+        let reply = host.call("file/open", &open)?;
+        ensure!(reply.get("error").is_some(), "{path:?} was opened: {reply}");
+    }
+    for path in [
+        at("link"),
+        at("dangling"),
+        at("pipe"),
+        at("root/tmp/x"),
+        at(".pi/extensions/x.ts"),
+        at("../outside/new"),
+        home.join(".bashrc").display().to_string(),
+        home.join(".pi/agent/sandbox/default.json").display().to_string(),
+        "/proc/self/oom_score_adj".to_owned(),
+    ] {
+        let reply = host.call("file/write", &json!({ "callId": "w", "path": path, "content": "x" }))?;
+        ensure!(reply.get("error").is_some(), "{path:?} was written: {reply}");
+    }
+    ensure!(!scene.outside().join("new").exists());
+    let control = json!({ "callId": "w", "path": at("fine"), "content": "x" });
+    host.succeed("file/write", &control)?;
+    Ok(())
+}
+
+/// Row 21: pi looks at the host's files, where `/tmp` is everybody's.
+fn searches_of_tmp_meet_the_sessions_own(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    host.run("mkdir /tmp/mine && echo x > /tmp/mine/x")?;
+    for (tool, path) in [("ls", "/tmp"), ("grep", "/tmp/mine"), ("find", "/tmp/mine"), ("ls", "/tmp/none")] {
+        let call = json!({ "callId": "d", "tool": tool, "provider": "builtin", "input": { "path": path, "pattern": "x" } });
+        let reply = host.succeed("decide", &call)?;
+        let rewritten = reply
+            .pointer("/rewrittenInput/path")
+            .and_then(Value::as_str)
+            .with_context(|| format!("{reply}"))?;
+        let home = scene.home().canonicalize()?;
+        ensure!(rewritten.starts_with(&home.display().to_string()), "{tool} {path} would meet {rewritten}");
+        let is_there = std::path::Path::new(rewritten).exists();
+        ensure!(is_there == (path != "/tmp/none"), "{tool} {path} would meet {rewritten}");
+    }
+    Ok(())
+}
+
+/// A command leaves what no sandbox can be made around; a grant then has it made anew.
+fn a_sandbox_that_cannot_be_made_anew_opens_nothing(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "alpha")?;
+    let shared = tempfile::NamedTempFile::new_in("/tmp")?;
+    std::fs::write(shared.path(), "REACHED")?;
+    scene.user().own(shared.path())?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    host.run("mkdir .pi; ln -s nowhere .pi/settings.json")?;
+    let open = |path: &std::path::Path| json!({ "callId": "r", "path": path, "intent": { "kind": "read" } });
+    let id = host.request("file/open", &open(&notes))?;
+    let question = host.question()?;
+    host.answer(&question, &json!(1))?;
+    host.reply(id)?;
+    let id = host.request("file/open", &open(shared.path()))?;
+    // Either it is no file of the session, or it is asked for; never is it simply opened.
+    let said = host.wait("an answer or a question", |message| {
+        message.get("id") == Some(&json!(id)) || message.get("method") == Some(&json!("ask"))
+    })?;
+    ensure!(said.get("result").is_none(), "the host's own /tmp is open: {said}");
+    Ok(())
+}
+
+/// Row 119: the user's settings lie in the project, behind a link.
+fn settings_behind_a_link_stay_as_they_are(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = scene.project().join("dotfiles/default.json");
+    scene.write(&settings, RULES)?;
+    let link = scene.home().join(".pi/agent/sandbox/default.json");
+    scene.write(&link.with_file_name("README"), "")?;
+    symlink(&settings, &link)?;
+    let script = "echo x >> dotfiles/default.json; rm dotfiles/default.json; mv dotfiles d; echo tried";
+    scene.portcullis(&["run", "--", "bash", "-c", script])?.ended_with(0)?;
+    ensure!(std::fs::read_to_string(&settings)? == RULES);
+    scene.portcullis(&["check", "write", "dotfiles/default.json"])?.ended_with(20)?;
+    scene.portcullis(&["check", "write", "dotfiles/other"])?.ended_with(0)?;
+    Ok(())
+}
+
+/// Rows 47 and 119.
+fn projects_cannot_loosen(user: User) -> Result<()> {
+    for settings in [
+        r#"{ "enabled": false }"#,
+        r#"{ "filesystem": { "allowWrite": ["/"] } }"#,
+        r#"{ "policies": [] }"#,
+        r#"{ "environment": { "keep": ["*"] } }"#,
+    ] {
+        let scene = Scene::new(user)?;
+        scene.portcullis(&["run", "--", "true"])?.ended_with(0).context("control")?;
+        scene.write(&scene.project().join(".pi/portcullis.json"), settings)?;
+        let finished = scene.portcullis(&["run", "--", "touch", "ran"])?;
+        ensure!(finished.code() != 0 && !scene.project().join("ran").exists(), "{settings}: {finished:#?}");
+    }
+    Ok(())
+}
+
+/// Row 68, with a command that wants to be remembered: directories without rights, and a very deep one.
+fn nothing_is_left_of_a_session(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let script = "cd /tmp; mkdir -p locked/in; touch locked/file; ln -s \"$OLDPWD\" locked/link; chmod 0 locked; \
+        perl -e 'for (1..3000) { mkdir q(d); chdir q(d) }'";
+    scene.write(&scene.project().join("stays"), "")?;
+    scene.portcullis(&["run", "--", "bash", "-c", script])?.ended_with(0)?;
+    let sessions = scene.home().join(".local/state/portcullis/sessions");
+    let left: Vec<_> = std::fs::read_dir(&sessions)?.collect();
+    ensure!(left.is_empty(), "{left:?}");
+    ensure!(scene.project().join("stays").exists());
+    Ok(())
+}
+
+fn a_home_behind_a_link_is_the_same_home(user: User) -> Result<()> {
+    let scene = world(user, &[])?;
+    let link = scene.at("linked");
+    symlink(scene.home(), &link)?;
+    let mut command = scene.portcullis_command(&["run", "--", "bash", "-c"])?;
+    command.arg(format!("cat ~/.ssh/id_rsa '{}/.ssh/id_rsa'; echo ran", scene.home().display()));
+    let finished = Finished::run(command.env("HOME", &link))?;
+    ensure!(finished.stdout == "ran\n", "{finished:#?}");
+    Ok(())
+}

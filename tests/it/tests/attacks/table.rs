@@ -1,0 +1,84 @@
+//! The attacks that are scripts.
+
+/// An attack: its number in the corpus, a name, who can do it where nothing stops it, and the script.
+pub(super) struct Attack(pub(super) u16, pub(super) &'static str, pub(super) By, pub(super) &'static str);
+
+/// Who can do it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Anybody,
+    Root,
+}
+use By::{Anybody, Root};
+
+/// Tried in a project.
+#[rustfmt::skip]
+pub(super) const IN_A_PROJECT: &[Attack] = &[
+    // Reading.
+    Attack(1, "a key in the home directory", Anybody, "cat ~/.ssh/id_rsa"),
+    Attack(2, "through a link", Anybody, "ln -s ~/.ssh/id_rsa l2; cat l2"),
+    Attack(3, "through a hard link", Anybody, "ln ~/.ssh/id_rsa l3; cat l3"),
+    Attack(6, "the root of another process", Anybody, "cat /proc/$VICTIM/root$HOME/.ssh/id_rsa"),
+    Attack(6, "the directory of another process", Anybody, "cat /proc/$VICTIM/cwd/.ssh/id_rsa"),
+    Attack(7, "the environment of another process", Anybody, "tr '\\0' '\\n' < /proc/$VICTIM/environ"),
+    Attack(8, "the parent of what is hidden renamed", Anybody, "mv conf conf2; cat conf2/secret"),
+    Attack(11, "the machine's passwords", Root, "grep -q . /etc/shadow && reached"),
+    Attack(12, "an inherited file", Anybody, "cat <&7"),
+    Attack(12, "an inherited directory", Anybody, "cat /proc/self/fd/8/.ssh/id_rsa"),
+    Attack(13, "shared memory of the host", Anybody, "cat /dev/shm/$SHARED"),
+    Attack(15, "file handles", Anybody, "call 304 -1 x 0"),
+    // Writing.
+    Attack(28, "outside", Anybody, "echo x > ../outside/f28 && reached"),
+    Attack(29, "outside through a link", Anybody, "ln -s ../outside o29; echo x > o29/f && reached"),
+    Attack(30, "hooks of git", Anybody, "echo x > .git/hooks/pre-commit && reached"),
+    Attack(32, "hooks of git after a rename", Anybody, "mv .git .g && mkdir -p .git/hooks && reached; mv .g .git"),
+    Attack(47, "settings of the agent in the project", Anybody, "echo '{}' > .pi/settings.json && reached"),
+    Attack(47, "renamed away", Anybody, "mv .pi .p && reached; mv .p .pi"),
+    Attack(47, "looser rules", Anybody, "echo '{}' > .pi/portcullis.json && reached"),
+    Attack(50, "compiled policies", Anybody, "mkdir -p ~/.cache/portcullis && echo x > ~/.cache/portcullis/p && reached"),
+    Attack(50, "the log", Anybody, "mkdir -p ~/.local/state/portcullis && echo x > ~/.local/state/portcullis/l && reached"),
+    Attack(51, "a directory of PATH", Anybody, "echo x > ../bin/evil && reached"),
+    Attack(52, "units of systemd", Anybody, "mkdir -p ~/.config/systemd/user && echo x > ~/.config/systemd/user/x.service && reached"),
+    Attack(60, "the pattern of core dumps", Root, ": >> /proc/sys/kernel/core_pattern && reached"),
+    // Privileges.
+    Attack(53, "set-user-id", Anybody, "cp /bin/true s53; chmod 4755 s53; [ -u s53 ] && reached"),
+    Attack(53, "set-user-id at birth", Anybody, "perl -MFcntl -e 'sysopen F, q(t53), O_CREAT | O_WRONLY, 04755'; [ -u t53 ] && reached"),
+    Attack(54, "devices", Root, "mknod n54 c 1 3 && reached"),
+    Attack(55, "mounts", Root, "unshare -m mount --bind . . && reached"),
+    Attack(56, "namespaces", Anybody, "unshare -Ur true && reached"),
+    Attack(58, "the new mount calls", Root, "call 430 tmpfs 0"),
+    Attack(59, "another root", Root, "perl -e 'print qq(REACHED) if chroot q(/)'"),
+    // Processes.
+    Attack(62, "signals", Anybody, "kill -0 $VICTIM && reached"),
+    Attack(63, "seeing", Anybody, "[ -d /proc/$VICTIM ] && reached"),
+    Attack(64, "tracing", Anybody, "call 101 0 0 0 0"),
+    Attack(64, "memory", Anybody, "call 310 $$ 0 0 0 0 0"),
+    Attack(65, "descriptors", Anybody, "call 438 -1 0 0"),
+    // The kernel.
+    Attack(71, "io_uring", Anybody, "call 425 1 \"$(printf '%0256d' 0)\""),
+    Attack(79, "odd sockets", Anybody, "perl -e 'socket(S, 16, 3, 15) and print qq(REACHED)'"),
+    Attack(79, "raw sockets", Root, "perl -e 'socket(S, 17, 3, 0) and print qq(REACHED)'"),
+    Attack(80, "bpf", Anybody, "call 321 999 0 0"),
+    Attack(80, "perf", Anybody, "call 298 0 0 -1 -1 0"),
+    Attack(80, "faults", Anybody, "call 323 1"),
+    Attack(80, "keys", Anybody, "call 248 user portcullis-it x 1 -2"),
+    // The environment and the network.
+    Attack(40, "git's variables", Anybody, "echo $GIT_DIR"),
+    Attack(81, "injection", Anybody, "echo $NODE_OPTIONS"),
+    Attack(84, "secrets", Anybody, "echo $AWS_SECRET_ACCESS_KEY$MY_TOKEN"),
+    Attack(76, "agents", Anybody, "echo $SSH_AUTH_SOCK"),
+    Attack(89, "a server of this machine", Anybody, "exec 3<>/dev/tcp/127.0.0.1/$PORT && reached"),
+    Attack(112, "by its name", Anybody, "exec 3<>/dev/tcp/localhost/$PORT && reached"),
+];
+
+/// Tried where the agent was started in the home directory.
+#[rustfmt::skip]
+pub(super) const IN_THE_HOME_DIRECTORY: &[Attack] = &[
+    Attack(41, "a start-up file", Anybody, "echo x >> ~/.bashrc && reached"),
+    Attack(49, "who may log in", Anybody, "echo x >> ~/.ssh/authorized_keys && reached"),
+    Attack(49, "the agent's keys", Anybody, "cat ~/.pi/agent/auth.json"),
+    Attack(49, "an extension", Anybody, "mkdir -p ~/.pi/agent/extensions && echo x > ~/.pi/agent/extensions/x.ts && reached"),
+    Attack(49, "rules that are not there yet", Anybody, "mkdir -p ~/.pi/agent/sandbox && echo x > ~/.pi/agent/sandbox/default.json && reached"),
+    Attack(49, "everything renamed", Anybody, "mv ~/.pi ~/.p && reached; mv ~/.p ~/.pi"),
+    Attack(50, "the log", Anybody, "mkdir -p ~/.local/state/portcullis && echo x > ~/.local/state/portcullis/l && reached"),
+];
