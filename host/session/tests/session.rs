@@ -3,17 +3,22 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use portcullis_config::{Places, RealDisk, discover, resolve};
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
-use portcullis_decision::profile::Profile;
+use portcullis_decision::grant::PathPattern;
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::{FileRights, Profile};
 use portcullis_decision::request::{Action, ActionKinds, Origin, ToolCall};
-use portcullis_decision::verdict::{Cause, OutputEvaluation, Question as PolicyQuestion, ToolOutput};
+use portcullis_decision::verdict::{
+    Cause, GrantOption, OutputEvaluation, Question as PolicyQuestion, ToolOutput,
+};
 use portcullis_decision::{
-    Chain, Context, Effect, Evaluation, GrantScope, Member, Mode, Policy, PolicyError, Request, Verdict,
+    Chain, Context, Effect, Evaluation, GrantPattern, GrantScope, Member, Mode, Policy, PolicyError, Request,
+    Verdict,
 };
 use portcullis_session::{
     Answer, Answerer, Cancel, Confining, Desk, Entry, FileCall, FileFailure, Journal, JournalError, Question,
@@ -37,6 +42,45 @@ impl Policy for Asking {
         let cause =
             Cause { rule: "asking.tool".into(), reason: "tools are asked for".into(), ..Cause::default() };
         Ok(Evaluation { verdict: Verdict::Ask(PolicyQuestion::default()), cause, trace: vec![] })
+    }
+    fn standing(&self, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(None)
+    }
+    fn for_command(&self, _: &Request, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(None)
+    }
+    fn inspect(&self, _: &ToolOutput, _: &Context) -> Result<Option<OutputEvaluation>, PolicyError> {
+        Ok(None)
+    }
+    fn brief(&self, _: &Context) -> Result<String, PolicyError> {
+        Ok(String::new())
+    }
+}
+
+/// Asks about every file and lends it for ten seconds.
+struct Lending;
+
+impl Policy for Lending {
+    fn name(&self) -> &str {
+        "lending"
+    }
+    fn digest(&self) -> &str {
+        "d"
+    }
+    fn handles(&self) -> ActionKinds {
+        ActionKinds { file: true, ..ActionKinds::default() }
+    }
+    fn evaluate(&self, request: &Request, _: &Context) -> Result<Evaluation, PolicyError> {
+        let Action::File(access) = &request.action else { unreachable!("only files are handled") };
+        let path = FilePattern::Exact(PathBuf::from(&access.path.canonical));
+        let option = GrantOption {
+            label: String::new(),
+            scope: GrantScope::Session,
+            pattern: GrantPattern::Path(PathPattern { pattern: path, rights: FileRights::ALL }),
+            lifetime: 10,
+        };
+        let question = PolicyQuestion { options: vec![option], ..PolicyQuestion::default() };
+        Ok(Evaluation { verdict: Verdict::Ask(question), cause: Cause::default(), trace: vec![] })
     }
     fn standing(&self, _: &Context) -> Result<Option<Profile>, PolicyError> {
         Ok(None)
@@ -100,9 +144,19 @@ struct Scene {
     desk: Arc<Scripted>,
     journal: Recorded,
     session: Arc<Session>,
+    seconds: Arc<AtomicU64>,
 }
 
 fn scene(answer: Option<Answer>, journal: Recorded, interactive: bool) -> Scene {
+    scene_with(Arc::new(Asking), answer, journal, interactive)
+}
+
+fn scene_with(
+    policy: Arc<dyn Policy>,
+    answer: Option<Answer>,
+    journal: Recorded,
+    interactive: bool,
+) -> Scene {
     let directory = tempfile::tempdir_in("/var/tmp").unwrap();
     let (project, home) = (directory.path().join("home/u/p"), directory.path().join("home/u"));
     std::fs::create_dir_all(&project).unwrap();
@@ -123,21 +177,20 @@ fn scene(answer: Option<Answer>, journal: Recorded, interactive: bool) -> Scene 
         explain: false,
         attributes: vec![],
     };
+    let seconds = Arc::new(AtomicU64::new(1_000));
+    let clock = Arc::clone(&seconds);
     let desk = Arc::new(Scripted { answer, ..Scripted::default() });
     let session = Session::open(Setup {
         resolved,
-        chain: Chain {
-            members: vec![Member { policy: Arc::new(Asking), mode: Mode::Enforce }],
-            ..Chain::default()
-        },
+        chain: Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() },
         context,
-        clock: Box::new(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000)),
+        clock: Box::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::SeqCst))),
         journal: Box::new(journal.clone()),
         desk: Arc::clone(&desk) as Arc<dyn Desk>,
         confinement: Confining::NoCommands,
     })
     .unwrap();
-    Scene { _directory: directory, project, desk, journal, session: Arc::new(session) }
+    Scene { _directory: directory, project, desk, journal, session: Arc::new(session), seconds }
 }
 
 fn tool(session: &Session, name: &str) -> Request {
@@ -166,6 +219,18 @@ fn once_asks_again_and_a_session_grant_does_not() {
             assert!(authorized.permit.is_some());
         }
         assert_eq!(scene.desk.shown.load(Ordering::SeqCst), expected, "{scope:?}");
+    }
+}
+
+#[test]
+fn what_is_lent_for_a_time_is_asked_for_again_after_it() {
+    let find = |scene: &Scene| scene.project.parent().unwrap().join("outside.txt");
+    // "Once", then the two grants that the host offers, then that of the policy.
+    let scene = scene_with(Arc::new(Lending), Some(Answer::Choice(3)), Recorded::default(), true);
+    for (seconds, asked) in [(1_000, 1), (1_009, 1), (1_010, 2), (1_019, 2), (1_020, 3)] {
+        scene.seconds.store(seconds, Ordering::SeqCst);
+        read(&scene, &find(&scene)).unwrap();
+        assert_eq!(scene.desk.shown.load(Ordering::SeqCst), asked, "after {seconds} s");
     }
 }
 
