@@ -1,10 +1,9 @@
-//! The command line: exit codes, settings, and what is left on disk.
+//! The command line: exit codes, settings and policy files.
 
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Finished, Scene, User, processes};
+use portcullis_it::{Finished, Scene, User};
 use serde_json::{Value, json};
 
 as_each_user!(
@@ -14,9 +13,6 @@ as_each_user!(
     check_answers_by_exit_code,
     a_mistake_in_the_settings_permits_nothing,
     another_policy_file,
-    audit_lines_stand_around_the_act,
-    state_cannot_be_reached_from_inside,
-    nothing_is_left_behind,
 );
 
 const ALLOW: i32 = 0;
@@ -122,8 +118,8 @@ fn check_answers_by_exit_code(user: User) -> Result<()> {
         (&["read", "~/.pi/agent/auth.json"], DENY),
         (&["write", "~/.pi/agent/auth.json"], DENY),
         (&["read"], USAGE),
-        (&["tool", "x", "no json"], ERROR),
-        (&["connect", "example.com"], ERROR),
+        (&["tool", "x", "no json"], USAGE),
+        (&["connect", "example.com"], USAGE),
     ];
     for (arguments, code) in cases {
         let words: Vec<&str> = ["check"].iter().chain(arguments).copied().collect();
@@ -189,91 +185,7 @@ fn another_policy_file(user: User) -> Result<()> {
     Ok(())
 }
 
-fn audit_lines_stand_around_the_act(user: User) -> Result<()> {
-    let scene = Scene::new(user)?;
-    let sleep = processes::long_sleep();
-    let mut command = scene.portcullis_command(&["run", "--", "sh", "-c", &format!("{sleep} & wait")])?;
-    let mut running = command.spawn()?;
-    let process = processes::wait_running(&sleep)?;
-    let before = audit_lines(&scene)?;
-    ensure!(count(&before, "verdict") == 1 && count(&before, "outcome") == 0, "{before:#?}");
-    let id =
-        i32::try_from(process.id).ok().and_then(rustix::process::Pid::from_raw).context("a process id")?;
-    rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
-    running.wait()?;
-    let after = audit_lines(&scene)?;
-    ensure!(count(&after, "verdict") == 1 && count(&after, "outcome") == 1, "{after:#?}");
-    Ok(())
-}
-
-fn state_cannot_be_reached_from_inside(user: User) -> Result<()> {
-    let scene = Scene::new(user)?;
-    scene.portcullis(&["run", "--", "true"])?.ended_with(0)?;
-    let logs = audit_files(&scene)?;
-    ensure!(!logs.is_empty());
-    // Also where the project is the home directory itself.
-    let home = scene.home().display().to_string();
-    for log in &logs {
-        let before = fs::read_to_string(log)?;
-        let script = format!(
-            "echo x >> '{0}'; rm -f '{0}'; mv '{1}/.local' '{1}/.moved'; mkdir -p '{1}/.pi/agent/sandbox'; \
-             echo {{}} > '{1}/.pi/agent/sandbox/default.json'; echo end",
-            log.display(),
-            home
-        );
-        let finished = scene.portcullis(&["run", "--project", &home, "--", "sh", "-c", &script])?;
-        ensure!(finished.stdout.contains("end"), "{finished:#?}");
-        ensure!(fs::read_to_string(log)? == before, "the log was changed: {finished:#?}");
-        ensure!(
-            !scene.home().join(".pi/agent/sandbox/default.json").exists(),
-            "settings were written: {finished:#?}"
-        );
-    }
-    Ok(())
-}
-
-fn nothing_is_left_behind(user: User) -> Result<()> {
-    let scene = Scene::new(user)?;
-    scene.portcullis(&["run", "--", "sh", "-c", "echo x > /tmp/file; mkdir /tmp/dir"])?.ended_with(0)?;
-    let left = processes::of_scene(&scene)?;
-    ensure!(left.is_empty(), "{left:?}");
-    let entries: Vec<_> = fs::read_dir(scene.project())?.collect::<Result<_, _>>()?;
-    ensure!(entries.is_empty(), "ghost files: {entries:?}");
-    let of_a_session = |path: &&PathBuf| path.parent().is_some_and(|folder| folder.ends_with("tmp"));
-    let files = files_below(&scene.home())?;
-    let stray: Vec<_> = files.iter().filter(of_a_session).collect();
-    ensure!(stray.is_empty(), "{stray:?}");
-    Ok(())
-}
-
 /// Returns the policy that denies `secret.txt`, where the scene's user can read it.
 fn deny_one(scene: &Scene) -> Result<String> {
     Ok(portcullis_it::guest("deny-one", scene.user())?.display().to_string())
-}
-
-fn audit_files(scene: &Scene) -> Result<Vec<PathBuf>> {
-    let is_log = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl");
-    Ok(files_below(&scene.home())?.into_iter().filter(is_log).collect())
-}
-
-fn audit_lines(scene: &Scene) -> Result<Vec<Value>> {
-    let texts = audit_files(scene)?.into_iter().map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?;
-    texts.iter().flat_map(|text| text.lines()).map(|line| Ok(serde_json::from_str(line)?)).collect()
-}
-
-fn count(lines: &[Value], kind: &str) -> usize {
-    lines.iter().filter(|line| line.get("kind") == Some(&json!(kind))).count()
-}
-
-fn files_below(folder: &std::path::Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            files.extend(files_below(&entry.path())?);
-        } else {
-            files.push(entry.path());
-        }
-    }
-    Ok(files)
 }

@@ -12,4 +12,5 @@ mod pi_print;
 mod pi_rpc;
 mod pi_terminal;
 mod protocol;
+mod records;
 mod serve;
