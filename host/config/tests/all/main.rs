@@ -4,13 +4,16 @@
 mod discovery;
 #[cfg(test)]
 mod fields;
+mod json_schema;
 #[cfg(test)]
 mod parsing;
 #[cfg(test)]
 mod policies;
 #[cfg(test)]
 mod reference;
+mod report;
 #[cfg(test)]
 mod resolving;
 #[cfg(test)]
+mod validating;
 mod world;
