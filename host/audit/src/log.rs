@@ -250,6 +250,7 @@ fn bounded(mut line: Line) -> serde_json::Result<String> {
         for policy in &mut verdict.policies {
             shorten(&mut policy.reason);
             shorten(&mut policy.rule);
+            shorten(&mut policy.setting);
             shorten(&mut policy.name);
         }
         for text in [&mut verdict.reason, &mut verdict.rule, &mut verdict.policy, &mut verdict.answered_by] {

@@ -77,6 +77,8 @@ pub struct PolicyLine {
     pub rule: String,
     /// Its reason, or what failed.
     pub reason: String,
+    /// The setting that made it so, where it is known.
+    pub setting: String,
     /// False for a policy that is only observed.
     pub counts: bool,
     /// How long it took.
