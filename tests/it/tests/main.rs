@@ -13,3 +13,4 @@ mod pi_rpc;
 mod pi_terminal;
 mod protocol;
 mod serve;
+mod verbs;

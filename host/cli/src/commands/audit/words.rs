@@ -75,6 +75,32 @@ mod tests {
         }
     }
 
+    /// The form that is recorded, not only the one that is read here.
+    #[test]
+    fn real_requests() {
+        use portcullis_decision::Request;
+        use portcullis_decision::pattern::HostName;
+        use portcullis_decision::request::{
+            Action, Direction, NetworkAccess, Origin, ProcessInfo, Stage, ToolCall, Transport,
+        };
+        let asked_of = |action: Action| {
+            let id = "r1".to_owned();
+            let request = Request { id, parent: None, origin: Origin::Agent, action, attributes: Vec::new() };
+            asked(&serde_json::to_value(request).unwrap())
+        };
+        let access = NetworkAccess {
+            transport: Transport::Tcp,
+            direction: Direction::Outbound,
+            target: HostName::parse("a.test").unwrap(),
+            port: 443,
+            stage: Stage::Connect,
+            process: ProcessInfo::default(),
+        };
+        assert_eq!(asked_of(Action::Network(access)), "connect a.test:443");
+        let call = ToolCall { name: "t".to_owned(), provider: String::new(), input: String::new() };
+        assert_eq!(asked_of(Action::Tool(call)), "tool t");
+    }
+
     #[test]
     fn ids() {
         assert_eq!(id("0123456789abcdef", 3), "01234567:3");

@@ -3,7 +3,11 @@
 mod show;
 mod validate;
 
-use portcullis_config::{FileKind, Layer, Places, RealDisk, discover, json_schema};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use portcullis_config::{ConfigError, FileKind, Layer, Places, RealDisk, discover, json_schema};
+use portcullis_session::visible;
 
 use crate::args::config::{Config, Kind, Place};
 use crate::exit::Exit;
@@ -47,26 +51,47 @@ fn places(around: &Surroundings, place: &Place) -> anyhow::Result<Places> {
 }
 
 fn path(around: &Surroundings, places: &Places, all: bool) -> crate::Outcome {
-    let found = discover(places, &RealDisk)?;
+    let found = match discover(places, &RealDisk) {
+        Ok(found) => found,
+        // The file that has to be mended is the one to open.
+        Err(
+            ConfigError::Invalid { file, .. }
+            | ConfigError::Read { file, .. }
+            | ConfigError::Unusable { file, .. },
+        ) if !all => return print_path(around, &file),
+        Err(error) => return Err(error.into()),
+    };
     let default = places.sandbox_directory().join("default.json");
     let used = found.source.file().unwrap_or(&default);
-    let mut page = Page::new(around);
-    if all {
-        let row = |file: &std::path::PathBuf| {
-            let (word, tint) = match (file.exists(), found.source.file() == Some(file)) {
-                (true, true) => ("in use", Tint::Good),
-                (true, false) if found.layers.iter().any(|layer| layer.file == *file) => {
-                    ("in use", Tint::Good)
-                }
-                (true, false) => ("does not hold here", Tint::Plain),
-                (false, _) => ("not there", Tint::Faint),
-            };
-            vec![tinted(word, tint), cell(&file.to_string_lossy())]
-        };
-        page.table("", &found.watched.iter().map(row).collect::<Vec<_>>());
-    } else {
-        page.line(&portcullis_session::visible(&used.to_string_lossy()));
+    if !all {
+        return print_path(around, used);
     }
+    let mut page = Page::new(around);
+    let row = |file: &PathBuf| {
+        let (word, tint) = match (file.exists(), found.source.file() == Some(file)) {
+            (true, true) => ("in use", Tint::Good),
+            (true, false) if found.layers.iter().any(|layer| layer.file == *file) => ("in use", Tint::Good),
+            (true, false) => ("does not hold here", Tint::Plain),
+            (false, _) => ("not there", Tint::Faint),
+        };
+        vec![tinted(word, tint), cell(&file.to_string_lossy())]
+    };
+    page.table("", &found.watched.iter().map(row).collect::<Vec<_>>());
     page.print()?;
+    Ok(Exit::Done)
+}
+
+/// A program that reads the path gets it as it is, a person gets it visible.
+fn print_path(around: &Surroundings, file: &Path) -> crate::Outcome {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let mut out = std::io::stdout();
+    if out.is_terminal() {
+        let mut page = Page::new(around);
+        page.line(&visible(&file.to_string_lossy()));
+        page.print()?;
+    } else {
+        out.write_all(&[file.as_os_str().as_bytes(), b"\n"].concat())?;
+    }
     Ok(Exit::Done)
 }
