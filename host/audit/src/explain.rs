@@ -41,8 +41,8 @@ impl Why {
             Self::Strictest => "no answer that counts is stricter",
             Self::Preferred => "`combine` in the settings prefers it to a stricter one",
             Self::Failed => "it failed, and what fails denies",
-            Self::Granted => "it asked, and you allowed it",
-            Self::Refused => "it asked, and it was not allowed",
+            Self::Granted => "it asked, and was answered with yes",
+            Self::Refused => "it asked, and was answered with no, or nobody was there",
             Self::NoOpinion => "nobody had an opinion, so it needed an answer",
             Self::Host => "the host itself decided",
         }

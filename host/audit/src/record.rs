@@ -93,7 +93,7 @@ pub struct OutcomeLine {
     pub at_ms: u64,
     /// Sequence number of the verdict it belongs to.
     pub verdict: u64,
-    /// `done`, `failed` or `aborted`.
+    /// `done`, how a command ended, or what went wrong; secrets are masked when it is written.
     pub result: String,
     /// Whatever else is known: exit status, bytes; secrets are masked when it is written.
     pub detail: Value,

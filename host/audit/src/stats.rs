@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use crate::record::{Line, Record, VerdictLine};
 
+/// `done`, `exit 127`, `signal 9`; what is longer tells of one case only, with its paths.
+const LONGEST_OUTCOME: usize = 12;
+
 /// What a number of logs come to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,9 +25,9 @@ pub struct Stats {
     pub effects: BTreeMap<String, u64>,
     /// Decisions by kind of action, then by effect.
     pub actions: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Questions that were answered with yes, by who answered.
+    /// Questions that were answered, by who or what answered.
     pub answered: BTreeMap<String, u64>,
-    /// What came of what was allowed.
+    /// What came of what was allowed; every longer text of an error is `error`.
     pub outcomes: BTreeMap<String, u64>,
     /// Allowed, and nothing is written of what came of it: it still runs, or the host was stopped.
     pub open: u64,
@@ -82,7 +85,8 @@ impl Stats {
                 }
                 Record::Outcome(outcome) => {
                     open.remove(&outcome.verdict);
-                    add(&mut self.outcomes, &outcome.result);
+                    let is_word = outcome.result.len() <= LONGEST_OUTCOME;
+                    add(&mut self.outcomes, if is_word { &outcome.result } else { "error" });
                 }
             }
         }
@@ -173,10 +177,12 @@ mod tests {
     fn counts() {
         let mut stats = Stats::default();
         let done = OutcomeLine { verdict: 1, result: "done".to_owned(), ..OutcomeLine::default() };
+        let error = OutcomeLine { verdict: 9, result: "opening `/a/b`".to_owned(), ..OutcomeLine::default() };
         stats.add(
             [
                 line(1, verdict("allow", "file", 10)),
                 line(2, Record::Outcome(done)),
+                line(2, Record::Outcome(error)),
                 line(3, verdict("deny", "file", 5)),
                 line(4, verdict("allow", "command", 30)),
                 Err(()),
@@ -190,7 +196,7 @@ mod tests {
         assert_eq!((stats.first_at_ms, stats.last_at_ms), (Some(5), Some(40)));
         assert_eq!((number(&stats.effects, "allow"), number(&stats.effects, "deny")), (Some(2), Some(2)));
         assert_eq!(number(&stats.actions["file"], "deny"), Some(2));
-        assert_eq!(number(&stats.outcomes, "done"), Some(1));
+        assert_eq!((number(&stats.outcomes, "done"), number(&stats.outcomes, "error")), (Some(1), Some(1)));
         assert_eq!((stats.median_us, stats.longest_us), (30, 40));
         assert_eq!(stats.policies["p"].total_us, 12);
         let rules: Vec<_> = stats.rules.iter().map(|rule| (rule.rule.as_str(), rule.count)).collect();

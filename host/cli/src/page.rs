@@ -21,7 +21,7 @@ impl Tint {
     /// The colour of an effect, of a policy's verdict, or of an outcome.
     pub(crate) fn of(word: &str) -> Self {
         match word {
-            "allow" | "done" => Self::Good,
+            "allow" | "done" | "exit 0" => Self::Good,
             "ask" => Self::Open,
             "deny" | "failed" => Self::Bad,
             "abstain" => Self::Faint,

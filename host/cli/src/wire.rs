@@ -70,7 +70,11 @@ pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<G
 }
 
 /// Where settings and all they protect lie.
-pub(crate) fn places(around: &Surroundings, project: &Path, settings: Option<&Path>) -> anyhow::Result<Places> {
+pub(crate) fn places(
+    around: &Surroundings,
+    project: &Path,
+    settings: Option<&Path>,
+) -> anyhow::Result<Places> {
     let homes = std::iter::once(&around.home).chain(&around.account_home);
     let project = absolute(around, project);
     anyhow::ensure!(

@@ -4,6 +4,7 @@
 mod discovery;
 #[cfg(test)]
 mod fields;
+#[cfg(test)]
 mod json_schema;
 #[cfg(test)]
 mod parsing;
@@ -11,9 +12,11 @@ mod parsing;
 mod policies;
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
 mod report;
 #[cfg(test)]
 mod resolving;
 #[cfg(test)]
 mod validating;
+#[cfg(test)]
 mod world;

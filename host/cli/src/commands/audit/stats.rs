@@ -45,7 +45,7 @@ fn human(page: &mut Page, stats: &Stats) {
         ),
     ];
     if !stats.answered.is_empty() {
-        rows.push(pair("answered with yes", &counts(&stats.answered)));
+        rows.push(pair("answered by", &counts(&stats.answered)));
     }
     if stats.unreadable > 0 {
         let text = format!("{} lines; see `portcullis audit verify`", stats.unreadable);
