@@ -43,9 +43,9 @@ pub(crate) fn asked(request: &Value) -> String {
 
 /// An operation without details is a text, one with them an object with one key.
 fn operation(value: Option<&Value>) -> String {
-    let name = value.and_then(|value| match value {
-        Value::Object(members) => members.keys().next().map(String::as_str),
-        _ => value.as_str(),
+    let name = value.and_then(|value| match value.as_object() {
+        Some(members) => members.keys().next().map(String::as_str),
+        None => value.as_str(),
     });
     name.unwrap_or("file").to_owned()
 }

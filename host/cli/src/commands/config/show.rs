@@ -78,7 +78,7 @@ fn row(name: &str, setting: &Setting) -> Vec<Cell> {
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Object(members) if members.is_empty() => "none".to_owned(),
         Value::String(text) => text.clone(),
-        other => other.to_string(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
     };
     let (standing, tint) = match setting.standing {
         Standing::InForce => ("", Tint::Plain),
