@@ -35,7 +35,16 @@ pub(crate) fn asked(request: &Value) -> String {
         "file" => format!("{} {}", operation(action.get("operation")), text("/path/canonical")),
         "command" => format!("run {}", text("/script")),
         "escalation" => format!("run outside {}", text("/script")),
-        "network" => format!("connect {}:{}", text("/target"), text("/port")),
+        "network" => {
+            // A name or an address, each under its kind.
+            let host = action.get("target").map(|target| {
+                target
+                    .as_object()
+                    .and_then(|kinds| kinds.values().next())
+                    .map_or_else(|| plain(target), plain)
+            });
+            format!("connect {}:{}", host.unwrap_or_default(), text("/port"))
+        }
         "tool" => format!("tool {}", text("/name")),
         _ => kind.clone(),
     }
