@@ -26,6 +26,7 @@
 
 mod directory;
 mod explain;
+mod follow;
 #[cfg(unix)]
 mod log;
 mod mask;
@@ -33,8 +34,9 @@ mod read;
 mod record;
 mod stats;
 
-pub use directory::{Decided, Directory, FindError, Follower, LogFile, Placed, Trouble};
+pub use directory::{Decided, Directory, FindError, LogFile, Placed, Trouble};
 pub use explain::{Why, Winner, winner};
+pub use follow::Follower;
 #[cfg(unix)]
 pub use log::{Log, LogError};
 pub use mask::{LONGEST_TEXT, mask, mask_text};

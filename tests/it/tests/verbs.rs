@@ -32,7 +32,7 @@ fn the_log_tells_what_was_done(user: User) -> Result<()> {
     let kinds: Vec<_> = records.iter().filter_map(|record| record.get("kind")?.as_str()).collect();
     ensure!(kinds == ["verdict", "outcome"], "{records:#?}");
     let last = scene.portcullis(&["audit", "tail", "-n", "1", "--json"])?.ended_with(0)?;
-    ensure!(json_lines(&last)? == records[1..], "{last:#?}");
+    ensure!(json_lines(&last)?.as_slice() == records.get(1..).unwrap_or_default(), "{last:#?}");
 
     // The decision is found by its own id and by that of its outcome.
     let explained = json_of(&scene.portcullis(&["explain", "LAST", "--json"])?)?;

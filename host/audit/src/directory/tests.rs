@@ -3,6 +3,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+use crate::follow::Follower;
 use crate::log::Log;
 
 fn verdict(at_ms: u64, script: &str) -> VerdictLine {
