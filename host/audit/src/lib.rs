@@ -24,14 +24,22 @@
 //! assert_eq!(read(log.path()).unwrap().count(), 2);
 //! ```
 
+mod directory;
+mod explain;
+mod follow;
 #[cfg(unix)]
 mod log;
 mod mask;
 mod read;
 mod record;
+mod stats;
 
+pub use directory::{Decided, Directory, FindError, LogFile, Placed, Trouble};
+pub use explain::{Why, Winner, winner};
+pub use follow::Follower;
 #[cfg(unix)]
 pub use log::{Log, LogError};
 pub use mask::{LONGEST_TEXT, mask, mask_text};
 pub use read::{Lines, ReadError, read, verify};
 pub use record::{LARGEST_LINE, Line, OutcomeLine, PolicyLine, Record, VERSION, VerdictLine};
+pub use stats::{PolicyStats, RuleCount, Stats};

@@ -129,6 +129,7 @@ impl Log {
     /// When the line could not be written.
     pub fn outcome(&self, line: &OutcomeLine) -> Result<u64, LogError> {
         let mut line = line.clone();
+        line.result = mask_text(&line.result);
         line.detail = mask(line.detail);
         self.append(Record::Outcome(line))
     }
@@ -240,7 +241,10 @@ fn bounded(mut line: Line) -> serde_json::Result<String> {
     }
     match &mut line.record {
         Record::Verdict(verdict) => verdict.request = digest(&verdict.request)?,
-        Record::Outcome(outcome) => outcome.detail = digest(&outcome.detail)?,
+        Record::Outcome(outcome) => {
+            outcome.detail = digest(&outcome.detail)?;
+            shorten(&mut outcome.result);
+        }
     }
     let text = serde_json::to_string(&line)?;
     if fits(&text) {
@@ -250,6 +254,7 @@ fn bounded(mut line: Line) -> serde_json::Result<String> {
         for policy in &mut verdict.policies {
             shorten(&mut policy.reason);
             shorten(&mut policy.rule);
+            shorten(&mut policy.setting);
             shorten(&mut policy.name);
         }
         for text in [&mut verdict.reason, &mut verdict.rule, &mut verdict.policy, &mut verdict.answered_by] {

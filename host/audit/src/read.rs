@@ -1,7 +1,7 @@
 //! Reading the log.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::record::{LARGEST_LINE, Line, VERSION, sha256};
@@ -61,6 +61,8 @@ pub struct Lines {
     path: PathBuf,
     reader: BufReader<File>,
     number: u64,
+    /// Where the next line begins, in bytes.
+    offset: u64,
     done: bool,
 }
 
@@ -71,7 +73,25 @@ pub struct Lines {
 pub fn read(path: &Path) -> Result<Lines, ReadError> {
     let failed = |source| ReadError::Io { file: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
-    Ok(Lines { path: path.to_owned(), reader: BufReader::new(file), number: 0, done: false })
+    Ok(Lines { path: path.to_owned(), reader: BufReader::new(file), number: 0, offset: 0, done: false })
+}
+
+/// Reads on where an earlier reader of the same file stood.
+pub(crate) fn read_on(path: &Path, mark: Mark) -> Result<Lines, ReadError> {
+    let mut lines = read(path)?;
+    let failed = |source| ReadError::Io { file: path.to_owned(), source };
+    lines.reader.seek(SeekFrom::Start(mark.offset)).map_err(failed)?;
+    (lines.number, lines.offset) = (mark.number, mark.offset);
+    Ok(lines)
+}
+
+/// A place between two lines of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Lines before it.
+    pub(crate) number: u64,
+    /// Bytes before it.
+    pub(crate) offset: u64,
 }
 
 /// Reads the log at `path` and checks that nothing was taken out or changed. Returns how many lines it has.
@@ -96,6 +116,11 @@ pub fn verify(path: &Path) -> Result<u64, ReadError> {
 }
 
 impl Lines {
+    /// Returns where it stands: behind the last line that has an end.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { number: self.number, offset: self.offset }
+    }
+
     /// Reads up to the next end of a line, and never more than a line may hold into memory.
     fn next_bytes(&mut self) -> Option<Result<Vec<u8>, ReadError>> {
         if self.done {
@@ -104,8 +129,7 @@ impl Lines {
         let mut bytes = Vec::new();
         let limit = u64::try_from(LARGEST_LINE).unwrap_or(u64::MAX);
         let outcome = self.reader.by_ref().take(limit).read_until(b'\n', &mut bytes);
-        self.number = self.number.saturating_add(1);
-        let number = self.number;
+        let number = self.number.saturating_add(1);
         match outcome {
             Err(source) => {
                 self.done = true;
@@ -115,19 +139,30 @@ impl Lines {
                 self.done = true;
                 None
             }
-            Ok(_) if bytes.pop_if(|last| *last == b'\n').is_some() => Some(Ok(bytes)),
-            Ok(read) if read == LARGEST_LINE => {
-                if let Err(source) = self.reader.skip_until(b'\n') {
-                    self.done = true;
-                    return Some(Err(ReadError::Io { file: self.path.clone(), source }));
-                }
-                Some(Err(ReadError::TooLong { number }))
+            Ok(read) if bytes.pop_if(|last| *last == b'\n').is_some() => {
+                self.advance(read);
+                Some(Ok(bytes))
             }
+            Ok(read) if read == LARGEST_LINE => match self.reader.skip_until(b'\n') {
+                Ok(skipped) => {
+                    self.advance(read.saturating_add(skipped));
+                    Some(Err(ReadError::TooLong { number }))
+                }
+                Err(source) => {
+                    self.done = true;
+                    Some(Err(ReadError::Io { file: self.path.clone(), source }))
+                }
+            },
             Ok(_) => {
                 self.done = true;
                 Some(Err(ReadError::Partial { number }))
             }
         }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.number = self.number.saturating_add(1);
+        self.offset = self.offset.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<Line, ReadError> {

@@ -77,6 +77,8 @@ pub struct PolicyLine {
     pub rule: String,
     /// Its reason, or what failed.
     pub reason: String,
+    /// The setting that made it so, where it is known.
+    pub setting: String,
     /// False for a policy that is only observed.
     pub counts: bool,
     /// How long it took.
@@ -91,7 +93,7 @@ pub struct OutcomeLine {
     pub at_ms: u64,
     /// Sequence number of the verdict it belongs to.
     pub verdict: u64,
-    /// `done`, `failed` or `aborted`.
+    /// `done`, how a command ended, or what went wrong; secrets are masked when it is written.
     pub result: String,
     /// Whatever else is known: exit status, bytes; secrets are masked when it is written.
     pub detail: Value,

@@ -8,6 +8,12 @@ use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::Endpoint;
 use serde_json::{Map, Value};
 
+pub(crate) mod audit;
+pub(crate) mod config;
+
+use audit::{Audit, Decision};
+use config::Config;
+
 /// A policy engine and a sandbox for the pi coding agent.
 #[derive(Debug, Parser)]
 #[command(name = "portcullis", version, max_term_width = 100, arg_required_else_help = true, after_help = TOP_HELP)]
@@ -24,6 +30,15 @@ pub(crate) enum Verb {
     /// Say what the rules make of an action, without doing it
     #[command(after_help = CHECK_HELP)]
     Check(Check),
+    /// Say why the host decided as it did: every answer, the one that counted, and what came of it
+    #[command(after_help = audit::EXPLAIN_HELP)]
+    Explain(Decision),
+    /// Read the log of what was decided and done
+    #[command(subcommand, after_help = audit::AUDIT_HELP)]
+    Audit(Audit),
+    /// Show and check settings
+    #[command(subcommand, after_help = config::CONFIG_HELP)]
+    Config(Config),
     /// Serve the pi extension: JSON-RPC on standard input and output
     #[command(
         after_help = "pi starts this by itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."

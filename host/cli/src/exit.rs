@@ -14,6 +14,8 @@ pub(crate) enum Exit {
     Ask,
     /// `check`: refused.
     Deny,
+    /// `audit verify`: a log is broken; `config validate`: a file cannot be used.
+    Bad,
     /// `run`: the command's own status.
     Command(u8),
 }
@@ -27,6 +29,7 @@ impl Exit {
     fn code(self) -> u8 {
         match self {
             Self::Done => 0,
+            Self::Bad => 1,
             Self::Ask => 10,
             Self::Deny => 20,
             Self::Command(code) => code,

@@ -82,6 +82,7 @@ fn policy_line(vote: &Vote) -> PolicyLine {
         verdict,
         rule: vote.cause.rule.clone(),
         reason: vote.cause.reason.clone(),
+        setting: vote.cause.setting.clone(),
         counts: vote.mode == Mode::Enforce,
         cost_us: vote.cost_us,
     }

@@ -16,6 +16,7 @@ mod serve;
 
 mod exit;
 mod journal;
+mod page;
 mod scratch;
 mod terminal;
 mod toolchains;
@@ -37,6 +38,9 @@ pub fn run() -> ExitCode {
     let outcome = match arguments.verb {
         Verb::Run(run) => return exit::of_run(commands::run::run(run)),
         Verb::Check(check) => commands::check::run(check),
+        Verb::Explain(decision) => commands::explain::run(&decision),
+        Verb::Audit(audit) => commands::audit::run(audit),
+        Verb::Config(config) => commands::config::run(config),
         Verb::Serve => serve::run(),
         Verb::Pi(pi) => commands::pi::run(&pi),
         Verb::PiExtension(action) => commands::pi_extension::run(&action),

@@ -63,15 +63,27 @@ pub(crate) struct Wired {
 
 /// Finds and reads the settings.
 pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<Ground> {
+    let places = places(around, &wanted.project, wanted.settings.as_deref())?;
+    let found = discover(&places, &RealDisk)?;
+    let resolved = resolve(&found, &places, &RealDisk)?;
+    Ok(Ground { places, resolved })
+}
+
+/// Where settings and all they protect lie.
+pub(crate) fn places(
+    around: &Surroundings,
+    project: &Path,
+    settings: Option<&Path>,
+) -> anyhow::Result<Places> {
     let homes = std::iter::once(&around.home).chain(&around.account_home);
-    let project = absolute(around, &wanted.project);
+    let project = absolute(around, project);
     anyhow::ensure!(
         project.is_dir(),
         "the project `{}` is not a directory; name one with `--project`",
         project.display()
     );
     let toolchains = homes.flat_map(|home| toolchains::roots(&around.path, home));
-    let places = Places {
+    Ok(Places {
         agent_directory: around.agent_directory.clone(),
         other_homes: around.account_home.iter().filter(|home| home.is_absolute()).cloned().collect(),
         state_directory: around.state.clone(),
@@ -79,12 +91,9 @@ pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<G
         programs: vec![around.executable.clone(), around.data.clone()],
         path: around.path.clone(),
         toolchains: toolchains.filter_map(|root| root.canonicalize().ok()).collect(),
-        settings: wanted.settings.as_deref().map(|file| absolute(around, file)),
+        settings: settings.map(|file| absolute(around, file)),
         ..Places::usual(&project, &around.home)
-    };
-    let found = discover(&places, &RealDisk)?;
-    let resolved = resolve(&found, &places, &RealDisk)?;
-    Ok(Ground { places, resolved })
+    })
 }
 
 /// Builds a session upon the settings.

@@ -26,18 +26,26 @@ pub(crate) enum Completeness {
     Part,
 }
 
-/// Checks a settings object and returns what it sets without effect.
+/// Checks a settings object and returns what it sets without effect, or its first mistake.
 pub(crate) fn check(
     document: &Node,
     pointer: &str,
     completeness: Completeness,
 ) -> Result<Vec<KeptField>, Fault> {
-    let mut walk = Walk { kept: Vec::new(), refused: Vec::new(), completeness };
-    walk.members(document, "", pointer)?;
-    match walk.refused.into_iter().next() {
-        None => Ok(walk.kept),
-        Some(refused) => Err(refused),
-    }
+    let (kept, mistakes) = check_all(document, pointer, completeness);
+    mistakes.into_iter().next().map_or(Ok(kept), Err)
+}
+
+/// Checks a settings object and returns what it sets without effect and every mistake in it.
+pub(crate) fn check_all(
+    document: &Node,
+    pointer: &str,
+    completeness: Completeness,
+) -> (Vec<KeptField>, Vec<Fault>) {
+    let mut walk = Walk { kept: Vec::new(), mistakes: Vec::new(), refused: Vec::new(), completeness };
+    walk.members(document, "", pointer);
+    walk.mistakes.extend(walk.refused);
+    (walk.kept, walk.mistakes)
 }
 
 /// Writes one more step of a JSON pointer (RFC 6901).
@@ -57,41 +65,42 @@ pub(crate) fn bad_value(node: &Node, pointer: &str, reason: impl Into<String>) -
 
 struct Walk {
     kept: Vec<KeptField>,
-    /// Told only when nothing is mistyped, so that a slip is not taken for a wish.
+    mistakes: Vec<Fault>,
+    /// Told after what is mistyped, so that a slip is not taken for a wish.
     refused: Vec<Fault>,
     completeness: Completeness,
 }
 
 impl Walk {
-    fn members(&mut self, node: &Node, parent: &str, pointer: &str) -> Result<(), Fault> {
+    fn members(&mut self, node: &Node, parent: &str, pointer: &str) {
         let Value::Object(found) = &node.value else {
             let pointer = if pointer.is_empty() { "the whole file" } else { pointer };
-            return Err(wrong_type(node, pointer, Shape::Object.describe()));
+            self.mistakes.push(wrong_type(node, pointer, Shape::Object.describe()));
+            return;
         };
         for member in found {
             let pointer = step(pointer, &member.key);
-            let field = children(parent)
-                .find(|field| field.key() == member.key)
-                .ok_or_else(|| unknown_key(member, parent, &pointer))?;
-            self.one_field(&member.node, field, &pointer)?;
+            match children(parent).find(|field| field.key() == member.key) {
+                Some(field) => self.one_field(&member.node, field, &pointer),
+                None => self.mistakes.push(unknown_key(member, parent, &pointer)),
+            }
         }
         for field in children(parent).filter(|field| field.presence == Presence::Required) {
             if self.completeness == Completeness::Whole && node.member(field.key()).is_none() {
-                return Err(Fault {
+                self.mistakes.push(Fault {
                     at: node.at,
                     pointer: pointer.to_owned(),
                     problem: Problem::MissingKey { key: field.name.to_owned(), hint: missing_hint(field) },
                 });
             }
         }
-        Ok(())
     }
 
-    fn one_field(&mut self, node: &Node, field: &'static Field, pointer: &str) -> Result<(), Fault> {
+    fn one_field(&mut self, node: &Node, field: &'static Field, pointer: &str) {
         // A refused field may say "no" in the way upstream writes it.
         let asks_for_nothing = node.value == Value::Bool(false) || node.value == Value::List(Vec::new());
         let refused_before = self.refused.len();
-        self.shape(node, field.shape, field.name, pointer)?;
+        self.shape(node, field.shape, field.name, pointer);
         match field.status {
             Status::Honoured => {}
             Status::NoEffect(reason) => self.kept.push(KeptField {
@@ -111,40 +120,48 @@ impl Walk {
                 });
             }
         }
-        Ok(())
     }
 
     /// Checks a value against a shape; `name` leads to the fields inside objects.
-    fn shape(&mut self, node: &Node, wanted: Shape, name: &str, pointer: &str) -> Result<(), Fault> {
+    fn shape(&mut self, node: &Node, wanted: Shape, name: &str, pointer: &str) {
         match (wanted, &node.value) {
-            (Shape::Bool, Value::Bool(_)) | (Shape::AnyObject, Value::Object(_)) => Ok(()),
             (Shape::Object, Value::Object(_)) => self.members(node, name, pointer),
             (Shape::Objects, Value::List(items)) => {
                 let inside = format!("{name}[]");
-                items.iter().enumerate().try_for_each(|(index, item)| {
-                    self.members(item, &inside, &step(pointer, &index.to_string()))
-                })
+                for (index, item) in items.iter().enumerate() {
+                    self.members(item, &inside, &step(pointer, &index.to_string()));
+                }
             }
             (Shape::List(item_shape), Value::List(items)) => {
-                items.iter().enumerate().try_for_each(|(index, item)| {
-                    self.shape(item, *item_shape, name, &step(pointer, &index.to_string()))
-                })
+                for (index, item) in items.iter().enumerate() {
+                    self.shape(item, *item_shape, name, &step(pointer, &index.to_string()));
+                }
             }
-            (Shape::Map(value_shape), Value::Object(found)) => found.iter().try_for_each(|member| {
-                self.shape(&member.node, *value_shape, name, &step(pointer, &member.key))
-            }),
-            (Shape::Integer(low, high), Value::Number(number)) => match number.as_u64() {
-                Some(number) if (u64::from(low)..=u64::from(high)).contains(&number) => Ok(()),
-                _ => Err(wrong_type(node, pointer, wanted.describe())),
-            },
-            (Shape::PortRange, Value::List(items)) => port_range(node, items, pointer),
-            (Shape::Path, Value::Object(_)) => path_object(node, pointer),
-            (_, Value::Text(text)) => text_fits(text, wanted).map_err(|fault| match fault {
-                TextFault::Type => wrong_type(node, pointer, wanted.describe()),
-                TextFault::Value(reason) => bad_value(node, pointer, reason),
-            }),
-            _ => Err(wrong_type(node, pointer, wanted.describe())),
+            (Shape::Map(value_shape), Value::Object(found)) => {
+                for member in found {
+                    self.shape(&member.node, *value_shape, name, &step(pointer, &member.key));
+                }
+            }
+            _ => self.mistakes.extend(plain(node, wanted, pointer).err()),
         }
+    }
+}
+
+/// Checks a value that has no fields inside.
+fn plain(node: &Node, wanted: Shape, pointer: &str) -> Result<(), Fault> {
+    match (wanted, &node.value) {
+        (Shape::Bool, Value::Bool(_)) | (Shape::AnyObject, Value::Object(_)) => Ok(()),
+        (Shape::Integer(low, high), Value::Number(number)) => match number.as_u64() {
+            Some(number) if (u64::from(low)..=u64::from(high)).contains(&number) => Ok(()),
+            _ => Err(wrong_type(node, pointer, wanted.describe())),
+        },
+        (Shape::PortRange, Value::List(items)) => port_range(node, items, pointer),
+        (Shape::Path, Value::Object(_)) => path_object(node, pointer),
+        (_, Value::Text(text)) => text_fits(text, wanted).map_err(|fault| match fault {
+            TextFault::Type => wrong_type(node, pointer, wanted.describe()),
+            TextFault::Value(reason) => bad_value(node, pointer, reason),
+        }),
+        _ => Err(wrong_type(node, pointer, wanted.describe())),
     }
 }
 

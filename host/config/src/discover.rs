@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, follow};
 use crate::error::{ConfigError, Problem};
-use crate::json::{Fault, Member, Value};
+use crate::json::{Fault, Member, Node, Value};
 use crate::places::{Places, absolute, canonical};
-use crate::settings::{Settings, invalid};
+use crate::settings::{BUILT_IN, Settings, invalid};
 use crate::tighten::{Layer, Tightening};
 
 /// Settings and where they came from.
@@ -20,6 +20,17 @@ pub struct Found {
     pub layers: Vec<Tightening>,
     /// Every file that was looked for, there or not: a change of one is a reason to look again.
     pub watched: Vec<PathBuf>,
+    /// What the files say, for the report of where every value comes from.
+    pub(crate) documents: Vec<Document>,
+}
+
+/// A checked document as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Document {
+    pub(crate) layer: Layer,
+    pub(crate) file: PathBuf,
+    pub(crate) pointer: String,
+    pub(crate) node: Node,
 }
 
 /// Where the user's settings came from.
@@ -63,13 +74,15 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
     absolute(&places.agent_directory, "the agent's directory")?;
     let workspace = places.canonical_workspace(disk)?;
     let mut watched = Vec::new();
-    let (settings, source) = match &places.settings {
+    let (document, source) = match &places.settings {
         Some(file) => {
             watched.push(file.clone());
             named(file, disk)?
         }
         None => by_layout(places, &workspace, disk, &mut watched)?,
     };
+    let settings = Settings::from_node(&document.node, &document.file, &document.pointer)?;
+    let mut documents = vec![document];
     let mut layers = Vec::new();
     for (file, layer) in [(places.machine_file(), Layer::Machine), (places.project_file(), Layer::Project)] {
         if layer == Layer::Project {
@@ -77,15 +90,23 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
         }
         if let Some(text) = read(&file, disk)? {
             layers.push(Tightening::parse(&text, &file, layer)?);
+            documents.push(Document::read(&text, &file, layer)?);
         }
         watched.push(file);
     }
-    Ok(Found { settings, source, layers, watched })
+    Ok(Found { settings, source, layers, watched, documents })
 }
 
-fn named(file: &Path, disk: &dyn Disk) -> Result<(Settings, Source), ConfigError> {
+impl Document {
+    fn read(text: &str, file: &Path, layer: Layer) -> Result<Self, ConfigError> {
+        let node = crate::json::read(text).map_err(|fault| invalid(file, fault))?;
+        Ok(Self { layer, file: file.to_owned(), pointer: String::new(), node })
+    }
+}
+
+fn named(file: &Path, disk: &dyn Disk) -> Result<(Document, Source), ConfigError> {
     let text = read(file, disk)?.ok_or_else(|| ConfigError::Missing { file: file.to_owned() })?;
-    Ok((Settings::parse(&text, file)?, Source::Named(file.to_owned())))
+    Ok((Document::read(&text, file, Layer::User)?, Source::Named(file.to_owned())))
 }
 
 fn by_layout(
@@ -93,19 +114,19 @@ fn by_layout(
     workspace: &Path,
     disk: &dyn Disk,
     watched: &mut Vec<PathBuf>,
-) -> Result<(Settings, Source), ConfigError> {
+) -> Result<(Document, Source), ConfigError> {
     let projects = places.sandbox_directory().join("projects.json");
     let default = places.sandbox_directory().join("default.json");
     watched.extend([projects.clone(), default.clone()]);
     if let Some(text) = read(&projects, disk)?
-        && let Some((settings, key)) = project_entry(&text, &projects, workspace, disk)?
+        && let Some((document, key)) = project_entry(&text, &projects, workspace, disk)?
     {
-        return Ok((settings, Source::Project { file: projects, key }));
+        return Ok((document, Source::Project { file: projects, key }));
     }
     if let Some(text) = read(&default, disk)? {
-        return Ok((Settings::parse(&text, &default)?, Source::Default(default)));
+        return Ok((Document::read(&text, &default, Layer::User)?, Source::Default(default)));
     }
-    Ok((Settings::built_in()?, Source::BuiltIn))
+    Ok((Document::read(BUILT_IN, Path::new("<built in>"), Layer::User)?, Source::BuiltIn))
 }
 
 /// Reads the entry with the longest path that holds the workspace.
@@ -114,7 +135,7 @@ fn project_entry(
     file: &Path,
     workspace: &Path,
     disk: &dyn Disk,
-) -> Result<Option<(Settings, String)>, ConfigError> {
+) -> Result<Option<(Document, String)>, ConfigError> {
     let document = crate::json::read(text).map_err(|fault| invalid(file, fault))?;
     let Value::Object(members) = &document.value else {
         let fault = crate::check::wrong_type(&document, "the whole file", "an object".to_owned());
@@ -128,8 +149,7 @@ fn project_entry(
         }
         match &best {
             Some((known, other)) if *known == path => {
-                let reason = format!("it is the same directory as `{}`", crate::error::shown(&other.key));
-                let problem = Problem::BadValue { field: member.key.clone(), reason };
+                let problem = same_directory(member, &other.key);
                 return Err(invalid(file, key_fault(member, problem)));
             }
             Some((known, _)) if known.starts_with(&path) => {}
@@ -137,13 +157,23 @@ fn project_entry(
         }
     }
     let Some((_, member)) = best else { return Ok(None) };
-    let pointer = crate::check::step("", &member.key);
-    Ok(Some((Settings::from_node(&member.node, file, &pointer)?, member.key.clone())))
+    let document = Document {
+        layer: Layer::User,
+        file: file.to_owned(),
+        pointer: crate::check::step("", &member.key),
+        node: member.node.clone(),
+    };
+    Ok(Some((document, member.key.clone())))
+}
+
+pub(crate) fn same_directory(member: &Member, other: &str) -> Problem {
+    let reason = format!("it is the same directory as `{}`", crate::error::shown(other));
+    Problem::BadValue { field: member.key.clone(), reason }
 }
 
 /// Reads a key of `projects.json`. A key that is no absolute path would never match, and the user would believe
 /// in rules that do not hold.
-fn project_key(member: &Member, disk: &dyn Disk) -> Result<PathBuf, Problem> {
+pub(crate) fn project_key(member: &Member, disk: &dyn Disk) -> Result<PathBuf, Problem> {
     let bad = |reason: String| Problem::BadValue { field: member.key.clone(), reason };
     let path = Path::new(&member.key);
     if !path.is_absolute() {
@@ -152,12 +182,12 @@ fn project_key(member: &Member, disk: &dyn Disk) -> Result<PathBuf, Problem> {
     canonical(path, disk).map_err(|error| bad(error.to_string()))
 }
 
-fn key_fault(member: &Member, problem: Problem) -> Fault {
+pub(crate) fn key_fault(member: &Member, problem: Problem) -> Fault {
     Fault { at: member.key_at, pointer: crate::check::step("", &member.key), problem }
 }
 
 /// A project could otherwise have any file of the user parsed, and its content shown in the error.
-fn stays_inside(file: &Path, workspace: &Path, disk: &dyn Disk) -> Result<(), ConfigError> {
+pub(crate) fn stays_inside(file: &Path, workspace: &Path, disk: &dyn Disk) -> Result<(), ConfigError> {
     if canonical(file, disk)?.starts_with(workspace) {
         return Ok(());
     }
@@ -167,7 +197,7 @@ fn stays_inside(file: &Path, workspace: &Path, disk: &dyn Disk) -> Result<(), Co
     })
 }
 
-fn read(file: &Path, disk: &dyn Disk) -> Result<Option<String>, ConfigError> {
+pub(crate) fn read(file: &Path, disk: &dyn Disk) -> Result<Option<String>, ConfigError> {
     let source = match disk.read(file) {
         Ok(bytes) => {
             return String::from_utf8(bytes).map(Some).map_err(|_| ConfigError::Unusable {

@@ -31,6 +31,13 @@ const GIT: &str = "git refuses more without it";
 
 /// Every field.
 pub const FIELDS: &[Field] = &[
+    row(
+        "$schema",
+        Shape::Text,
+        Optional,
+        NoEffect("editors read it, Portcullis has its own"),
+        "Where the JSON Schema of this file is.",
+    ),
     row("enabled", Shape::Bool, Optional, Honoured, "Whether the sandbox is on. Default `true`."),
     row("network", Shape::Object, Required, Honoured, "Connections."),
     row(

@@ -29,17 +29,20 @@ mod disk;
 mod error;
 mod fields;
 mod json;
+mod json_schema;
 mod pattern;
 mod places;
 mod protect;
 mod reference;
 mod region;
+mod report;
 mod resolve;
 mod resolved;
 mod rule;
 mod schema;
 mod settings;
 mod tighten;
+mod validate;
 
 pub use chain::is_policy_name;
 pub use check::KeptField;
@@ -48,9 +51,11 @@ pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen};
 pub use error::{ConfigError, Problem};
 pub use fields::FIELDS;
 pub use json::Position;
+pub use json_schema::json_schema;
 pub use places::Places;
 pub use protect::{Anchor, Kind, PROTECTIONS, Protection};
 pub use reference::reference_tables;
+pub use report::{Report, Setting, SourceReport, Standing, Unused, report};
 pub use resolve::resolve;
 pub use resolved::{Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
@@ -60,3 +65,4 @@ pub use settings::{
     PolicyMode, PolicySource, Settings,
 };
 pub use tighten::{Layer, TIGHTENING_FIELDS, Tightening};
+pub use validate::{Checked, FileKind, validate, validate_all};

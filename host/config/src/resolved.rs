@@ -69,7 +69,8 @@ pub struct ResolvedPolicy {
 }
 
 /// Something the user should know although it is no error.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Warning {
     /// What and what to do about it.
     pub text: String,

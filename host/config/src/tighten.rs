@@ -58,6 +58,7 @@ impl Layer {
 
 /// The fields that a tightening layer may set: each of them can only take away.
 pub const TIGHTENING_FIELDS: &[&str] = &[
+    "$schema",
     "network",
     "network.deniedDomains",
     "network.deniedDomainReasons",

@@ -14,3 +14,4 @@ mod pi_terminal;
 mod protocol;
 mod records;
 mod serve;
+mod verbs;

@@ -180,6 +180,8 @@ fn a_line_is_bounded() {
     let Record::Verdict(read) = &lines[0].record else { panic!("{:?}", lines[0]) };
     assert_eq!(read.effect, "allow");
     assert!(read.request["sha256"].is_string());
+    log.outcome(&OutcomeLine { result: "r".repeat(100_000), ..OutcomeLine::default() }).unwrap();
+    assert_eq!(verify(log.path()).unwrap(), 2);
 }
 
 #[test]
@@ -191,7 +193,7 @@ fn secrets_are_masked_in_every_part() {
     line.reason = format!("because of {secret}");
     line.policies = vec![crate::PolicyLine { reason: secret.to_owned(), ..crate::PolicyLine::default() }];
     log.verdict(&line).unwrap();
-    let detail = json!({ "output": secret });
-    log.outcome(&OutcomeLine { detail, ..OutcomeLine::default() }).unwrap();
+    let (detail, result) = (json!({ "output": secret }), format!("opening {secret}"));
+    log.outcome(&OutcomeLine { detail, result, ..OutcomeLine::default() }).unwrap();
     assert!(!std::fs::read_to_string(log.path()).unwrap().contains(secret));
 }

@@ -1,7 +1,10 @@
 //! One module for each verb.
 
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod explain;
 pub(crate) mod pi;
 pub(crate) mod pi_extension;
 pub(crate) mod run;

@@ -5,12 +5,18 @@ mod discovery;
 #[cfg(test)]
 mod fields;
 #[cfg(test)]
+mod json_schema;
+#[cfg(test)]
 mod parsing;
 #[cfg(test)]
 mod policies;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod report;
+#[cfg(test)]
 mod resolving;
+#[cfg(test)]
+mod validating;
 #[cfg(test)]
 mod world;

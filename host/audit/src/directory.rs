@@ -1,0 +1,270 @@
+//! The logs of all sessions together, and one decision in them.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::read::{ReadError, read};
+use crate::record::{Line, OutcomeLine, Record, VerdictLine};
+
+/// The directory that every session's log lies in.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+/// One log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name without the ending, which is the session's id, numbered where an id was used again.
+    pub name: String,
+    /// When it was last written.
+    pub modified: SystemTime,
+    /// How many bytes it has.
+    pub length: u64,
+}
+
+/// A line and the log it stands in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// The log's name.
+    pub log: String,
+    /// The line.
+    pub line: Line,
+}
+
+/// A line that cannot be read.
+#[derive(Debug)]
+pub struct Trouble {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong.
+    pub error: ReadError,
+}
+
+/// A decision and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// The log it stands in.
+    pub log: PathBuf,
+    /// The log's name.
+    pub name: String,
+    /// Its place in the log.
+    pub sequence: u64,
+    /// The session.
+    pub session: String,
+    /// The decision.
+    pub verdict: VerdictLine,
+    /// What came of it, where that is written down.
+    pub outcome: Option<OutcomeLine>,
+}
+
+/// Why nothing was found.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// The directory cannot be listed.
+    #[error("listing the audit directory `{}`", directory.display())]
+    List {
+        /// The directory.
+        directory: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A log cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Nothing has been decided yet.
+    #[error("no decision is in `{}` yet, they are written by `portcullis run` and by pi", directory.display())]
+    Nothing {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// What was asked for is no place in a log.
+    #[error("`{}` is no decision, write LAST, or an id as `audit tail` shows it", given.escape_debug())]
+    NoPlace {
+        /// What was asked for.
+        given: String,
+    },
+    /// No log has this name.
+    #[error("no log begins with `{}`, see `audit tail` for ids", name.escape_debug())]
+    NoLog {
+        /// The beginning of the name.
+        name: String,
+    },
+    /// More than one log does.
+    #[error("{count} logs begin with `{}`, write more of the name", name.escape_debug())]
+    ManyLogs {
+        /// The beginning of the name.
+        name: String,
+        /// How many.
+        count: usize,
+    },
+    /// The log has no such line.
+    #[error("the log `{}` has no decision at {sequence}", log.escape_debug())]
+    NoDecision {
+        /// The log's name.
+        log: String,
+        /// The place.
+        sequence: u64,
+    },
+}
+
+impl Directory {
+    /// Names the directory; it may be missing, and has no logs then.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// Returns every log, the one written last first. Links and whatever else is no plain file are left out.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed.
+    pub fn files(&self) -> Result<Vec<LogFile>, FindError> {
+        let failed = |source| FindError::List { directory: self.path.clone(), source };
+        let entries = match std::fs::read_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let path = entry.path();
+            let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jsonl")) else {
+                continue;
+            };
+            // Not followed when it is a link.
+            let metadata = entry.metadata().map_err(failed)?;
+            if metadata.is_file() {
+                let modified = metadata.modified().map_err(failed)?;
+                files.push(LogFile {
+                    name: name.to_owned(),
+                    modified,
+                    length: metadata.len(),
+                    path: path.clone(),
+                });
+            }
+        }
+        files.sort_by(|one, two| two.modified.cmp(&one.modified).then_with(|| one.name.cmp(&two.name)));
+        Ok(files)
+    }
+
+    /// Finds a decision: `LAST` is the newest of all logs, `NAME:NUMBER` is a line of the log whose name begins
+    /// so. The line of an outcome leads to its decision.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn decision(&self, wanted: &str) -> Result<Decided, FindError> {
+        let files = self.files()?;
+        if wanted.eq_ignore_ascii_case("last") {
+            return last(&files)?.ok_or_else(|| FindError::Nothing { directory: self.path.clone() });
+        }
+        let place = wanted.rsplit_once(':').and_then(|(name, number)| Some((name, number.parse().ok()?)));
+        let Some((name, sequence)) = place.filter(|(name, _)| !name.is_empty()) else {
+            return Err(FindError::NoPlace { given: wanted.chars().take(100).collect() });
+        };
+        let file = named(&files, name)?;
+        let found = decisions(file)?
+            .into_iter()
+            .find(|decided| decided.sequence == sequence || decided.outcome_at == Some(sequence));
+        found
+            .map(|found| found.decided(file))
+            .ok_or_else(|| FindError::NoDecision { log: file.name.clone(), sequence })
+    }
+}
+
+fn named<'a>(files: &'a [LogFile], name: &str) -> Result<&'a LogFile, FindError> {
+    if let Some(exact) = files.iter().find(|file| file.name == name) {
+        return Ok(exact);
+    }
+    let name: String = name.chars().take(130).collect();
+    let mut fitting = files.iter().filter(|file| file.name.starts_with(&name));
+    match (fitting.next(), fitting.count()) {
+        (Some(file), 0) => Ok(file),
+        (Some(_), others) => Err(FindError::ManyLogs { name, count: others.saturating_add(1) }),
+        (None, _) => Err(FindError::NoLog { name }),
+    }
+}
+
+fn last(files: &[LogFile]) -> Result<Option<Decided>, FindError> {
+    let mut best: Option<Decided> = None;
+    for file in files {
+        // What a log holds is not newer than its last change.
+        if best.as_ref().is_some_and(|best| best.verdict.at_ms > milliseconds(file.modified)) {
+            break;
+        }
+        if let Some(found) = decisions(file)?.pop()
+            && best.as_ref().is_none_or(|best| found.verdict.at_ms > best.verdict.at_ms)
+        {
+            best = Some(found.decided(file));
+        }
+    }
+    Ok(best)
+}
+
+/// A decision on the way to being put together.
+struct Half {
+    sequence: u64,
+    session: String,
+    verdict: VerdictLine,
+    outcome: Option<OutcomeLine>,
+    outcome_at: Option<u64>,
+}
+
+impl Half {
+    fn decided(self, file: &LogFile) -> Decided {
+        Decided {
+            log: file.path.clone(),
+            name: file.name.clone(),
+            sequence: self.sequence,
+            session: self.session,
+            verdict: self.verdict,
+            outcome: self.outcome,
+        }
+    }
+}
+
+/// Reads the decisions of a log with their outcomes; lines that cannot be read are for [`crate::verify`].
+fn decisions(file: &LogFile) -> Result<Vec<Half>, ReadError> {
+    let mut found: Vec<Half> = Vec::new();
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    for line in read(&file.path)?.flatten() {
+        match line.record {
+            Record::Verdict(verdict) => {
+                places.insert(line.sequence, found.len());
+                let (sequence, session) = (line.sequence, line.session);
+                found.push(Half { sequence, session, verdict, outcome: None, outcome_at: None });
+            }
+            Record::Outcome(outcome) => {
+                let half = places.get(&outcome.verdict).and_then(|place| found.get_mut(*place));
+                if let Some(half) = half {
+                    (half.outcome, half.outcome_at) = (Some(outcome), Some(line.sequence));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Placed {
+    /// Returns when it was written, in milliseconds since 1970-01-01 UTC.
+    #[must_use]
+    pub fn at_ms(&self) -> u64 {
+        match &self.line.record {
+            Record::Verdict(verdict) => verdict.at_ms,
+            Record::Outcome(outcome) => outcome.at_ms,
+        }
+    }
+}
+
+pub(crate) fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Which of the answers that were heard decided, and why it did.
+
+use serde::Serialize;
+
+use crate::record::{PolicyLine, VerdictLine};
+
+/// The answer that decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Winner {
+    /// Its place among [`VerdictLine::policies`]; none where nobody's answer did.
+    pub place: Option<usize>,
+    /// Why it did.
+    pub why: Why,
+}
+
+/// Why an answer decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Nobody was stricter.
+    Strictest,
+    /// Somebody was stricter, and `combine` of the settings prefers this one.
+    Preferred,
+    /// It failed, and what fails denies.
+    Failed,
+    /// It asked, and the user, or an earlier answer of the user, allowed it.
+    Granted,
+    /// It asked, and nobody allowed it.
+    Refused,
+    /// Nobody had an opinion, so it was asked.
+    NoOpinion,
+    /// The host decided by itself.
+    Host,
+}
+
+impl Why {
+    /// Returns it as a sentence for the user.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Strictest => "no answer that counts is stricter",
+            Self::Preferred => "`combine` in the settings prefers it to a stricter one",
+            Self::Failed => "it failed, and what fails denies",
+            Self::Granted => "it asked, and was answered with yes",
+            Self::Refused => "it asked, and was answered with no, or nobody was there",
+            Self::NoOpinion => "nobody had an opinion, so it needed an answer",
+            Self::Host => "the host itself decided",
+        }
+    }
+}
+
+/// Finds the answer that decided.
+///
+/// ```
+/// use portcullis_audit::{PolicyLine, VerdictLine, Why, winner};
+/// let vote = |name: &str, verdict: &str| PolicyLine {
+///     name: name.to_owned(),
+///     verdict: verdict.to_owned(),
+///     counts: true,
+///     ..PolicyLine::default()
+/// };
+/// let line = VerdictLine {
+///     effect: "deny".to_owned(),
+///     policy: "settings".to_owned(),
+///     policies: vec![vote("workspace", "allow"), vote("rules:settings", "deny")],
+///     ..VerdictLine::default()
+/// };
+/// let winner = winner(&line);
+/// assert_eq!((winner.place, winner.why), (Some(1), Why::Strictest));
+/// ```
+#[must_use]
+pub fn winner(line: &VerdictLine) -> Winner {
+    let place = line.policies.iter().position(|vote| vote.counts && decided(vote, line));
+    let vote = place.and_then(|place| line.policies.get(place));
+    let asked = vote.is_some_and(|vote| vote.verdict == "ask") || (vote.is_none() && is_unopposed(line));
+    let strictest = line.policies.iter().filter(|vote| vote.counts).map(strictness).max().unwrap_or(0);
+    let why = match vote {
+        _ if asked && line.effect == "allow" => Why::Granted,
+        _ if asked && line.effect == "deny" => Why::Refused,
+        None if is_unopposed(line) => Why::NoOpinion,
+        None => Why::Host,
+        Some(vote) if vote.verdict == "failed" => Why::Failed,
+        Some(vote) if strictness(vote) < strictest => Why::Preferred,
+        Some(_) => Why::Strictest,
+    };
+    Winner { place, why }
+}
+
+/// The user's own answer keeps the rule that asked.
+fn decided(vote: &PolicyLine, line: &VerdictLine) -> bool {
+    if line.policy == "user" {
+        return vote.verdict == "ask" && vote.rule == line.rule;
+    }
+    let name = vote.name.strip_prefix("rules:").unwrap_or(&vote.name);
+    name == line.policy && vote.rule == line.rule && vote.verdict != "abstain"
+}
+
+fn is_unopposed(line: &VerdictLine) -> bool {
+    line.rule == "base.no-opinion"
+}
+
+fn strictness(vote: &PolicyLine) -> u8 {
+    match vote.verdict.as_str() {
+        "allow" => 1,
+        "ask" => 2,
+        "deny" | "failed" => 3,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Votes are `name verdict rule`, with `~` before one that is only observed.
+    fn check(effect: &str, policy: &str, rule: &str, votes: &[&str], place: Option<usize>, why: Why) {
+        let vote = |text: &&str| {
+            let (counts, text) = text.strip_prefix('~').map_or((true, *text), |text| (false, text));
+            let mut words = text.split(' ').map(str::to_owned);
+            let mut next = || words.next().unwrap_or_default();
+            PolicyLine { name: next(), verdict: next(), rule: next(), counts, ..PolicyLine::default() }
+        };
+        let line = VerdictLine {
+            effect: effect.to_owned(),
+            policy: policy.to_owned(),
+            rule: rule.to_owned(),
+            policies: votes.iter().map(vote).collect(),
+            ..VerdictLine::default()
+        };
+        assert_eq!(winner(&line), Winner { place, why }, "{effect} {policy} {rule} {votes:?}");
+    }
+
+    #[test]
+    fn who_decided() {
+        let w = "workspace";
+        check("allow", w, "w.x", &["workspace allow w.x", "rules:base ask b"], Some(0), Why::Preferred);
+        check("allow", w, "w.x", &["workspace allow w.x", "~strict deny s"], Some(0), Why::Strictest);
+        check("deny", "base", "b", &["workspace allow w", "rules:base deny b"], Some(1), Why::Strictest);
+        check("deny", w, "f", &["workspace failed f", "team allow t"], Some(0), Why::Failed);
+        check("deny", w, "w.x", &["workspace ask w.x"], Some(0), Why::Refused);
+        check("ask", w, "w.x", &["workspace ask w.x"], Some(0), Why::Strictest);
+        check("allow", "user", "t", &["workspace ask w", "team ask t"], Some(1), Why::Granted);
+        check("ask", "base", "base.no-opinion", &["workspace abstain"], None, Why::NoOpinion);
+        check("deny", "base", "base.no-opinion", &["workspace abstain"], None, Why::Refused);
+        check("allow", "user", "base.no-opinion", &[], None, Why::Granted);
+        check("deny", "host", "host.audit-failed", &[], None, Why::Host);
+        check("allow", "team", "t", &["team allow t", "workspace deny w"], Some(0), Why::Preferred);
+    }
+}

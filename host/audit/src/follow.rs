@@ -1,0 +1,99 @@
+//! The newest records of all logs, and what is added to them.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+
+use crate::directory::{Directory, FindError, LogFile, Placed, Trouble, milliseconds};
+use crate::read::{Mark, ReadError, read_on};
+
+/// Reads what is added to the logs of a directory, those of new sessions included.
+#[derive(Debug)]
+pub struct Follower {
+    directory: Directory,
+    marks: HashMap<PathBuf, (Mark, u64)>,
+}
+
+impl Follower {
+    /// Begins after the newest `count` records, which are returned too, the oldest of them first.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed or a log cannot be opened.
+    pub fn begin(
+        directory: &Directory,
+        count: usize,
+    ) -> Result<(Self, Vec<Result<Placed, Trouble>>), FindError> {
+        let mut follower = Self { directory: directory.clone(), marks: HashMap::new() };
+        let mut newest: Vec<Result<Placed, Trouble>> = Vec::new();
+        for file in directory.files()? {
+            let oldest = newest.iter().flatten().map(Placed::at_ms).min().unwrap_or(0);
+            if newest.len() >= count && oldest > milliseconds(file.modified) {
+                // Nothing in it can be among the newest; what is there now is passed over later.
+                follower.marks.insert(file.path, (Mark::default(), file.length));
+                continue;
+            }
+            let mut own = VecDeque::new();
+            for line in follower.added(&file)? {
+                own.push_back(line);
+                if own.len() > count {
+                    own.pop_front();
+                }
+            }
+            newest.extend(own);
+            sort(&mut newest);
+            let surplus = newest.len().saturating_sub(count);
+            newest.drain(..surplus);
+        }
+        Ok((follower, newest))
+    }
+
+    /// Returns what was added since the last call, in the order of time.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed or a log cannot be opened.
+    pub fn poll(&mut self) -> Result<Vec<Result<Placed, Trouble>>, FindError> {
+        let mut added = Vec::new();
+        for file in self.directory.files()? {
+            added.extend(self.added(&file)?);
+        }
+        sort(&mut added);
+        Ok(added)
+    }
+
+    fn added(&mut self, file: &LogFile) -> Result<Vec<Result<Placed, Trouble>>, FindError> {
+        let (mut mark, passed_over) = self.marks.get(&file.path).copied().unwrap_or_default();
+        if file.length <= mark.offset.max(passed_over) {
+            return Ok(Vec::new());
+        }
+        let mut added = Vec::new();
+        let mut lines = read_on(&file.path, mark)?;
+        while let Some(line) = lines.next() {
+            // A line without its end is being written; it is read again when it is whole.
+            if matches!(line, Err(ReadError::Partial { .. })) {
+                break;
+            }
+            mark = lines.mark();
+            if mark.offset > passed_over {
+                added.push(match line {
+                    Ok(line) => Ok(Placed { log: file.name.clone(), line }),
+                    Err(error) => Err(Trouble { file: file.path.clone(), error }),
+                });
+            }
+        }
+        self.marks.insert(file.path.clone(), (mark, 0));
+        Ok(added)
+    }
+}
+
+/// By time; a line that cannot be read has none and stays behind the one before it.
+fn sort(lines: &mut [Result<Placed, Trouble>]) {
+    let mut latest = 0;
+    let times: Vec<u64> = lines
+        .iter()
+        .map(|line| {
+            latest = line.as_ref().map_or(latest, Placed::at_ms);
+            latest
+        })
+        .collect();
+    let mut times = times.into_iter();
+    lines.sort_by_cached_key(|_| times.next());
+}

@@ -1,0 +1,70 @@
+//! Arguments of `audit` and `explain`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+pub(crate) const AUDIT_HELP: &str = "\
+An id is `LOG:NUMBER` as `audit tail` shows it; LAST is the newest decision. Times are UTC.
+
+Examples:
+  portcullis audit tail -f
+  portcullis audit show LAST
+  portcullis audit stats --json";
+
+pub(crate) const EXPLAIN_HELP: &str = "\
+Examples:
+  portcullis explain LAST
+  portcullis explain 3f9c21d0:12 --json";
+
+const VERIFY_HELP: &str = "\
+The exit status is 0 when every line follows from the one before, 1 when one does not or cannot be read.
+A log that ends too early is not noticed, nor one that was rewritten as a whole: your own account can do both.
+
+Examples:
+  portcullis audit verify
+  portcullis audit verify ~/.local/state/portcullis/audit/3f9c21d00a1b2c3d.jsonl";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Show the newest records of all sessions
+    Tail(Tail),
+    /// Show a decision and its outcome as they were recorded
+    Show(Decision),
+    /// Check that nothing was taken out or changed
+    #[command(after_help = VERIFY_HELP)]
+    Verify {
+        /// A log; all of them by default
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Count decisions, rules and outcomes
+    Stats {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    /// Go on with what is added
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// How many records to begin with
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    pub(crate) lines: usize,
+    /// Print one JSON object for each record
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Decision {
+    /// LAST, or an id as `audit tail` shows it
+    #[arg(value_name = "ID|LAST")]
+    pub(crate) id: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}

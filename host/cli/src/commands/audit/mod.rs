@@ -1,0 +1,123 @@
+//! `portcullis audit`: the log of what was decided and done.
+
+mod stats;
+mod tail;
+pub(crate) mod words;
+
+use std::path::PathBuf;
+
+use portcullis_audit::{Directory, LogFile, ReadError, verify};
+use serde_json::{Value, json};
+
+use crate::args::audit::{Audit, Decision};
+use crate::exit::Exit;
+use crate::page::{Page, Tint, cell, tinted, utc};
+use crate::surroundings::Surroundings;
+
+/// Reads the log.
+pub(crate) fn run(audit: Audit) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    match audit {
+        Audit::Tail(options) => tail::run(&around, &options),
+        Audit::Show(decision) => show(&around, &decision),
+        Audit::Verify { file } => check(&around, file),
+        Audit::Stats { json } => stats::run(&around, json),
+    }
+}
+
+/// The logs of all sessions.
+pub(crate) fn directory(around: &Surroundings) -> Directory {
+    Directory::new(&around.state.join("audit"))
+}
+
+/// Writes an error with its causes, as at the end of the program.
+pub(crate) fn causes(error: ReadError) -> String {
+    format!("{:#}", anyhow::Error::new(error))
+}
+
+fn show(around: &Surroundings, wanted: &Decision) -> crate::Outcome {
+    let found = directory(around).decision(&wanted.id)?;
+    let record = json!({
+        "log": found.log,
+        "id": words::id(&found.name, found.sequence),
+        "session": found.session,
+        "verdict": found.verdict,
+        "outcome": found.outcome,
+    });
+    let mut page = Page::new(around);
+    if wanted.json {
+        page.json(&record);
+    } else {
+        let mut rows = Vec::new();
+        flatten("", &record, &mut rows);
+        for (name, value) in &mut rows {
+            if name.ends_with("at_ms") {
+                *value = value.parse().map(utc).unwrap_or_default();
+            }
+        }
+        let rows: Vec<_> =
+            rows.iter().map(|(name, value)| vec![tinted(name, Tint::Faint), cell(value)]).collect();
+        page.table("", &rows);
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Writes every value with the way to it, one for a line; what is empty is left out.
+fn flatten(name: &str, value: &Value, rows: &mut Vec<(String, String)>) {
+    let inside = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
+    match value {
+        Value::Null => {}
+        Value::Object(members) => {
+            members.iter().for_each(|(key, member)| flatten(&inside(key), member, rows));
+        }
+        Value::Array(items) => {
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(index, item)| flatten(&inside(&index.to_string()), item, rows));
+        }
+        Value::String(text) if text.is_empty() => {}
+        Value::String(text) => rows.push((name.to_owned(), text.clone())),
+        Value::Bool(_) | Value::Number(_) => rows.push((name.to_owned(), value.to_string())),
+    }
+}
+
+fn check(around: &Surroundings, file: Option<PathBuf>) -> crate::Outcome {
+    let files: Vec<PathBuf> = match file {
+        Some(file) => vec![around.cwd.join(file)],
+        None => directory(around).files()?.into_iter().map(|LogFile { path, .. }| path).collect(),
+    };
+    let mut page = Page::new(around);
+    let mut rows = Vec::new();
+    let mut exit = Exit::Done;
+    for file in &files {
+        let (word, tint, what) = match verify(file) {
+            Ok(count) => ("intact", Tint::Good, format!("{count} lines")),
+            Err(error) => {
+                exit = Exit::Bad;
+                ("BROKEN", Tint::Bad, causes(error))
+            }
+        };
+        rows.push(vec![tinted(word, tint), cell(&file.to_string_lossy()), cell(&what)]);
+    }
+    if files.is_empty() {
+        page.line("there are no logs yet");
+    }
+    page.table("", &rows);
+    page.print()?;
+    Ok(exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_their_way() {
+        let mut rows = Vec::new();
+        flatten("", &json!({ "a": { "b": [1, { "c": "x" }], "d": null, "e": "" }, "f": true }), &mut rows);
+        let rows: Vec<_> = rows.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(rows, ["a.b.0=1", "a.b.1.c=x", "f=true"]);
+    }
+}

@@ -1,0 +1,72 @@
+//! `portcullis audit tail`: the newest records, and what is added.
+
+use std::time::Duration;
+
+use portcullis_audit::{Follower, Placed, Record, Trouble};
+use serde_json::json;
+
+use super::{causes, directory, words};
+use crate::args::audit::Tail;
+use crate::exit::Exit;
+use crate::page::{Cell, Page, Reader, Tint, cell, tinted, utc};
+use crate::surroundings::Surroundings;
+
+/// Often enough for a person who watches.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Widths of time, id and effect; fixed, because what will be added is not known.
+const WIDTHS: [usize; 3] = [19, 12, 7];
+
+pub(super) fn run(around: &Surroundings, options: &Tail) -> crate::Outcome {
+    let mut page = Page::new(around);
+    let (mut follower, newest) = Follower::begin(&directory(around), options.lines)?;
+    if newest.is_empty() && !options.follow && !options.json {
+        page.line("nothing has been recorded yet");
+    }
+    add(&mut page, newest, options.json)?;
+    while page.print()? == Reader::There && options.follow {
+        std::thread::sleep(PAUSE);
+        add(&mut page, follower.poll()?, options.json)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn add(page: &mut Page, lines: Vec<Result<Placed, Trouble>>, as_json: bool) -> anyhow::Result<()> {
+    for line in lines {
+        match line {
+            Ok(placed) if as_json => page.json(&words::record(&placed)?),
+            Ok(placed) => page.row("", &row(&placed), &WIDTHS),
+            Err(trouble) => {
+                let file = trouble.file.to_string_lossy().into_owned();
+                let what = causes(trouble.error);
+                if as_json {
+                    page.json(&json!({ "kind": "unreadable", "file": file, "error": what }));
+                } else {
+                    let row =
+                        [cell(""), cell(""), tinted("BROKEN", Tint::Bad), cell(&format!("{file}: {what}"))];
+                    page.row("", &row, &WIDTHS);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row(placed: &Placed) -> Vec<Cell> {
+    let time = tinted(&utc(placed.at_ms()), Tint::Faint);
+    let id = cell(&words::id(&placed.log, placed.line.sequence));
+    match &placed.line.record {
+        Record::Verdict(verdict) => vec![
+            time,
+            id,
+            tinted(&verdict.effect, Tint::of(&verdict.effect)),
+            cell(&words::asked(&verdict.request)),
+            tinted(&format!("[{} of {}]", verdict.rule, verdict.policy), Tint::Faint),
+        ],
+        Record::Outcome(outcome) => vec![
+            time,
+            id,
+            tinted(&outcome.result, Tint::of(&outcome.result)),
+            tinted(&format!("outcome of {}", words::id(&placed.log, outcome.verdict)), Tint::Faint),
+        ],
+    }
+}

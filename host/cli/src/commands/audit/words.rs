@@ -1,0 +1,119 @@
+//! Records in a user's words.
+
+use portcullis_audit::Placed;
+use serde_json::{Value, json};
+
+/// Returns the id of a place, as short as it can be typed.
+pub(crate) fn id(log: &str, sequence: u64) -> String {
+    /// Enough of a random name to tell sessions apart; where it is not, it is said.
+    const SHORT: usize = 8;
+    let is_random = log.len() == 16 && log.chars().all(|character| character.is_ascii_hexdigit());
+    let short: String = log.chars().take(if is_random { SHORT } else { usize::MAX }).collect();
+    format!("{short}:{sequence}")
+}
+
+/// Returns a record as JSON, with its id and log.
+pub(crate) fn record(placed: &Placed) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(&placed.line)?;
+    if let Value::Object(members) = &mut value {
+        members.insert("id".to_owned(), json!(id(&placed.log, placed.line.sequence)));
+        members.insert("log".to_owned(), json!(placed.log));
+    }
+    Ok(value)
+}
+
+/// Says what a request wanted. Requests are what they were when they were recorded: masked, perhaps shortened,
+/// perhaps of an earlier version. What is not known is left out.
+pub(crate) fn asked(request: &Value) -> String {
+    let Some((kind, action)) =
+        request.get("action").and_then(Value::as_object).and_then(|action| action.iter().next())
+    else {
+        return "a request that was too long to be kept".to_owned();
+    };
+    let text = |pointer: &str| action.pointer(pointer).map(plain).unwrap_or_default();
+    match kind.as_str() {
+        "file" => format!("{} {}", operation(action.get("operation")), text("/path/canonical")),
+        "command" => format!("run {}", text("/script")),
+        "escalation" => format!("run outside {}", text("/script")),
+        "network" => {
+            // A name or an address, each under its kind.
+            let host = action.get("target").map(|target| {
+                target
+                    .as_object()
+                    .and_then(|kinds| kinds.values().next())
+                    .map_or_else(|| plain(target), plain)
+            });
+            format!("connect {}:{}", host.unwrap_or_default(), text("/port"))
+        }
+        "tool" => format!("tool {}", text("/name")),
+        _ => kind.clone(),
+    }
+}
+
+/// An operation without details is a text, one with them an object with one key.
+fn operation(value: Option<&Value>) -> String {
+    let name = value.and_then(|value| match value.as_object() {
+        Some(members) => members.keys().next().map(String::as_str),
+        None => value.as_str(),
+    });
+    name.unwrap_or("file").to_owned()
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests() {
+        for (action, expected) in [
+            (json!({ "file": { "path": { "canonical": "/a" }, "operation": "read" } }), "read /a"),
+            (json!({ "file": { "path": { "canonical": "/a" }, "operation": { "write": 1 } } }), "write /a"),
+            (json!({ "command": { "script": "make test" } }), "run make test"),
+            (json!({ "network": { "target": "a.test", "port": 443 } }), "connect a.test:443"),
+            (json!({ "tool": { "name": "t" } }), "tool t"),
+            (json!({ "socket": { "x": 1 } }), "socket"),
+            (json!({ "file": {} }), "file "),
+            (json!({ "command": { "script": { "length": 9 } } }), "run {\"length\":9}"),
+            (json!(null), "a request that was too long to be kept"),
+        ] {
+            assert_eq!(asked(&json!({ "action": action })), expected);
+        }
+    }
+
+    /// The form that is recorded, not only the one that is read here.
+    #[test]
+    fn real_requests() {
+        use portcullis_decision::Request;
+        use portcullis_decision::pattern::HostName;
+        use portcullis_decision::request::{
+            Action, Direction, NetworkAccess, Origin, ProcessInfo, Stage, ToolCall, Transport,
+        };
+        let asked_of = |action: Action| {
+            let id = "r1".to_owned();
+            let request = Request { id, parent: None, origin: Origin::Agent, action, attributes: Vec::new() };
+            asked(&serde_json::to_value(request).unwrap())
+        };
+        let access = NetworkAccess {
+            transport: Transport::Tcp,
+            direction: Direction::Outbound,
+            target: HostName::parse("a.test").unwrap(),
+            port: 443,
+            stage: Stage::Connect,
+            process: ProcessInfo::default(),
+        };
+        assert_eq!(asked_of(Action::Network(access)), "connect a.test:443");
+        let call = ToolCall { name: "t".to_owned(), provider: String::new(), input: String::new() };
+        assert_eq!(asked_of(Action::Tool(call)), "tool t");
+    }
+
+    #[test]
+    fn ids() {
+        assert_eq!(id("0123456789abcdef", 3), "01234567:3");
+        assert_eq!(id("0123456789abcdef.2", 3), "0123456789abcdef.2:3");
+        assert_eq!(id("s", 1), "s:1");
+    }
+}

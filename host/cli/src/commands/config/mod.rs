@@ -1,0 +1,97 @@
+//! `portcullis config`: what the settings say, and where.
+
+mod show;
+mod validate;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use portcullis_config::{ConfigError, FileKind, Layer, Places, RealDisk, discover, json_schema};
+use portcullis_session::visible;
+
+use crate::args::config::{Config, Kind, Place};
+use crate::exit::Exit;
+use crate::page::{Page, Tint, cell, tinted};
+use crate::surroundings::Surroundings;
+use crate::wire;
+
+/// Shows and checks settings.
+pub(crate) fn run(config: Config) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    match config {
+        Config::Show { place, json } => show::run(&around, &places(&around, &place)?, json),
+        Config::Validate { place, file, kind, json } => {
+            let kind = kind.map(FileKind::from);
+            validate::run(&around, &places(&around, &place)?, file, kind, json)
+        }
+        Config::Schema { kind } => {
+            let mut page = Page::new(&around);
+            page.pretty_json(&json_schema(kind.into()));
+            page.print()?;
+            Ok(Exit::Done)
+        }
+        Config::Path { place, all } => path(&around, &places(&around, &place)?, all),
+    }
+}
+
+impl From<Kind> for FileKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Settings => Self::Settings,
+            Kind::Projects => Self::Projects,
+            Kind::Project => Self::Tightening(Layer::Project),
+            Kind::Machine => Self::Tightening(Layer::Machine),
+        }
+    }
+}
+
+fn places(around: &Surroundings, place: &Place) -> anyhow::Result<Places> {
+    let project = place.project.as_deref().unwrap_or(&around.cwd);
+    wire::places(around, project, place.settings.as_deref())
+}
+
+fn path(around: &Surroundings, places: &Places, all: bool) -> crate::Outcome {
+    let found = match discover(places, &RealDisk) {
+        Ok(found) => found,
+        // The file that has to be mended is the one to open.
+        Err(
+            ConfigError::Invalid { file, .. }
+            | ConfigError::Read { file, .. }
+            | ConfigError::Unusable { file, .. },
+        ) if !all => return print_path(around, &file),
+        Err(error) => return Err(error.into()),
+    };
+    let default = places.sandbox_directory().join("default.json");
+    let used = found.source.file().unwrap_or(&default);
+    if !all {
+        return print_path(around, used);
+    }
+    let mut page = Page::new(around);
+    let row = |file: &PathBuf| {
+        let (word, tint) = match (file.exists(), found.source.file() == Some(file)) {
+            (true, true) => ("in use", Tint::Good),
+            (true, false) if found.layers.iter().any(|layer| layer.file == *file) => ("in use", Tint::Good),
+            (true, false) => ("does not hold here", Tint::Plain),
+            (false, _) => ("not there", Tint::Faint),
+        };
+        vec![tinted(word, tint), cell(&file.to_string_lossy())]
+    };
+    page.table("", &found.watched.iter().map(row).collect::<Vec<_>>());
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// A program that reads the path gets it as it is, a person gets it visible.
+fn print_path(around: &Surroundings, file: &Path) -> crate::Outcome {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let mut out = std::io::stdout();
+    if out.is_terminal() {
+        let mut page = Page::new(around);
+        page.line(&visible(&file.to_string_lossy()));
+        page.print()?;
+    } else {
+        out.write_all(&[file.as_os_str().as_bytes(), b"\n"].concat())?;
+    }
+    Ok(Exit::Done)
+}

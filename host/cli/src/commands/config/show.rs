@@ -1,0 +1,96 @@
+//! `portcullis config show`: every value in force and the line it comes from.
+
+use anyhow::Context as _;
+use portcullis_config::{Origin, Places, RealDisk, Report, Setting, Standing, discover, report, resolve};
+use serde_json::Value;
+
+use crate::exit::Exit;
+use crate::page::{Cell, Page, Tint, cell, tinted};
+use crate::surroundings::Surroundings;
+
+pub(super) fn run(around: &Surroundings, places: &Places, as_json: bool) -> crate::Outcome {
+    let found = discover(places, &RealDisk)
+        .context("the settings cannot be used, nothing is allowed until they are mended")?;
+    let report = report(&found, &resolve(&found, places, &RealDisk)?);
+    let mut page = Page::new(around);
+    if as_json {
+        page.json(&serde_json::to_value(&report)?);
+    } else {
+        human(&mut page, &report);
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+fn human(page: &mut Page, report: &Report) {
+    page.table(
+        "",
+        &[
+            vec![cell("settings"), cell(&source(report))],
+            vec![cell("workspace"), cell(&report.workspace.to_string_lossy())],
+        ],
+    );
+    page.line("");
+    let mut previous = "";
+    let rows: Vec<Vec<Cell>> = report
+        .values
+        .iter()
+        .map(|setting| {
+            let name = if setting.field == previous { "" } else { setting.field };
+            previous = setting.field;
+            row(name, setting)
+        })
+        .collect();
+    page.table("", &rows);
+    for (index, region) in report.closed.iter().enumerate() {
+        let name = if index == 0 { "\nclosed regions" } else { "              " };
+        page.line(&format!("{name}  {}", portcullis_session::visible(&region.to_string_lossy())));
+    }
+    if !report.unused.is_empty() {
+        page.line("\nset, and without effect");
+        let row = |unused: &portcullis_config::Unused| {
+            vec![cell(unused.field), cell(&place(&unused.origin)), cell(unused.reason)]
+        };
+        page.table("  ", &report.unused.iter().map(row).collect::<Vec<_>>());
+    }
+    if !report.warnings.is_empty() {
+        page.line("\nwarnings");
+        let row = |warning: &portcullis_config::Warning| {
+            vec![tinted(&place(&warning.origin), Tint::Open), cell(&warning.text)]
+        };
+        page.table("  ", &report.warnings.iter().map(row).collect::<Vec<_>>());
+    }
+}
+
+fn source(report: &Report) -> String {
+    let file = report.source.file.as_ref().map(|file| file.to_string_lossy()).unwrap_or_default();
+    match (report.source.kind, &report.source.key) {
+        ("named", _) => format!("{file} (named on the command line)"),
+        ("project", Some(key)) => format!("{file}, the entry `{key}`"),
+        ("builtIn", _) => "built in, as there is no settings file".to_owned(),
+        _ => format!("{file}, as no project entry holds here"),
+    }
+}
+
+fn row(name: &str, setting: &Setting) -> Vec<Cell> {
+    let value = match &setting.value {
+        Value::Null => "the host's default".to_owned(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Object(members) if members.is_empty() => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
+    };
+    let (standing, tint) = match setting.standing {
+        Standing::InForce => ("", Tint::Plain),
+        Standing::Default => ("default", Tint::Faint),
+        Standing::ClosedRegion => ("closed region", Tint::Plain),
+        Standing::ExplicitDeny => ("explicit deny", Tint::Plain),
+        Standing::Overruled => ("overruled", Tint::Open),
+    };
+    let origin = setting.origin.as_ref().map(place).unwrap_or_default();
+    vec![cell(name), cell(&value), tinted(standing, tint), tinted(&origin, Tint::Faint)]
+}
+
+fn place(origin: &Origin) -> String {
+    format!("{}:{}", origin.file.to_string_lossy(), origin.at.line)
+}

@@ -1,0 +1,109 @@
+//! `portcullis explain`: why the host decided as it did.
+
+use portcullis_audit::{Decided, PolicyLine, Winner, verify, winner};
+use serde_json::{Value, json};
+
+use super::audit::{causes, directory, words};
+use crate::args::audit::Decision;
+use crate::exit::Exit;
+use crate::page::{Cell, Page, Tint, cell, tinted, utc};
+use crate::surroundings::Surroundings;
+
+/// Explains one decision of the log.
+pub(crate) fn run(wanted: &Decision) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    let found = directory(&around).decision(&wanted.id)?;
+    let winner = winner(&found.verdict);
+    let broken = verify(&found.log).err().map(causes);
+    let mut page = Page::new(&around);
+    if wanted.json {
+        page.json(&as_json(&found, winner, broken.as_deref()));
+    } else {
+        human(&mut page, &found, winner, broken.as_deref());
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>) {
+    let verdict = &found.verdict;
+    let headline =
+        [tinted(&verdict.effect, Tint::of(&verdict.effect)), cell(&words::asked(&verdict.request))];
+    page.row("", &headline, &[]);
+    let origin = verdict.request.get("origin").and_then(Value::as_str).unwrap_or("unknown");
+    let mut rows = vec![
+        pair("when", &format!("{} UTC", utc(verdict.at_ms))),
+        pair("id", &words::id(&found.name, found.sequence)),
+        pair("asked by", origin),
+        pair("because", &verdict.reason),
+        pair("rule", &format!("{} of {}", verdict.rule, verdict.policy)),
+    ];
+    if !verdict.setting.is_empty() {
+        rows.push(pair("set by", &verdict.setting));
+    }
+    rows.push(pair("decisive", winner.why.words()));
+    if !verdict.answered_by.is_empty() {
+        rows.push(pair("answered by", &verdict.answered_by));
+    }
+    rows.push(pair("outcome", &outcome(found)));
+    if let Some(broken) = broken {
+        rows.push(vec![tinted("LOG BROKEN", Tint::Bad), cell(broken)]);
+    }
+    page.table("  ", &rows);
+    page.line("\n  heard (→ decided)");
+    let votes = verdict.policies.iter().enumerate();
+    let rows: Vec<_> = votes.map(|(place, vote)| row(vote, winner.place == Some(place))).collect();
+    page.table("  ", &rows);
+    for vote in verdict.policies.iter().filter(|vote| !vote.setting.is_empty()) {
+        page.row("    ", &[cell(&vote.name), cell("set by"), cell(&vote.setting)], &[]);
+    }
+}
+
+fn row(vote: &PolicyLine, decided: bool) -> Vec<Cell> {
+    let note = if vote.counts { "" } else { "(only observed) " };
+    vec![
+        cell(if decided { "→" } else { " " }),
+        cell(&vote.name),
+        tinted(&vote.verdict, Tint::of(&vote.verdict)),
+        cell(&vote.rule),
+        cell(&format!("{note}{}", vote.reason)),
+    ]
+}
+
+fn outcome(found: &Decided) -> String {
+    match &found.outcome {
+        Some(outcome) => format!("{}, {} UTC", outcome.result, utc(outcome.at_ms)),
+        None if found.verdict.effect == "allow" => {
+            "none recorded: it still runs, or the host was stopped".to_owned()
+        }
+        None => "nothing was done".to_owned(),
+    }
+}
+
+fn as_json(found: &Decided, winner: Winner, broken: Option<&str>) -> Value {
+    let verdict = &found.verdict;
+    let votes: Vec<Value> = verdict
+        .policies
+        .iter()
+        .enumerate()
+        .map(|(place, vote)| {
+            json!({
+                "policy": vote.name, "digest": vote.digest, "verdict": vote.verdict, "rule": vote.rule,
+                "reason": vote.reason, "setting": vote.setting, "counts": vote.counts, "costUs": vote.cost_us,
+                "decided": winner.place == Some(place),
+            })
+        })
+        .collect();
+    json!({
+        "id": words::id(&found.name, found.sequence), "log": found.log, "session": found.session,
+        "atMs": verdict.at_ms, "asked": words::asked(&verdict.request), "request": verdict.request,
+        "effect": verdict.effect, "policy": verdict.policy, "rule": verdict.rule, "reason": verdict.reason,
+        "setting": verdict.setting, "answeredBy": verdict.answered_by, "costUs": verdict.cost_us,
+        "why": winner.why, "whyText": winner.why.words(), "votes": votes, "outcome": found.outcome,
+        "logIntact": broken.is_none(), "logError": broken,
+    })
+}
+
+fn pair(name: &str, value: &str) -> Vec<Cell> {
+    vec![tinted(name, Tint::Faint), cell(value)]
+}

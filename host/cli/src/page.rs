@@ -1,0 +1,227 @@
+//! What goes to standard output: aligned columns, colours on terminals, JSON, times.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use portcullis_session::visible;
+use serde_json::Value;
+
+use crate::surroundings::Surroundings;
+
+/// A colour, by what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tint {
+    Plain,
+    Good,
+    Open,
+    Bad,
+    Faint,
+}
+
+impl Tint {
+    /// The colour of an effect, of a policy's verdict, or of an outcome.
+    pub(crate) fn of(word: &str) -> Self {
+        match word {
+            "allow" | "done" | "exit 0" => Self::Good,
+            "ask" => Self::Open,
+            "deny" | "failed" => Self::Bad,
+            "abstain" => Self::Faint,
+            _ => Self::Plain,
+        }
+    }
+
+    fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Good => Some("32"),
+            Self::Open => Some("33"),
+            Self::Bad => Some("31"),
+            Self::Faint => Some("2"),
+        }
+    }
+}
+
+/// One text of a table. What comes from outside is made visible here.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    text: String,
+    tint: Tint,
+}
+
+/// Makes a cell of any text.
+pub(crate) fn cell(text: &str) -> Cell {
+    Cell { text: visible(text), tint: Tint::Plain }
+}
+
+/// Makes a cell with a colour.
+pub(crate) fn tinted(text: &str, tint: Tint) -> Cell {
+    Cell { text: visible(text), tint }
+}
+
+/// Text on its way to standard output.
+#[derive(Debug)]
+pub(crate) struct Page {
+    text: String,
+    colours: bool,
+}
+
+impl Page {
+    /// Begins a page; it has colours on a terminal, unless NO_COLOR is set.
+    pub(crate) fn new(around: &Surroundings) -> Self {
+        let says = |name: &str, test: fn(&str) -> bool| {
+            around.variables.iter().any(|(known, value)| known == name && test(value))
+        };
+        let plain = says("NO_COLOR", |value| !value.is_empty()) || says("TERM", |value| value == "dumb");
+        Self { text: String::new(), colours: io::stdout().is_terminal() && !plain }
+    }
+
+    /// Adds a line of our own words.
+    pub(crate) fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// Adds rows, each column as wide as its widest text.
+    pub(crate) fn table(&mut self, indent: &str, rows: &[Vec<Cell>]) {
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| rows.iter().filter_map(|row| row.get(column)).map(width).max().unwrap_or(0))
+            .collect();
+        for row in rows {
+            self.row(indent, row, &widths);
+        }
+    }
+
+    /// Adds a row with columns of given widths; a longer text takes the room it needs.
+    pub(crate) fn row(&mut self, indent: &str, row: &[Cell], widths: &[usize]) {
+        let mut line = indent.to_owned();
+        for (place, cell) in row.iter().enumerate() {
+            match cell.tint.code().filter(|_| self.colours) {
+                Some(code) => line.push_str(&format!("\x1b[{code}m{}\x1b[0m", cell.text)),
+                None => line.push_str(&cell.text),
+            }
+            let is_last = place + 1 == row.len();
+            if !is_last {
+                let wanted = widths.get(place).copied().unwrap_or(0);
+                line.push_str(&" ".repeat(wanted.saturating_sub(width(cell)) + 2));
+            }
+        }
+        self.line(line.trim_end());
+    }
+
+    /// Adds a JSON document in one line.
+    pub(crate) fn json(&mut self, value: &Value) {
+        self.line(&plain_json(&value.to_string()));
+    }
+
+    /// Adds a JSON document over several lines.
+    pub(crate) fn pretty_json(&mut self, value: &Value) {
+        self.line(&plain_json(&format!("{value:#}")));
+    }
+
+    /// Prints what was added so far. A reader that has gone is told apart, as it is no error.
+    pub(crate) fn print(&mut self) -> anyhow::Result<Reader> {
+        let mut out = io::stdout().lock();
+        let printed = out.write_all(self.text.as_bytes()).and_then(|()| out.flush());
+        self.text.clear();
+        match printed {
+            Ok(()) => Ok(Reader::There),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Whether somebody still reads what is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    Gone,
+}
+
+fn width(cell: &Cell) -> usize {
+    cell.text.chars().count()
+}
+
+/// Writes characters that act on a terminal as JSON escapes, which say the same: in JSON text they stand in
+/// strings only.
+fn plain_json(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        let acts = character != '\n' && !(' '..='~').contains(&character);
+        if acts && !visible(character.encode_utf8(&mut [0; 4])).starts_with(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                plain.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+/// Writes milliseconds since 1970 as a date and a time of day in UTC.
+pub(crate) fn utc(at_ms: u64) -> String {
+    const DAY: u64 = 24 * 60 * 60;
+    let seconds = at_ms / 1000;
+    let (days, second) = (seconds / DAY, seconds % DAY);
+    // Counted in years that begin in March, so that a leap day is the last of its year.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day_of_month:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (seconds, expected) in [
+            (0, "1970-01-01 00:00:00"),
+            (951_782_399, "2000-02-28 23:59:59"),
+            (951_782_400, "2000-02-29 00:00:00"),
+            (951_868_800, "2000-03-01 00:00:00"),
+            (1_767_225_599, "2025-12-31 23:59:59"),
+            (4_107_542_400, "2100-03-01 00:00:00"),
+        ] {
+            assert_eq!(utc(seconds * 1000), expected);
+        }
+        assert!(!utc(u64::MAX).is_empty());
+    }
+
+    fn page(colours: bool) -> Page {
+        Page { text: String::new(), colours }
+    }
+
+    #[test]
+    fn columns_are_aligned_and_nothing_acts() {
+        let rows = [
+            vec![cell("ü"), tinted("deny", Tint::Bad), cell("x")],
+            vec![cell("long"), tinted("ask", Tint::Open), cell("\u{1b}[2J\u{202e}")],
+        ];
+        let mut plain = page(false);
+        plain.table("  ", &rows);
+        assert_eq!(plain.text, "  ü     deny  x\n  long  ask   \\u{1b}[2J\\u{202e}\n");
+        let mut coloured = page(true);
+        coloured.table("", &rows);
+        assert!(coloured.text.contains("\u{1b}[31mdeny\u{1b}[0m  x"));
+        assert!(!coloured.text.contains("\u{1b}[2J"));
+    }
+
+    #[test]
+    fn json_says_the_same_and_does_not_act() {
+        let value = serde_json::json!({ "a\u{202e}": "ü \u{7f}\u{9b}\n\u{e0041} 日" });
+        let mut one = page(false);
+        one.json(&value);
+        assert!(one.text.trim_end().chars().all(|c| !c.is_control() && c != '\u{202e}' && c != '\u{e0041}'));
+        assert!(one.text.contains("ü") && one.text.contains("日"));
+        assert_eq!(serde_json::from_str::<Value>(&one.text).unwrap(), value);
+    }
+}

@@ -1,0 +1,288 @@
+//! Where every value in force comes from.
+
+use std::path::PathBuf;
+
+use portcullis_decision::verdict::Effect;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use crate::check::step;
+use crate::discover::{Document, Found, Source};
+use crate::fields::FIELDS;
+use crate::json::{Member, Node, Value};
+use crate::resolved::{Resolved, Warning};
+use crate::schema::{Field, Shape, Status};
+use crate::settings::Origin;
+use crate::tighten::Layer;
+
+/// Every value in force with the place it comes from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Which source the user's settings come from.
+    pub source: SourceReport,
+    /// The canonical working directory.
+    pub workspace: PathBuf,
+    /// Every value, in the order of the table of fields.
+    pub values: Vec<Setting>,
+    /// Directories that commands do not see and tools ask about, where no rule allows.
+    pub closed: Vec<PathBuf>,
+    /// What is set and changes nothing.
+    pub unused: Vec<Unused>,
+    /// What the user should know although it is no error.
+    pub warnings: Vec<Warning>,
+}
+
+/// Which source was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceReport {
+    /// `named`, `project`, `default` or `builtIn`.
+    pub kind: &'static str,
+    /// The file, where there is one.
+    pub file: Option<PathBuf>,
+    /// The key of the entry in `projects.json`.
+    pub key: Option<String>,
+}
+
+/// One value; of a list, one item.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Setting {
+    /// Its place, as in the table of fields.
+    pub field: &'static str,
+    /// The value; null where the host's own default holds.
+    pub value: Json,
+    /// What it comes to.
+    pub standing: Standing,
+    /// Whose it is.
+    pub layer: Layer,
+    /// Where it was written; none for a default.
+    pub origin: Option<Origin>,
+}
+
+/// What a value comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Standing {
+    /// It holds.
+    InForce,
+    /// Nothing is written, and this holds.
+    Default,
+    /// It closes a region: commands do not see it, and tools ask, where no rule allows.
+    ClosedRegion,
+    /// It denies whatever policies and grants say.
+    ExplicitDeny,
+    /// Another layer has a stricter value.
+    Overruled,
+}
+
+/// Something that is set and changes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unused {
+    /// Its place, as in the table of fields.
+    pub field: &'static str,
+    /// The value.
+    pub value: Json,
+    /// Why it has no effect.
+    pub reason: &'static str,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Tells where every value comes from; `resolved` was made from `found`.
+///
+/// ```
+/// use portcullis_config::{Places, RealDisk, Standing, discover, report, resolve};
+/// let dir = tempfile::tempdir().unwrap();
+/// let places = Places::usual(&dir.path().join("project"), &dir.path().join("home"));
+/// let found = discover(&places, &RealDisk).unwrap();
+/// let report = report(&found, &resolve(&found, &places, &RealDisk).unwrap());
+/// assert_eq!(report.source.kind, "builtIn");
+/// let combine = report.values.iter().find(|value| value.field == "combine").unwrap();
+/// assert_eq!((&combine.value, combine.standing), (&"strictest".into(), Standing::Default));
+/// ```
+#[must_use]
+pub fn report(found: &Found, resolved: &Resolved) -> Report {
+    let mut values = Vec::new();
+    let mut unused = Vec::new();
+    for field in FIELDS {
+        let written: Vec<(Layer, Written<'_>)> = found
+            .documents
+            .iter()
+            .filter_map(|document| Some((document.layer, at(document, field)?)))
+            .collect();
+        match field.status {
+            Status::NoEffect(reason) => {
+                // The whole of an object is named once.
+                if !is_inside_unused(field) {
+                    unused.extend(written.into_iter().map(|(_, value)| Unused {
+                        field: field.name,
+                        value: value.node.to_json(),
+                        reason,
+                        origin: value.origin(),
+                    }));
+                }
+            }
+            Status::Honoured if is_shown(field) => values.extend(settings(field, &written, resolved)),
+            Status::Honoured | Status::Refused(_) => {}
+        }
+    }
+    Report {
+        source: source(&found.source),
+        workspace: resolved.workspace.clone(),
+        values,
+        closed: resolved.closed.clone(),
+        unused,
+        warnings: resolved.warnings.clone(),
+    }
+}
+
+/// A value in a document.
+struct Written<'a> {
+    document: &'a Document,
+    node: &'a Node,
+    pointer: String,
+}
+
+impl<'a> Written<'a> {
+    fn origin(&self) -> Origin {
+        Origin { file: self.document.file.clone(), pointer: self.pointer.clone(), at: self.node.at }
+    }
+
+    fn inside(&self, key: &str, node: &'a Node) -> Self {
+        Written { document: self.document, node, pointer: step(&self.pointer, key) }
+    }
+
+    /// The items of a list and the members of an object with free keys, each a value of its own.
+    fn parts(self, shape: Shape) -> Vec<Self> {
+        let member = |member: &'a Member| self.inside(&member.key, &member.node);
+        match (shape, &self.node.value) {
+            (Shape::List(_) | Shape::Objects, Value::List(items)) if !items.is_empty() => {
+                let item = |(index, node): (usize, &'a Node)| self.inside(&index.to_string(), node);
+                items.iter().enumerate().map(item).collect()
+            }
+            (Shape::Map(_), Value::Object(members)) if !members.is_empty() => {
+                members.iter().map(member).collect()
+            }
+            _ => vec![self],
+        }
+    }
+}
+
+fn at<'a>(document: &'a Document, field: &Field) -> Option<Written<'a>> {
+    let mut written = Written { document, node: &document.node, pointer: document.pointer.clone() };
+    for key in field.name.split('.') {
+        written = written.inside(key, written.node.member(key)?);
+    }
+    Some(written)
+}
+
+/// Objects are told by their fields, and fields of the items of a list by the items.
+fn is_shown(field: &Field) -> bool {
+    field.shape != Shape::Object && !field.name.contains("[]")
+}
+
+fn is_inside_unused(field: &Field) -> bool {
+    let parent = field.name.rsplit_once('.').and_then(|(parent, _)| crate::schema::field(parent));
+    parent.is_some_and(|parent| matches!(parent.status, Status::NoEffect(_)))
+}
+
+fn settings(field: &'static Field, written: &[(Layer, Written<'_>)], resolved: &Resolved) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for (layer, value) in written {
+        let value = Written { document: value.document, node: value.node, pointer: value.pointer.clone() };
+        for (index, part) in value.parts(field.shape).into_iter().enumerate() {
+            settings.push(Setting {
+                field: field.name,
+                value: shown(field, &part),
+                standing: standing(field, *layer, index, &part, resolved),
+                layer: *layer,
+                origin: Some(part.origin()),
+            });
+        }
+    }
+    if is_single(field) {
+        let strictest = strictest(&settings);
+        for setting in settings.iter_mut().filter(|setting| Some(&setting.value) != strictest.as_ref()) {
+            setting.standing = Standing::Overruled;
+        }
+    }
+    let has_users = written.iter().any(|(layer, _)| *layer == Layer::User);
+    if !has_users && (settings.is_empty() || !is_single(field)) {
+        let value = default_value(field.name);
+        let default = Setting {
+            field: field.name,
+            value,
+            standing: Standing::Default,
+            layer: Layer::User,
+            origin: None,
+        };
+        settings.insert(0, default);
+    }
+    settings
+}
+
+/// A member of an object with free keys is shown with its key.
+fn shown(field: &Field, part: &Written<'_>) -> Json {
+    match (field.shape, part.pointer.rsplit_once('/')) {
+        (Shape::Map(_), Some((_, key))) if !matches!(part.node.value, Value::Object(_)) => {
+            json!({ key.replace("~1", "/").replace("~0", "~"): part.node.to_json() })
+        }
+        _ => part.node.to_json(),
+    }
+}
+
+fn standing(field: &Field, layer: Layer, index: usize, part: &Written<'_>, resolved: &Resolved) -> Standing {
+    let has_items = part.node.value != Value::List(Vec::new());
+    match field.name {
+        "filesystem.denyRead" if has_items => {
+            let id = format!("{}[{index}]", field.name);
+            let denies = |rule: &crate::rule::Rule| {
+                rule.layer == layer && rule.id == id && rule.effect == Effect::Deny
+            };
+            if resolved.rules.iter().any(denies) { Standing::ExplicitDeny } else { Standing::ClosedRegion }
+        }
+        "filesystem.denyWrite" if has_items => Standing::ExplicitDeny,
+        _ => Standing::InForce,
+    }
+}
+
+/// Whether one value holds for all layers: of others every layer's entries do.
+fn is_single(field: &Field) -> bool {
+    field.name.starts_with("limits.") || field.name == "network.strictAllowlist"
+}
+
+/// The strictest value: the lowest number, and `true` before `false`.
+fn strictest(settings: &[Setting]) -> Option<Json> {
+    let number =
+        |setting: &&Setting| setting.value.as_u64().unwrap_or(u64::from(setting.value != json!(true)));
+    settings.iter().min_by_key(number).map(|setting| setting.value.clone())
+}
+
+/// What holds where nothing is written; null where the host's own default does.
+fn default_value(field: &str) -> Json {
+    match field {
+        "enabled" => json!(true),
+        "network.strictAllowlist" => json!(false),
+        "policies" => json!({ "use": "workspace" }),
+        "combine" => json!("strictest"),
+        "ask.hold" => json!("connect"),
+        _ => match crate::schema::field(field).map(|field| field.shape) {
+            Some(Shape::List(_) | Shape::Objects) => json!([]),
+            Some(Shape::Map(_)) => json!({}),
+            _ => Json::Null,
+        },
+    }
+}
+
+fn source(source: &Source) -> SourceReport {
+    let (kind, key) = match source {
+        Source::Named(_) => ("named", None),
+        Source::Project { key, .. } => ("project", Some(key.clone())),
+        Source::Default(_) => ("default", None),
+        Source::BuiltIn => ("builtIn", None),
+    };
+    SourceReport { kind, file: source.file().map(PathBuf::from), key }
+}

@@ -1,0 +1,272 @@
+//! The verbs that read: `audit`, `explain`, `config`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Deadline, Finished, Interface, Scene, Serve, User};
+use serde_json::{Value, json};
+
+as_each_user!(
+    the_log_tells_what_was_done,
+    a_denial_names_its_setting,
+    a_changed_line_is_told,
+    tail_follows,
+    nothing_from_outside_acts_on_the_terminal,
+    config_show_names_every_line,
+    config_validate_tells_every_mistake,
+    config_path_leads_to_the_file,
+);
+
+const BAD: i32 = 1;
+
+fn the_log_tells_what_was_done(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["explain", "LAST"])?.ended_with(BAD)?;
+    scene.portcullis(&["audit", "verify"])?.ended_with(0)?;
+    scene.portcullis(&["run", "--", "sh", "-c", "exit 3"])?.ended_with(3)?;
+
+    let told = scene.portcullis(&["audit", "tail"])?.ended_with(0)?;
+    ensure!(told.stdout.lines().count() == 2 && told.stdout.contains("sh -c 'exit 3'"), "{told:#?}");
+    let records = json_lines(&scene.portcullis(&["audit", "tail", "--json"])?.ended_with(0)?)?;
+    let kinds: Vec<_> = records.iter().filter_map(|record| record.get("kind")?.as_str()).collect();
+    ensure!(kinds == ["verdict", "outcome"], "{records:#?}");
+    let last = scene.portcullis(&["audit", "tail", "-n", "1", "--json"])?.ended_with(0)?;
+    ensure!(json_lines(&last)?.as_slice() == records.get(1..).unwrap_or_default(), "{last:#?}");
+
+    // The decision is found by its own id and by that of its outcome.
+    let explained = json_of(&scene.portcullis(&["explain", "LAST", "--json"])?)?;
+    for record in &records {
+        let id = record.get("id").and_then(Value::as_str).context("a record has an id")?;
+        ensure!(told.stdout.contains(id), "{id} in {told:#?}");
+        ensure!(json_of(&scene.portcullis(&["explain", id, "--json"])?)? == explained, "{id}");
+        let shown = scene.portcullis(&["audit", "show", id])?.ended_with(0)?;
+        ensure!(shown.stdout.contains("sh -c 'exit 3'"), "{shown:#?}");
+    }
+    ensure!(explained.get("effect") == Some(&json!("allow")), "{explained:#}");
+    ensure!(explained.get("logIntact") == Some(&json!(true)), "{explained:#}");
+    ensure!(explained.pointer("/outcome/verdict") == Some(&json!(1)), "{explained:#}");
+    let votes = explained.get("votes").and_then(Value::as_array).context("votes")?;
+    ensure!(votes.iter().filter(|vote| vote.get("decided") == Some(&json!(true))).count() == 1, "{votes:?}");
+    let human = scene.portcullis(&["explain", "LAST"])?.ended_with(0)?;
+    ensure!(human.stdout.starts_with("allow  run sh") && human.stdout.contains("→"), "{human:#?}");
+
+    let stats = json_of(&scene.portcullis(&["audit", "stats", "--json"])?)?;
+    ensure!(stats.pointer("/effects/allow") == Some(&json!(1)), "{stats:#}");
+    ensure!(stats.get("open") == Some(&json!(0)), "{stats:#}");
+    scene.portcullis(&["audit", "stats"])?.ended_with(0)?;
+    Ok(())
+}
+
+fn a_denial_names_its_setting(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = scene.home().join(".pi/agent/sandbox/default.json");
+    scene.write(&settings, SETTINGS)?;
+    let secret = scene.home().join(".ssh/id");
+    scene.write(&secret, "hunter2")?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let open = json!({ "callId": "r", "path": secret, "intent": { "kind": "read" } });
+    let reply = host.call("file/open", &open)?;
+    ensure!(reply.get("error").is_some() || !reply.to_string().contains("handle"), "{reply}");
+    host.close()?;
+
+    let explained = json_of(&scene.portcullis(&["explain", "LAST", "--json"])?)?;
+    ensure!(explained.get("effect") == Some(&json!("deny")), "{explained:#}");
+    let setting = explained.get("setting").and_then(Value::as_str).context("a setting")?;
+    ensure!(setting.starts_with(&format!("{}:4:", settings.display())), "{setting}");
+    ensure!(explained.get("why") == Some(&json!("strictest")), "{explained:#}");
+    let human = scene.portcullis(&["explain", "LAST"])?.ended_with(0)?;
+    for part in ["deny", "~/.ssh", "nothing was done", &format!("{}:4:", settings.display())] {
+        ensure!(human.stdout.contains(part), "no `{part}` in {human:#?}");
+    }
+    Ok(())
+}
+
+const SETTINGS: &str = r#"{
+  "network": { "allowedDomains": ["a.example"], "deniedDomains": [] },
+  "filesystem": {
+    "denyRead": ["~/.ssh", "~"],
+    "allowWrite": ["."], "denyWrite": ["*.pem"]
+  },
+  "ripgrep": { "command": "rg" },
+  "limits": { "processes": 500 }
+}"#;
+
+fn a_changed_line_is_told(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    for script in ["true", "false"] {
+        scene.portcullis(&["run", "--", script])?;
+    }
+    scene.portcullis(&["audit", "verify"])?.ended_with(0)?;
+    let log = logs(&scene)?.into_iter().next().context("a log")?;
+    let text = fs::read_to_string(&log)?;
+    fs::write(&log, text.replacen("allow", "ALLOW", 1))?;
+    let told = scene.portcullis(&["audit", "verify"])?.ended_with(BAD)?;
+    ensure!(told.stdout.contains("line 2") && told.stdout.contains("intact"), "{told:#?}");
+    let file = log.display().to_string();
+    let told = scene.portcullis(&["audit", "verify", &file])?.ended_with(BAD)?;
+    ensure!(told.stdout.contains("line 2") && !told.stdout.contains("intact"), "{told:#?}");
+    let id = format!("{}:1", log.file_stem().context("a name")?.to_string_lossy());
+    let told = scene.portcullis(&["explain", &id])?.ended_with(0)?;
+    ensure!(told.stdout.contains("LOG BROKEN"), "{told:#?}");
+    // A line that is cut off is told as well, and what is whole is still read.
+    fs::write(&log, text.get(..text.len() - 9).context("a long line")?)?;
+    scene.portcullis(&["audit", "verify"])?.ended_with(BAD)?;
+    let records = json_lines(&scene.portcullis(&["audit", "tail", "--json"])?.ended_with(0)?)?;
+    ensure!(records.len() == 3, "{records:#?}");
+    Ok(())
+}
+
+fn tail_follows(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["run", "--", "true"])?.ended_with(0)?;
+    let mut output = tempfile::NamedTempFile::new()?;
+    let mut command = scene.portcullis_command(&["audit", "tail", "-f", "-n", "1", "--json"])?;
+    let mut tail = command.stdout(output.as_file_mut().try_clone()?).spawn()?;
+    let seen = |count: usize| {
+        Deadline::start().until("what is added to the log", || {
+            let text = fs::read_to_string(output.path())?;
+            Ok((text.lines().count() >= count).then_some(text))
+        })
+    };
+    let outcome = seen(1).and_then(|_| {
+        scene.portcullis(&["run", "--", "echo", "later"])?.ended_with(0)?;
+        seen(3)
+    });
+    tail.kill()?;
+    tail.wait()?;
+    let text = outcome?;
+    ensure!(text.lines().nth(1).is_some_and(|line| line.contains("echo later")), "{text}");
+    Ok(())
+}
+
+fn nothing_from_outside_acts_on_the_terminal(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["run", "--", "sh", "-c", ": '\u{1b}[2J\u{202e}\u{9b}1m'"])?.ended_with(0)?;
+    let verbs: [&[&str]; 8] = [
+        &["audit", "tail"],
+        &["audit", "tail", "--json"],
+        &["audit", "show", "LAST"],
+        &["audit", "show", "LAST", "--json"],
+        &["audit", "stats"],
+        &["explain", "LAST"],
+        &["explain", "LAST", "--json"],
+        &["explain", "\u{1b}[2J:1"],
+    ];
+    for verb in verbs {
+        let told = scene.portcullis(verb)?;
+        let acts = |character: char| (character.is_control() && character != '\n') || character == '\u{202e}';
+        ensure!(!told.stdout.contains(acts) && !told.stderr.contains(acts), "{verb:?}: {told:?}");
+    }
+    let record = json_of(&scene.portcullis(&["audit", "show", "LAST", "--json"])?)?;
+    ensure!(record.to_string().contains('\u{202e}'), "the JSON says less than the log: {record}");
+    Ok(())
+}
+
+fn config_show_names_every_line(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let built_in = json_of(&scene.portcullis(&["config", "show", "--json"])?)?;
+    ensure!(built_in.pointer("/source/kind") == Some(&json!("builtIn")), "{built_in:#}");
+
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), SETTINGS)?;
+    let layer = "{ \"filesystem\": { \"denyWrite\": [\"vendor\"] },\n  \"limits\": { \"processes\": 50 } }";
+    scene.write(&scene.project().join(".pi/portcullis.json"), layer)?;
+    let told = scene.portcullis(&["config", "show"])?.ended_with(0)?;
+    let line = |parts: &[&str]| told.stdout.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    for parts in [
+        &["network.allowedDomains", "a.example", "default.json:2"],
+        &["~/.ssh", "explicit deny", "default.json:4"],
+        &["~ ", "closed region", "default.json:4"],
+        &["vendor", "explicit deny", "portcullis.json:1"],
+        &["limits.processes", "500", "overruled"],
+        &["", "50 ", "portcullis.json:2"],
+        &["combine", "strictest", "default"],
+        &["ripgrep", "default.json:7", "starts no helper program"],
+        &["default.json:5", "`*.pem` holds in the working directory only", ""],
+        &["settings", "default.json", "no project entry holds"],
+    ] {
+        ensure!(line(parts), "no line with {parts:?} in\n{}", told.stdout);
+    }
+    let report = json_of(&scene.portcullis(&["config", "show", "--json"])?)?;
+    let values = report.get("values").and_then(Value::as_array).context("values")?;
+    let of = |value: &Value| value.get("field") == Some(&json!("limits.processes"));
+    let standings: Vec<_> =
+        values.iter().filter(|value| of(value)).filter_map(|value| value.get("standing")).collect();
+    ensure!(standings == [&json!("overruled"), &json!("inForce")], "{standings:?}");
+    Ok(())
+}
+
+fn config_validate_tells_every_mistake(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["config", "validate"])?.ended_with(0)?;
+    let file = scene.project().join("team.json");
+    scene.write(&file, SETTINGS)?;
+    scene.portcullis(&["config", "validate", "team.json"])?.ended_with(0)?;
+    scene.portcullis(&["config", "validate", "--kind", "project", "team.json"])?.ended_with(BAD)?;
+
+    scene.write(&file, &SETTINGS.replace("\"limits\"", "\"limts\"").replace("\"~/.ssh\"", "7"))?;
+    let told = scene.portcullis(&["config", "validate", "team.json"])?.ended_with(BAD)?;
+    for part in ["team.json:4:18: ", "team.json:8:3: ", "did you mean `limits`?"] {
+        ensure!(told.stdout.contains(part), "no `{part}` in {told:#?}");
+    }
+    let told = scene.portcullis(&["config", "validate", "--json", "team.json"])?.ended_with(BAD)?;
+    let told: Value = serde_json::from_str(&told.stdout)?;
+    let mistakes = told.pointer("/files/0/mistakes").and_then(Value::as_array).context("mistakes")?;
+    ensure!(mistakes.len() == 2 && told.get("valid") == Some(&json!(false)), "{told:#}");
+    let last = mistakes.last().context("a mistake")?;
+    ensure!(
+        last.get("suggestion") == Some(&json!("limits")) && last.get("line") == Some(&json!(8)),
+        "{last}"
+    );
+
+    // A file that does not hold here is checked too.
+    let projects = scene.home().join(".pi/agent/sandbox/projects.json");
+    scene.write(&projects, "{ \"/elsewhere\": {} }")?;
+    scene.portcullis(&["config", "validate"])?.ended_with(BAD)?;
+    scene.portcullis(&["config", "validate", "missing.json"])?.ended_with(BAD)?;
+
+    let schema = json_of(&scene.portcullis(&["config", "schema"])?)?;
+    let published = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.schema.json");
+    ensure!(schema == serde_json::from_str::<Value>(&fs::read_to_string(published)?)?);
+    let layer = json_of(&scene.portcullis(&["config", "schema", "--kind", "project"])?)?;
+    ensure!(layer.pointer("/properties/enabled").is_none() && layer != schema, "{layer:#}");
+    Ok(())
+}
+
+fn config_path_leads_to_the_file(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let default = scene.home().join(".pi/agent/sandbox/default.json");
+    let path = |arguments: &[&str]| -> Result<String> {
+        let words: Vec<&str> = ["config", "path"].iter().chain(arguments).copied().collect();
+        Ok(scene.portcullis(&words)?.ended_with(0)?.stdout)
+    };
+    let expected = format!("{}\n", default.display());
+    ensure!(path(&[])? == expected);
+    // Also when it has to be mended before anything else works.
+    scene.write(&default, "{ nonsense")?;
+    ensure!(path(&[])? == expected);
+    scene.portcullis(&["config", "show"])?.ended_with(BAD)?;
+    scene.write(&default, SETTINGS)?;
+    let all = path(&["--all"])?;
+    ensure!(all.lines().any(|line| line.starts_with("in use") && line.contains("default.json")), "{all}");
+    ensure!(all.lines().any(|line| line.starts_with("not there") && line.contains("projects.json")), "{all}");
+    Ok(())
+}
+
+fn json_of(finished: &Finished) -> Result<Value> {
+    ensure!(finished.code() == 0, "{finished:#?}");
+    serde_json::from_str(&finished.stdout).with_context(|| format!("{finished:#?}"))
+}
+
+fn json_lines(finished: &Finished) -> Result<Vec<Value>> {
+    finished.stdout.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
+/// The logs, the oldest first.
+fn logs(scene: &Scene) -> Result<Vec<PathBuf>> {
+    let directory = scene.home().join(".local/state/portcullis/audit");
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    files.sort_by_key(|file| file.metadata().and_then(|metadata| metadata.modified()).ok());
+    Ok(files)
+}
