@@ -7,6 +7,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod descriptor;
+pub mod landlock;
 pub mod mount;
 pub mod process;
 pub mod signal;

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use portcullis_sys::landlock::restrict_self;
 use portcullis_sys::process::{CloneFlags, Cloned, ExecVector, SingleThread, clone, exec, exit_now};
 use portcullis_sys::{descriptor, signal};
 use rustix::io::{Errno, ioctl_fionread};
@@ -84,7 +85,7 @@ pub(super) struct Init<'a> {
 
 impl Init<'_> {
     /// Runs the command to its end.
-    pub(super) fn run(&self, session: Session, program: &Program, stdio: &[OwnedFd; 3]) -> ! {
+    pub(super) fn run(&self, session: &Session, program: &Program, stdio: &[OwnedFd; 3]) -> ! {
         match self.start(session, program, stdio) {
             // The command may have failed before it became the program; then it has said so.
             Ok(_) if ioctl_fionread(&self.record).is_ok_and(|bytes| bytes > 0) => {}
@@ -97,7 +98,7 @@ impl Init<'_> {
         exit_now(0)
     }
 
-    fn start(&self, session: Session, program: &Program, stdio: &[OwnedFd; 3]) -> Result<Pid, Failure> {
+    fn start(&self, session: &Session, program: &Program, stdio: &[OwnedFd; 3]) -> Result<Pid, Failure> {
         signal::block_all().during(Stage::Process)?;
         processes::enforce()?;
         processes::mask(session.identity)?;
@@ -140,10 +141,12 @@ fn wait_for(command: Pid) -> Ending {
 
 /// Puts the last part of the confinement in force and replaces this process by the program.
 fn become_program(
-    session: Session,
+    session: &Session,
     program: &Program,
-    [input, output, error]: &[OwnedFd; 3],
+    stdio: &[OwnedFd; 3],
 ) -> Result<std::convert::Infallible, Failure> {
+    let rules = session.landlock.as_ref().map(|landlock| landlock.for_command(stdio)).transpose()?;
+    let [input, output, error] = stdio;
     rustix::process::setsid().during(Stage::Process)?;
     rustix::stdio::dup2_stdin(input).during(Stage::Stdio)?;
     rustix::stdio::dup2_stdout(output).during(Stage::Stdio)?;
@@ -153,6 +156,9 @@ fn become_program(
     limits::enforce(program.limits)?;
     privileges::enforce_on_command()?;
     rustix::process::chdir(&program.cwd).during(Stage::Directory)?;
+    if let Some(rules) = rules {
+        restrict_self(rules).during(Stage::Landlock)?;
+    }
     // Rust programs ignore this signal; no other program expects that.
     signal::restore_default(signal::PIPE).during(Stage::Process)?;
     signal::unblock_all().during(Stage::Process)?;

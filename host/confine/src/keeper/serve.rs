@@ -91,7 +91,7 @@ impl Keeper {
         match clone(&self.single, namespaces::of_a_command()) {
             Ok(Cloned::Child) => {
                 let init = Init { id, control: &self.control, single: &self.single, record, told };
-                init.run(self.session, &program, &stdio)
+                init.run(&self.session, &program, &stdio)
             }
             Ok(Cloned::Parent { pidfd, .. }) => {
                 self.under_way.push(UnderWay { id, init: pidfd, record });

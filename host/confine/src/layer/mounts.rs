@@ -109,7 +109,7 @@ fn check_owners(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Opens a path for nothing but its place; a symbolic link in it is refused.
-pub(super) fn open(path: &Path, kind: OFlags) -> io::Result<OwnedFd> {
+pub(in crate::layer) fn open(path: &Path, kind: OFlags) -> io::Result<OwnedFd> {
     let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | kind, Mode::empty(), no_links)
 }
