@@ -2,15 +2,15 @@
 //!
 //! It is single-threaded and trusts the host. What it runs it does not trust, and hears nothing from it.
 
-mod init;
+mod program;
 mod serve;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use portcullis_sys::descriptor;
 use portcullis_sys::process::{Cloned, SingleThread, clone, exit_now};
+use portcullis_sys::{descriptor, signal};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::layer::landlock::Landlock;
@@ -72,6 +72,7 @@ struct View {
 
 fn set_up(control: &OwnedFd, identity: Identity) -> Result<(View, Session), Failure> {
     let setup = read_setup(control).ok_or(rustix::io::Errno::BADMSG).during(Stage::Request)?;
+    settle_signals().during(Stage::Process)?;
     identity.map()?;
     rustix::process::setsid().during(Stage::Process)?;
     rustix::system::sethostname(setup.hostname.as_bytes()).during(Stage::HostName)?;
@@ -83,6 +84,16 @@ fn set_up(control: &OwnedFd, identity: Identity) -> Result<(View, Session), Fail
     privileges::enforce_on_keeper()?;
     seccomp::enforce()?;
     Ok((view, Session { identity, limits: setup.limits, landlock }))
+}
+
+/// What commands inherit: nothing is ignored, and nothing runs code of this program. All is blocked, because a
+/// handler would run in memory that is shared, and an init would lose what it is to pass on.
+fn settle_signals() -> std::io::Result<()> {
+    signal::block_all()?;
+    for number in [signal::CHILD, signal::PIPE, signal::SEGMENT, signal::BUS] {
+        signal::restore_default(number)?;
+    }
+    Ok(())
 }
 
 fn read_setup(control: &OwnedFd) -> Option<Setup> {
