@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use portcullis_sys::launch::Script;
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::mount::MountAttrFlags;
 
 use super::mounts::{attach, new_filesystem};
@@ -39,9 +40,15 @@ pub(crate) fn prepare_for_init(script: &mut Script<'_>, identity: Identity) {
     let label = Stage::Proc.number();
     script.mount_new(label, c"proc".into(), attributes().bits(), PROC.into());
     let for_root = if identity.is_root() { FOR_ROOT.as_slice() } else { &[] };
-    // Every `/proc` has the same files, so the session's tells which there are.
-    let masked = [KEYS].iter().chain(for_root).filter(|file| path(file).exists());
+    // Every `/proc` has the same files, so the session's tells which there are. What the kernel refuses to the
+    // keeper it refuses to commands, which have less: a mask would cost time at every start and hide nothing.
+    let keys = std::iter::once(&KEYS).filter(|file| path(file).exists());
+    let masked = keys.chain(for_root.iter().filter(|file| can_be_opened(file)));
     masked.for_each(|file| script.mount_copy(label, NULL.into(), (*file).into()));
+}
+
+fn can_be_opened(file: &CStr) -> bool {
+    openat(CWD, file, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).is_ok()
 }
 
 fn path(name: &CStr) -> &Path {

@@ -81,7 +81,7 @@ pub(super) unsafe fn clone_onto(
             "ud2",
             "2:",
             inlateout("rax") number(libc::SYS_clone) => answer,
-            in("rdi") flags, in("rsi") stack, in("rdx") pidfd, in("r10") 0, in("r8") 0,
+            in("rdi") flags, in("rsi") stack, in("rdx") pidfd, in("r10") 0_usize, in("r8") 0_usize,
             in("r12") argument, in("r13") entry,
             out("rcx") _, out("r11") _,
         );
@@ -99,7 +99,7 @@ pub(super) unsafe fn clone_onto(
             "2:",
             in("x8") number(libc::SYS_clone),
             inlateout("x0") flags => answer,
-            in("x1") stack, in("x2") pidfd, in("x3") 0, in("x4") 0,
+            in("x1") stack, in("x2") pidfd, in("x3") 0_usize, in("x4") 0_usize,
             in("x20") argument, in("x21") entry,
         );
     }
@@ -115,7 +115,7 @@ pub(super) unsafe fn clone_onto(
             "2:",
             in("a7") number(libc::SYS_clone),
             inlateout("a0") flags => answer,
-            in("a1") stack, in("a2") pidfd, in("a3") 0, in("a4") 0,
+            in("a1") stack, in("a2") pidfd, in("a3") 0_usize, in("a4") 0_usize,
             in("s2") argument, in("s3") entry,
         );
     }
