@@ -9,8 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use portcullis_sys::descriptor;
 use portcullis_sys::process::{Cloned, SingleThread, clone, exit_now};
-use portcullis_sys::{descriptor, signal};
+use portcullis_sys::signal::Settled;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::layer::landlock::Landlock;
@@ -44,12 +45,14 @@ fn take_control() -> rustix::io::Result<OwnedFd> {
 }
 
 fn keep(single: SingleThread, control: OwnedFd, identity: Identity) -> ! {
-    match set_up(&control, identity) {
-        Ok((View { root, mounts }, session)) => {
+    // Commands start in this process's memory, where no handler may run, and inherit what is set here.
+    let settled = Settled::settle(&single).during(Stage::Process);
+    match settled.and_then(|settled| Ok((settled, set_up(&control, identity)?))) {
+        Ok((settled, (View { root, mounts }, session))) => {
             let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
             tell(&control, &Event::Ready { landlock }, &[root.as_fd(), mounts.as_fd()]);
             drop((root, mounts));
-            serve::Keeper::new(single, control, session).serve();
+            serve::Keeper::new((single, settled), control, session).serve();
         }
         Err(failure) => tell(&control, &failed(&failure), &[]),
     }
@@ -72,7 +75,6 @@ struct View {
 
 fn set_up(control: &OwnedFd, identity: Identity) -> Result<(View, Session), Failure> {
     let setup = read_setup(control).ok_or(rustix::io::Errno::BADMSG).during(Stage::Request)?;
-    settle_signals().during(Stage::Process)?;
     identity.map()?;
     rustix::process::setsid().during(Stage::Process)?;
     rustix::system::sethostname(setup.hostname.as_bytes()).during(Stage::HostName)?;
@@ -84,16 +86,6 @@ fn set_up(control: &OwnedFd, identity: Identity) -> Result<(View, Session), Fail
     privileges::enforce_on_keeper()?;
     seccomp::enforce()?;
     Ok((view, Session { identity, limits: setup.limits, landlock }))
-}
-
-/// What commands inherit: nothing is ignored, and nothing runs code of this program. All is blocked, because a
-/// handler would run in memory that is shared, and an init would lose what it is to pass on.
-fn settle_signals() -> std::io::Result<()> {
-    signal::block_all()?;
-    for number in [signal::CHILD, signal::PIPE, signal::SEGMENT, signal::BUS] {
-        signal::restore_default(number)?;
-    }
-    Ok(())
 }
 
 fn read_setup(control: &OwnedFd) -> Option<Setup> {

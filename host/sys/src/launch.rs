@@ -18,6 +18,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use crate::process::{CloneFlags, ExecVector, SingleThread};
+use crate::signal::Settled;
 use raw::{number, word};
 pub use script::{Refused, Script, Standard};
 pub use stacks::Stacks;
@@ -89,11 +90,14 @@ struct Record {
 impl Launch<'_> {
     /// Starts the init, in namespaces of its own as `flags` say, a pid namespace among them.
     ///
-    /// All signals of this process must be blocked and have their default meaning, which both inherit.
-    ///
     /// # Errors
     /// The kernel's errno: `EAGAIN` when there are too many processes, `EPERM` when namespaces are refused.
-    pub fn start(self, _proof: &SingleThread, flags: CloneFlags, stacks: Stacks) -> io::Result<Launched> {
+    pub fn start(
+        self,
+        (_single, _settled): (&SingleThread, &Settled),
+        flags: CloneFlags,
+        stacks: Stacks,
+    ) -> io::Result<Launched> {
         let (notified, notice) = self.notice;
         let shared = Rc::new(Shared {
             init: self.init,
@@ -114,8 +118,8 @@ impl Launch<'_> {
         let mut pidfd: RawFd = -1;
         // SAFETY: the stack is `shared`'s, which nobody else runs on and which lives until the init has ended,
         // as `Launched` sees to; `run_init` gets the pointer it wants and keeps to what may be done there;
-        // `pidfd` outlives the call. No other thread of this process (`_proof`) can hold what both need. The
-        // init has a copy of the descriptor table, so the numbers in the scripts mean the same there.
+        // `pidfd` outlives the call. No other thread (`_single`) and no handler of a signal (`_settled`) runs in
+        // the memory. The init has a copy of the descriptor table, so the scripts' numbers mean the same there.
         let pid = unsafe { raw::clone_onto(flags, stack, ptr::from_mut(&mut pidfd), run_init, argument) };
         if let Some(errno) = raw::errno(pid) {
             return Err(io::Error::from_raw_os_error(errno));

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use portcullis_sys::launch::{Launch, Launched, Outcome, Refused, Script, Stacks};
 use portcullis_sys::process::SingleThread;
-use portcullis_sys::signal;
+use portcullis_sys::signal::{self, Settled};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -25,6 +25,7 @@ const SPARE_STACKS: usize = 8;
 /// The keeper at work.
 pub(super) struct Keeper {
     single: SingleThread,
+    settled: Settled,
     control: OwnedFd,
     session: Session,
     init: Rc<Script<'static>>,
@@ -38,9 +39,13 @@ struct UnderWay {
 }
 
 impl Keeper {
-    pub(super) fn new(single: SingleThread, control: OwnedFd, session: Session) -> Self {
+    pub(super) fn new(
+        (single, settled): (SingleThread, Settled),
+        control: OwnedFd,
+        session: Session,
+    ) -> Self {
         let init = Rc::new(script_of_init(&session));
-        Self { single, control, session, init, under_way: Vec::new(), spare: Vec::new() }
+        Self { single, settled, control, session, init, under_way: Vec::new(), spare: Vec::new() }
     }
 
     /// Serves the host until it goes, or says something that is not understood.
@@ -110,8 +115,9 @@ impl Keeper {
             process_label: Stage::Process.number(),
             exec_label: Stage::Exec.number(),
         };
+        let proofs = (&self.single, &self.settled);
         let stacks = self.spare.pop().map_or_else(Stacks::new, Ok);
-        let launched = stacks.and_then(|stacks| launch.start(&self.single, of_a_command(), stacks));
+        let launched = stacks.and_then(|stacks| launch.start(proofs, of_a_command(), stacks));
         let launched = launched.during(Stage::Process).map_err(|failure| failure.refusal())?;
         self.under_way.push(UnderWay { id, launched });
         Ok(())
