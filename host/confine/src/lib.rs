@@ -10,6 +10,8 @@
 //! calls [`keeper_main`] before anything else.
 //! The keeper is process 1 of the session's pid namespace and owns its mounts; for every command it makes an
 //! init, which is process 1 of the command's pid namespace, and below it the command.
+//! The init shares the keeper's memory, the command does until it is the program, so nothing is copied for a
+//! command: what both do is a list of system calls that the keeper has prepared.
 //! Where the kernel has Landlock, the mounts are not the only layer for files: a command is also under rules
 //! that bind the files themselves, whatever way leads to them.
 //! When the host, the keeper or an init dies, the kernel kills everything below it at once.

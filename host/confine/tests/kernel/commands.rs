@@ -29,6 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("commands::limits_hold", limits_hold),
     ("commands::eight_at_once_do_not_mix", eight_at_once_do_not_mix),
     ("commands::several_threads_can_wait", several_threads_can_wait),
+    ("commands::ends_are_told_to_whom_they_concern", ends_are_told_to_whom_they_concern),
     ("commands::two_hundred_leave_nothing_behind", two_hundred_leave_nothing_behind),
     ("commands::a_thousand_cost_no_memory", a_thousand_cost_no_memory),
     ("commands::a_closed_output_is_seen_before_the_end", a_closed_output_is_seen_before_the_end),
@@ -232,6 +233,38 @@ fn several_threads_can_wait() {
         for waiter in waiters {
             assert_eq!(waiter.join().expect("no panic"), Exit::Signal(libc::SIGKILL));
         }
+    });
+}
+
+fn ends_are_told_to_whom_they_concern() {
+    let session = Session::new();
+    let start = |seconds: &str| session.start(session.command(&["sleep", seconds])).expect("starts");
+    // Nobody waited when it ended, and others came and went since.
+    let (early, _output) = start("0");
+    session.allows("true; sleep 0.05");
+    assert_eq!(early.wait_timeout(Duration::ZERO), Some(Exit::Code(0)));
+    let (long, _output) = start("99");
+    let (short, _output) = start("0.3");
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| long.wait());
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(short.wait_timeout(Duration::ZERO), None);
+        assert_eq!(short.wait_timeout(Duration::from_millis(20)), None);
+        let second = scope.spawn(|| short.wait());
+        assert_eq!(short.wait(), Exit::Code(0));
+        assert_eq!(second.join().expect("no panic"), Exit::Code(0));
+        long.kill();
+        assert_eq!(first.join().expect("no panic"), Exit::Signal(libc::SIGKILL));
+    });
+    // Who waited first goes first.
+    let (one, _output) = start("0.1");
+    let (other, _output) = start("0.3");
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| one.wait());
+        std::thread::sleep(Duration::from_millis(20));
+        let second = scope.spawn(|| other.wait_timeout(Duration::from_secs(9)));
+        assert_eq!(first.join().expect("no panic"), Exit::Code(0));
+        assert_eq!(second.join().expect("no panic"), Some(Exit::Code(0)));
     });
 }
 
