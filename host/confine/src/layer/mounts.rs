@@ -135,11 +135,7 @@ pub(super) fn copy_opened(place: &OwnedFd) -> io::Result<OwnedFd> {
 
 /// Puts a mount over a path; a symbolic link in it is refused.
 pub(super) fn attach(mount: impl AsFd, path: &Path) -> io::Result<()> {
-    attach_opened(mount, &open(path, OFlags::empty())?)
-}
-
-/// Puts a mount over an opened place.
-pub(super) fn attach_opened(mount: impl AsFd, target: &OwnedFd) -> io::Result<()> {
+    let target = open(path, OFlags::empty())?;
     let both_opened = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(mount, "", target, "", both_opened)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use portcullis_sys::launch::Script;
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 
 use super::mounts::{attach, new_filesystem};
@@ -43,12 +44,14 @@ pub(crate) fn prepare_for_init(script: &mut Script<'_>, identity: Identity) {
     // Every `/proc` has the same files, so the session's tells which there are. What the kernel refuses to the
     // keeper it refuses to commands, which have less: a mask would cost time at every start and hide nothing.
     let keys = std::iter::once(&KEYS).filter(|file| path(file).exists());
-    let masked = keys.chain(for_root.iter().filter(|file| can_be_opened(file)));
+    let masked = keys.chain(for_root.iter().filter(|file| !is_refused(file)));
     masked.for_each(|file| script.mount_copy(label, NULL.into(), (*file).into()));
 }
 
-fn can_be_opened(file: &CStr) -> bool {
-    openat(CWD, file, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).is_ok()
+/// Whether the kernel refuses the file, or does not have it; any other failure proves nothing.
+fn is_refused(file: &CStr) -> bool {
+    let opened = openat(CWD, file, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+    matches!(opened, Err(Errno::PERM | Errno::ACCESS | Errno::NOENT))
 }
 
 fn path(name: &CStr) -> &Path {
