@@ -2,7 +2,7 @@
 //!
 //! It is single-threaded and trusts the host. What it runs it does not trust, and hears nothing from it.
 
-mod init;
+mod program;
 mod serve;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,10 +11,12 @@ use std::process::ExitCode;
 
 use portcullis_sys::descriptor;
 use portcullis_sys::process::{Cloned, SingleThread, clone, exit_now};
+use portcullis_sys::signal::Settled;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+use crate::layer::landlock::Landlock;
 use crate::layer::namespaces::Identity;
-use crate::layer::{During, Failure, loopback, mounts, namespaces, privileges, seccomp};
+use crate::layer::{During, Failure, landlock, loopback, mounts, namespaces, privileges, seccomp};
 use crate::wire::{Event, Refusal, Setup};
 use crate::{Limits, Stage, transport};
 
@@ -43,11 +45,14 @@ fn take_control() -> rustix::io::Result<OwnedFd> {
 }
 
 fn keep(single: SingleThread, control: OwnedFd, identity: Identity) -> ! {
-    match set_up(&control, identity) {
-        Ok((View { root, mounts }, limits)) => {
-            tell(&control, &Event::Ready, &[root.as_fd(), mounts.as_fd()]);
+    // Commands start in this process's memory, where no handler may run, and inherit what is set here.
+    let settled = Settled::settle(&single).during(Stage::Process);
+    match settled.and_then(|settled| Ok((settled, set_up(&control, identity)?))) {
+        Ok((settled, (View { root, mounts }, session))) => {
+            let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
+            tell(&control, &Event::Ready { landlock }, &[root.as_fd(), mounts.as_fd()]);
             drop((root, mounts));
-            serve::Keeper::new(single, control, Session { identity, limits }).serve();
+            serve::Keeper::new((single, settled), control, session).serve();
         }
         Err(failure) => tell(&control, &failed(&failure), &[]),
     }
@@ -56,10 +61,11 @@ fn keep(single: SingleThread, control: OwnedFd, identity: Identity) -> ! {
 }
 
 /// What holds for every command of the session.
-#[derive(Clone, Copy)]
 struct Session {
     identity: Identity,
     limits: Limits,
+    /// Nothing, where the kernel has none.
+    landlock: Option<Landlock>,
 }
 
 struct View {
@@ -67,7 +73,7 @@ struct View {
     mounts: OwnedFd,
 }
 
-fn set_up(control: &OwnedFd, identity: Identity) -> Result<(View, Limits), Failure> {
+fn set_up(control: &OwnedFd, identity: Identity) -> Result<(View, Session), Failure> {
     let setup = read_setup(control).ok_or(rustix::io::Errno::BADMSG).during(Stage::Request)?;
     identity.map()?;
     rustix::process::setsid().during(Stage::Process)?;
@@ -75,9 +81,11 @@ fn set_up(control: &OwnedFd, identity: Identity) -> Result<(View, Limits), Failu
     loopback::enforce()?;
     mounts::enforce(&setup.plan, identity)?;
     let view = open_view().during(Stage::View)?;
+    let landlock =
+        landlock::usable_version().map(|version| Landlock::prepare(&setup.plan, version)).transpose()?;
     privileges::enforce_on_keeper()?;
     seccomp::enforce()?;
-    Ok((view, setup.limits))
+    Ok((view, Session { identity, limits: setup.limits, landlock }))
 }
 
 fn read_setup(control: &OwnedFd) -> Option<Setup> {

@@ -7,6 +7,7 @@ use crate::Stage;
 use crate::wire::Refusal;
 
 pub(crate) mod devices;
+pub(crate) mod landlock;
 pub(crate) mod limits;
 pub(crate) mod loopback;
 pub(crate) mod mounts;

@@ -10,6 +10,10 @@
 //! calls [`keeper_main`] before anything else.
 //! The keeper is process 1 of the session's pid namespace and owns its mounts; for every command it makes an
 //! init, which is process 1 of the command's pid namespace, and below it the command.
+//! The init shares the keeper's memory, the command does until it is the program, so nothing is copied for a
+//! command: what both do is a list of system calls that the keeper has prepared.
+//! Where the kernel has Landlock, the mounts are not the only layer for files: a command is also under rules
+//! that bind the files themselves, whatever way leads to them.
 //! When the host, the keeper or an init dies, the kernel kills everything below it at once.
 //!
 //! # Never
@@ -18,11 +22,13 @@
 //! # What it does not stop
 //! Sockets that lie in a visible directory can be connected to, read-only or not: hide the directory.
 //! A second name (hard link) of a hidden file that lies in a visible place shows its content.
+//! The rules below the mounts say what can be changed, not what can be read: hidden files are hidden by mounts.
+//! An abstract socket of one command cannot be reached from another.
 //! A place that does not exist at the start cannot be hidden by its path: hide the directory it would be in.
 //! A mask on a single file falls off when the host replaces that file by renaming another over it.
 //!
 //! # Platforms
-//! Linux 5.12 or later with user namespaces. Elsewhere plans can be made, and [`Confinement::start`] returns
+//! Linux 5.12 or later with user namespaces; with Landlock from Linux 5.19 on, in full from 6.12. Elsewhere plans can be made, and [`Confinement::start`] returns
 //! [`StartError::Unsupported`].
 //!
 //! ```

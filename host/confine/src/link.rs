@@ -115,7 +115,7 @@ mod here {
                         });
                     }
                 }
-                Event::Keeper | Event::Ready | Event::Failed { .. } => {}
+                Event::Keeper | Event::Ready { .. } | Event::Failed { .. } => {}
             }
         }
 

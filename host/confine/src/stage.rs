@@ -73,6 +73,8 @@ stages! {
     Exec = 19, "executing the program";
     /// Checking that a writable place can be written.
     ForeignOwner = 20, "checking who owns";
+    /// Making and enforcing rules for files below the mounts.
+    Landlock = 21, "setting up Landlock rules";
 }
 
 #[cfg(test)]
@@ -83,7 +85,7 @@ mod tests {
     fn numbers_lead_back_to_their_stage() {
         let stages: Vec<_> =
             (0..100).filter_map(|number| Some((number, Stage::from_number(number)?))).collect();
-        assert_eq!(stages.len(), 20);
+        assert_eq!(stages.len(), 21);
         for (number, stage) in stages {
             assert_eq!(stage.number(), number);
         }

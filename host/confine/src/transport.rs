@@ -42,6 +42,11 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_
     send_parts(socket.as_fd(), IN_A_FILE, &[], &all)
 }
 
+/// Returns a short message in the form in which it travels, for who writes it without [`send`].
+pub(crate) fn in_one_piece(bytes: &[u8]) -> Vec<u8> {
+    [&[INLINE], bytes].concat()
+}
+
 fn send_parts(
     socket: BorrowedFd<'_>,
     form: u8,

@@ -47,7 +47,10 @@ pub(crate) enum Event {
     /// Comes with the keeper's pidfd; the set-up goes on.
     Keeper,
     /// Comes with the root of the view and its mount namespace.
-    Ready,
+    Ready {
+        /// The version of Landlock that commands are under, 0 for none.
+        landlock: u32,
+    },
     /// The set-up failed.
     Failed { refusal: Refusal, path: PathBuf },
     /// The program is running.
@@ -143,7 +146,10 @@ impl Event {
         let mut writer = Writer::default();
         match self {
             Self::Keeper => writer.number(1),
-            Self::Ready => writer.number(2),
+            Self::Ready { landlock } => {
+                writer.number(2);
+                writer.number(*landlock);
+            }
             Self::Failed { refusal, path } => {
                 writer.number(3);
                 writer.refusal(*refusal);
@@ -171,7 +177,7 @@ impl Event {
         let mut reader = Reader::new(bytes);
         let event = match reader.number()? {
             1 => Self::Keeper,
-            2 => Self::Ready,
+            2 => Self::Ready { landlock: reader.number()? },
             3 => Self::Failed { refusal: reader.refusal()?, path: PathBuf::from(reader.string()?) },
             4 => Self::Started { id: reader.long()? },
             5 => Self::NotStarted { id: reader.long()?, refusal: reader.refusal()? },

@@ -1,6 +1,6 @@
-//! Making processes and replacing them.
+//! Making processes.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::marker::PhantomData;
@@ -32,12 +32,8 @@ impl SingleThread {
 pub struct CloneFlags(libc::c_int);
 
 impl CloneFlags {
-    /// Nothing new: the call is a plain fork.
-    pub const NONE: Self = Self(0);
     /// The child is a sibling of the caller: its parent is the caller's parent.
     pub const PARENT: Self = Self(libc::CLONE_PARENT);
-    /// The caller sleeps until the child has replaced itself or ended.
-    pub const WAIT_FOR_EXEC: Self = Self(libc::CLONE_VFORK);
     /// A user namespace of its own.
     pub const USER: Self = Self(libc::CLONE_NEWUSER);
     /// A mount namespace of its own.
@@ -50,6 +46,12 @@ impl CloneFlags {
     pub const UTS: Self = Self(libc::CLONE_NEWUTS);
     /// A network of its own.
     pub const NETWORK: Self = Self(libc::CLONE_NEWNET);
+}
+
+impl CloneFlags {
+    pub(crate) fn bits(self) -> libc::c_int {
+        self.0
+    }
 }
 
 impl BitOr for CloneFlags {
@@ -110,6 +112,7 @@ pub fn clone(_proof: &SingleThread, flags: CloneFlags) -> io::Result<Cloned> {
 /// Argument and environment vectors in the form that `execve` wants.
 #[derive(Debug)]
 pub struct ExecVector {
+    #[expect(dead_code, reason = "they are what the pointers lead to")]
     strings: Vec<CString>,
     pointers: Vec<*const libc::c_char>,
 }
@@ -122,18 +125,10 @@ impl ExecVector {
         Self { strings, pointers }
     }
 
-    /// Returns the strings in their order.
-    pub fn strings(&self) -> &[CString] {
-        &self.strings
+    /// Returns where the vector lies, for as long as this value lives.
+    pub(crate) fn address(&self) -> usize {
+        self.pointers.as_ptr().expose_provenance()
     }
-}
-
-/// Replaces this process; returns only when that failed, with the reason.
-pub fn exec(path: &CStr, argv: &ExecVector, env: &ExecVector) -> io::Error {
-    // SAFETY: all three are NUL-terminated strings or null-terminated vectors of such strings, owned by the
-    // arguments and therefore alive during the call.
-    unsafe { libc::execve(path.as_ptr(), argv.pointers.as_ptr(), env.pointers.as_ptr()) };
-    io::Error::last_os_error()
 }
 
 /// Ends this process at once, running no destructors and no exit handlers.
@@ -153,12 +148,5 @@ mod tests {
         assert!(SingleThread::prove().expect("/proc can be read").is_none());
         drop(stop);
         assert!(other.join().expect("the thread ends").is_err());
-    }
-
-    #[test]
-    fn exec_of_nothing_says_so() {
-        let none = || ExecVector::new(Vec::new());
-        let error = exec(c"/does/not/exist", &none(), &none());
-        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
     }
 }

@@ -1,80 +1,55 @@
-//! Signals of the calling thread, waited for rather than handled.
+//! Signals of the calling process.
 
 use std::io;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// A signal's number.
-pub type Number = i32;
+use crate::process::SingleThread;
 
-/// "A child ended."
-pub const CHILD: Number = libc::SIGCHLD;
-/// "Nobody reads what you write."
-pub const PIPE: Number = libc::SIGPIPE;
 /// The signal that cannot be caught.
-pub const KILL: Number = libc::SIGKILL;
+pub const KILL: i32 = libc::SIGKILL;
 
-/// Keeps every signal pending until [`wait_any`] takes it.
+/// The highest number of a signal on the processors we know.
+const LAST: i32 = 64;
+
+/// Proof that no signal runs any code in this process, nor in what it starts: all are blocked, and all have
+/// their default meaning.
 ///
-/// # Errors
-/// The kernel's errno.
-pub fn block_all() -> io::Result<()> {
+/// Whoever holds it changes nothing about that.
+#[derive(Debug)]
+pub struct Settled(PhantomData<*const ()>);
+
+impl Settled {
+    /// Blocks all signals and gives them their default meaning.
+    ///
+    /// # Errors
+    /// The kernel's errno.
+    pub fn settle(_proof: &SingleThread) -> io::Result<Self> {
+        block_all()?;
+        for number in 1..=LAST {
+            restore_default(number)?;
+        }
+        Ok(Self(PhantomData))
+    }
+}
+
+fn block_all() -> io::Result<()> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigfillset writes a whole set to the place it is given.
     unsafe { libc::sigfillset(set.as_mut_ptr()) };
-    replace_mask(&set)
-}
-
-/// Lets every signal through again.
-///
-/// # Errors
-/// The kernel's errno.
-pub fn unblock_all() -> io::Result<()> {
-    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset writes a whole set to the place it is given.
-    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    replace_mask(&set)
-}
-
-fn replace_mask(set: &MaybeUninit<libc::sigset_t>) -> io::Result<()> {
-    // SAFETY: both callers have filled the set; the old mask is not asked for.
-    check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut()) })
-}
-
-/// Waits for any blocked signal and takes it.
-///
-/// # Errors
-/// `EINTR`, when the process was stopped and continued.
-pub fn wait_any() -> io::Result<Number> {
-    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigfillset writes a whole set to the place it is given.
-    unsafe { libc::sigfillset(set.as_mut_ptr()) };
-    // SAFETY: the set is filled; no details are asked for.
-    let number = unsafe { libc::sigwaitinfo(set.as_ptr(), std::ptr::null_mut()) };
-    check(number)?;
-    Ok(number)
-}
-
-/// Gives a signal its default meaning.
-///
-/// # Errors
-/// `EINVAL` when there is no such signal.
-pub fn restore_default(number: Number) -> io::Result<()> {
-    // SAFETY: SIG_DFL is a valid disposition and runs no code of ours.
-    let old = unsafe { libc::signal(number, libc::SIG_DFL) };
-    if old == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Sends a signal to a process, or with a negative number to a process group.
-///
-/// # Errors
-/// `ESRCH` when there is none, `EPERM` when it is not ours, `EINVAL` when there is no such signal.
-pub fn send(pid: i32, number: Number) -> io::Result<()> {
-    // SAFETY: kill takes two integers and touches no memory.
-    check(unsafe { libc::kill(pid, number) })
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
+    // SAFETY: the set is filled; the old mask is not asked for.
+    let result = unsafe { libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn restore_default(number: i32) -> io::Result<()> {
+    // SAFETY: SIG_DFL is a valid disposition and runs no code of ours.
+    if unsafe { libc::signal(number, libc::SIG_DFL) } != libc::SIG_ERR {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    // Two signals always have their default meaning, and the C library keeps two to itself, for threads only.
+    if error.raw_os_error() == Some(libc::EINVAL) { Ok(()) } else { Err(error) }
 }
 
 #[cfg(test)]
@@ -82,19 +57,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_that_does_not_exist_is_refused() {
-        assert_eq!(restore_default(4096).expect_err("no such signal").raw_os_error(), Some(libc::EINVAL));
-        assert_eq!(send(0, 4096).expect_err("no such signal").raw_os_error(), Some(libc::EINVAL));
+    fn what_cannot_be_changed_is_passed_over() {
+        for number in [libc::SIGKILL, libc::SIGSTOP, libc::SIGWINCH, 32, LAST] {
+            restore_default(number).expect("default");
+        }
     }
 
     #[test]
-    fn a_blocked_signal_is_taken_by_waiting() {
-        let taken = std::thread::spawn(|| {
+    fn a_blocked_signal_waits() {
+        let pending = std::thread::spawn(|| {
             block_all()?;
-            // SAFETY: raise takes an integer; the signal is blocked in this thread.
+            // SAFETY: raise takes an integer; the signal is blocked in this thread, and ends the process if not.
             assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
-            wait_any()
+            io::Result::Ok(())
         });
-        assert_eq!(taken.join().expect("the thread ends").expect("a signal"), libc::SIGUSR1);
+        assert!(pending.join().expect("the thread ends").is_ok());
     }
 }

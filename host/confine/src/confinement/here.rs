@@ -56,7 +56,9 @@ impl Confinement {
         let keeper = keeper?;
         let begun = transport::send(&ours, &setup.encode(), &[]).map_err(|_gone| StartError::Lost);
         match begun.and_then(|()| wait_until_ready(&ours)) {
-            Ok((root, mounts)) => Ok(Self::new(ours, View::new(root, mounts, keeper))),
+            Ok(Ready { root, mounts, landlock }) => {
+                Ok(Self::new(ours, View::new(root, mounts, keeper), report(landlock)))
+            }
             Err(error) => {
                 end(&keeper);
                 Err(error)
@@ -64,11 +66,11 @@ impl Confinement {
         }
     }
 
-    fn new(socket: OwnedFd, view: View) -> Self {
+    fn new(socket: OwnedFd, view: View, report: Report) -> Self {
         let link = Arc::new(Link::new(socket));
         let listening = Arc::clone(&link);
         let listener = std::thread::spawn(move || listening.listen());
-        Self { link, view, report: report(), listener: Some(listener) }
+        Self { link, view, report, listener: Some(listener) }
     }
 
     /// Returns the files as commands see them.
@@ -136,11 +138,18 @@ fn first_message(socket: &OwnedFd) -> Result<OwnedFd, StartError> {
     }
 }
 
-fn wait_until_ready(socket: &OwnedFd) -> Result<(OwnedFd, OwnedFd), StartError> {
+/// What a keeper has ready.
+struct Ready {
+    root: OwnedFd,
+    mounts: OwnedFd,
+    landlock: u32,
+}
+
+fn wait_until_ready(socket: &OwnedFd) -> Result<Ready, StartError> {
     let message = next_message(socket)?;
     let mut descriptors = message.1.into_iter();
     match (message.0, descriptors.next(), descriptors.next(), descriptors.next()) {
-        (Event::Ready, Some(root), Some(mounts), None) => Ok((root, mounts)),
+        (Event::Ready { landlock }, Some(root), Some(mounts), None) => Ok(Ready { root, mounts, landlock }),
         (Event::Failed { refusal, path }, ..) => Err(start_error(refusal, path)),
         _ => Err(StartError::Lost),
     }
@@ -202,16 +211,52 @@ fn check(command: &Command) -> Result<(), LaunchError> {
     Ok(())
 }
 
-fn report() -> Report {
+fn report(landlock: u32) -> Report {
     let full = |layer| (layer, Force::Full);
     Report {
         layers: vec![
             full(Layer::Namespaces),
             full(Layer::Mounts),
-            (Layer::Landlock, Force::None("the mounts are the only layer for files".into())),
+            (Layer::Landlock, landlock_force(landlock)),
             full(Layer::Seccomp),
             full(Layer::Privileges),
             full(Layer::Limits),
         ],
+    }
+}
+
+/// What a version of Landlock lacks, by the release that brought it; 0 stands for none.
+fn landlock_force(version: u32) -> Force {
+    if version == 0 {
+        let why =
+            "the mounts are the only layer for files (Landlock of Linux 5.19 or later is not switched on)";
+        return Force::None(why.into());
+    }
+    let missing: Vec<&str> = [
+        (3, "truncating files (Linux 6.2)"),
+        (5, "requests of devices (Linux 6.10)"),
+        (6, "signals and abstract sockets (Linux 6.12)"),
+    ]
+    .into_iter()
+    .filter_map(|(since, what)| (version < since).then_some(what))
+    .collect();
+    if missing.is_empty() { Force::Full } else { Force::Partial(format!("without {}", missing.join(", "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_landlock_lacks_is_said() {
+        assert!(matches!(landlock_force(0), Force::None(_)));
+        let said = |version| landlock_force(version).to_string();
+        assert_eq!(
+            said(2),
+            "partial: without truncating files (Linux 6.2), requests of devices (Linux 6.10), signals and \
+             abstract sockets (Linux 6.12)"
+        );
+        assert_eq!(said(5), "partial: without signals and abstract sockets (Linux 6.12)");
+        assert_eq!((said(6), said(9)), ("full".into(), "full".into()));
     }
 }

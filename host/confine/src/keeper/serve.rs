@@ -1,39 +1,51 @@
 //! Starting commands and watching them, all in one thread that waits in one place.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::rc::Rc;
 
-use portcullis_sys::process::{Cloned, SingleThread, clone};
+use portcullis_sys::launch::{Launch, Launched, Outcome, Refused, Script, Stacks};
+use portcullis_sys::process::SingleThread;
+use portcullis_sys::signal::{self, Settled};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{Signal, pidfd_send_signal};
 
-use super::init::{Init, Program};
+use super::program::{Program, script_of_init};
 use super::{Session, tell};
-use crate::layer::namespaces;
+use crate::layer::During;
+use crate::layer::namespaces::of_a_command;
 use crate::transport::{self, Message};
-use crate::wire::{Ending, Event, Reader, Refusal, Request};
+use crate::wire::{Ending, Event, Refusal, Request};
 use crate::{Command, Stage};
+
+/// How much memory to run on is kept for later commands: for as many as usually run at once.
+const SPARE_STACKS: usize = 8;
 
 /// The keeper at work.
 pub(super) struct Keeper {
     single: SingleThread,
+    settled: Settled,
     control: OwnedFd,
     session: Session,
+    init: Rc<Script<'static>>,
     under_way: Vec<UnderWay>,
+    spare: Vec<Stacks>,
 }
 
 struct UnderWay {
     id: u64,
-    /// Becomes readable when the init, and with it everything below, has ended.
-    init: OwnedFd,
-    /// What the init and the command had to say before that.
-    record: OwnedFd,
+    launched: Launched,
 }
 
 impl Keeper {
-    pub(super) fn new(single: SingleThread, control: OwnedFd, session: Session) -> Self {
-        Self { single, control, session, under_way: Vec::new() }
+    pub(super) fn new(
+        (single, settled): (SingleThread, Settled),
+        control: OwnedFd,
+        session: Session,
+    ) -> Self {
+        let init = Rc::new(script_of_init(&session));
+        Self { single, settled, control, session, init, under_way: Vec::new(), spare: Vec::new() }
     }
 
     /// Serves the host until it goes, or says something that is not understood.
@@ -49,21 +61,25 @@ impl Keeper {
 
     /// Waits until the host says something (true) or a command ends.
     fn wait(&self) -> rustix::io::Result<bool> {
+        let inits: Vec<_> = self.under_way.iter().map(|command| command.launched.pidfd()).collect();
         let mut watched = vec![PollFd::new(&self.control, PollFlags::IN)];
-        watched.extend(self.under_way.iter().map(|command| PollFd::new(&command.init, PollFlags::IN)));
+        watched.extend(inits.iter().map(|init| PollFd::new(init, PollFlags::IN)));
         retry_on_intr(|| poll(&mut watched, None))?;
         Ok(watched.first().is_some_and(|control| !control.revents().is_empty()))
     }
 
+    /// Tells of every command of which nothing is left, here neither.
     fn reap(&mut self) {
-        let control = &self.control;
-        self.under_way.retain(|command| match command.ended() {
-            Some(event) => {
-                tell(control, &event, &[]);
-                false
+        for UnderWay { id, launched } in std::mem::take(&mut self.under_way) {
+            match launched.try_end() {
+                Ok((outcome, stacks)) => {
+                    self.spare.extend(stacks);
+                    self.spare.truncate(SPARE_STACKS);
+                    tell(&self.control, &ending(id, outcome), &[]);
+                }
+                Err(launched) => self.under_way.push(UnderWay { id, launched }),
             }
-            None => true,
-        });
+        }
     }
 
     /// Does what the host asks for; nothing means that the host has gone.
@@ -86,91 +102,63 @@ impl Keeper {
         let stdio: [OwnedFd; 3] =
             message.descriptors.try_into().map_err(|_wrong_count| failed(Stage::Stdio)(Errno::BADF))?;
         let program = Program::new(command).map_err(|_nul| failed(Stage::Request)(Errno::INVAL))?;
-        let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
-        let (record, told) = pipe_with(flags).map_err(failed(Stage::Process))?;
-        match clone(&self.single, namespaces::of_a_command()) {
-            Ok(Cloned::Child) => {
-                let init = Init { id, control: &self.control, single: &self.single, record, told };
-                init.run(self.session, &program, &stdio)
-            }
-            Ok(Cloned::Parent { pidfd, .. }) => {
-                self.under_way.push(UnderWay { id, init: pidfd, record });
-                Ok(())
-            }
-            Err(error) => {
-                let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-                Err(Refusal { stage: Stage::Process, errno })
-            }
-        }
+        let session = &self.session;
+        let rules = session.landlock.as_ref().map(|landlock| landlock.for_command(&stdio)).transpose();
+        let rules = rules.map_err(|failure| failure.refusal())?;
+        let launch = Launch {
+            init: Rc::clone(&self.init),
+            command: program.script(session, &stdio, rules.as_ref().map(AsFd::as_fd)),
+            candidates: program.candidates,
+            argv: program.argv,
+            env: program.env,
+            notice: (self.control.as_fd(), transport::in_one_piece(&Event::Started { id }.encode())),
+            process_label: Stage::Process.number(),
+            exec_label: Stage::Exec.number(),
+        };
+        let proofs = (&self.single, &self.settled);
+        let stacks = self.spare.pop().map_or_else(Stacks::new, Ok);
+        let launched = stacks.and_then(|stacks| launch.start(proofs, of_a_command(), stacks));
+        let launched = launched.during(Stage::Process).map_err(|failure| failure.refusal())?;
+        self.under_way.push(UnderWay { id, launched });
+        Ok(())
     }
 
     fn signal(&self, id: u64, signal: Option<Signal>) {
         let command = self.under_way.iter().find(|command| command.id == id);
         if let (Some(command), Some(signal)) = (command, signal) {
             // A command that has ended in the meantime needs no signal.
-            let _ = pidfd_send_signal(&command.init, signal);
+            let _ = pidfd_send_signal(command.launched.pidfd(), signal);
         }
     }
 }
 
-impl UnderWay {
-    /// Returns what to tell the host when nothing is left of the command.
-    fn ended(&self) -> Option<Event> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-        let status =
-            match retry_on_intr(|| waitid(WaitId::PidFd(rustix::fd::AsFd::as_fd(&self.init)), options)) {
-                Ok(None) => return None,
-                Ok(Some(status)) => Some(status),
-                Err(_) => None,
-            };
-        let id = self.id;
-        Some(match self.read_record() {
-            Some(Said::NotStarted(refusal)) => Event::NotStarted { id, refusal },
-            Some(Said::Ended(ending)) => Event::Ended { id, ending },
-            // It was killed, by the host or for want of memory.
-            None => {
-                let signal = status.and_then(|status| status.terminating_signal()).unwrap_or(libc::SIGKILL);
-                Event::Ended { id, ending: Ending::Signal(signal) }
-            }
-        })
-    }
-
-    fn read_record(&self) -> Option<Said> {
-        let mut bytes = [0_u8; 64];
-        let length = retry_on_intr(|| rustix::io::read(&self.record, &mut bytes)).ok()?;
-        Said::decode(bytes.get(..length)?)
+/// Returns what to tell the host when nothing is left of a command.
+fn ending(id: u64, outcome: Outcome) -> Event {
+    match outcome {
+        Outcome::Refused(Refused { label, errno }) => {
+            let stage = Stage::from_number(label).unwrap_or(Stage::Process);
+            Event::NotStarted { id, refusal: Refusal { stage, errno } }
+        }
+        Outcome::Ended(status) => {
+            let killed = || Ending::Signal(status.signal().unwrap_or(signal::KILL));
+            Event::Ended { id, ending: status.code().map_or_else(killed, Ending::Code) }
+        }
     }
 }
 
-/// What an init tells its keeper before it ends.
-pub(super) enum Said {
-    NotStarted(Refusal),
-    Ended(Ending),
-}
+#[cfg(test)]
+mod tests {
+    use std::process::ExitStatus;
 
-impl Said {
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut writer = crate::wire::Writer::default();
-        match self {
-            Self::NotStarted(refusal) => {
-                writer.number(0);
-                writer.refusal(*refusal);
-            }
-            Self::Ended(ending) => {
-                writer.number(1);
-                writer.ending(*ending);
-            }
-        }
-        writer.finish()
-    }
+    use super::*;
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader::new(bytes);
-        // A refusal comes first, and the command's end after it means nothing.
-        match reader.number().ok()? {
-            0 => reader.refusal().ok().map(Self::NotStarted),
-            1 => reader.ending().ok().map(Self::Ended),
-            _ => None,
-        }
+    #[test]
+    fn endings_are_told_as_they_are() {
+        let told = |status| ending(1, Outcome::Ended(ExitStatus::from_raw(status)));
+        assert_eq!(told(3 << 8), Event::Ended { id: 1, ending: Ending::Code(3) });
+        assert_eq!(told(libc::SIGTERM), Event::Ended { id: 1, ending: Ending::Signal(libc::SIGTERM) });
+        let refused = Refused { label: Stage::Exec.number(), errno: libc::ENOENT };
+        let refusal = Refusal { stage: Stage::Exec, errno: libc::ENOENT };
+        assert_eq!(ending(2, Outcome::Refused(refused)), Event::NotStarted { id: 2, refusal });
     }
 }

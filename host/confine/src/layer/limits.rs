@@ -1,26 +1,26 @@
 //! Bounds of resources.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use portcullis_sys::launch::Script;
+use rustix::process::{Resource, Rlimit, getrlimit};
 
-use super::{During, Failure};
 use crate::{Limits, Stage};
 
-/// Sets the bounds, never wider than those in force, and switches core dumps off.
-pub(crate) fn enforce(limits: Limits) -> Result<(), Failure> {
-    let Limits { open_files, processes, file_bytes, memory_bytes, cpu_seconds } = limits;
-    for (resource, limit) in [
-        (Resource::Core, Some(0)),
-        (Resource::Nofile, open_files),
-        (Resource::Nproc, processes),
-        (Resource::Fsize, file_bytes),
-        (Resource::As, memory_bytes),
-        (Resource::Cpu, cpu_seconds),
-    ] {
-        if let Some(limit) = limit {
-            setrlimit(resource, tighter(getrlimit(resource), limit)).during(Stage::Limits)?;
-        }
+/// In the order of [`Limits::as_list`].
+const IN_ORDER: [Resource; 5] =
+    [Resource::Nofile, Resource::Nproc, Resource::Fsize, Resource::As, Resource::Cpu];
+
+/// Has a command set the bounds of its session and its own, never wider than those in force here, and switch
+/// core dumps off.
+pub(crate) fn prepare_for_command(script: &mut Script<'_>, session: Limits, own: Limits) {
+    let always = std::iter::once((Resource::Core, [Some(0), None]));
+    let both = session.as_list().into_iter().zip(own.as_list()).map(|(session, own)| [session, own]);
+    for (resource, limits) in always.chain(IN_ORDER.into_iter().zip(both)) {
+        let given = limits.into_iter().flatten();
+        let Some(limit) = given.min() else { continue };
+        let Rlimit { current, maximum } = tighter(getrlimit(resource), limit);
+        let number = |bound: Option<u64>| bound.unwrap_or(u64::MAX);
+        script.limit(Stage::Limits.number(), resource as u32, number(current), number(maximum));
     }
-    Ok(())
 }
 
 fn tighter(old: Rlimit, limit: u64) -> Rlimit {

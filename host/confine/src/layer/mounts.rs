@@ -109,7 +109,7 @@ fn check_owners(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Opens a path for nothing but its place; a symbolic link in it is refused.
-pub(super) fn open(path: &Path, kind: OFlags) -> io::Result<OwnedFd> {
+pub(in crate::layer) fn open(path: &Path, kind: OFlags) -> io::Result<OwnedFd> {
     let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | kind, Mode::empty(), no_links)
 }
@@ -135,11 +135,7 @@ pub(super) fn copy_opened(place: &OwnedFd) -> io::Result<OwnedFd> {
 
 /// Puts a mount over a path; a symbolic link in it is refused.
 pub(super) fn attach(mount: impl AsFd, path: &Path) -> io::Result<()> {
-    attach_opened(mount, &open(path, OFlags::empty())?)
-}
-
-/// Puts a mount over an opened place.
-pub(super) fn attach_opened(mount: impl AsFd, target: &OwnedFd) -> io::Result<()> {
+    let target = open(path, OFlags::empty())?;
     let both_opened = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(mount, "", target, "", both_opened)
 }

@@ -1,5 +1,6 @@
 //! No capabilities, and no way to gain any.
 
+use portcullis_sys::launch::Script;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::thread::{
@@ -33,8 +34,6 @@ fn drop_from_keeper() -> rustix::io::Result<()> {
 }
 
 /// Takes everything from a command.
-pub(crate) fn enforce_on_command() -> Result<(), Failure> {
-    let none = CapabilitySet::empty();
-    let nothing = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    set_capabilities(None, nothing).during(Stage::Privileges)
+pub(crate) fn prepare_for_command(script: &mut Script<'_>) {
+    script.drop_capabilities(Stage::Privileges.number());
 }

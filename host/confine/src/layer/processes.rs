@@ -1,51 +1,59 @@
 //! `/proc` of the session and of each command.
 
-use std::os::fd::OwnedFd;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use portcullis_sys::launch::Script;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::io;
-use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
+use rustix::io::Errno;
+use rustix::mount::MountAttrFlags;
 
-use super::mounts::{attach_opened, new_filesystem};
+use super::mounts::{attach, new_filesystem};
 use super::namespaces::Identity;
 use super::{During, Failure};
 use crate::Stage;
 
-const PROC: &str = "/proc";
+const PROC: &CStr = c"/proc";
+const NULL: &CStr = c"/dev/null";
 /// The user's keys, whose names are shown to everyone who may see them.
-const KEYS: &str = "/proc/keys";
+const KEYS: &CStr = c"/proc/keys";
 /// What the kernel tells about itself to root alone, also to one without capabilities.
-const FOR_ROOT: [&str; 4] = ["/proc/kcore", "/proc/kallsyms", "/proc/timer_list", "/proc/kmsg"];
+const FOR_ROOT: [&CStr; 4] = [c"/proc/kcore", c"/proc/kallsyms", c"/proc/timer_list", c"/proc/kmsg"];
 
-/// Mounts a `/proc` that knows the processes of the calling process's pid namespace.
-///
 /// It is read-only for everyone: root needs no capability to write below `/proc/sys` and to
 /// `/proc/sysrq-trigger`. Descriptors reopened through `/proc/self/fd` keep the rights of their own mounts.
-pub(crate) fn enforce() -> Result<(), Failure> {
-    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+fn attributes() -> MountAttrFlags {
+    MountAttrFlags::MOUNT_ATTR_RDONLY
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
-        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let proc = new_filesystem("proc", &[], attributes).during(Stage::Proc)?;
-    attach_here(&proc, Path::new(PROC)).during(Stage::Proc)
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC
 }
 
-/// Puts a mount over a path at which no command can put a link. The filter that is in force by now knows no
-/// `openat2`.
-fn attach_here(mount: &OwnedFd, path: &Path) -> io::Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    attach_opened(mount, &openat(CWD, path, flags, Mode::empty())?)
+/// Mounts a `/proc` that knows the processes of the calling process's pid namespace.
+pub(crate) fn enforce() -> Result<(), Failure> {
+    let proc = new_filesystem("proc", &[], attributes()).during(Stage::Proc)?;
+    attach(&proc, path(PROC)).during(Stage::Proc)
 }
 
-/// Covers what tells about more than the session's processes.
-pub(crate) fn mask(identity: Identity) -> Result<(), Failure> {
+/// Has a command's init do the same, and cover what tells about more than the session's processes.
+pub(crate) fn prepare_for_init(script: &mut Script<'_>, identity: Identity) {
+    let label = Stage::Proc.number();
+    script.mount_new(label, c"proc".into(), attributes().bits(), PROC.into());
     let for_root = if identity.is_root() { FOR_ROOT.as_slice() } else { &[] };
-    let all = std::iter::once(&KEYS).chain(for_root).map(Path::new);
-    for path in all.filter(|path| path.exists()) {
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let nothing = open_tree(CWD, "/dev/null", flags).during_at(Stage::Proc, path)?;
-        attach_here(&nothing, path).during_at(Stage::Proc, path)?;
-    }
-    Ok(())
+    // Every `/proc` has the same files, so the session's tells which there are. What the kernel refuses to the
+    // keeper it refuses to commands, which have less: a mask would cost time at every start and hide nothing.
+    let keys = std::iter::once(&KEYS).filter(|file| path(file).exists());
+    let masked = keys.chain(for_root.iter().filter(|file| !is_refused(file)));
+    masked.for_each(|file| script.mount_copy(label, NULL.into(), (*file).into()));
+}
+
+/// Whether the kernel refuses the file, or does not have it; any other failure proves nothing.
+fn is_refused(file: &CStr) -> bool {
+    let opened = openat(CWD, file, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+    matches!(opened, Err(Errno::PERM | Errno::ACCESS | Errno::NOENT))
+}
+
+fn path(name: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(name.to_bytes()))
 }

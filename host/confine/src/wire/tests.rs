@@ -49,7 +49,7 @@ fn events_survive_the_journey() {
     let refusal = Refusal { stage: Stage::Proc, errno: 1 };
     for event in [
         Event::Keeper,
-        Event::Ready,
+        Event::Ready { landlock: 7 },
         Event::Failed { refusal, path: "/x".into() },
         Event::Started { id: 3 },
         Event::NotStarted { id: 4, refusal },

@@ -11,6 +11,8 @@ use crate::kit::{self, Session};
 pub(crate) const MEASURE: &str = "__measure";
 
 const ROUNDS: usize = 300;
+/// Commands in flight when throughput is measured.
+const AT_ONCE: usize = 8;
 
 pub(crate) fn measure() -> ExitCode {
     let session = Session::new();
@@ -36,6 +38,8 @@ pub(crate) fn measure() -> ExitCode {
     let (inside, outside) = (quarter(inside), quarter(outside));
     println!("one command, first quartile: {inside:?}, spawned without a sandbox: {outside:?}");
     println!("ratio {:.2}", inside.as_secs_f64() / outside.as_secs_f64());
+    let (inside, outside) = (at_once(|| launch(&session)), at_once(spawn));
+    println!("{AT_ONCE} at once: {:.2} of the throughput without a sandbox", outside / inside);
     println!("start of a session: {:?}, its end: {:?}", quarter(starts), quarter(ends));
     ExitCode::SUCCESS
 }
@@ -50,6 +54,16 @@ fn spawn() {
     let null = Stdio::null;
     let status = Command::new("/bin/true").stdin(null()).stdout(null()).stderr(null()).status();
     assert!(status.expect("runs").success());
+}
+
+/// Returns the seconds it takes to do something often, by several threads.
+fn at_once(what: impl Fn() + Sync) -> f64 {
+    let all = || {
+        std::thread::scope(|scope| {
+            (0..AT_ONCE).for_each(|_| drop(scope.spawn(|| (0..ROUNDS / 4).for_each(|_| what()))));
+        });
+    };
+    time(all).as_secs_f64()
 }
 
 fn time(what: impl FnOnce()) -> Duration {

@@ -21,12 +21,14 @@ use std::{env, fs};
 use portcullis_confine::{KEEPER_ARGUMENT, keeper_main};
 
 mod attacks;
+mod below;
 mod commands;
 mod cost;
 mod death;
 mod files;
 mod kit;
 mod network;
+mod workloads;
 
 /// An ordinary user; it needs no entry in any list of users.
 const ORDINARY_USER: u32 = 1000;
@@ -70,7 +72,16 @@ fn run_as_both(filter: Option<&String>) -> ExitCode {
 }
 
 fn run(filter: Option<&String>, who: &str) -> ExitCode {
-    let all = [files::TESTS, commands::TESTS, attacks::TESTS, network::TESTS, death::TESTS].concat();
+    let all = [
+        files::TESTS,
+        commands::TESTS,
+        attacks::TESTS,
+        below::TESTS,
+        workloads::TESTS,
+        network::TESTS,
+        death::TESTS,
+    ]
+    .concat();
     let wanted: Vec<Test> =
         all.into_iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
     println!("\nrunning {} tests as {who}", wanted.len());

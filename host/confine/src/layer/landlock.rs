@@ -1,0 +1,160 @@
+//! Rights on files that hold below the mounts, see landlock(7).
+//!
+//! A mount binds a name, these rules bind the file: they hold also where a file is reached around the mounts,
+//! by a descriptor of the host for one. The kernel knows rules that give and none that take, so what lies
+//! hidden or read-only inside a tree that is given is protected by its mount alone.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use portcullis_sys::landlock::{Others, Rights, allow, create, version};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, major, minor};
+use rustix::io::{self, Errno};
+
+use super::mounts::open;
+use super::{During, Failure};
+use crate::Stage;
+use crate::plan::{Plan, Step, Writable};
+
+/// The first version forbids every move of a file between directories, whatever the rules say.
+const FIRST_USABLE_VERSION: u32 = 2;
+/// Since this version there is something to say about signals and abstract sockets.
+const FIRST_VERSION_WITH_SCOPES: u32 = 6;
+/// Major and minor number of `/dev/null`.
+const NULL: (u32, u32) = (1, 3);
+
+/// The rules of a session.
+pub(crate) struct Landlock {
+    version: u32,
+    places: Vec<(OwnedFd, Rights)>,
+    /// For every command that has no file of the host as standard input or output.
+    shared: OwnedFd,
+}
+
+/// The rules of one command.
+pub(crate) enum Rules<'a> {
+    Shared(BorrowedFd<'a>),
+    Own(OwnedFd),
+}
+
+impl AsFd for Rules<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Shared(rules) => *rules,
+            Self::Own(rules) => rules.as_fd(),
+        }
+    }
+}
+
+/// Returns the version to use; nothing when the kernel has none, or none that is of use.
+pub(crate) fn usable_version() -> Option<u32> {
+    version().ok().filter(|&version| version >= FIRST_USABLE_VERSION)
+}
+
+impl Landlock {
+    /// Makes the rules for a plan whose mounts are in place.
+    pub(crate) fn prepare(plan: &Plan, version: u32) -> Result<Self, Failure> {
+        let mut places = Vec::new();
+        for (path, rights) in wanted(plan) {
+            let place = open(path, OFlags::empty()).during_at(Stage::Landlock, path)?;
+            let is_directory = fstat(&place).map(|status| kind(&status) == FileType::Directory);
+            let rights = match is_directory.during_at(Stage::Landlock, path)? {
+                true => rights,
+                false => rights & Rights::OF_A_FILE,
+            };
+            places.push((place, rights & Rights::known_to(version)));
+        }
+        let shared = assemble(version, &places)?;
+        Ok(Self { version, places, shared })
+    }
+
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Returns the rules for a command with these standard input and outputs.
+    ///
+    /// Programs open them anew by `/dev/stdout` and its like, so a file there is given as well: for what it
+    /// is open for, and to this command only.
+    pub(crate) fn for_command(&self, stdio: &[OwnedFd; 3]) -> Result<Rules<'_>, Failure> {
+        let mut own = None;
+        for descriptor in stdio {
+            let Some(rights) = rights_of(descriptor).during(Stage::Landlock)? else { continue };
+            let rules = match own.take() {
+                Some(rules) => rules,
+                None => assemble(self.version, &self.places)?,
+            };
+            give(&rules, descriptor, rights & Rights::known_to(self.version))?;
+            own = Some(rules);
+        }
+        Ok(own.map_or(Rules::Shared(self.shared.as_fd()), Rules::Own))
+    }
+}
+
+fn assemble(version: u32, places: &[(OwnedFd, Rights)]) -> Result<OwnedFd, Failure> {
+    let others = if version >= FIRST_VERSION_WITH_SCOPES { Others::Unreachable } else { Others::Reachable };
+    let rules = create(Rights::known_to(version), others).during(Stage::Landlock)?;
+    places.iter().try_for_each(|(place, rights)| give(&rules, place, *rights))?;
+    Ok(rules)
+}
+
+fn give(rules: &OwnedFd, place: &OwnedFd, rights: Rights) -> Result<(), Failure> {
+    match allow(rules, place, rights) {
+        // A file that exists in memory only (memfd_create(2)): there are no rules for it, and none are needed.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::BADFD) => Ok(()),
+        given => given.during(Stage::Landlock),
+    }
+}
+
+/// What the mounts of a plan show, and what can be changed in it.
+fn wanted(plan: &Plan) -> Vec<(&Path, Rights)> {
+    let read = Rights::EXECUTE | Rights::READ_FILE | Rights::READ_DIRECTORY;
+    let use_device = Rights::WRITE_FILE | Rights::DEVICE_REQUESTS;
+    let change = use_device | Rights::CHANGE_NAMES | Rights::MOVE | Rights::TRUNCATE;
+    let mut wanted = vec![(Path::new("/"), read)];
+    for step in plan.steps() {
+        match step {
+            Step::Temp { .. } => wanted.push((Path::new("/tmp"), read | change)),
+            Step::Show { path, writable: Writable::Yes } => wanted.push((path, read | change)),
+            Step::Devices => wanted.extend([
+                (Path::new("/dev"), use_device),
+                (Path::new("/dev/shm"), change),
+                // The usual standard input comes from the host's `/dev`; it is the same device.
+                (Path::new("/dev/null"), read | use_device),
+            ]),
+            Step::Prepare { .. }
+            | Step::Pin { .. }
+            | Step::Processes
+            | Step::Show { writable: Writable::No, .. }
+            | Step::HideDirectory { .. }
+            | Step::HideFile { .. } => {}
+        }
+    }
+    wanted
+}
+
+/// What must be given for a descriptor to be opened anew; nothing where no rule is needed or wanted.
+fn rights_of(descriptor: &OwnedFd) -> io::Result<Option<Rights>> {
+    let status = fstat(descriptor)?;
+    let flags = fcntl_getfl(descriptor)?;
+    let kind = kind(&status);
+    let is_null = kind == FileType::CharacterDevice && (major(status.st_rdev), minor(status.st_rdev)) == NULL;
+    let has_rules = matches!(kind, FileType::RegularFile | FileType::CharacterDevice | FileType::BlockDevice);
+    if is_null || !has_rules || flags.contains(OFlags::PATH) {
+        return Ok(None);
+    }
+    let write = Rights::WRITE_FILE | Rights::TRUNCATE;
+    let rights = match flags & OFlags::RWMODE {
+        OFlags::WRONLY => write,
+        OFlags::RDWR => Rights::READ_FILE | write,
+        _ => Rights::READ_FILE,
+    };
+    Ok(Some(rights | Rights::DEVICE_REQUESTS))
+}
+
+fn kind(status: &rustix::fs::Stat) -> FileType {
+    FileType::from_raw_mode(status.st_mode)
+}
+
+#[cfg(test)]
+mod tests;
