@@ -131,7 +131,9 @@ fn the_clients_own_commands(version: PiVersion, user: User) -> Result<()> {
     pi.wait_for("agent_end")?;
     let command = format!("echo x > '{}'; echo sum-$((40+2))", made.display());
     pi.send(&json!({ "id": "own", "type": "bash", "command": command }))?;
-    let response = pi.wait("response", |message| message.get("id") == Some(&json!("own")))?;
+    let response = pi.wait("response", |message| {
+        message.get("id") == Some(&json!("own")) && message.get("type") == Some(&json!("response"))
+    })?;
     ensure!(response.to_string().contains("sum-42"), "{response}");
     ensure!(made.exists() == (version == PiVersion::V0_74), "{response}");
     ends_well(pi)
