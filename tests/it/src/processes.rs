@@ -4,10 +4,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 
 use crate::{Deadline, Scene};
+
+/// How long what was told to end may take.
+const LAST_MOMENTS: Duration = Duration::from_secs(20);
 
 /// A running process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +61,21 @@ pub fn of_scene(scene: &Scene) -> anyhow::Result<Vec<Process>> {
     let home = scene.home();
     let root = home.parent().context("a home lies in its scene")?;
     Ok(all()?.into_iter().filter(|process| belongs(process, root)).collect())
+}
+
+/// Waits until nothing of a scene runs any more but what `stays`: a process that is told to end takes a moment.
+///
+/// # Errors
+///
+/// When something is still there at the deadline; the error names it.
+pub fn wait_scene_gone(scene: &Scene, stays: impl Fn(&Process) -> bool) -> anyhow::Result<()> {
+    let mut left = Vec::new();
+    let gone = Deadline::after(LAST_MOMENTS).until("the end of a scene's processes", || {
+        left = of_scene(scene)?;
+        left.retain(|process| !stays(process));
+        Ok(left.is_empty().then_some(()))
+    });
+    gone.with_context(|| format!("still running: {left:?}"))
 }
 
 /// Returns the host that serves the pi of `scene`, once it runs.

@@ -95,6 +95,5 @@ fn terminal(version: PiVersion, user: User) -> Result<()> {
     screen.enter("!echo user-$((1+1))")?;
     screen.wait_for("user-2")?;
     ensure!(screen.quit()? == 0);
-    ensure!(processes::of_scene(&scene)?.iter().all(|process| process.command_line.contains("tmux")));
-    Ok(())
+    processes::wait_scene_gone(&scene, |process| process.command_line.contains("tmux"))
 }

@@ -206,7 +206,7 @@ fn the_end_of_the_host_ends_everything(user: User) -> Result<()> {
     // Left by its client, as when pi is killed.
     begin()?.close()?;
     ensure!(processes::with_text(&sleep)?.is_empty(), "the host ended before its command");
-    ensure!(processes::of_scene(&scene)?.is_empty(), "{:?}", processes::of_scene(&scene)?);
+    processes::wait_scene_gone(&scene, |_| false)?;
     Ok(())
 }
 
