@@ -20,7 +20,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only; crates of layer 1 do not know one another.
-const LAYERS: [(&str, u8); 12] = [
+const LAYERS: [(&str, u8); 13] = [
     ("decision", 0),
     ("sys", 0),
     ("audit", 1),
@@ -31,6 +31,7 @@ const LAYERS: [(&str, u8); 12] = [
     ("packs", 1),
     ("policy-runtime", 1),
     ("rpc", 1),
+    ("shell", 1),
     ("session", 2),
     ("cli", 3),
 ];

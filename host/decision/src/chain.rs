@@ -71,7 +71,7 @@ impl Chain {
         rules: &RuleSet,
         grants: &[Grant],
     ) -> Decision {
-        let (evaluation, mut votes) = self.evaluate(request, context);
+        let Heard { evaluation, obligations, mut votes } = self.evaluate(request, context);
         let ruling = ruling_on(request, rules);
         votes.extend(ruling.as_ref().map(vote));
         let decision = match (evaluation, ruling) {
@@ -82,6 +82,7 @@ impl Chain {
             (None, Some(ruling)) => Decision::of_rules(ruling, votes),
             (None, None) => Decision::of_nobody(votes),
         };
+        let decision = decision.obliged(obligations);
         let covers = |grant: &Grant| grant.is_live(context.now) && grant.covers(request);
         if decision.effect() == Effect::Ask && grants.iter().any(covers) {
             return decision.granted(AnsweredBy::Grant, "you allowed it before");
@@ -89,9 +90,8 @@ impl Chain {
         decision
     }
 
-    /// Hears every policy. The answer that counts comes with the name of its policy; none when nobody
-    /// that counts has an opinion.
-    fn evaluate(&self, request: &Request, context: &Context) -> (Option<(String, Evaluation)>, Vec<Vote>) {
+    /// Hears every policy.
+    fn evaluate(&self, request: &Request, context: &Context) -> Heard {
         let mut votes = Vec::with_capacity(self.members.len() + 1);
         let mut heard = Vec::new();
         for member in &self.members {
@@ -116,12 +116,40 @@ impl Chain {
         }
         let answers: Vec<(&str, Answer)> =
             heard.iter().map(|(name, evaluation, failed)| (*name, answer(evaluation, *failed))).collect();
+        let obligations = obligations(&heard, &self.combine.supporters(&answers));
         let counts = match self.combine.combine(&answers) {
             Outcome::NoOpinion => None,
             Outcome::Winner(index) | Outcome::Failed(index) => heard.into_iter().nth(index),
         };
-        (counts.map(|(name, evaluation, _)| (name.to_owned(), evaluation)), votes)
+        let evaluation = counts.map(|(name, evaluation, _)| (name.to_owned(), evaluation));
+        Heard { evaluation, obligations, votes }
     }
+}
+
+/// What the policies said together.
+struct Heard {
+    /// The answer that counts, with the name of its policy; none when nobody that counts has an opinion.
+    evaluation: Option<(String, Evaluation)>,
+    /// What must be done if the action goes ahead.
+    obligations: Vec<Obligation>,
+    votes: Vec<Vote>,
+}
+
+/// What the supporters of an answer want done if the action goes ahead, each once.
+fn obligations(heard: &[(&str, Evaluation, bool)], supporters: &[usize]) -> Vec<Obligation> {
+    let mut all = Vec::new();
+    for (_, evaluation, _) in supporters.iter().filter_map(|index| heard.get(*index)) {
+        if let Verdict::Allow(obligations) = &evaluation.verdict {
+            all.extend(obligations.iter().cloned());
+        }
+    }
+    let mut seen: Vec<Obligation> = Vec::with_capacity(all.len());
+    all.retain(|obligation| {
+        let new = !seen.contains(obligation);
+        seen.extend(new.then(|| obligation.clone()));
+        new
+    });
+    all
 }
 
 /// Makes the denial that every failure in deciding becomes; nothing else makes one.

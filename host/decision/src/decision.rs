@@ -69,12 +69,18 @@ impl Decision {
         let effect = evaluation.verdict.effect().unwrap_or(Effect::Ask);
         let mut decision = Self::plain(effect, policy.to_owned(), evaluation.cause, votes);
         match evaluation.verdict {
-            Verdict::Abstain => {}
-            Verdict::Allow(obligations) => decision.obligations = obligations,
+            Verdict::Abstain | Verdict::Allow(_) => {}
             Verdict::Ask(question) => decision.question = Some(question),
             Verdict::Deny(denial) => decision.denial = denial,
         }
         decision
+    }
+
+    /// Adds what the host must do if the action goes ahead.
+    #[must_use]
+    pub(crate) fn obliged(mut self, obligations: Vec<Obligation>) -> Self {
+        self.obligations = obligations;
+        self
     }
 
     /// The answer of the rule set.

@@ -15,6 +15,7 @@ use crate::cancel::Cancel;
 use crate::environment::environment;
 use crate::paths;
 use crate::profile::limits;
+use crate::reading;
 use crate::session::{Granted, Session};
 
 /// What is to be run.
@@ -108,11 +109,12 @@ impl Session {
             Program::Argv(_) => None,
         };
         let script = shown(&call.program);
+        let parsed = reading::read(&call.program, call.cwd, &self.force().gate, &self.setup.context);
         Ok(Action::Command(CommandExecution {
             script,
             shell,
             cwd: self.directory(call.cwd)?,
-            parsed: Err("this host does not parse commands".to_owned()),
+            parsed,
             timeout_ms: call.timeout.map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX)),
             background: false,
         }))

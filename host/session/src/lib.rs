@@ -23,6 +23,7 @@ mod environment;
 mod force;
 mod paths;
 mod profile;
+mod reading;
 
 mod error;
 mod journal;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portcullis_decision::grant::{PathPattern, ToolPattern};
+use portcullis_decision::grant::{CommandPattern, PathPattern, ToolPattern};
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::{FileRight, FileRights};
 use portcullis_decision::request::{Action, Endpoint, FileAccess, NetworkAccess, Origin, PathKind, ToolCall};
@@ -150,6 +150,11 @@ fn tool_pattern(call: &ToolCall) -> ToolPattern {
     ToolPattern { name: call.name.clone(), provider: call.provider.clone(), input_equals: Vec::new() }
 }
 
+fn runs_others(command: &CommandPattern) -> bool {
+    let program = command.argv_prefix.first().map_or("", String::as_str);
+    portcullis_shell::is_wrapper(program.rsplit('/').next().unwrap_or_default())
+}
+
 /// Spells out what a pattern grants; none for patterns that the host does not offer.
 fn described(pattern: &GrantPattern) -> Option<String> {
     match pattern {
@@ -174,6 +179,8 @@ fn described(pattern: &GrantPattern) -> Option<String> {
                 tool.input_equals.iter().map(|(at, value)| format!("{at} = {value}")).collect();
             Some(format!("calls of {} with {}", visible(&tool.name), visible(&inputs.join(", "))))
         }
+        // What an interpreter or a wrapper runs next is not what was agreed to.
+        GrantPattern::Command(commands) if commands.iter().any(runs_others) => None,
         GrantPattern::Command(commands) => {
             let all: Vec<String> = commands.iter().map(|command| command.argv_prefix.join(" ")).collect();
             Some(format!("the commands {}", visible(&all.join("; "))))

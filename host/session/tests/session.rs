@@ -12,7 +12,7 @@ use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::{FileRights, Profile};
-use portcullis_decision::request::{Action, ActionKinds, Origin, ToolCall};
+use portcullis_decision::request::{Action, ActionKinds, Origin, Redirect, ToolCall};
 use portcullis_decision::verdict::{
     Cause, GrantOption, OutputEvaluation, Question as PolicyQuestion, ToolOutput,
 };
@@ -335,6 +335,35 @@ fn a_call_that_is_taken_back_withdraws_its_question() {
     cancel.cancel();
     assert_eq!(waiting.join().unwrap(), Effect::Deny);
     assert_eq!(scene.desk.withdrawn.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn commands_are_read_for_policies() {
+    let scene = scene(None, Recorded::default(), true);
+    let parsed = |script: &str| {
+        let call = portcullis_session::CommandCall {
+            program: portcullis_session::Program::Script(script.into()),
+            cwd: &scene.project,
+            environment: vec![],
+            timeout: None,
+            origin: Origin::Agent,
+            call: None,
+        };
+        let action = scene.session.command_action(&call).unwrap();
+        let Action::Command(command) = action else { panic!("{action:?}") };
+        command.parsed
+    };
+    let script = parsed("./inside.txt >new 2>&1; cd /; ./inside.txt <inside.txt >/dev/null").unwrap();
+    let inside = scene.project.join("inside.txt").display().to_string();
+    let [first, _, last] = script.commands.as_slice() else { panic!("{script:?}") };
+    assert_eq!(first.program.as_deref(), Some(inside.as_str()));
+    let path = |redirect: &Redirect| redirect.path.as_ref().map(|path| path.canonical.clone());
+    let new = scene.project.join("new").display().to_string();
+    assert_eq!(first.redirects.iter().map(path).collect::<Vec<_>>(), [Some(new), None]);
+    // After `cd` a relative path may lead anywhere.
+    assert_eq!(last.program, None);
+    assert_eq!(last.redirects.first().and_then(path), None);
+    assert!(parsed("echo $(").unwrap_err().contains("at byte"));
 }
 
 fn until(condition: impl Fn() -> bool) {

@@ -8,6 +8,7 @@ use crate::rules::{Base, RuleLayer};
 use crate::verdict::Question;
 use crate::verdict::{OutputEvaluation, ToolOutput};
 
+#[derive(Debug, Clone)]
 struct Fixed(&'static str, Result<Verdict, PolicyError>);
 
 impl Policy for Fixed {
@@ -171,4 +172,151 @@ fn a_live_grant_answers() {
     assert_eq!(effect(grant(0)), Effect::Allow);
     assert_eq!(effect(grant(11)), Effect::Allow);
     assert_eq!(effect(grant(10)), Effect::Ask);
+}
+
+#[test]
+fn what_any_allowing_policy_wants_is_done() {
+    let advise = |text: &str| Obligation::Advise(text.into());
+    let allowing = |name, texts: &[&str]| {
+        Fixed(name, Ok(Verdict::Allow(texts.iter().map(|text| advise(text)).collect())))
+    };
+    let decision =
+        check(vec![allowing("a", &["x"]), allowing("b", &["y", "x"])], &tool(), Effect::Allow, "a.rule");
+    assert_eq!(decision.obligations(), [advise("x"), advise("y")]);
+    // Also when another one asks and the user agrees.
+    let asks = Fixed("a", Ok(Verdict::Ask(Question::default())));
+    let decision = check(vec![asks, allowing("b", &["y"])], &tool(), Effect::Ask, "a.rule");
+    assert_eq!(decision.granted(AnsweredBy::User, "yes").obligations(), [advise("y")]);
+    // One that only observes wants nothing.
+    let mut chain = chain(vec![allowing("a", &["x"]), allowing("b", &["y"])]);
+    chain.members[1].mode = Mode::Observe;
+    let decision = chain.decide(&tool(), &context(), &rules(vec![]), &[]);
+    assert_eq!(decision.obligations(), [advise("x")]);
+}
+
+mod laws {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::grant::{GrantPattern, GrantScope, PathPattern};
+    use crate::pattern::FilePattern;
+    use crate::profile::{FileRights, FileRule};
+
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+    const PATHS: [&str; 4] = ["/p/x", "/etc/x", "/p/secret/x", "/home/u/x"];
+
+    fn verdict() -> impl Strategy<Value = Result<Verdict, PolicyError>> {
+        prop_oneof![
+            Just(Ok(Verdict::Abstain)),
+            Just(Ok(Verdict::Allow(vec![]))),
+            Just(Ok(Verdict::Ask(Question::default()))),
+            Just(Ok(Verdict::Deny(Denial::default()))),
+            Just(Err(PolicyError::TimeLimit { limit_ms: 1 })),
+        ]
+    }
+
+    fn policies() -> impl Strategy<Value = Vec<Fixed>> {
+        proptest::collection::vec(verdict(), 0..3).prop_map(|verdicts| {
+            NAMES.into_iter().zip(verdicts).map(|(name, verdict)| Fixed(name, verdict)).collect()
+        })
+    }
+
+    fn layer() -> impl Strategy<Value = RuleLayer> {
+        let effect = proptest::sample::select(vec![Effect::Allow, Effect::Ask, Effect::Deny]);
+        let top = proptest::sample::select(vec!["/", "/p", "/p/secret", "/etc", "/home"]);
+        let rule = (effect, top).prop_map(|(effect, top)| FileRule {
+            id: "r".into(),
+            pattern: FilePattern::Tree(top.into()),
+            rights: FileRights::ALL,
+            effect,
+            conceal: false,
+            condition: String::new(),
+            reason: String::new(),
+            setting: String::new(),
+        });
+        proptest::collection::vec(rule, 0..3).prop_map(|files| RuleLayer {
+            name: "layer".into(),
+            profile: Profile { files, ..Profile::default() },
+        })
+    }
+
+    fn decide(policies: &[Fixed], layers: &[RuleLayer], path: &str, grants: &[Grant]) -> Effect {
+        chain(policies.to_vec()).decide(&read(path), &context(), &rules(layers.to_vec()), grants).effect()
+    }
+
+    fn everything() -> Grant {
+        let pattern = PathPattern { pattern: FilePattern::Tree("/".into()), rights: FileRights::ALL };
+        Grant {
+            scope: GrantScope::Session,
+            pattern: GrantPattern::Path(pattern),
+            granted_at: 0,
+            expires_at: 0,
+        }
+    }
+
+    proptest! {
+        /// What is allowed after a layer was added was not denied or asked by it alone.
+        #[test]
+        fn a_layer_never_loosens_another(
+            policies in policies(), layers in proptest::collection::vec(layer(), 1..3), more in layer(),
+            path in proptest::sample::select(&PATHS[..])
+        ) {
+            let before = rules(layers.clone()).file(path.as_ref(), FileRight::Read, Caller::Tool);
+            let mut all = layers.clone();
+            all.push(more);
+            let after = rules(all.clone()).file(path.as_ref(), FileRight::Read, Caller::Tool);
+            // Only where nobody had an opinion does the base give way to one.
+            if before.policy != "base" {
+                prop_assert!(after.effect >= before.effect, "{before:?} {after:?}");
+                prop_assert!(decide(&policies, &all, path, &[]) >= decide(&policies, &layers, path, &[]));
+            }
+        }
+
+        /// The chain never answers milder than the rules, nor the rules milder than the chain.
+        #[test]
+        fn both_rules_and_policies_must_agree(
+            policies in policies(), layer in layer(), path in proptest::sample::select(&PATHS[..])
+        ) {
+            let ruling = rules(vec![layer.clone()]).file(path.as_ref(), FileRight::Read, Caller::Tool).effect;
+            let decision = decide(&policies, &[layer], path, &[]);
+            prop_assert!(decision >= ruling);
+            for Fixed(_, verdict) in &policies {
+                let effect = verdict.as_ref().map_or(Some(Effect::Deny), Verdict::effect);
+                prop_assert!(effect.is_none_or(|effect| decision >= effect));
+            }
+        }
+
+        /// A grant turns `ask` into `allow` and touches nothing else.
+        #[test]
+        fn a_grant_never_touches_a_denial(
+            policies in policies(), layer in layer(), path in proptest::sample::select(&PATHS[..])
+        ) {
+            let layers = [layer];
+            let without = decide(&policies, &layers, path, &[]);
+            let with = decide(&policies, &layers, path, &[everything()]);
+            let expected = if without == Effect::Ask { Effect::Allow } else { without };
+            prop_assert_eq!(with, expected);
+        }
+
+        /// One that observes, whatever it says and however it fails, changes nothing.
+        #[test]
+        fn an_observer_changes_nothing(
+            policies in policies(), observer in verdict(), path in proptest::sample::select(&PATHS[..])
+        ) {
+            let without = chain(policies.clone()).decide(&read(path), &context(), &rules(vec![]), &[]);
+            let mut all = policies;
+            all.push(Fixed("observer", observer));
+            let mut chain = chain(all);
+            chain.members.last_mut().unwrap().mode = Mode::Observe;
+            let with = chain.decide(&read(path), &context(), &rules(vec![]), &[]);
+            prop_assert_eq!((with.effect(), with.cause(), with.policy()), (without.effect(), without.cause(), without.policy()));
+        }
+
+        /// The same policy twice is as good as once.
+        #[test]
+        fn repeating_a_policy_changes_nothing(policies in policies(), path in proptest::sample::select(&PATHS[..])) {
+            let twice: Vec<Fixed> = policies.iter().chain(&policies).cloned().collect();
+            prop_assert_eq!(decide(&twice, &[], path, &[]), decide(&policies, &[], path, &[]));
+        }
+    }
 }

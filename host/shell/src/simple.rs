@@ -1,0 +1,167 @@
+//! Simple commands: assignments, words, redirections.
+
+use portcullis_decision::request::{SimpleCommand, Word};
+
+use crate::scan::Reader;
+use crate::word::Text;
+use crate::{ReadError, nothing, wrapper};
+
+/// Assigning to these changes what the names of programs mean.
+pub(crate) const REDEFINING: [&str; 2] = ["PATH", "FPATH"];
+/// Assigning to these makes programs run something else first.
+pub(crate) const INJECTING: [&str; 9] = [
+    "BASH_ENV",
+    "ENV",
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "PROMPT_COMMAND",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PS4",
+];
+
+impl Reader<'_> {
+    /// Reads a simple command.
+    pub(crate) fn simple(&mut self) -> Result<(), ReadError> {
+        self.read_simple(Parts::All)
+    }
+
+    /// Reads the redirections behind a compound command.
+    pub(crate) fn redirects_only(&mut self) -> Result<(), ReadError> {
+        self.read_simple(Parts::Redirects)
+    }
+
+    fn read_simple(&mut self, parts: Parts) -> Result<(), ReadError> {
+        let index = self.found.reserve(self.parent, self.joint.to_owned())?;
+        let outer = self.parent.replace(index);
+        let mut command = nothing();
+        loop {
+            self.skip_blanks();
+            if let Some(redirect) = self.redirect((index, command.redirects.len()))? {
+                self.found.count_word()?;
+                command.redirects.push(redirect);
+                continue;
+            }
+            if parts == Parts::Redirects || !self.word_of(&mut command)? {
+                break;
+            }
+        }
+        self.parent = outer;
+        if command.argv.is_empty() && command.assignments.is_empty() && command.redirects.is_empty() {
+            return Err(self.error("a command is missing"));
+        }
+        self.note(&command);
+        self.found.fill(index, command);
+        wrapper::resolve(self.found, index, self.depth)
+    }
+
+    /// Reads one word or assignment; false when none comes next.
+    fn word_of(&mut self, command: &mut SimpleCommand) -> Result<bool, ReadError> {
+        let start = self.position();
+        let plain = self.plain_up_to_equals()?;
+        if let Some(name) = plain {
+            self.found.count_word()?;
+            if self.peek() == Some('(') {
+                self.array()?;
+                let word = Word { value: self.between(start, self.position()).to_owned(), literal: false };
+                if command.argv.is_empty() {
+                    command.assignments.push((name, word));
+                } else {
+                    command.argv.push(word);
+                }
+                return Ok(true);
+            }
+            if command.argv.is_empty() {
+                let mut value = Text::new();
+                self.word_into(&mut value)?;
+                command.assignments.push((name, value.into_word()));
+                return Ok(true);
+            }
+            // An argument like any other.
+            self.go_back(start);
+        }
+        let Some(word) = self.word()? else { return Ok(false) };
+        command.argv.push(word.into_word());
+        Ok(true)
+    }
+
+    /// Passes over `NAME=`, `NAME+=` or `NAME[n]=`, if it comes next.
+    fn plain_up_to_equals(&mut self) -> Result<Option<String>, ReadError> {
+        let start = self.position();
+        let mut name = String::new();
+        while let Some(next) = self.peek() {
+            let fits = next == '_' || next.is_ascii_alphabetic() || !name.is_empty() && next.is_ascii_digit();
+            if !fits {
+                break;
+            }
+            name.push(next);
+            self.bump();
+        }
+        if !name.is_empty() && self.peek() == Some('[') {
+            self.subscript()?;
+        }
+        self.take("+");
+        if name.is_empty() || !self.take("=") {
+            self.go_back(start);
+            return Ok(None);
+        }
+        Ok(Some(name))
+    }
+
+    /// `[n]` behind a name. Bash reads blanks, quotes and comments in it as text
+    /// where an assignment may stand, and as something else elsewhere.
+    fn subscript(&mut self) -> Result<(), ReadError> {
+        self.bump();
+        while let Some(next) = self.peek() {
+            match next {
+                ']' => {
+                    self.bump();
+                    return Ok(());
+                }
+                _ if next.is_ascii_alphanumeric() || "_-+@*".contains(next) => {
+                    self.bump();
+                }
+                '$' => {
+                    self.bump();
+                    if !self.peek().is_some_and(|next| next.is_ascii_alphanumeric() || next == '_') {
+                        break;
+                    }
+                }
+                _ => break,
+            }
+        }
+        Err(self.error("a bracket behind a name holds something else than a plain subscript"))
+    }
+
+    /// `(a b c)` behind `NAME=`.
+    fn array(&mut self) -> Result<(), ReadError> {
+        self.bump();
+        loop {
+            self.skip_newlines()?;
+            if self.take(")") {
+                return Ok(());
+            }
+            if self.peek() == Some('[') {
+                self.subscript()?;
+            }
+            self.word()?.ok_or_else(|| self.error("an array is not closed"))?;
+        }
+    }
+
+    /// Notes what a command does to those after it.
+    fn note(&mut self, command: &SimpleCommand) {
+        let features = &mut self.found.features;
+        for (name, _) in &command.assignments {
+            features.redefinition |= REDEFINING.contains(&name.as_str());
+            features.dynamic |= INJECTING.contains(&name.as_str());
+        }
+    }
+}
+
+/// What of a simple command may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    All,
+    Redirects,
+}

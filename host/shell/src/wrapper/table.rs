@@ -1,0 +1,176 @@
+//! Which programs run others, and how their words are to be read.
+
+use super::options::Grammar;
+
+/// What a wrapper does with its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Runs the command behind its options.
+    Prefix(Grammar),
+    /// The same, and lets it go on by itself.
+    Background(Grammar),
+    /// A shell.
+    Shell,
+    /// Runs its words as a script.
+    Script,
+    /// Runs its first word as a script later.
+    Trap,
+    /// `find`.
+    Find,
+    /// Runs the command behind its options with more words.
+    Xargs(Grammar),
+    /// Runs code of another language, where it is given any.
+    Interpreter,
+    /// `awk`, whose code stands in its words and seldom runs commands.
+    Awk,
+    /// Changes what names mean.
+    Redefining,
+    /// Sets variables.
+    Declaring,
+    /// Runs something that cannot be told.
+    Opaque,
+}
+
+const PLAIN: Grammar = Grammar {
+    flags: "",
+    values: "",
+    attached: "",
+    long_flags: &[],
+    long_values: &[],
+    operands: 0,
+    assigns: false,
+    asking: "",
+};
+
+/// How a program is to be read; none: it runs nothing that its words name.
+/// `name` is its name without directories.
+pub(crate) fn kind(name: &str) -> Option<Kind> {
+    let prefix = |grammar| Some(Kind::Prefix(grammar));
+    match name {
+        "sudo" => prefix(Grammar {
+            flags: "AbEHknPS",
+            values: "CDghpRrTtUu",
+            asking: "eKlVv",
+            long_flags: &["--non-interactive", "--preserve-env", "--set-home", "--stdin"],
+            long_values: &["--user", "--group", "--chdir", "--prompt", "--host", "--chroot"],
+            assigns: true,
+            ..PLAIN
+        }),
+        "doas" => prefix(Grammar { flags: "nsL", values: "uC", ..PLAIN }),
+        "env" => prefix(Grammar {
+            flags: "-iv0",
+            values: "uC",
+            long_flags: &["--ignore-environment", "--debug", "--null"],
+            long_values: &["--unset", "--chdir"],
+            assigns: true,
+            ..PLAIN
+        }),
+        "nice" => {
+            prefix(Grammar { flags: "0123456789", values: "n", long_values: &["--adjustment"], ..PLAIN })
+        }
+        "ionice" => prefix(Grammar {
+            flags: "t",
+            values: "cnpPu",
+            long_flags: &["--ignore"],
+            long_values: &["--class", "--classdata"],
+            ..PLAIN
+        }),
+        "nohup" => Some(Kind::Background(PLAIN)),
+        "setsid" => Some(Kind::Background(Grammar {
+            flags: "cfw",
+            long_flags: &["--ctty", "--fork", "--wait"],
+            ..PLAIN
+        })),
+        "disown" => Some(Kind::Background(Grammar { asking: "ahr0123456789%", ..PLAIN })),
+        "timeout" => prefix(Grammar {
+            flags: "v",
+            values: "ks",
+            long_flags: &["--foreground", "--preserve-status", "--verbose"],
+            long_values: &["--kill-after", "--signal"],
+            operands: 1,
+            ..PLAIN
+        }),
+        "stdbuf" => {
+            prefix(Grammar { values: "ioe", long_values: &["--input", "--output", "--error"], ..PLAIN })
+        }
+        "time" => prefix(Grammar { flags: "apvq", values: "fo", ..PLAIN }),
+        "command" => prefix(Grammar { flags: "p", asking: "vV", ..PLAIN }),
+        "builtin" | "fakeroot" | "torsocks" | "unbuffer" | "catchsegv" | "caffeinate" => prefix(PLAIN),
+        "exec" => prefix(Grammar { flags: "cl", values: "a", ..PLAIN }),
+        "busybox" | "toybox" => prefix(PLAIN),
+        "chroot" => prefix(Grammar {
+            operands: 1,
+            long_flags: &["--skip-chdir"],
+            long_values: &["--userspec", "--groups"],
+            ..PLAIN
+        }),
+        "flock" => prefix(Grammar {
+            flags: "sxuneoFv",
+            values: "wE",
+            long_flags: &["--shared", "--exclusive", "--nonblock", "--close", "--no-fork", "--verbose"],
+            long_values: &["--timeout", "--wait", "--conflict-exit-code"],
+            operands: 1,
+            ..PLAIN
+        }),
+        "strace" | "ltrace" => {
+            prefix(Grammar { flags: "cCdfFhiknqrtTvVxyzZw", values: "aeEIoOpPsSuUX", ..PLAIN })
+        }
+        "xargs" => Some(Kind::Xargs(Grammar {
+            flags: "0rtpxo",
+            values: "adEILnPs",
+            attached: "iel",
+            long_flags: &[
+                "--null",
+                "--no-run-if-empty",
+                "--verbose",
+                "--interactive",
+                "--exit",
+                "--open-tty",
+            ],
+            long_values: &[
+                "--arg-file",
+                "--delimiter",
+                "--max-args",
+                "--max-procs",
+                "--max-chars",
+                "--replace",
+            ],
+            ..PLAIN
+        })),
+        "bash" | "sh" | "dash" | "ash" | "ksh" | "rbash" | "mksh" => Some(Kind::Shell),
+        "eval" => Some(Kind::Script),
+        "trap" => Some(Kind::Trap),
+        "find" => Some(Kind::Find),
+        "awk" | "gawk" | "mawk" | "nawk" => Some(Kind::Awk),
+        "alias" | "unalias" | "enable" | "hash" | "shopt" => Some(Kind::Redefining),
+        "export" | "declare" | "typeset" | "readonly" | "local" => Some(Kind::Declaring),
+        "source" | "." | "zsh" | "fish" | "csh" | "tcsh" | "pwsh" | "su" | "runuser" | "script" | "watch"
+        | "parallel" | "unshare" | "nsenter" | "bwrap" | "firejail" | "systemd-run" | "at" | "batch"
+        | "crontab" | "expect" | "gdb" | "perf" | "start-stop-daemon" | "daemonize" | "tmux" | "screen"
+        | "pkexec" | "entr" => Some(Kind::Opaque),
+        _ if is_loader(name) => prefix(Grammar {
+            long_values: &["--library-path", "--preload", "--argv0", "--audit", "--inhibit-rpath"],
+            long_flags: &["--inhibit-cache"],
+            ..PLAIN
+        }),
+        _ if is_interpreter(name) => Some(Kind::Interpreter),
+        _ => None,
+    }
+}
+
+/// The dynamic loader runs the program that it is given.
+fn is_loader(name: &str) -> bool {
+    name.starts_with("ld-linux")
+        || name.starts_with("ld-musl")
+        || name == "ld.so"
+        || name.starts_with("ld-2.")
+}
+
+fn is_interpreter(name: &str) -> bool {
+    const LANGUAGES: [&str; 15] = [
+        "python", "pypy", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh",
+        "Rscript", "jshell", "ts-node",
+    ];
+    LANGUAGES
+        .contains(&name.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.'))
+}

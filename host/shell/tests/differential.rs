@@ -1,0 +1,331 @@
+//! Whatever bash runs must have been read: random scripts are put to a real bash
+//! that has no programs and notes every command that it looks for.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+
+/// Notes every command that is not found, NUL between words and a newline after.
+const PRELUDE: &str =
+    "command_not_found_handle() { printf '%s\\0' \"$@\" >>\"$NOTES\"; printf '\\n\\0' >>\"$NOTES\"; }\n";
+
+/// The pieces of which scripts are made: whole and broken ones, with every kind of quoting.
+const PIECES: &[&str] = &[
+    "p",
+    "q",
+    "r",
+    "'a b'",
+    "\"c d\"",
+    "\\e",
+    "f\\ g",
+    "$'h\\x69'",
+    "$'\\'j'",
+    "k\"l\"'m'",
+    "\"n\\\"o\"",
+    "'#'",
+    "#",
+    "\\#",
+    " ",
+    " ",
+    " ",
+    " ",
+    " ",
+    "\t",
+    "\n",
+    "\n",
+    "\\\n",
+    ";",
+    ";",
+    "&&",
+    "||",
+    "|",
+    "|&",
+    "& wait;",
+    "(",
+    ")",
+    "{ ",
+    "; }",
+    "! ",
+    "if p; then ",
+    "; then ",
+    "; else ",
+    "; fi",
+    "while p; do ",
+    "; done",
+    "for i in s t; do ",
+    "case u in u) ",
+    ";; esac",
+    "X=1 ",
+    "Y=(a b) ",
+    "Z[0]=w ",
+    ">/dev/null ",
+    "2>&1 ",
+    "</dev/null ",
+    "<<<v ",
+    "<<E\n",
+    "E\n",
+    "\nE\n",
+    "<<'E'\n",
+    "$(p x)",
+    "\"$(q y)\"",
+    "`r z`",
+    "\"`p w`\"",
+    "$((1+2))",
+    "((1))",
+    "${X:-$(p d)}",
+    "$X",
+    "<(q s)",
+    "[[ a == b ]]",
+    "eval ",
+    "bash -c 'p i'",
+    "time ",
+    "f() { p f; }; ",
+    "=",
+    "coproc ",
+    "command ",
+    "exec ",
+    "env q",
+    "[",
+    "]",
+];
+
+/// A file of this run alone: what a script left in the background writes to the one it knows.
+fn fresh(name: &str) -> PathBuf {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    folder.join(format!("{name}-{}-{number}", std::process::id()))
+}
+
+/// The commands that bash looked for.
+fn run_by_bash(script: &str) -> Vec<Vec<String>> {
+    let (prelude, notes) = (fresh("prelude"), fresh("notes"));
+    fs::write(&prelude, PRELUDE).unwrap();
+    fs::write(&notes, "").unwrap();
+    let status = Command::new("timeout")
+        .args(["-k", "1", "2", "/bin/bash", "-c", script])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("BASH_ENV", &prelude)
+        .env("NOTES", &notes)
+        .env("LC_ALL", "C.UTF-8")
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.unwrap();
+    let text = fs::read_to_string(&notes).unwrap();
+    fs::remove_file(&prelude).unwrap();
+    fs::remove_file(&notes).unwrap();
+    let mut commands = vec![Vec::new()];
+    for word in text.split('\0') {
+        match word {
+            "\n" => commands.push(Vec::new()),
+            word => commands.last_mut().unwrap().push(word.to_owned()),
+        }
+    }
+    commands.retain(|words| words.len() > 1 || words.first().is_some_and(|word| !word.is_empty()));
+    commands
+}
+
+/// Whether a command that ran is one of those that were read.
+fn was_read(script: &portcullis_decision::request::ParsedScript, ran: &[String]) -> bool {
+    script.commands.iter().any(|command| {
+        let known = command.argv.iter().all(|word| word.literal);
+        let mut words = command.argv.iter();
+        // An expansion may come to any number of words; what is before it must fit.
+        let fits = ran.iter().all(|ran| match words.next() {
+            Some(word) if word.literal => word.value == *ran,
+            Some(_) => {
+                words = [].iter();
+                true
+            }
+            None => !known,
+        });
+        fits && (!known || command.argv.len() == ran.len())
+    })
+}
+
+fn check(script: &str) -> Result<(), String> {
+    let Ok(read) = portcullis_shell::read(script) else { return Ok(()) };
+    if read.features.dynamic {
+        // It says itself that there is more than it lists.
+        return Ok(());
+    }
+    for ran in run_by_bash(script) {
+        if !was_read(&read, &ran) {
+            return Err(format!("bash ran {ran:?} of {script:?}, which was read as {:?}", read.commands));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_test_sees_what_bash_runs() {
+    assert_eq!(run_by_bash("p 'a b'; if q; then :; else r; fi"), [vec!["p", "a b"], vec!["q"]]);
+    let read = portcullis_shell::read("p a").unwrap();
+    assert!(!was_read(&read, &["q".to_owned()]) && !was_read(&read, &["p".to_owned()]));
+}
+
+/// Scripts on which readers of shells have stumbled.
+#[test]
+fn odd_scripts() {
+    for script in [
+        "p $'a\\'b' c # d\nq",
+        "p a\\\n#b",
+        "p \\\n# c\nq",
+        "p \"a\\\nb\"",
+        "p 'a\\\nb'",
+        "p $(q # )\n) r",
+        "p $(case a in a) q;; esac)",
+        "p `q \\`r x\\` y`",
+        "p \"`q \\\"a b\\\"`\"",
+        "p <<E; q\n$(r)\nE\n",
+        "p <<'E'\n$(r)\nE\nq",
+        "p <<\"E F\"\nx\nE F\nq",
+        "p <<-E\n\tx\n\tE\nq",
+        "p <<A <<B\na\nA\nb\nB\nq",
+        "p <<E\\\nF\nx\nEF\nq",
+        "p <<E\nx\\\nE\nE\nq",
+        "p <<E\nx\\\\\nE\nq",
+        "p <<\\E\n$(r)\nE\n",
+        "(p <<E\nx\nE\n) && q",
+        "p $(q <<E\nx\nE\n)",
+        "((p) ; q)",
+        "p $((q) ; r)",
+        "{ p;}",
+        "{p;}",
+        "p }",
+        "p {",
+        "p if then",
+        "if p\nthen\nq\nelse\nr\nfi",
+        "p=(1 #x\n2); q",
+        "X=1 Y=2",
+        "X= p",
+        "p=1 q=2 r x=1",
+        "p a[0]=1",
+        "p a=(1",
+        "p[0]=x q",
+        "2p",
+        "2 >/dev/null p",
+        "p 2 >/dev/null",
+        "p 2>/dev/null x",
+        "p a2>/dev/null",
+        "{v}>/dev/null p",
+        "p {v}>/dev/null x",
+        "p &>/dev/null q",
+        "p& q",
+        "p&q",
+        "p;q",
+        "p|q",
+        "p||q",
+        "p&&q",
+        "p ;\n q",
+        "p #\\\nq",
+        "! p",
+        "!p",
+        "time p",
+        "time -p p",
+        "time -- p",
+        "time ! p",
+        "! ! p",
+        "for i in a; do p $i; done",
+        "for i do p; done",
+        "for i; do p; done",
+        "for i in a b\ndo p; done",
+        "for ((i=0;i<1;i++)) { p; }",
+        "for i in a; { p; }",
+        "case a in (a) p;; esac",
+        "case a in b|a) p;& c) q;; esac",
+        "case a in a) p; esac",
+        "case in in in) p;; esac",
+        "select i in a; do p; break; done <<<1",
+        "until p; do q; break; done",
+        "f() (p); f",
+        "f()\n{ p; }\nf",
+        "function f { p; }; f",
+        "function f() { p; }; f",
+        "f() if true; then p; fi; f",
+        "[[ a = a && ( b < c ) ]] && p",
+        "[[ a =~ (a|b) ]] && p",
+        "[[ $(q) ]] ; p",
+        "p ${x:-\"a b\"} c",
+        "p ${x:-'}'} c",
+        "p ${x#\\}} c",
+        "p ${#x}",
+        "p \"${x:-\"y\"}\" z",
+        "p $'\\x41\\102\\n' \"$\" $ \"a$\"",
+        "p a$",
+        "p $\"x\"",
+        "eval 'p a' b",
+        "eval p \\; q",
+        "bash -c 'p \"$@\"' x y",
+        "bash <<< 'p a'",
+        "bash <<E\np a\nE\n",
+        "trap 'p' EXIT; q",
+        "command p a",
+        "exec p a",
+        "builtin eval p",
+        "env p a",
+        "echo a | xargs p",
+        "find /dev/null -exec p {} \\;",
+        "timeout 1 p",
+        "nice p",
+        "p\\ q",
+        "'p q' r",
+        "p \"\" ''",
+        "p a\tb",
+        "p\n\n\nq",
+        "p;;q",
+        "p\r\nq",
+        "p \u{a0}q",
+        "p\u{2003}q",
+        "p a\u{b}b",
+        "p <\\\n/dev/null q",
+        "p &\\\n& q",
+        "p |\\\n| q",
+        "$'p' $'q'",
+        "coproc p",
+        "coproc N { p; }; wait",
+        "p > /dev/null >&2 q",
+        "p >&/dev/null q",
+        "p <&0 q",
+        "p <>/dev/null q",
+        "p 3<&- q",
+        "p ~nobody x",
+        "p {a,b} c",
+        "{p,a}",
+        "p [a]",
+        "p *",
+        "if ! p; then q; fi",
+        "p && { q || r; }",
+        "p $(q)$(r) s",
+        "p \\`q",
+        "p '`q`'",
+        "p \"\\`q\"",
+        "p \"\\$(q)\"",
+        "p \\$(q)",
+        "p $\\(q",
+        "a=$(p) b=`q` r",
+        "p 1>/dev/null 2>&1 q&",
+        "#p\nq",
+        "p#q",
+    ] {
+        check(script).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_bash_runs_was_read(pieces in proptest::collection::vec(proptest::sample::select(PIECES), 1..14)) {
+        prop_assert_eq!(check(&pieces.concat()), Ok(()));
+    }
+}
