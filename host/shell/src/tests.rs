@@ -328,7 +328,7 @@ fn read_large_scripts() {
         "eval ".repeat(20_000),
         "env ".repeat(20_000),
         "x".repeat(SCRIPT_MAX + 1),
-        format!("{}x{}", "`".repeat(1), "\\`".repeat(50_000)),
+        format!("`x{}", "\\`".repeat(50_000)),
     ] {
         let started = std::time::Instant::now();
         assert!(read(&script).is_err(), "{}", script.get(..20).unwrap());
