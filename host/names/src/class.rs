@@ -1,0 +1,152 @@
+//! What a change at a path comes to, by its name and what lies beside it.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use crate::Site;
+use crate::git::Content;
+use crate::repository;
+use crate::rules::{Anywhere, RULES, Rule};
+
+/// What is done at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// A directory is made.
+    MakeDirectory,
+    /// A file is created or opened for writing; its content is not known yet.
+    Write,
+    /// A file that is complete gets this name, by rename(2) or link(2) from another, or is replaced as a whole.
+    Install,
+    /// A symbolic link is made.
+    Symlink,
+    /// A directory, with all below it, gets this name.
+    MoveTree,
+    /// A device, pipe or socket is made.
+    Special,
+    /// The file, link or empty directory is removed.
+    Remove,
+    /// What is there gets another name: it is the source of rename(2).
+    MoveAway,
+    /// The file gets a second name, through which it could be written: it is the source of link(2).
+    Link,
+    /// Mode, owner, times or extended attributes are changed.
+    Metadata,
+}
+
+impl Change {
+    /// Whether something has the name afterwards that did not have it before.
+    pub(crate) fn is_new_name(self) -> bool {
+        match self {
+            Self::MakeDirectory
+            | Self::Write
+            | Self::Install
+            | Self::Symlink
+            | Self::MoveTree
+            | Self::Special => true,
+            Self::Remove | Self::MoveAway | Self::Link | Self::Metadata => false,
+        }
+    }
+}
+
+/// What a change comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Class {
+    /// These rules have nothing to say.
+    Free,
+    /// Every file below has to be classed under its new name, with [`Change::Install`]: it means something else
+    /// there.
+    Walk,
+    /// It makes this directory a git directory. The names [`crate::EXAMINED`] in it have to be classed first, as if
+    /// it were one already, and judged files have to be replaced by copies: somebody may hold the old ones open.
+    Completes(PathBuf),
+    /// The content decides, see [`crate::git::judge`].
+    Judged(&'static Rule, Content),
+    /// The user must say; it is free in a directory that the running command itself made, if the rule is
+    /// [`Anywhere::Asked`].
+    Asked(&'static Rule),
+    /// It is refused.
+    Denied(&'static Rule),
+}
+
+impl Class {
+    fn strength(&self) -> u8 {
+        match self {
+            Self::Free => 0,
+            Self::Walk => 1,
+            Self::Completes(_) => 2,
+            Self::Judged(..) => 3,
+            Self::Asked(_) => 4,
+            Self::Denied(_) => 5,
+        }
+    }
+
+    /// The stricter of the two.
+    pub(crate) fn or(self, other: Self) -> Self {
+        if other.strength() > self.strength() { other } else { self }
+    }
+}
+
+/// Says what `change` at `path` comes to. `path` is absolute, with links followed but for its last name.
+#[must_use]
+pub fn class(path: &Path, change: Change, site: &Site<'_>) -> Class {
+    let named = by_name(site.relative(path), change);
+    named.or(repository::class(path, change, site))
+}
+
+/// By the rules that have names.
+fn by_name(path: &Path, change: Change) -> Class {
+    let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
+    let mut class = Class::Free;
+    for rule in RULES {
+        for pattern in rule.names {
+            class = class.or(match matches(&names, pattern) {
+                Match::Whole => on_whole(rule, change),
+                // `mv x .github` brings `x/workflows` with it.
+                Match::Beginning if matches!(change, Change::MoveTree) => Class::Walk,
+                Match::Beginning if matches!(change, Change::Symlink) => on_whole(rule, change),
+                Match::Beginning | Match::None => Class::Free,
+            });
+        }
+    }
+    class
+}
+
+fn on_whole(rule: &'static Rule, change: Change) -> Class {
+    match (rule.anywhere, change) {
+        (Anywhere::Denied, Change::Metadata) | (Anywhere::Judged, _) => Class::Free,
+        (Anywhere::Denied, _) => Class::Denied(rule),
+        // A directory, or nothing at all, is not executed.
+        (Anywhere::Asked, Change::MakeDirectory | Change::Remove | Change::MoveAway | Change::Metadata) => {
+            Class::Free
+        }
+        (Anywhere::Asked, _) => Class::Asked(rule),
+    }
+}
+
+enum Match {
+    None,
+    /// The path ends with the beginning of the pattern.
+    Beginning,
+    /// The path holds the pattern, and perhaps more below it.
+    Whole,
+}
+
+fn matches(names: &[&OsStr], pattern: &str) -> Match {
+    let wanted = || pattern.split('/');
+    let length = wanted().count();
+    for start in 0..names.len() {
+        let Some(rest) = names.get(start..) else { break };
+        let is_same = rest.iter().zip(wanted()).all(|(name, wanted)| name.eq_ignore_ascii_case(wanted));
+        if is_same {
+            return if rest.len() >= length { Match::Whole } else { Match::Beginning };
+        }
+    }
+    Match::None
+}
+
+pub(crate) fn normal(component: Component<'_>) -> Option<&OsStr> {
+    match component {
+        Component::Normal(name) => Some(name),
+        Component::RootDir | Component::Prefix(_) | Component::CurDir | Component::ParentDir => None,
+    }
+}

@@ -1,0 +1,75 @@
+//! What is told of a key that asks.
+
+/// Says what the key `name` does with `value`, as the end of a sentence that begins with the key.
+pub(crate) fn reason(name: &str, value: Option<&[u8]>) -> &'static str {
+    let section = name.split('.').next().unwrap_or_default();
+    let key = name.rsplit('.').next().unwrap_or_default();
+    let begins = |start: &[u8]| value.is_some_and(|value| value.starts_with(start));
+    match (section, key) {
+        ("include" | "includeif", _) => "brings in another file of settings",
+        ("alias", _) => "makes a command of its own, which may be any program",
+        ("core", "hookspath") | ("init", "templatedir") => "chooses where hooks, which git runs, come from",
+        ("core", "worktree") => "makes git take another directory for the files of the repository",
+        ("core", "attributesfile" | "excludesfile") | ("commit", "template") => "makes git read another file",
+        ("url", _) => "makes git go to another place than the one that is written",
+        ("http" | "https", _) | ("remote", "proxy" | "proxyauthmethod") => {
+            "changes how connections are made and what they trust"
+        }
+        ("credential", _) => "decides who is given your passwords",
+        ("protocol", _) => "lets addresses run programs",
+        ("remote", "url" | "pushurl") | ("submodule", "url") | ("branch", "remote" | "pushremote") => {
+            "is an address that git hands to a program, or that passes options to one"
+        }
+        ("submodule", "update") if begins(b"!") => "names a program that git runs",
+        ("commit" | "tag", "gpgsign") | ("transfer" | "fetch" | "receive", "fsckobjects") => {
+            "switches a protection of yours off"
+        }
+        _ if is_program(section, key) => "names a program that git runs",
+        _ => "is not among the settings of git that are known to be harmless",
+    }
+}
+
+fn is_program(section: &str, key: &str) -> bool {
+    let whole_section = [
+        "alias",
+        "browser",
+        "difftool",
+        "filter",
+        "guitool",
+        "hook",
+        "man",
+        "mergetool",
+        "pager",
+        "sendemail",
+        "trailer",
+    ];
+    let keys = [
+        "askpass",
+        "alternaterefscommand",
+        "clean",
+        "cmd",
+        "command",
+        "defaultkeycommand",
+        "driver",
+        "difffilter",
+        "editor",
+        "external",
+        "fsmonitor",
+        "gitproxy",
+        "helper",
+        "packobjectshook",
+        "pager",
+        "path",
+        "process",
+        "program",
+        "receivepack",
+        "recentobjectshook",
+        "smudge",
+        "sshcommand",
+        "textconv",
+        "tool",
+        "uploadpack",
+        "vcs",
+    ];
+    whole_section.contains(&section) || keys.contains(&key)
+}

@@ -1,0 +1,190 @@
+//! The judgement on the content of git's own files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::config_text::{self, Entry, Fault};
+use super::shape::Shape;
+use super::{attributes, danger, keys, place, todo};
+use crate::Site;
+
+/// What a file of git's is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Content {
+    /// `config` and `config.worktree` of a repository.
+    Config,
+    /// `.gitmodules`. Since 2.20 git takes no commands from it, so that it may also be written unseen.
+    Modules,
+    /// A `.git` file, which names the repository of the directory it lies in.
+    GitFile,
+    /// `commondir`, which names the directory that configuration and hooks are taken from.
+    CommonDirectory,
+    /// `gitdir` of a worktree, which names its `.git` file.
+    WayBack,
+    /// `git-rebase-todo`, which lists what `git rebase --continue` does, commands included.
+    RebaseTodo,
+    /// `info/attributes`, which says which filters, drivers and converters are used.
+    Attributes,
+}
+
+impl Content {
+    /// Whether a write whose content nobody sees may pass: the worst content does no harm to today's git.
+    #[must_use]
+    pub fn may_be_unseen(self) -> bool {
+        self == Self::Modules
+    }
+}
+
+/// What the content of a file comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// Git runs nothing because of it that it would not have run before.
+    Harmless,
+    /// The user must say; in the order of the file.
+    Asks(Vec<Finding>),
+    /// It cannot be read, so nobody can say what it does.
+    Unreadable(String),
+}
+
+impl Judgement {
+    /// The reason for a question or a refusal, in one sentence; none where it is harmless.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Harmless => None,
+            Self::Unreadable(why) => Some(format!("it cannot be judged: {why}")),
+            Self::Asks(findings) => {
+                let mut texts: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
+                if findings.len() > SHOWN {
+                    texts.push(format!("and {} more", findings.len() - SHOWN));
+                }
+                Some(texts.join("; "))
+            }
+        }
+    }
+}
+
+/// As many findings as a question spells out.
+const SHOWN: usize = 3;
+
+/// Something that the user must say yes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The key, where the file has keys.
+    pub key: Option<String>,
+    /// What it does.
+    pub why: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.key {
+            Some(key) => write!(formatter, "`{key}` on line {} {}", self.line, self.why),
+            None => write!(formatter, "line {}: {}", self.line, self.why),
+        }
+    }
+}
+
+/// Judges the text `new` that is to stand at `path` (absolute, links followed) in place of `previous`.
+///
+/// What already stood there is the user's: a key with the same values as before passes whatever it is.
+#[must_use]
+pub fn judge(
+    content: Content,
+    path: &Path,
+    previous: Option<&[u8]>,
+    new: &[u8],
+    site: &Site<'_>,
+) -> Judgement {
+    if previous == Some(new) {
+        return Judgement::Harmless;
+    }
+    if new.len() > config_text::LONGEST {
+        return Judgement::Unreadable(Fault::TooLong.to_string());
+    }
+    match content {
+        Content::Config | Content::Modules => match config_text::parse(new) {
+            Ok(entries) => asks(config(content, path, previous, &entries, site)),
+            Err(fault) => Judgement::Unreadable(fault.to_string()),
+        },
+        Content::GitFile => pointer(place::git_file(path, new, site)),
+        Content::CommonDirectory => pointer(place::common_directory(path, new)),
+        Content::WayBack => pointer(place::way_back(new)),
+        Content::RebaseTodo => asks(todo::findings(previous, new)),
+        Content::Attributes => asks(attributes::findings(previous, new)),
+    }
+}
+
+fn asks(findings: Vec<Finding>) -> Judgement {
+    if findings.is_empty() { Judgement::Harmless } else { Judgement::Asks(findings) }
+}
+
+fn pointer(why: Option<String>) -> Judgement {
+    asks(why.map(|why| Finding { line: 1, key: None, why }).into_iter().collect())
+}
+
+fn config(
+    content: Content,
+    path: &Path,
+    previous: Option<&[u8]>,
+    entries: &[Entry],
+    site: &Site<'_>,
+) -> Vec<Finding> {
+    // What git could not read had no effect.
+    let before = previous.and_then(|text| config_text::parse(text).ok()).unwrap_or_default();
+    let before = by_name(&before);
+    let mut findings = Vec::new();
+    for (name, entries) in by_name(entries) {
+        let is_harmless = |entry: &&Entry| is_harmless(content, path, entry, site);
+        let Some(first) = entries.iter().find(|entry| !is_harmless(entry)) else { continue };
+        let values = |entries: &[&Entry]| entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>();
+        // All values of the key as they were, in their order: the last one counts, and some keys are lists.
+        if before.get(name).is_some_and(|before| values(before) == values(&entries)) {
+            continue;
+        }
+        let is_new = |entry: &&&Entry| {
+            before.get(name).is_none_or(|before| before.iter().all(|known| known.value != entry.value))
+        };
+        let told = entries.iter().filter(|entry| !is_harmless(entry)).find(is_new).unwrap_or(first);
+        findings.push(Finding {
+            line: told.line,
+            key: Some(shown(name)),
+            why: danger::reason(&String::from_utf8_lossy(name), told.value.as_deref()).to_owned(),
+        });
+    }
+    findings.sort_by_key(|finding| finding.line);
+    findings
+}
+
+fn by_name(entries: &[Entry]) -> BTreeMap<&[u8], Vec<&Entry>> {
+    let mut names: BTreeMap<&[u8], Vec<&Entry>> = BTreeMap::new();
+    for entry in entries {
+        names.entry(&entry.name).or_default().push(entry);
+    }
+    names
+}
+
+fn is_harmless(content: Content, path: &Path, entry: &Entry, site: &Site<'_>) -> bool {
+    let Ok(name) = std::str::from_utf8(&entry.name) else { return false };
+    // Of `.gitmodules` git reads the submodules only.
+    let is_read = content == Content::Config || name.starts_with("submodule.");
+    match keys::shape(name) {
+        _ if !is_read => true,
+        Some(Shape::Worktree) => {
+            entry.value.as_ref().is_some_and(|value| place::is_own_worktree(path, value, site))
+        }
+        Some(shape) => shape.admits(entry.value.as_deref()),
+        None => false,
+    }
+}
+
+/// A key as it can be shown: short, and without control characters.
+fn shown(name: &[u8]) -> String {
+    const LONGEST: usize = 80;
+    let text = String::from_utf8_lossy(name);
+    let cut: String = text.chars().take(LONGEST).collect();
+    let dots = if cut.len() < text.len() { "…" } else { "" };
+    format!("{}{dots}", cut.escape_debug())
+}

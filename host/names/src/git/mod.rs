@@ -1,0 +1,14 @@
+//! Git's own files, judged by what they would make the user's git do.
+
+mod attributes;
+mod danger;
+mod judge;
+mod keys;
+mod place;
+mod shape;
+mod todo;
+mod url;
+
+pub mod config_text;
+
+pub use judge::{Content, Finding, Judgement, judge};

@@ -1,0 +1,200 @@
+//! Pointers from one part of a repository to another, judged by where they lead.
+//!
+//! Git writes three: the `.git` *file* of a worktree or submodule, `commondir` and `gitdir` in
+//! `.git/worktrees/NAME`, and `core.worktree` in the configuration of a submodule. Each makes git take another
+//! directory for the repository or its files, so only what git itself writes passes.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::Site;
+
+/// What git puts before the path in a `.git` file.
+const GIT_FILE: &[u8] = b"gitdir: ";
+
+/// Why the `.git` file at `path` leads somewhere that git would not have made it lead; none: it does not.
+pub(crate) fn git_file(path: &Path, text: &[u8], site: &Site<'_>) -> Option<String> {
+    if text.is_empty() {
+        return None;
+    }
+    let Some(target) = text.strip_prefix(GIT_FILE).and_then(line) else {
+        return Some("it is not one line `gitdir: PATH`".to_owned());
+    };
+    let from = path.parent()?;
+    let Some(target) = resolve(from, target) else {
+        return Some(format!("`{target}` is no plain path"));
+    };
+    let leads_to_own = is_worktree_of_repository(&target) || is_module_of_repository(&target, from);
+    if leads_to_own && site.holds(&target) {
+        return None;
+    }
+    Some(format!(
+        "`{}` is neither a worktree nor a submodule of a repository in the workspace",
+        target.to_string_lossy().escape_debug()
+    ))
+}
+
+/// Why the `commondir` file at `path` leads elsewhere than to the repository it lies in.
+pub(crate) fn common_directory(path: &Path, text: &[u8]) -> Option<String> {
+    let lies_in_worktree = path.parent().is_some_and(is_worktree_of_repository);
+    if text.is_empty() || lies_in_worktree && line(text) == Some("../..") {
+        return None;
+    }
+    Some("it makes git take its configuration and hooks from another directory".to_owned())
+}
+
+/// Why the `gitdir` file of a worktree names something else than a `.git` file.
+pub(crate) fn way_back(text: &[u8]) -> Option<String> {
+    let names_git_file = |line: &str| Path::new(line).file_name().is_some_and(|name| name == ".git");
+    if text.is_empty() || line(text).is_some_and(names_git_file) {
+        return None;
+    }
+    Some("it is not the path of one `.git` file".to_owned())
+}
+
+/// Whether `core.worktree` in the configuration file `path` is what git writes for a submodule.
+pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> bool {
+    let Some(directory) = path.parent() else { return false };
+    let Some(target) = std::str::from_utf8(value).ok().and_then(|value| resolve(directory, value)) else {
+        return false;
+    };
+    let lies_in_modules =
+        split_at_git(directory).is_some_and(|(_, inside)| inside.iter().any(|name| name == "modules"));
+    lies_in_modules && site.holds(&target) && split_at_git(&target).is_none()
+}
+
+/// The only line of `text`, if that has nothing odd in it.
+fn line(text: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(text).ok()?;
+    let line = text.strip_suffix('\n').unwrap_or(text);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    (!line.is_empty() && !line.chars().any(char::is_control)).then_some(line)
+}
+
+/// `value` from `directory`, with `..` only in front: behind a name it could lead through a link.
+fn resolve(directory: &Path, value: &str) -> Option<PathBuf> {
+    let value = Path::new(value);
+    let mut path = if value.is_absolute() { PathBuf::new() } else { directory.to_owned() };
+    let mut named = value.is_absolute();
+    for component in value.components() {
+        match component {
+            Component::ParentDir if named => return None,
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::CurDir | Component::Prefix(_) => {}
+            Component::RootDir => path.push("/"),
+            Component::Normal(name) => {
+                named = true;
+                path.push(name);
+            }
+        }
+    }
+    Some(path)
+}
+
+/// `path` cut at its first component `.git`: what lies before, and the names behind.
+fn split_at_git(path: &Path) -> Option<(PathBuf, Vec<std::ffi::OsString>)> {
+    let mut components = path.components();
+    let before: PathBuf = components.by_ref().take_while(|part| part.as_os_str() != ".git").collect();
+    if before == path {
+        return None;
+    }
+    Some((before, components.map(|part| part.as_os_str().to_owned()).collect()))
+}
+
+/// Whether this is `….git/worktrees/NAME`, also of a submodule's repository.
+fn is_worktree_of_repository(path: &Path) -> bool {
+    let Some((_, inside)) = split_at_git(path) else { return false };
+    match inside.as_slice() {
+        [worktrees, _] => worktrees == "worktrees",
+        [modules, .., worktrees, _] => modules == "modules" && worktrees == "worktrees",
+        _ => false,
+    }
+}
+
+/// Whether this is `….git/modules/…` of a repository that holds `from`, or of one of its worktrees.
+fn is_module_of_repository(path: &Path, from: &Path) -> bool {
+    let Some((top, inside)) = split_at_git(path) else { return false };
+    match inside.as_slice() {
+        [modules, _, ..] if modules == "modules" => from != top && from.starts_with(top),
+        [worktrees, _, modules, _, ..] => worktrees == "worktrees" && modules == "modules",
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(path: &str, text: &str) -> bool {
+        let roots = [PathBuf::from("/w"), PathBuf::from("/tmp/s")];
+        let site = Site { roots: &roots, exists: &|_| false };
+        git_file(Path::new(path), text.as_bytes(), &site).is_none()
+    }
+
+    #[test]
+    fn git_files_that_git_writes() {
+        assert!(judged("/w/sub/.git", "gitdir: ../.git/modules/sub\n"));
+        assert!(judged("/w/a/b/.git", "gitdir: ../../.git/modules/a/b\n"));
+        assert!(judged("/w/a/b/.git", "gitdir: ../../.git/modules/a/modules/b"));
+        assert!(judged("/tmp/s/wt/.git", "gitdir: /w/.git/worktrees/wt\n"));
+        assert!(judged("/w/wt/.git", "gitdir: ../.git/worktrees/wt\n"));
+        assert!(judged("/w/p/wt/.git", "gitdir: /w/p/.git/modules/x/worktrees/wt\n"));
+        assert!(judged("/w/wt/sub/.git", "gitdir: ../../.git/worktrees/wt/modules/sub\r\n"));
+        assert!(judged("/w/wt/.git", ""));
+    }
+
+    #[test]
+    fn git_files_that_lead_elsewhere() {
+        for text in [
+            "gitdir: ./evil\n",
+            "gitdir: ../evil.git\n",
+            "gitdir: /etc/.git/worktrees/x\n",
+            "gitdir: ../.git/worktrees/../../evil\n",
+            "gitdir: ../.git/hooks\n",
+            "gitdir: ../.git\n",
+            "gitdir: ../fixtures/x.git/worktrees/y\n",
+            "gitdir: a\ngitdir: b\n",
+            "gitdir:../.git/modules/x\n",
+            "gitdir: \n",
+            "x",
+        ] {
+            assert!(!judged("/w/sub/.git", text), "{text}");
+        }
+        assert!(!judged("/w/.git", "gitdir: .git/modules/x\n"), "a repository is no submodule of itself");
+        assert!(!judged("/w/a/.git", "gitdir: ../b/.git/modules/x\n"), "a submodule of somebody else");
+    }
+
+    #[test]
+    fn common_directories_lead_to_the_own_repository() {
+        let judged = |path: &str, text: &str| common_directory(Path::new(path), text.as_bytes()).is_none();
+        assert!(judged("/w/.git/worktrees/a/commondir", "../..\n"));
+        assert!(judged("/w/.git/modules/m/worktrees/a/commondir", "../.."));
+        assert!(!judged("/w/.git/commondir", "../..\n"));
+        assert!(!judged("/w/.git/commondir", "../evil\n"));
+        assert!(!judged("/w/x.git/commondir", "../..\n"));
+        assert!(!judged("/w/.git/worktrees/a/commondir", "../../../evil\n"));
+        assert!(!judged("/w/.git/worktrees/a/commondir", "../..\nx\n"));
+    }
+
+    #[test]
+    fn ways_back_name_a_git_file() {
+        assert!(way_back(b"/tmp/wt/.git\n").is_none() && way_back(b"../../../wt/.git\n").is_none());
+        assert!(way_back(b"/etc/passwd\n").is_some() && way_back(b"/a/.git\n/b/.git\n").is_some());
+    }
+
+    #[test]
+    fn worktrees_of_submodules() {
+        let roots = [PathBuf::from("/w")];
+        let site = Site { roots: &roots, exists: &|_| false };
+        let own = |path: &str, value: &str| is_own_worktree(Path::new(path), value.as_bytes(), &site);
+        assert!(own("/w/.git/modules/sub/config", "../../../sub"));
+        assert!(own("/w/.git/modules/a/modules/b/config.worktree", "../../../../../a/b"));
+        assert!(own("/w/.git/worktrees/x/modules/b/config", "../../../../../x/b"));
+        assert!(!own("/w/.git/config", "../sub"));
+        assert!(!own("/w/.git/modules/sub/config", "/home/u"));
+        assert!(!own("/w/.git/modules/sub/config", "../../../../u"));
+        assert!(!own("/w/.git/modules/sub/config", "../../../sub/../../u"));
+        assert!(!own("/w/.git/modules/sub/config", "../../../.git/hooks"));
+    }
+}

@@ -1,0 +1,159 @@
+//! Names within git directories.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::Site;
+use crate::class::{Change, Class, normal};
+use crate::git::Content;
+use crate::rules::{GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_POINTERS, GIT_REBASE, Rule};
+
+/// What has to be looked at in a directory that becomes a git directory: these files, and all below these
+/// directories.
+pub const EXAMINED: [&str; 8] =
+    ["branches", "config", "config.worktree", "hooks", "info", "modules", "remotes", "worktrees"];
+
+/// Says what `change` at `path` comes to for git.
+pub(crate) fn class(path: &Path, change: Change, site: &Site<'_>) -> Class {
+    let mut class = by_last_name(path, change);
+    let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
+    let mut directory = PathBuf::from("/");
+    for (index, name) in names.iter().enumerate() {
+        // `directory` is what holds `name`; the rest of the path is seen from there.
+        let inside = names.get(index..).unwrap_or_default();
+        if is_interesting(name) && is_git_directory(&directory, site) {
+            class = class.or(within(inside, change));
+        }
+        directory.push(name);
+    }
+    class.or(completing(path, change, site))
+}
+
+/// By names that mean the same wherever they are.
+fn by_last_name(path: &Path, change: Change) -> Class {
+    let Some(name) = path.file_name() else { return Class::Free };
+    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    if is(".git") {
+        if change == Change::MoveTree {
+            return Class::Walk;
+        }
+        return judged(&GIT_POINTERS, Content::GitFile, change);
+    }
+    if is("commondir") {
+        return judged(&GIT_POINTERS, Content::CommonDirectory, change);
+    }
+    if is(".gitmodules") {
+        return judged(&GIT_CONFIG, Content::Modules, change);
+    }
+    if is("git-rebase-todo") {
+        return judged(&GIT_REBASE, Content::RebaseTodo, change);
+    }
+    Class::Free
+}
+
+/// Names that mean something at the top of a git directory.
+fn is_interesting(name: &OsStr) -> bool {
+    EXAMINED.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether git may take `directory` for a repository: by its name or its shape.
+fn is_git_directory(directory: &Path, site: &Site<'_>) -> bool {
+    let is_named = directory.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+    is_named || has_shape(directory, None, site)
+}
+
+/// Whether `directory` has what git looks for, taking `assumed` to be there.
+fn has_shape(directory: &Path, assumed: Option<&OsStr>, site: &Site<'_>) -> bool {
+    let has =
+        |name: &str| assumed.is_some_and(|assumed| assumed == name) || (site.exists)(&directory.join(name));
+    has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
+
+/// What a change comes to at `inside`, seen from a git directory.
+fn within(inside: &[&OsStr], change: Change) -> Class {
+    let [first, rest @ ..] = inside else { return Class::Free };
+    let is = |wanted: &str| first.eq_ignore_ascii_case(wanted);
+    match rest {
+        _ if is("hooks") => hooks(rest, change),
+        [] if is("config") || is("config.worktree") => judged(&GIT_CONFIG, Content::Config, change),
+        [name] if is("info") && name.eq_ignore_ascii_case("attributes") => {
+            judged(&GIT_ATTRIBUTES, Content::Attributes, change)
+        }
+        // Git's old way to describe remotes, each in a file; no git of today writes there.
+        [_, ..] if is("remotes") || is("branches") => match change {
+            Change::Remove | Change::MoveAway | Change::Metadata => Class::Free,
+            Change::MakeDirectory
+            | Change::Write
+            | Change::Install
+            | Change::Symlink
+            | Change::MoveTree
+            | Change::Special
+            | Change::Link => Class::Asked(&GIT_CONFIG),
+        },
+        [] | [_] if is_container(first) => container(change),
+        [_, name] if is("worktrees") && name.eq_ignore_ascii_case("gitdir") => {
+            judged(&GIT_POINTERS, Content::WayBack, change)
+        }
+        [_, below @ ..] if is("worktrees") => within(below, change),
+        // The repositories in `modules` have the shape of one; only what lies between is left here.
+        _ if is("modules") => container(change),
+        _ => Class::Free,
+    }
+}
+
+fn hooks(inside: &[&OsStr], change: Change) -> Class {
+    let is_sample = |name: &OsStr| name.as_encoded_bytes().ends_with(b".sample");
+    match (inside, change) {
+        ([name], _) if is_sample(name) => Class::Free,
+        ([], Change::MakeDirectory | Change::Remove | Change::Metadata) => Class::Free,
+        _ => Class::Denied(&GIT_HOOKS),
+    }
+}
+
+/// Directories of a git directory that hold something with a meaning of its own.
+fn is_container(name: &OsStr) -> bool {
+    ["info", "worktrees", "modules", "remotes", "branches"]
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// A link would let what lies in it lie elsewhere, where nobody looks.
+fn container(change: Change) -> Class {
+    match change {
+        Change::Symlink | Change::Special => Class::Asked(&GIT_POINTERS),
+        Change::MoveTree => Class::Walk,
+        Change::MakeDirectory
+        | Change::Write
+        | Change::Install
+        | Change::Remove
+        | Change::MoveAway
+        | Change::Link
+        | Change::Metadata => Class::Free,
+    }
+}
+
+/// Whether `path` is the part that makes the directory it lies in a repository.
+fn completing(path: &Path, change: Change, site: &Site<'_>) -> Class {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Class::Free };
+    let is_part = ["HEAD", "objects", "refs", "commondir"].iter().any(|part| name == *part);
+    if !change.is_new_name() || !is_part || is_git_directory(directory, site) {
+        return Class::Free;
+    }
+    let has_more = || EXAMINED.iter().any(|name| (site.exists)(&directory.join(name)));
+    if has_shape(directory, Some(name), site) && has_more() {
+        Class::Completes(directory.to_owned())
+    } else {
+        Class::Free
+    }
+}
+
+fn judged(rule: &'static Rule, content: Content, change: Change) -> Class {
+    match change {
+        Change::Write | Change::Install => Class::Judged(rule, content),
+        Change::Symlink | Change::Special | Change::MoveTree => Class::Asked(rule),
+        // Through a second name it could be written unseen.
+        Change::Link => Class::Denied(rule),
+        // A directory is none of these files, and nothing at all says nothing.
+        Change::MakeDirectory | Change::Remove | Change::MoveAway | Change::Metadata => Class::Free,
+    }
+}

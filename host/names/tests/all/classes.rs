@@ -1,0 +1,271 @@
+//! Tables of names: what a change comes to.
+
+use portcullis_names::git::Content;
+use portcullis_names::{Change, Class};
+
+use crate::kit::Place;
+
+/// A short word for a class.
+fn word(class: &Class) -> String {
+    match class {
+        Class::Free => "free".to_owned(),
+        Class::Walk => "walk".to_owned(),
+        Class::Completes(directory) => format!("completes {}", directory.display()),
+        Class::Judged(_, content) => format!("{content:?}"),
+        Class::Asked(rule) => format!("ask {}", rule.id),
+        Class::Denied(rule) => format!("deny {}", rule.id),
+    }
+}
+
+fn check(place: &Place, change: Change, cases: &[(&str, &str)]) {
+    for (path, expected) in cases {
+        assert_eq!(word(&place.class(path, change)), *expected, "{change:?} {path}");
+    }
+}
+
+/// A project with a repository of its own and a bare one, as `git init --bare` makes it.
+fn place() -> Place {
+    let repositories = ["bare", ".git/modules/m", ".git/modules/m/modules/c"];
+    let whole =
+        repositories.iter().flat_map(|top| ["HEAD", "objects", "refs"].map(|name| format!("{top}/{name}")));
+    let half = ["half", ".git/modules/new"]
+        .iter()
+        .flat_map(|top| ["HEAD", "config", "hooks", "refs"].map(|name| format!("{top}/{name}")));
+    Place::with(&whole.chain(half).collect::<Vec<_>>())
+}
+
+#[test]
+fn names_in_git_directories() {
+    check(
+        &place(),
+        Change::Write,
+        &[
+            (".git/config", "Config"),
+            ("a/b/.git/config", "Config"),
+            (".GIT/Config", "Config"),
+            (".git/config.worktree", "Config"),
+            (".git/config.lock", "free"),
+            (".git/HEAD", "free"),
+            (".git/index", "free"),
+            (".git/objects/ab/config", "free"),
+            (".git/refs/heads/config", "free"),
+            (".git/refs/heads/hooks/x", "free"),
+            (".git/hooks/pre-commit", "deny host.git-hooks"),
+            (".git/hooks/pre-commit.sample", "free"),
+            (".git/hooks/x.sample/pre-commit", "deny host.git-hooks"),
+            (".git/hooks", "deny host.git-hooks"),
+            (".git/info/attributes", "Attributes"),
+            (".git/info/exclude", "free"),
+            (".git/remotes/origin", "ask host.git-config"),
+            (".git/branches/x", "ask host.git-config"),
+            (".git/commondir", "CommonDirectory"),
+            (".git/worktrees/w/commondir", "CommonDirectory"),
+            (".git/worktrees/w/gitdir", "WayBack"),
+            (".git/worktrees/w/config.worktree", "Config"),
+            (".git/worktrees/w/hooks/x", "deny host.git-hooks"),
+            (".git/worktrees/w/HEAD", "free"),
+            (".git/modules/m/config", "Config"),
+            (".git/modules/m/hooks/x", "deny host.git-hooks"),
+            (".git/modules/m/modules/c/config.worktree", "Config"),
+            (".git/modules/m/info/attributes", "Attributes"),
+            (".git/modules/m/worktrees/w/gitdir", "WayBack"),
+            (".git/modules/m/objects/pack/x", "free"),
+            (".git/modules/m/refs/heads/hooks/x", "free"),
+            (".git/modules/m/logs/refs/remotes/origin/config", "free"),
+            (".git/rebase-merge/git-rebase-todo", "RebaseTodo"),
+            (".git/rebase-merge/done", "free"),
+            (".git", "GitFile"),
+            ("sub/.git", "GitFile"),
+            (".gitmodules", "Modules"),
+            (".gitattributes", "free"),
+            (".gitignore", "free"),
+        ],
+    );
+}
+
+#[test]
+fn a_directory_with_the_shape_of_a_repository_is_one() {
+    check(
+        &place(),
+        Change::Install,
+        &[
+            ("bare/config", "Config"),
+            ("bare/hooks/post-receive", "deny host.git-hooks"),
+            ("bare/worktrees/w/config.worktree", "Config"),
+            ("bare/modules/m/hooks/x", "free"),
+            ("bare/info/attributes", "Attributes"),
+            ("half/config", "free"),
+            ("half/hooks/x", "free"),
+            ("config", "free"),
+            ("hooks/useState.ts", "free"),
+            ("src/config", "free"),
+            ("half/objects", "completes /w/half"),
+            (".git/modules/new/objects", "completes /w/.git/modules/new"),
+            ("half/commondir", "CommonDirectory"),
+            ("bare/objects", "free"),
+            ("src/HEAD", "free"),
+            ("src/objects", "free"),
+        ],
+    );
+    check(&place(), Change::MakeDirectory, &[("half/objects", "completes /w/half"), ("src/refs", "free")]);
+    check(&place(), Change::Symlink, &[("half/objects", "completes /w/half")]);
+    check(&place(), Change::MoveTree, &[("half/objects", "completes /w/half")]);
+    check(&place(), Change::Remove, &[("bare/HEAD", "free"), ("half/objects", "free")]);
+    let redirected = Place::with(&["x/HEAD", "x/commondir", "y/commondir", "y/hooks"].map(str::to_owned));
+    check(&redirected, Change::Write, &[("x/config.worktree", "Config"), ("y/HEAD", "completes /w/y")]);
+}
+
+#[test]
+fn links_and_moves_cannot_bring_what_writing_cannot() {
+    check(
+        &place(),
+        Change::Symlink,
+        &[
+            (".git", "ask host.git-pointers"),
+            (".git/config", "ask host.git-config"),
+            (".git/hooks", "deny host.git-hooks"),
+            (".git/modules", "ask host.git-pointers"),
+            (".git/modules/m", "ask host.git-pointers"),
+            (".git/worktrees/w", "ask host.git-pointers"),
+            (".git/info", "ask host.git-pointers"),
+            (".git/HEAD", "free"),
+            ("a/.vscode", "ask host.editor-files"),
+            (".github", "ask host.agent-files"),
+            ("link", "free"),
+        ],
+    );
+    check(
+        &place(),
+        Change::MoveTree,
+        &[
+            (".git", "walk"),
+            (".git/hooks", "deny host.git-hooks"),
+            (".git/modules/m", "walk"),
+            (".git/worktrees/w", "walk"),
+            (".git/info", "walk"),
+            (".github", "walk"),
+            (".pi", "walk"),
+            ("x/.vscode", "ask host.editor-files"),
+            ("x", "free"),
+        ],
+    );
+    check(
+        &place(),
+        Change::Link,
+        &[
+            (".git/config", "deny host.git-config"),
+            (".git/hooks/pre-commit", "deny host.git-hooks"),
+            ("sub/.git", "deny host.git-pointers"),
+            (".git/objects/ab/cd", "free"),
+            (".bashrc", "ask host.shell-files"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_removed_executes_nothing() {
+    for change in [Change::Remove, Change::MoveAway] {
+        check(
+            &place(),
+            change,
+            &[
+                (".git", "free"),
+                (".git/config", "free"),
+                (".git/hooks/pre-commit.sample", "free"),
+                (".git/hooks/pre-commit", "deny host.git-hooks"),
+                (".git/commondir", "free"),
+                (".vscode/tasks.json", "free"),
+                (".pi/portcullis.json", "deny host.project-agent-settings"),
+            ],
+        );
+    }
+    check(&place(), Change::Remove, &[(".git/hooks", "free")]);
+    check(&place(), Change::MoveAway, &[(".git/hooks", "deny host.git-hooks")]);
+    check(
+        &place(),
+        Change::Metadata,
+        &[(".git/config", "free"), (".git/hooks/pre-commit", "deny host.git-hooks"), (".bashrc", "free")],
+    );
+}
+
+#[test]
+fn names_that_other_tools_execute() {
+    let ask = [
+        (".bashrc", "host.shell-files"),
+        ("a/b/c/d/.zshenv", "host.shell-files"),
+        (".BashRC", "host.shell-files"),
+        (".npmrc", "host.tool-files"),
+        ("pkg/.envrc", "host.tool-files"),
+        ("mise.toml", "host.tool-files"),
+        (".vscode/tasks.json", "host.editor-files"),
+        ("sub/.idea/workspace.xml", "host.editor-files"),
+        (".vimrc", "host.editor-files"),
+        (".devcontainer/devcontainer.json", "host.editor-files"),
+        (".claude/settings.json", "host.agent-files"),
+        (".codex/config.toml", "host.agent-files"),
+        (".cursor/mcp.json", "host.agent-files"),
+        (".mcp.json", "host.agent-files"),
+        ("AGENTS.md", "host.agent-files"),
+        (".husky/pre-commit", "host.hook-managers"),
+        (".pre-commit-config.yaml", "host.hook-managers"),
+        (".github/workflows/ci.yml", "host.ci-files"),
+        (".gitlab-ci.yml", "host.ci-files"),
+    ];
+    for (path, rule) in ask {
+        for change in [Change::Write, Change::Install, Change::Symlink] {
+            check(&place(), change, &[(path, &format!("ask {rule}"))]);
+        }
+    }
+    let free = [
+        "package.json",
+        "Makefile",
+        "build.rs",
+        ".env",
+        ".github/CODEOWNERS",
+        "node_modules/.bin/x",
+        ".venv/bin/activate",
+        "bashrc",
+        "x.vscode/y",
+        "docs/.bashrc.md",
+        ".pi/notes.md",
+        ".pi",
+    ];
+    for path in free {
+        check(&place(), Change::Write, &[(path, "free")]);
+    }
+    for path in [".pi/extensions/evil.ts", "sub/.pi/sandbox.json", ".pi/settings.json", ".PI/Settings.json"] {
+        check(&place(), Change::Write, &[(path, "deny host.project-agent-settings")]);
+    }
+    check(
+        &place(),
+        Change::MakeDirectory,
+        &[(".vscode", "free"), (".github/workflows", "free"), (".pi", "free")],
+    );
+}
+
+#[test]
+fn a_workspace_may_lie_below_such_a_name() {
+    use std::path::{Path, PathBuf};
+    let roots = [PathBuf::from("/home/u/.cursor/worktrees/p"), PathBuf::from("/home/u")];
+    let site = portcullis_names::Site { roots: &roots, exists: &|_| false };
+    let class = |path: &str| portcullis_names::class(Path::new(path), Change::Write, &site);
+    assert_eq!(class("/home/u/.cursor/worktrees/p/src/a.rs"), Class::Free);
+    assert_eq!(word(&class("/home/u/.cursor/worktrees/p/.vscode/x")), "ask host.editor-files");
+    assert_eq!(word(&class("/home/u/.cursor/mcp.json")), "ask host.agent-files");
+    assert_eq!(word(&class("/elsewhere/.cursor/mcp.json")), "ask host.agent-files");
+}
+
+#[test]
+fn only_what_git_takes_no_commands_from_may_be_written_unseen() {
+    let all = [
+        Content::Config,
+        Content::Modules,
+        Content::GitFile,
+        Content::CommonDirectory,
+        Content::WayBack,
+        Content::RebaseTodo,
+        Content::Attributes,
+    ];
+    let unseen: Vec<_> = all.into_iter().filter(|content| content.may_be_unseen()).collect();
+    assert_eq!(unseen, [Content::Modules]);
+}

@@ -1,0 +1,250 @@
+//! Contents that make git run something, or look elsewhere: rows 31 to 39 of the attacks, and their siblings.
+
+use portcullis_names::git::{Content, Judgement};
+
+use crate::kit::judged;
+
+/// Each line is a variable that must not pass.
+const ASKING: &[&str] = &[
+    "core.fsmonitor=cmd",
+    "core.fsmonitor",
+    "core.fsmonitor=true",
+    "core.hooksPath=.evil",
+    "core.sshCommand=evil",
+    "core.editor=evil",
+    "core.pager=evil",
+    "core.askPass=evil",
+    "core.gitProxy=evil",
+    "core.alternateRefsCommand=evil",
+    "core.attributesFile=.evil",
+    "core.excludesFile=/etc/passwd",
+    "core.worktree=/home/u",
+    "core.commentChar=p",
+    "core.sharedRepository=0777",
+    "core.protectNTFS=false",
+    "sequence.editor=evil",
+    "pager.log=evil",
+    "interactive.diffFilter=evil",
+    "alias.st=!evil",
+    "alias.st=status",
+    "include.path=../evil",
+    "includeIf.gitdir:/.path=../evil",
+    "filter.x.clean=evil",
+    "filter.x.smudge=evil",
+    "filter.x.process=evil",
+    "filter.x.required=true",
+    "diff.external=evil",
+    "diff.x.command=evil",
+    "diff.x.textconv=evil",
+    "diff.tool=x",
+    "difftool.x.cmd=evil",
+    "merge.x.driver=evil",
+    "merge.tool=x",
+    "mergetool.x.path=evil",
+    "gpg.program=evil",
+    "gpg.ssh.program=evil",
+    "gpg.ssh.defaultKeyCommand=evil",
+    "gpg.ssh.allowedSignersFile=evil",
+    "commit.gpgSign=false",
+    "commit.template=/etc/passwd",
+    "credential.helper=!evil",
+    "credential.helper=",
+    "credential.https://host.test.helper=evil",
+    "url.https://evil.test/.insteadOf=https://github.com/",
+    "url.ext::sh.pushInsteadOf=x",
+    "http.proxy=http://evil.test",
+    "http.sslVerify=false",
+    "http.https://host.test.extraHeader=x",
+    "http.cookieFile=x",
+    "protocol.ext.allow=always",
+    "protocol.allow=always",
+    "remote.origin.url=ext::sh -c evil",
+    "remote.origin.url=-u",
+    "remote.origin.url",
+    "remote.origin.pushurl=evil::x",
+    "remote.origin.uploadpack=evil",
+    "remote.origin.receivepack=evil",
+    "remote.origin.vcs=evil",
+    "remote.origin.proxy=http://evil.test",
+    "remote.--upload-pack.url=x",
+    "remote.https://github.com/a.url=https://evil.test/a",
+    "remotes.all=--upload-pack=evil",
+    "branch.main.remote=ext::sh -c evil",
+    "branch.main.remote=--upload-pack=evil",
+    "branch.main.merge=-x",
+    "branch.main.mergeOptions=--strategy=evil",
+    "branch.main.pushRemote=evil::x",
+    "submodule.x.update=!evil",
+    "submodule.x.url=ext::sh",
+    "submodule.../../x.url=https://a.test/b",
+    "submodule.x.path=../x",
+    "init.templateDir=/w/evil",
+    "gc.recentObjectsHook=evil",
+    "gc.repackFilterTo=/x",
+    "rebase.instructionFormat=%s%nexec evil",
+    "pull.twohead=evil",
+    "uploadpack.packObjectsHook=evil",
+    "receive.procReceiveRefs=x",
+    "sendemail.smtpServer=evil",
+    "sendemail.x.sendmailCmd=evil",
+    "trailer.x.command=evil",
+    "trailer.x.cmd=evil",
+    "tar.x.command=evil",
+    "browser.x.cmd=evil",
+    "web.browser=evil",
+    "man.x.cmd=evil",
+    "help.autoCorrect=immediate",
+    "hook.x.command=evil",
+    "lfs.customtransfer.x.path=evil",
+    "lfs.url=https://evil.test",
+    "push.pushOption=x",
+    "fetch.bundleURI=https://evil.test",
+    "transfer.fsckObjects=false",
+    "safe.directory=*",
+    "trace2.eventTarget=/w/x",
+    "unknown.key=1",
+];
+
+/// The text of a configuration file that sets one variable.
+fn text(variable: &str) -> String {
+    let (name, value) = match variable.split_once('=') {
+        Some((name, value)) => (name, format!(" = {value}")),
+        None => (variable, String::new()),
+    };
+    let (section, rest) = name.split_once('.').unwrap();
+    match rest.rsplit_once('.') {
+        Some((subsection, key)) => format!("[{section} \"{subsection}\"]\n\t{key}{value}\n"),
+        None => format!("[{section}]\n\t{rest}{value}\n"),
+    }
+}
+
+fn asks(judgement: &Judgement) -> bool {
+    matches!(judgement, Judgement::Asks(findings) if !findings.is_empty())
+}
+
+#[test]
+fn what_runs_a_program_or_leads_elsewhere_asks() {
+    for variable in ASKING {
+        let text = text(variable);
+        let judgement = judged(Content::Config, ".git/config", None, &text);
+        assert!(asks(&judgement), "{text} is {judgement:?}");
+        let harmless = "[core]\n\tbare = false\n";
+        let judgement = judged(Content::Config, ".git/config", Some(harmless), &format!("{harmless}{text}"));
+        assert!(asks(&judgement), "{text} is {judgement:?}");
+    }
+}
+
+#[test]
+fn what_the_user_has_set_stays() {
+    for variable in ASKING {
+        let users = text(variable);
+        let more = format!("{users}[branch \"x\"]\n\tremote = origin\n\tmerge = refs/heads/x\n");
+        assert_eq!(
+            judged(Content::Config, ".git/config", Some(&users), &more),
+            Judgement::Harmless,
+            "{users}"
+        );
+        assert_eq!(judged(Content::Config, ".git/config", Some(&users), ""), Judgement::Harmless, "{users}");
+    }
+}
+
+#[test]
+fn a_value_of_the_user_is_not_put_in_another_place() {
+    let users = "[core]\n\tpager = one\n\tpager = two\n[alias]\n\tst = status\n";
+    let changed = [
+        "[core]\n\tpager = two\n\tpager = one\n",
+        "[core]\n\tpager = one\n",
+        "[core]\n\tpager = one\n\tpager = two\n\tpager = one\n",
+        "[core]\n\teditor = one\n",
+        "[alias]\n\tco = status\n",
+    ];
+    for text in changed {
+        assert!(asks(&judged(Content::Config, ".git/config", Some(users), text)), "{text}");
+    }
+    let moved =
+        "[alias]\n\tST = status\n[user]\n\tname = A\n[core]\n\tpager = \"one\"\n[core] pager = two ; x\n";
+    assert_eq!(judged(Content::Config, ".git/config", Some(users), moved), Judgement::Harmless);
+}
+
+#[test]
+fn spellings_do_not_help() {
+    for text in [
+        "[CORE]FSMONITOR=x",
+        "[core]\r\n\tfsmonitor = x\r\n",
+        "\u{feff}[core]\nfsmonitor = x\n",
+        "[core]\nbare = false\\\n\nfsmonitor = x",
+        "[core] # c\nfsmonitor = x",
+        "[core]; [user]\nfsmonitor = x",
+        "[user]\nname = \"a\"\n[core]fsmonitor=x",
+        "[alias.x]\ny = z",
+        "[core]\nfsmonitor = \"x\" ; false",
+        "[core]\nfsmonitor = false\nfsmonitor = x",
+        "[core]\nfsmonitor = fal\\\nsex",
+    ] {
+        assert!(asks(&judged(Content::Config, ".git/config", None, text)), "{text:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_not_let_through() {
+    for text in ["[core", "[core]\nx = \"", "[core]\nbare = true\0fsmonitor", "garbage!"] {
+        assert!(
+            matches!(judged(Content::Config, ".git/config", None, text), Judgement::Unreadable(_)),
+            "{text:?}"
+        );
+    }
+    let long = "#".repeat((1 << 20) + 1);
+    for content in [Content::Config, Content::GitFile, Content::RebaseTodo, Content::Attributes] {
+        assert!(matches!(judged(content, ".git/x", None, &long), Judgement::Unreadable(_)));
+    }
+}
+
+#[test]
+fn reasons_name_the_key_and_the_line() {
+    let text = "[core]\n\tbare = false\n\tfsmonitor = x\n[alias]\n\ta = b\n\tc = d\n\te = f\n";
+    let reason = judged(Content::Config, ".git/config", None, text).reason().unwrap();
+    assert_eq!(
+        reason,
+        "`core.fsmonitor` on line 3 names a program that git runs; \
+         `alias.a` on line 5 makes a command of its own, which may be any program; \
+         `alias.c` on line 6 makes a command of its own, which may be any program; and 1 more"
+    );
+    let text = "[x \"\u{1b}[2J\"]\ny = z\n";
+    let reason = judged(Content::Config, ".git/config", None, text).reason().unwrap();
+    assert!(reason.starts_with(r"`x.\u{1b}[2J.y` on line 2"), "{reason}");
+    let reason = judged(Content::Config, ".git/config", None, "[").reason().unwrap();
+    assert_eq!(reason, "it cannot be judged: line 1 is not what git reads");
+}
+
+#[test]
+fn the_modules_file_is_read_for_submodules_only() {
+    let check = |text: &str, expected: bool| {
+        let judgement = judged(Content::Modules, ".gitmodules", None, text);
+        assert_eq!(judgement == Judgement::Harmless, expected, "{text}: {judgement:?}");
+    };
+    check("[submodule \"a/b\"]\n\tpath = a/b\n\turl = ../b.git\n\tbranch = .\n", true);
+    check("[submodule \"a/b\"]\n\tpath = a/b\n\turl = ../b.git\n\tbranch = main\n\tshallow = true\n", true);
+    check("[alias]\n\tx = !evil\n", true);
+    check("[submodule \"x\"]\n\tupdate = !evil\n", false);
+    check("[submodule \"x\"]\n\turl = --upload-pack=evil\n", false);
+    check("[submodule \"x\"]\n\tpath = -x\n", false);
+    check("[submodule \"../x\"]\n\tpath = x\n", false);
+}
+
+#[test]
+fn pointers_are_judged_by_where_they_lead() {
+    assert_eq!(judged(Content::GitFile, "s/.git", None, "gitdir: ../.git/modules/s\n"), Judgement::Harmless);
+    assert!(asks(&judged(Content::GitFile, "s/.git", None, "gitdir: ./evil\n")));
+    assert_eq!(
+        judged(Content::GitFile, "s/.git", Some("gitdir: ./x\n"), "gitdir: ./x\n"),
+        Judgement::Harmless
+    );
+    assert!(asks(&judged(Content::CommonDirectory, ".git/commondir", None, "../evil\n")));
+    assert_eq!(
+        judged(Content::CommonDirectory, ".git/worktrees/a/commondir", None, "../..\n"),
+        Judgement::Harmless
+    );
+    assert!(asks(&judged(Content::WayBack, ".git/worktrees/a/gitdir", None, "/etc/passwd\n")));
+    assert!(asks(&judged(Content::RebaseTodo, "git-rebase-todo", None, "pick 1\nexec evil\n")));
+    assert!(asks(&judged(Content::Attributes, ".git/info/attributes", None, "* filter=x\n")));
+}

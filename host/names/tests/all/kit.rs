@@ -1,0 +1,47 @@
+//! What the tests share.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use portcullis_names::git::{Content, Judgement, judge};
+use portcullis_names::{Change, Class, Site, class};
+
+/// A place with a root `/w` and the names that are there.
+pub(crate) struct Place {
+    roots: Vec<PathBuf>,
+    there: BTreeSet<PathBuf>,
+}
+
+impl Place {
+    pub(crate) fn with(there: &[String]) -> Self {
+        let there = there.iter().map(|path| Path::new("/w").join(path)).collect();
+        Self { roots: vec![PathBuf::from("/w")], there }
+    }
+
+    pub(crate) fn class(&self, path: &str, change: Change) -> Class {
+        let exists = |path: &Path| self.there.contains(path);
+        class(&Path::new("/w").join(path), change, &Site { roots: &self.roots, exists: &exists })
+    }
+}
+
+/// What the judge says of `new` at `path` below `/w`.
+pub(crate) fn judged(content: Content, path: &str, previous: Option<&str>, new: &str) -> Judgement {
+    let roots = [PathBuf::from("/w")];
+    let site = Site { roots: &roots, exists: &|_| false };
+    judge(content, &Path::new("/w").join(path), previous.map(str::as_bytes), new.as_bytes(), &site)
+}
+
+/// Git as nobody has configured it, with its home in `home`.
+pub(crate) fn git(home: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.envs([("GIT_CONFIG_NOSYSTEM", "1"), ("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0")]);
+    command.env("HOME", home).current_dir(home);
+    command
+}
+
+/// Runs git, which has to be there.
+pub(crate) fn output(command: &mut Command) -> Output {
+    command.output().expect("this test needs the program git")
+}

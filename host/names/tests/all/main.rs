@@ -1,0 +1,12 @@
+//! Tests of the public interface, some against the real git.
+
+#[cfg(test)]
+mod against_git;
+#[cfg(test)]
+mod classes;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod kit;
+#[cfg(test)]
+mod workloads;
