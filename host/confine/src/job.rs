@@ -1,5 +1,6 @@
 //! What the host knows about one command.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,8 @@ pub(crate) struct Job {
     id: u64,
     state: Mutex<State>,
     changed: Condvar,
+    /// The process number of the command's init, 0 as long as it is not known.
+    init: AtomicU32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +27,7 @@ enum State {
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "commands run on Linux only"))]
 impl Job {
     pub(crate) fn new(id: u64) -> Self {
-        Self { id, state: Mutex::new(State::Pending), changed: Condvar::new() }
+        Self { id, state: Mutex::new(State::Pending), changed: Condvar::new(), init: AtomicU32::new(0) }
     }
 
     /// Waits until the program runs, or it is known that it never will: the stage and errno of that.
@@ -36,7 +39,8 @@ impl Job {
         }
     }
 
-    pub(crate) fn started(&self) {
+    pub(crate) fn started(&self, init: Option<u32>) {
+        self.init.store(init.unwrap_or_default(), Ordering::Relaxed);
         self.change(State::Running);
     }
 
@@ -57,6 +61,10 @@ impl Job {
 impl Job {
     pub(crate) fn id(&self) -> u64 {
         self.id
+    }
+
+    pub(crate) fn init(&self) -> Option<u32> {
+        Some(self.init.load(Ordering::Relaxed)).filter(|&init| init != 0)
     }
 
     pub(crate) fn exit(&self) -> Option<Exit> {
@@ -104,8 +112,9 @@ mod tests {
     fn waiting_ends_with_the_command_or_the_time() {
         let job = Job::new(1);
         assert_eq!(job.wait_timeout(Duration::from_millis(5)), None);
-        job.started();
-        assert_eq!(job.wait_for_start(), Ok(()));
+        assert_eq!(job.init(), None);
+        job.started(Some(7));
+        assert_eq!((job.wait_for_start(), job.init()), (Ok(()), Some(7)));
         std::thread::scope(|scope| {
             let waiters = [scope.spawn(|| job.wait()), scope.spawn(|| job.wait())];
             job.ended(Exit::Code(3));

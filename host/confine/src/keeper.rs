@@ -16,8 +16,8 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::layer::landlock::Landlock;
 use crate::layer::namespaces::Identity;
-use crate::layer::{During, Failure, landlock, loopback, mounts, namespaces, privileges, seccomp};
-use crate::wire::{Event, Refusal, Setup};
+use crate::layer::{During, Failure, landlock, mounts, namespaces, network, privileges, seccomp};
+use crate::wire::{Event, Network, Refusal, Setup};
 use crate::{Limits, Stage, transport};
 
 /// Opens the door to the namespaces and ends; the keeper behind it is a child of the host.
@@ -48,10 +48,9 @@ fn keep(single: SingleThread, control: OwnedFd, identity: Identity) -> ! {
     // Commands start in this process's memory, where no handler may run, and inherit what is set here.
     let settled = Settled::settle(&single).during(Stage::Process);
     match settled.and_then(|settled| Ok((settled, set_up(&control, identity)?))) {
-        Ok((settled, (View { root, mounts }, session))) => {
+        Ok((settled, (ready, session))) => {
             let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
-            tell(&control, &Event::Ready { landlock }, &[root.as_fd(), mounts.as_fd()]);
-            drop((root, mounts));
+            ready.tell(&control, landlock);
             serve::Keeper::new((single, settled), control, session).serve();
         }
         Err(failure) => tell(&control, &failed(&failure), &[]),
@@ -68,24 +67,41 @@ struct Session {
     landlock: Option<Landlock>,
 }
 
-struct View {
+/// What the host is given, and this process keeps nothing of.
+struct Ready {
     root: OwnedFd,
     mounts: OwnedFd,
+    gate: Result<Option<network::Gate>, Failure>,
 }
 
-fn set_up(control: &OwnedFd, identity: Identity) -> Result<(View, Session), Failure> {
+impl Ready {
+    fn tell(self, control: &OwnedFd, landlock: u32) {
+        let no_gate = self.gate.as_ref().err().map(Failure::refusal);
+        let gate = self.gate.as_ref().ok().and_then(Option::as_ref);
+        let mut descriptors = vec![self.root.as_fd(), self.mounts.as_fd()];
+        descriptors.extend(gate.map(network::Gate::descriptors).unwrap_or_default());
+        tell(control, &Event::Ready { landlock, no_gate }, &descriptors);
+    }
+}
+
+fn set_up(control: &OwnedFd, identity: Identity) -> Result<(Ready, Session), Failure> {
     let setup = read_setup(control).ok_or(rustix::io::Errno::BADMSG).during(Stage::Request)?;
     identity.map()?;
     rustix::process::setsid().during(Stage::Process)?;
     rustix::system::sethostname(setup.hostname.as_bytes()).during(Stage::HostName)?;
-    loopback::enforce()?;
+    network::enforce()?;
+    let gate = match &setup.network {
+        Network::Closed => Ok(None),
+        // Without it there is no way out, which is less than wanted but no less safe.
+        Network::Gated { host_ports } => network::open_gate(host_ports).map(Some),
+    };
     mounts::enforce(&setup.plan, identity)?;
-    let view = open_view().during(Stage::View)?;
+    let (root, mounts) = open_view().during(Stage::View)?;
     let landlock =
         landlock::usable_version().map(|version| Landlock::prepare(&setup.plan, version)).transpose()?;
     privileges::enforce_on_keeper()?;
     seccomp::enforce()?;
-    Ok((view, Session { identity, limits: setup.limits, landlock }))
+    Ok((Ready { root, mounts, gate }, Session { identity, limits: setup.limits, landlock }))
 }
 
 fn read_setup(control: &OwnedFd) -> Option<Setup> {
@@ -93,11 +109,11 @@ fn read_setup(control: &OwnedFd) -> Option<Setup> {
     Setup::decode(&message.bytes).ok()
 }
 
-fn open_view() -> rustix::io::Result<View> {
+fn open_view() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     rustix::process::chdir("/")?;
     let root = openat(CWD, "/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let mounts = openat(CWD, "/proc/self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(View { root, mounts })
+    Ok((root, mounts))
 }
 
 fn failed(failure: &Failure) -> Event {

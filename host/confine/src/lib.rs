@@ -16,6 +16,13 @@
 //! that bind the files themselves, whatever way leads to them.
 //! When the host, the keeper or an init dies, the kernel kills everything below it at once.
 //!
+//! # Network
+//! A session has a network of its own, in which there is a loopback device and nothing else.
+//! With [`Confinement::start_gated`] every address in it is local, and the kernel leads every connection and
+//! every question for a name to [`Listeners`] that the host gets; what becomes of them is the host's business.
+//! All of it is made by messages to the kernel while the keeper still may; no program such as `ip` or `nft` is
+//! needed, and commands cannot change it.
+//!
 //! # Never
 //! This crate knows no policies, settings, users or grants: the profile is all it is told.
 //!
@@ -50,6 +57,7 @@
 
 mod confinement;
 mod error;
+mod gate;
 mod job;
 mod link;
 mod plan;
@@ -70,6 +78,7 @@ mod wire;
 
 pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
 pub use error::{LaunchError, PlanError, StartError, ViewError};
+pub use gate::{Ends, Listeners, NoGate};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use profile::{Access, Command, Limits, Place, Profile};
 pub use report::{Force, Layer, Report};

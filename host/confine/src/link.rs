@@ -88,18 +88,18 @@ mod here {
         pub(crate) fn listen(&self) {
             while let Ok(Some(message)) = transport::receive(&self.socket) {
                 let Ok(event) = Event::decode(&message.bytes) else { break };
-                self.pass_on(&event);
+                self.pass_on(&event, message.sender);
             }
             let mut jobs = self.jobs();
             jobs.closed = true;
             jobs.under_way.drain().for_each(|(_, job)| job.ended(Exit::Lost));
         }
 
-        fn pass_on(&self, event: &Event) {
+        fn pass_on(&self, event: &Event, sender: Option<u32>) {
             match event {
                 Event::Started { id } => {
                     if let Some(job) = self.jobs().under_way.get(id) {
-                        job.started();
+                        job.started(sender);
                     }
                 }
                 Event::NotStarted { id, refusal } => {

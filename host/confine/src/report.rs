@@ -8,6 +8,8 @@ use std::fmt;
 pub enum Layer {
     /// User, mount, pid, ipc, uts and network namespaces.
     Namespaces,
+    /// Connections lead to the host, or nowhere.
+    Network,
     /// Hidden, read-only and writable places.
     Mounts,
     /// Rights on files that hold below the mounts.
@@ -51,6 +53,7 @@ impl fmt::Display for Layer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Namespaces => "namespaces",
+            Self::Network => "network",
             Self::Mounts => "mounts",
             Self::Landlock => "landlock",
             Self::Seccomp => "seccomp",

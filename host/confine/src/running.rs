@@ -49,6 +49,13 @@ impl Running {
         self.job.wait_timeout(time)
     }
 
+    /// Returns the process number of the command's init, below which all its processes are.
+    ///
+    /// Nothing is returned where it is not known, as when the command ended at once.
+    pub fn init(&self) -> Option<u32> {
+        self.job.init()
+    }
+
     /// Sends a signal to the command's process group, as a terminal would.
     ///
     /// It does nothing when the command has ended or there is no such signal.

@@ -75,6 +75,12 @@ stages! {
     ForeignOwner = 20, "checking who owns";
     /// Making and enforcing rules for files below the mounts.
     Landlock = 21, "setting up Landlock rules";
+    /// Giving the session's network an address.
+    Address = 22, "giving the network of the sandbox its addresses";
+    /// Making the listeners at which connections end.
+    Listeners = 23, "listening in the network of the sandbox";
+    /// Leading connections to them.
+    Redirect = 24, "leading connections to the host; the kernel must have nf_tables with `redirect` and `inet` NAT";
 }
 
 #[cfg(test)]
@@ -85,7 +91,7 @@ mod tests {
     fn numbers_lead_back_to_their_stage() {
         let stages: Vec<_> =
             (0..100).filter_map(|number| Some((number, Stage::from_number(number)?))).collect();
-        assert_eq!(stages.len(), 21);
+        assert_eq!(stages.len(), 24);
         for (number, stage) in stages {
             assert_eq!(stage.number(), number);
         }

@@ -17,8 +17,8 @@ const INLINE_BYTES: usize = 32 * 1024;
 /// A process cannot be given more arguments than fit a quarter of its stack (8 MiB by default), so a longer
 /// message is a fault.
 const MESSAGE_BYTES: u64 = 16 * 1024 * 1024;
-/// Three for standard input, output and error, one for the message itself.
-const DESCRIPTORS: usize = 4;
+/// A view with the listeners of its network is the most that is sent at once; one is for the message itself.
+const DESCRIPTORS: usize = 10;
 /// Says in the first byte of a message where the rest is.
 const INLINE: u8 = 0;
 const IN_A_FILE: u8 = 1;
@@ -28,6 +28,8 @@ const IN_A_FILE: u8 = 1;
 pub(crate) struct Message {
     pub(crate) bytes: Vec<u8>,
     pub(crate) descriptors: Vec<OwnedFd>,
+    /// The process number of the sender, for a socket that asks for it (`SO_PASSCRED`).
+    pub(crate) sender: Option<u32>,
 }
 
 /// Sends a message; the descriptors are copied, not given away.
@@ -70,16 +72,21 @@ fn send_parts(
 /// The kernel's errno; `InvalidData` when the message is cut, has lost descriptors or is too long.
 pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
     let mut buffer = vec![0; INLINE_BYTES + 1];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS), ScmCredentials(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = retry_on_intr(|| {
         let mut parts = [IoSliceMut::new(&mut buffer)];
         recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)
     })?;
     let mut descriptors = Vec::new();
+    let mut sender = None;
     for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(received) = message {
-            descriptors.extend(received);
+        match message {
+            RecvAncillaryMessage::ScmRights(received) => descriptors.extend(received),
+            RecvAncillaryMessage::ScmCredentials(credentials) => {
+                sender = u32::try_from(credentials.pid.as_raw_nonzero().get()).ok();
+            }
+            _ => {}
         }
     }
     if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
@@ -92,7 +99,7 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
         IN_A_FILE => read_file(descriptors.pop())?,
         _ => return Err(io::Error::from(io::ErrorKind::InvalidData)),
     };
-    Ok(Some(Message { bytes, descriptors }))
+    Ok(Some(Message { bytes, descriptors, sender }))
 }
 
 fn read_file(file: Option<OwnedFd>) -> io::Result<Vec<u8>> {

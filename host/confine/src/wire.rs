@@ -22,6 +22,16 @@ pub(crate) struct Setup {
     pub(crate) plan: Plan,
     pub(crate) hostname: String,
     pub(crate) limits: Limits,
+    pub(crate) network: Network,
+}
+
+/// What the network of the session is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// No connection leads out.
+    Closed,
+    /// Connections lead to the host's listeners, those to these ports of the loopback as well.
+    Gated { host_ports: Vec<u16> },
 }
 
 /// What the keeper is told later.
@@ -46,10 +56,12 @@ pub(crate) enum Request {
 pub(crate) enum Event {
     /// Comes with the keeper's pidfd; the set-up goes on.
     Keeper,
-    /// Comes with the root of the view and its mount namespace.
+    /// Comes with the root of the view and its mount namespace, and the listeners of an open gate.
     Ready {
         /// The version of Landlock that commands are under, 0 for none.
         landlock: u32,
+        /// Why there is no gate although one was wanted.
+        no_gate: Option<Refusal>,
     },
     /// The set-up failed.
     Failed { refusal: Refusal, path: PathBuf },
@@ -80,6 +92,7 @@ impl Setup {
         let mut writer = Writer::default();
         writer.string(self.hostname.as_ref());
         writer.limits(self.limits);
+        writer.network(&self.network);
         writer.count(self.plan.steps().len());
         self.plan.steps().iter().for_each(|step| writer.step(step));
         writer.finish()
@@ -89,8 +102,9 @@ impl Setup {
         let mut reader = Reader::new(bytes);
         let hostname = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
         let limits = reader.limits()?;
+        let network = reader.network()?;
         let plan = Plan::from_steps(reader.list(Reader::step)?);
-        reader.end(Self { plan, hostname, limits })
+        reader.end(Self { plan, hostname, limits, network })
     }
 }
 
@@ -146,9 +160,13 @@ impl Event {
         let mut writer = Writer::default();
         match self {
             Self::Keeper => writer.number(1),
-            Self::Ready { landlock } => {
+            Self::Ready { landlock, no_gate } => {
                 writer.number(2);
                 writer.number(*landlock);
+                writer.number(u32::from(no_gate.is_some()));
+                if let Some(refusal) = no_gate {
+                    writer.refusal(*refusal);
+                }
             }
             Self::Failed { refusal, path } => {
                 writer.number(3);
@@ -177,7 +195,10 @@ impl Event {
         let mut reader = Reader::new(bytes);
         let event = match reader.number()? {
             1 => Self::Keeper,
-            2 => Self::Ready { landlock: reader.number()? },
+            2 => Self::Ready {
+                landlock: reader.number()?,
+                no_gate: if reader.number()? == 0 { None } else { Some(reader.refusal()?) },
+            },
             3 => Self::Failed { refusal: reader.refusal()?, path: PathBuf::from(reader.string()?) },
             4 => Self::Started { id: reader.long()? },
             5 => Self::NotStarted { id: reader.long()?, refusal: reader.refusal()? },
@@ -193,6 +214,17 @@ impl Writer {
         for limit in limits.as_list() {
             self.number(u32::from(limit.is_some()));
             self.long(limit.unwrap_or_default());
+        }
+    }
+
+    fn network(&mut self, network: &Network) {
+        match network {
+            Network::Closed => self.number(0),
+            Network::Gated { host_ports } => {
+                self.number(1);
+                self.count(host_ports.len());
+                host_ports.iter().for_each(|&port| self.number(port.into()));
+            }
         }
     }
 
@@ -257,6 +289,17 @@ impl Reader<'_> {
             memory_bytes: limit()?,
             cpu_seconds: limit()?,
         })
+    }
+
+    fn network(&mut self) -> Result<Network, Garbled> {
+        match self.number()? {
+            0 => Ok(Network::Closed),
+            1 => {
+                let port = |reader: &mut Self| u16::try_from(reader.number()?).map_err(|_too_big| Garbled);
+                Ok(Network::Gated { host_ports: self.list(port)? })
+            }
+            _ => Err(Garbled),
+        }
     }
 
     fn step(&mut self) -> Result<Step, Garbled> {

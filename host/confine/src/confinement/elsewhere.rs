@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::{Command, LaunchError, Profile, Report, Running, StartError, View};
+use crate::{Command, LaunchError, Listeners, NoGate, Profile, Report, Running, StartError, View};
 
 /// The running sandbox of one session; there is none on this system.
 #[derive(Debug)]
@@ -17,6 +17,18 @@ impl Confinement {
     /// Always.
     pub fn start(_executable: &Path, _profile: &Profile) -> Result<Self, StartError> {
         Err(StartError::Unsupported { system: std::env::consts::OS })
+    }
+
+    /// Says that this system has no sandbox.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn start_gated(
+        executable: &Path,
+        profile: &Profile,
+        _host_ports: &[u16],
+    ) -> Result<(Self, Result<Listeners, NoGate>), StartError> {
+        Self::start(executable, profile).map(|confinement| (confinement, Err(NoGate::Lost)))
     }
 
     /// Returns the files as commands see them.

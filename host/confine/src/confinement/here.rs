@@ -1,7 +1,8 @@
 //! Starting and using a keeper.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -13,10 +14,10 @@ use rustix::process::{Signal, WaitId, WaitIdOptions};
 use super::KEEPER_ARGUMENT;
 use crate::link::Link;
 use crate::transport::{self, Message};
-use crate::wire::{Event, Refusal, Setup};
+use crate::wire::{Event, Network, Refusal, Setup};
 use crate::{
-    Command, Force, LaunchError, Layer, PathKind, Plan, Profile, Report, Running, Stage, StartError, View,
-    keeper,
+    Command, Ends, Force, LaunchError, Layer, Listeners, NoGate, PathKind, Plan, Profile, Report, Running,
+    Stage, StartError, View, keeper,
 };
 
 /// The running sandbox of one session; dropping it ends every command in it.
@@ -36,10 +37,39 @@ impl Confinement {
     /// When the profile is not usable or the system refuses a part of it. Then nothing is left behind but
     /// empty directories in [`Profile::temp`], where places below `/tmp` were to be mounted.
     pub fn start(executable: &Path, profile: &Profile) -> Result<Self, StartError> {
+        Self::start_with(executable, profile, Network::Closed).map(|(confinement, _)| confinement)
+    }
+
+    /// Starts a sandbox whose connections lead to listeners that the host gets.
+    ///
+    /// Connections to `host_ports` of the loopback do so as well, all others to it stay inside.
+    /// Where the kernel cannot lead connections there are no listeners, and no way out either.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub fn start_gated(
+        executable: &Path,
+        profile: &Profile,
+        host_ports: &[u16],
+    ) -> Result<(Self, Result<Listeners, NoGate>), StartError> {
+        let network = Network::Gated { host_ports: host_ports.to_vec() };
+        let (confinement, gate) = Self::start_with(executable, profile, network)?;
+        Ok((confinement, gate.unwrap_or(Err(NoGate::Lost))))
+    }
+
+    fn start_with(
+        executable: &Path,
+        profile: &Profile,
+        network: Network,
+    ) -> Result<(Self, Option<Result<Listeners, NoGate>>), StartError> {
         let plan = Plan::new(profile, &PathKind::of)?;
-        let setup = Setup { plan, hostname: profile.hostname.clone(), limits: profile.limits };
+        let is_gated = network != Network::Closed;
+        let hostname = profile.hostname.clone();
+        let setup = Setup { plan, hostname, limits: profile.limits, network };
         let spawn_error = |source| StartError::Spawn { executable: executable.to_owned(), source };
         let (ours, theirs) = transport::pair().map_err(spawn_error)?;
+        // The init of a command says itself that it has started, and so which process it is.
+        rustix::net::sockopt::set_socket_passcred(&ours, true).map_err(|error| spawn_error(error.into()))?;
         // No code runs between fork and exec here, so std uses posix_spawn, which does not copy this process.
         let mut door = std::process::Command::new(executable)
             .arg(KEEPER_ARGUMENT)
@@ -56,8 +86,10 @@ impl Confinement {
         let keeper = keeper?;
         let begun = transport::send(&ours, &setup.encode(), &[]).map_err(|_gone| StartError::Lost);
         match begun.and_then(|()| wait_until_ready(&ours)) {
-            Ok(Ready { root, mounts, landlock }) => {
-                Ok(Self::new(ours, View::new(root, mounts, keeper), report(landlock)))
+            Ok(Ready { root, mounts, landlock, gate }) => {
+                let gate = is_gated.then(|| gate.and_then(|gate| listeners(gate, &keeper)));
+                let report = report(landlock, gate.as_ref().and_then(|gate| gate.as_ref().err()));
+                Ok((Self::new(ours, View::new(root, mounts, keeper), report), gate))
             }
             Err(error) => {
                 end(&keeper);
@@ -143,20 +175,29 @@ struct Ready {
     root: OwnedFd,
     mounts: OwnedFd,
     landlock: u32,
+    gate: Result<Vec<OwnedFd>, NoGate>,
 }
 
 fn wait_until_ready(socket: &OwnedFd) -> Result<Ready, StartError> {
     let message = next_message(socket)?;
     let mut descriptors = message.1.into_iter();
-    match (message.0, descriptors.next(), descriptors.next(), descriptors.next()) {
-        (Event::Ready { landlock }, Some(root), Some(mounts), None) => Ok(Ready { root, mounts, landlock }),
+    match (message.0, descriptors.next(), descriptors.next()) {
+        (Event::Ready { landlock, no_gate }, Some(root), Some(mounts)) => {
+            let gate = match no_gate {
+                None => Ok(descriptors.collect()),
+                Some(Refusal { stage, errno }) => {
+                    Err(NoGate::Refused { stage, source: io::Error::from_raw_os_error(errno) })
+                }
+            };
+            Ok(Ready { root, mounts, landlock, gate })
+        }
         (Event::Failed { refusal, path }, ..) => Err(start_error(refusal, path)),
         _ => Err(StartError::Lost),
     }
 }
 
 fn next_message(socket: &OwnedFd) -> Result<(Event, Vec<OwnedFd>), StartError> {
-    let Ok(Some(Message { bytes, descriptors })) = transport::receive(socket) else {
+    let Ok(Some(Message { bytes, descriptors, .. })) = transport::receive(socket) else {
         return Err(StartError::Lost);
     };
     let event = Event::decode(&bytes).map_err(|_garbled| StartError::Lost)?;
@@ -211,11 +252,39 @@ fn check(command: &Command) -> Result<(), LaunchError> {
     Ok(())
 }
 
-fn report(landlock: u32) -> Report {
+/// Gives the listeners their types, in the order in which the keeper sends them.
+fn listeners(descriptors: Vec<OwnedFd>, keeper: &OwnedFd) -> Result<Listeners, NoGate> {
+    let mut descriptors = descriptors.into_iter();
+    let proxy = TcpListener::from(descriptors.next().ok_or(NoGate::Lost)?);
+    let v4 = ends(&mut descriptors).ok_or(NoGate::Lost)?;
+    let v6 = ends(&mut descriptors);
+    Ok(Listeners { proxy, v4, v6, keeper: process_number(keeper).ok_or(NoGate::Lost)? })
+}
+
+fn ends(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<Ends> {
+    Some(Ends {
+        relay: descriptors.next()?.into(),
+        dns: descriptors.next()?.into(),
+        dns_stream: descriptors.next()?.into(),
+    })
+}
+
+/// The number that a pidfd's process has for us, see proc_pid_fdinfo(5).
+fn process_number(pidfd: &OwnedFd) -> Option<u32> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
+}
+
+fn report(landlock: u32, no_gate: Option<&NoGate>) -> Report {
     let full = |layer| (layer, Force::Full);
+    let network = match no_gate {
+        None => Force::Full,
+        Some(why) => Force::Partial(format!("every connection is refused: {}", why.in_full())),
+    };
     Report {
         layers: vec![
             full(Layer::Namespaces),
+            (Layer::Network, network),
             full(Layer::Mounts),
             (Layer::Landlock, landlock_force(landlock)),
             full(Layer::Seccomp),

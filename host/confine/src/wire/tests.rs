@@ -18,7 +18,8 @@ fn setup() -> Setup {
         Step::HideFile { path: "/h.key".into() },
     ];
     let limits = Limits { open_files: Some(7), cpu_seconds: Some(u64::MAX), ..Limits::default() };
-    Setup { plan: Plan::from_steps(steps), hostname: "box".into(), limits }
+    let network = Network::Gated { host_ports: vec![1, u16::MAX] };
+    Setup { plan: Plan::from_steps(steps), hostname: "box".into(), limits, network }
 }
 
 fn command() -> Command {
@@ -32,7 +33,9 @@ fn command() -> Command {
 
 #[test]
 fn a_setup_survives_the_journey() {
-    assert_eq!(Setup::decode(&setup().encode()).expect("decodes"), setup());
+    for setup in [setup(), Setup { network: Network::Closed, ..setup() }] {
+        assert_eq!(Setup::decode(&setup.encode()).expect("decodes"), setup);
+    }
 }
 
 #[test]
@@ -49,7 +52,8 @@ fn events_survive_the_journey() {
     let refusal = Refusal { stage: Stage::Proc, errno: 1 };
     for event in [
         Event::Keeper,
-        Event::Ready { landlock: 7 },
+        Event::Ready { landlock: 7, no_gate: None },
+        Event::Ready { landlock: 0, no_gate: Some(refusal) },
         Event::Failed { refusal, path: "/x".into() },
         Event::Started { id: 3 },
         Event::NotStarted { id: 4, refusal },

@@ -26,6 +26,7 @@ mod commands;
 mod cost;
 mod death;
 mod files;
+mod gate;
 mod kit;
 mod network;
 mod workloads;
@@ -79,6 +80,7 @@ fn run(filter: Option<&String>, who: &str) -> ExitCode {
         below::TESTS,
         workloads::TESTS,
         network::TESTS,
+        gate::TESTS,
         death::TESTS,
     ]
     .concat();

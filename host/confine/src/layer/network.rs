@@ -1,0 +1,90 @@
+//! The session's own network: a loopback device, and one way out that ends at the host.
+//!
+//! Every address is local to this network, so whatever a program connects to is answered in here: by the
+//! listeners made below, whose descriptors go to the host. Nothing in the network leads to another one.
+
+mod netlink;
+mod redirect;
+mod route;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use super::{During, Failure};
+use crate::Stage;
+use redirect::Ports;
+
+/// The address of the machine inside. It is none of the loopback's, or `getaddrinfo` would take the machine
+/// for one without a network (`AI_ADDRCONFIG`); the range is kept for tests of networks (RFC 2544).
+const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// The same for IPv6, from the range that is for private use (RFC 4193).
+const OWN_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x5a4d, 0, 0, 0, 0, 0, 1);
+
+/// What the host gets, in the order in which it is sent.
+pub(crate) struct Gate {
+    proxy: OwnedFd,
+    v4: Ends,
+    /// Nothing where the kernel has no IPv6.
+    v6: Option<Ends>,
+}
+
+/// Where the connections and the questions of one family end.
+struct Ends {
+    relay: TcpListener,
+    dns: UdpSocket,
+    dns_stream: TcpListener,
+}
+
+impl Gate {
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let ends = std::iter::once(&self.v4).chain(&self.v6);
+        let ends = ends.flat_map(|ends| [ends.relay.as_fd(), ends.dns.as_fd(), ends.dns_stream.as_fd()]);
+        std::iter::once(self.proxy.as_fd()).chain(ends).collect()
+    }
+}
+
+/// Switches the loopback device on.
+pub(crate) fn enforce() -> Result<(), Failure> {
+    route::switch_loopback_on().during(Stage::Loopback)
+}
+
+/// Makes the way out; `host_ports` are the ports of the loopback that mean the host's own.
+pub(crate) fn open_gate(host_ports: &[u16]) -> Result<Gate, Failure> {
+    route::add_address(OWN.into()).during(Stage::Address)?;
+    route::add_local_default(route::Family::V4).during(Stage::Address)?;
+    let has_v6 = with_v6().during(Stage::Address)?;
+    let v4 = Ends::make(Ipv4Addr::LOCALHOST.into()).during(Stage::Listeners)?;
+    let v6 = has_v6.then(|| Ends::make(Ipv6Addr::LOCALHOST.into())).transpose().during(Stage::Listeners)?;
+    let proxy = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).during(Stage::Listeners)?;
+    let ports = v4.ports().during(Stage::Listeners)?;
+    let ports_6 = v6.as_ref().map(Ends::ports).transpose().during(Stage::Listeners)?;
+    redirect::enforce(ports, ports_6, host_ports).during(Stage::Redirect)?;
+    Ok(Gate { proxy: proxy.into(), v4, v6 })
+}
+
+impl Ends {
+    fn make(address: IpAddr) -> io::Result<Self> {
+        let dns = UdpSocket::bind((address, 0))?;
+        Ok(Self {
+            relay: TcpListener::bind((address, 0))?,
+            dns_stream: TcpListener::bind(dns.local_addr()?)?,
+            dns,
+        })
+    }
+
+    fn ports(&self) -> io::Result<Ports> {
+        Ok(Ports { relay: self.relay.local_addr()?.port(), dns: self.dns.local_addr()?.port() })
+    }
+}
+
+/// Returns whether there is IPv6; a kernel without it is no failure.
+fn with_v6() -> rustix::io::Result<bool> {
+    match route::add_address(OWN_6.into()) {
+        Ok(()) => route::add_local_default(route::Family::V6).map(|()| true),
+        Err(Errno::AFNOSUPPORT | Errno::OPNOTSUPP | Errno::ACCESS | Errno::NODEV) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
