@@ -1,0 +1,190 @@
+//! Connections that wait for the user: gathered, so that one question covers all that wait for it.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::judge::{Attempt, Judge, Judgement, Want};
+
+/// How long the first connection of a question waits for others: programs open several at once.
+const GATHER: Duration = Duration::from_millis(40);
+/// More than that waits for no answer; it is refused.
+const WAITING_MAX: usize = 8192;
+/// More different places do not fit into one question; the rest is asked next.
+const PLACES_MAX: usize = 8;
+
+/// What waits for the user.
+#[derive(Debug, Default)]
+pub(crate) struct Asking {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Waiting>,
+    round: Option<Round>,
+    rounds: u64,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("State").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
+}
+
+struct Waiting {
+    attempt: Attempt,
+    judge: Arc<dyn Judge>,
+    reply: oneshot::Sender<Judgement>,
+}
+
+/// The question that is being asked.
+struct Round {
+    number: u64,
+    judge: Arc<dyn Judge>,
+    replies: Vec<oneshot::Sender<Judgement>>,
+    is_withdrawn: bool,
+}
+
+impl Asking {
+    /// Adds what waits; nothing is returned when too much waits already. The answer is lost when the asking ends.
+    pub(crate) fn put(
+        &self,
+        judge: &Arc<dyn Judge>,
+        attempt: Attempt,
+    ) -> Option<oneshot::Receiver<Judgement>> {
+        let (reply, answer) = oneshot::channel();
+        let mut state = self.state();
+        let asked = state.round.as_ref().map_or(0, |round| round.replies.len());
+        if state.is_closed || state.waiting.len() + asked >= WAITING_MAX {
+            return None;
+        }
+        state.waiting.push(Waiting { attempt, judge: Arc::clone(judge), reply });
+        self.changed.notify_all();
+        Some(answer)
+    }
+
+    /// Takes the question back if nobody waits for its answer any more.
+    pub(crate) fn one_gave_up(&self) {
+        let withdrawn = {
+            let mut state = self.state();
+            state.waiting.retain(|waiting| !waiting.reply.is_closed());
+            state.round.as_mut().filter(|round| !round.is_withdrawn && round.is_deserted()).map(|round| {
+                round.is_withdrawn = true;
+                (Arc::clone(&round.judge), round.number)
+            })
+        };
+        if let Some((judge, number)) = withdrawn {
+            judge.withdraw(number);
+        }
+    }
+
+    /// Asks nothing any more: what waits is lost, and the question is taken back.
+    pub(crate) fn close(&self) {
+        let round = {
+            let mut state = self.state();
+            state.is_closed = true;
+            state.waiting.clear();
+            state.round.as_ref().map(|round| (Arc::clone(&round.judge), round.number))
+        };
+        self.changed.notify_all();
+        if let Some((judge, number)) = round {
+            judge.withdraw(number);
+        }
+    }
+
+    /// Asks one question after another, until it is closed.
+    pub(crate) fn run(&self) {
+        while self.wait_for_one() {
+            std::thread::sleep(GATHER);
+            let Some((number, judge, attempts)) = self.next_round() else { continue };
+            let answers = judge.ask(number, &attempts);
+            let replies = self.state().round.take().map(|round| round.replies).unwrap_or_default();
+            for (reply, answer) in replies.into_iter().zip(answers) {
+                // Who gave up in the meantime does not want to know.
+                let _unheard = reply.send(answer);
+            }
+        }
+    }
+
+    fn wait_for_one(&self) -> bool {
+        let state =
+            self.changed.wait_while(self.state(), |state| state.waiting.is_empty() && !state.is_closed);
+        !state.unwrap_or_else(PoisonError::into_inner).is_closed
+    }
+
+    /// Settles what an earlier answer covers, and makes one question of what can be asked together.
+    fn next_round(&self) -> Option<(u64, Arc<dyn Judge>, Vec<Attempt>)> {
+        let waiting = std::mem::take(&mut self.state().waiting);
+        let mut open = waiting.into_iter().filter_map(Waiting::unless_settled);
+        let first = open.next()?;
+        let (judge, command, want) = (Arc::clone(&first.judge), first.attempt.command, first.attempt.want);
+        let mut chosen = vec![first];
+        let mut later = Vec::new();
+        for next in open {
+            let is_alike = Arc::ptr_eq(&next.judge, &judge)
+                && next.attempt.command == command
+                && next.attempt.want == want
+                && (want == Want::Connect || next.is_same_place(&chosen));
+            let fits = places(&chosen) < PLACES_MAX || next.is_same_place(&chosen);
+            if is_alike && fits { chosen.push(next) } else { later.push(next) }
+        }
+        let mut state = self.state();
+        later.append(&mut state.waiting);
+        state.waiting = later;
+        if state.is_closed {
+            return None;
+        }
+        state.rounds += 1;
+        let number = state.rounds;
+        let (attempts, replies) = chosen.into_iter().map(|one| (one.attempt, one.reply)).unzip();
+        state.round = Some(Round { number, judge: Arc::clone(&judge), replies, is_withdrawn: false });
+        Some((number, judge, attempts))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// Decides again: since it began to wait, the user may have answered for something that covers it.
+    fn unless_settled(self) -> Option<Self> {
+        if self.reply.is_closed() {
+            return None;
+        }
+        match self.judge.decide(&self.attempt) {
+            Judgement::Ask => Some(self),
+            settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => {
+                let _unheard = self.reply.send(settled);
+                None
+            }
+        }
+    }
+
+    fn is_same_place(&self, others: &[Self]) -> bool {
+        others.iter().any(|other| place(&other.attempt) == place(&self.attempt))
+    }
+}
+
+impl Round {
+    fn is_deserted(&self) -> bool {
+        self.replies.iter().all(oneshot::Sender::is_closed)
+    }
+}
+
+fn place(attempt: &Attempt) -> (&portcullis_decision::request::Endpoint, u16) {
+    (&attempt.access.target, attempt.access.port)
+}
+
+fn places(chosen: &[Waiting]) -> usize {
+    let mut places: Vec<_> = chosen.iter().map(|one| place(&one.attempt)).collect();
+    places.dedup();
+    places.len()
+}
+
+#[cfg(test)]
+mod tests;

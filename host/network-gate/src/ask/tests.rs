@@ -1,0 +1,206 @@
+use std::net::IpAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use portcullis_decision::request::{Direction, Endpoint, NetworkAccess, ProcessInfo, Stage, Transport};
+
+use super::*;
+use crate::judge::{AddressRuling, Checks, Ended, Refusal};
+
+/// A judge that shows its questions to the test, which answers them.
+struct Shown {
+    questions: Mutex<Sender<(u64, Vec<String>)>>,
+    answers: Mutex<Receiver<bool>>,
+    withdrawn: Mutex<Vec<u64>>,
+    /// Hosts that are decided by now.
+    settled: Mutex<Vec<String>>,
+}
+
+impl Judge for Shown {
+    fn decide(&self, attempt: &Attempt) -> Judgement {
+        let is_settled = self.settled.lock().unwrap().contains(&attempt.access.target.to_string());
+        if is_settled { Judgement::Deny(refusal("settled")) } else { Judgement::Ask }
+    }
+
+    fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
+        let hosts = attempts.iter().map(|attempt| attempt.access.target.to_string()).collect();
+        self.questions.lock().unwrap().send((round, hosts)).unwrap();
+        self.answers.lock().unwrap().recv().unwrap();
+        attempts.iter().map(|_| Judgement::Deny(refusal("answered"))).collect()
+    }
+
+    fn withdraw(&self, round: u64) {
+        self.withdrawn.lock().unwrap().push(round);
+    }
+
+    fn address(&self, _attempt: &Attempt, _address: IpAddr) -> AddressRuling {
+        AddressRuling::Unnamed
+    }
+
+    fn budget(&self, _attempt: &Attempt) -> u64 {
+        0
+    }
+
+    fn checks(&self) -> Checks {
+        Checks::default()
+    }
+
+    fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
+}
+
+fn refusal(reason: &str) -> Refusal {
+    Refusal::of_gate("test", reason)
+}
+
+struct Stand {
+    asking: Arc<Asking>,
+    shown: Arc<Shown>,
+    questions: Receiver<(u64, Vec<String>)>,
+    answer: Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Stand {
+    fn new() -> Self {
+        let (asked, questions) = channel();
+        let (answer, answers) = channel();
+        let shown = Arc::new(Shown {
+            questions: Mutex::new(asked),
+            answers: Mutex::new(answers),
+            withdrawn: Mutex::default(),
+            settled: Mutex::default(),
+        });
+        let asking = Arc::new(Asking::default());
+        let running = Arc::clone(&asking);
+        let thread = Some(std::thread::spawn(move || running.run()));
+        Self { asking, shown, questions, answer, thread }
+    }
+
+    fn put(&self, host: &str, command: u32) -> oneshot::Receiver<Judgement> {
+        let judge: Arc<dyn Judge> = Arc::clone(&self.shown) as _;
+        self.asking.put(&judge, attempt(host, command)).unwrap()
+    }
+
+    fn question(&self) -> (u64, Vec<String>) {
+        let (round, mut hosts) = self.questions.recv_timeout(Duration::from_secs(5)).unwrap();
+        hosts.sort();
+        (round, hosts)
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        self.asking.close();
+        // A question that is still open gets its answer.
+        let _unheard = self.answer.send(true);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+fn attempt(host: &str, command: u32) -> Attempt {
+    let access = NetworkAccess {
+        transport: Transport::Tcp,
+        direction: Direction::Outbound,
+        target: Endpoint::Domain(host.to_owned()),
+        port: 443,
+        stage: Stage::Connect,
+        process: ProcessInfo::default(),
+    };
+    Attempt { access, command, want: Want::Connect }
+}
+
+fn reason(answer: oneshot::Receiver<Judgement>) -> String {
+    match answer.blocking_recv().unwrap() {
+        Judgement::Deny(refusal) => refusal.reason,
+        other @ (Judgement::Allow(_) | Judgement::Ask) => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_one_command_waits_for_is_one_question_and_another_command_waits() {
+    let stand = Stand::new();
+    let waiting = [stand.put("a", 1), stand.put("b", 1), stand.put("a", 1)];
+    let other = stand.put("c", 2);
+    assert_eq!(stand.question().1, ["a", "a", "b"]);
+    stand.answer.send(true).unwrap();
+    for answer in waiting {
+        assert_eq!(reason(answer), "answered");
+    }
+    assert_eq!(stand.question().1, ["c"]);
+    stand.answer.send(true).unwrap();
+    assert_eq!(reason(other), "answered");
+}
+
+#[test]
+fn what_an_answer_covers_is_not_asked_again() {
+    let stand = Stand::new();
+    let first = stand.put("a", 1);
+    stand.question();
+    let second = stand.put("a", 1);
+    let third = stand.put("b", 1);
+    stand.shown.settled.lock().unwrap().push("a".to_owned());
+    stand.answer.send(true).unwrap();
+    assert_eq!(reason(first), "answered");
+    assert_eq!(reason(second), "settled");
+    assert_eq!(stand.question().1, ["b"]);
+    stand.answer.send(true).unwrap();
+    assert_eq!(reason(third), "answered");
+}
+
+#[test]
+fn a_question_that_nobody_waits_for_is_withdrawn_once() {
+    let stand = Stand::new();
+    let (first, second) = (stand.put("a", 1), stand.put("b", 1));
+    let (round, _) = stand.question();
+    drop(first);
+    stand.asking.one_gave_up();
+    assert!(stand.shown.withdrawn.lock().unwrap().is_empty(), "one still waits");
+    drop(second);
+    stand.asking.one_gave_up();
+    stand.asking.one_gave_up();
+    assert_eq!(*stand.shown.withdrawn.lock().unwrap(), [round]);
+    stand.answer.send(true).unwrap();
+}
+
+#[test]
+fn who_gives_up_before_the_question_is_not_asked_for() {
+    let stand = Stand::new();
+    let asked = stand.put("a", 1);
+    stand.question();
+    drop(stand.put("b", 1));
+    stand.asking.one_gave_up();
+    stand.answer.send(true).unwrap();
+    assert_eq!(reason(asked), "answered");
+    let next = stand.put("c", 1);
+    assert_eq!(stand.question().1, ["c"]);
+    stand.answer.send(true).unwrap();
+    assert_eq!(reason(next), "answered");
+}
+
+#[test]
+fn ten_thousand_do_not_wait_and_a_question_is_of_a_size_to_be_read() {
+    let stand = Stand::new();
+    let judge: Arc<dyn Judge> = Arc::clone(&stand.shown) as _;
+    let waiting: Vec<_> = (0..10_000)
+        .filter_map(|number| stand.asking.put(&judge, attempt(&format!("h{number}"), 1)))
+        .collect();
+    assert_eq!(waiting.len(), WAITING_MAX);
+    assert_eq!(stand.question().1.len(), PLACES_MAX);
+    drop(waiting);
+    stand.asking.one_gave_up();
+    stand.answer.send(true).unwrap();
+}
+
+#[test]
+fn what_waits_at_the_end_is_lost() {
+    let stand = Stand::new();
+    let asked = stand.put("a", 1);
+    let (round, _) = stand.question();
+    let waiting = stand.put("b", 1);
+    stand.asking.close();
+    assert!(waiting.blocking_recv().is_err());
+    assert_eq!(*stand.shown.withdrawn.lock().unwrap(), [round]);
+    let judge: Arc<dyn Judge> = Arc::clone(&stand.shown) as _;
+    assert!(stand.asking.put(&judge, attempt("c", 1)).is_none());
+    drop(asked);
+}

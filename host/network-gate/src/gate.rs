@@ -1,0 +1,186 @@
+//! The running gate, and the networks it serves.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::ask::Asking;
+use crate::budget::Budgets;
+use crate::decider::Decider;
+use crate::dns;
+use crate::judge::Judge;
+use crate::names::Names;
+use crate::refuse;
+use crate::relay;
+use crate::scope::{Scope, Shared};
+
+/// Names that are resolved at once; the rest waits.
+const RESOLVERS: usize = 8;
+/// Connections of one network at once; more are reset.
+const CONNECTIONS_MAX: usize = 16 * 1024;
+/// Where the process has no descriptor left, it is tried again after this.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long a question for a name over TCP may take to arrive.
+const QUESTION: Duration = Duration::from_secs(10);
+
+/// The listeners of one network, as the sandbox made them.
+#[derive(Debug)]
+pub struct Listeners {
+    /// Connections, which the kernel knows the meant ends of.
+    pub relays: Vec<std::net::TcpListener>,
+    /// Questions for names.
+    pub dns: Vec<std::net::UdpSocket>,
+    /// The same over TCP.
+    pub dns_streams: Vec<std::net::TcpListener>,
+    /// The process below which everything in the network is.
+    pub keeper: u32,
+}
+
+/// Serves the networks of one session. When it is dropped every connection is closed.
+#[derive(Debug)]
+pub struct Gate {
+    shared: Arc<Shared>,
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A network that is served, until this is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it closes every connection of the network"]
+pub struct Attached(#[expect(dead_code, reason = "its end is what is waited for")] oneshot::Sender<()>);
+
+impl Gate {
+    /// Starts the threads; nothing is served yet.
+    ///
+    /// # Errors
+    /// When the system gives no threads or descriptors.
+    pub fn start() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(RESOLVERS)
+            .thread_keep_alive(Duration::from_secs(1))
+            .build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let asking = Arc::new(Asking::default());
+        let shared = Arc::new(Shared {
+            names: Names::default(),
+            budgets: Budgets::default(),
+            asking: Arc::clone(&asking),
+            decider: Decider::start()?,
+        });
+        let carry = move || {
+            // The sender says nothing; it is dropped.
+            let _stopped = runtime.block_on(stopped);
+            // A name that is being resolved cannot be called off, and is not waited for.
+            runtime.shutdown_background();
+        };
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let threads = vec![thread("net-carry").spawn(carry)?, thread("net-ask").spawn(move || asking.run())?];
+        Ok(Self { shared, handle, stop: Some(stop), threads })
+    }
+
+    /// Serves a network, and has `judge` decide about it.
+    ///
+    /// # Errors
+    /// When a listener cannot be used.
+    pub fn attach(&self, listeners: Listeners, judge: Arc<dyn Judge>) -> io::Result<Attached> {
+        let scope = Arc::new(Scope { shared: Arc::clone(&self.shared), judge, keeper: listeners.keeper });
+        let _entered = self.handle.enter();
+        let mut servers: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
+        for listener in listeners.relays {
+            servers.push(Box::pin(accept(usable(listener)?, Arc::clone(&scope), relay::serve)));
+        }
+        for socket in listeners.dns {
+            socket.set_nonblocking(true)?;
+            servers.push(Box::pin(answer(UdpSocket::from_std(socket)?, Arc::clone(&scope))));
+        }
+        for listener in listeners.dns_streams {
+            servers.push(Box::pin(accept(usable(listener)?, Arc::clone(&scope), answer_stream)));
+        }
+        let (end, ended) = oneshot::channel();
+        self.handle.spawn(async move {
+            let mut tasks = JoinSet::new();
+            servers.into_iter().for_each(|server| drop(tasks.spawn(server)));
+            let _ended = ended.await;
+            // With the set every connection is dropped.
+        });
+        Ok(Attached(end))
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.shared.asking.close();
+        drop(self.stop.take());
+        for thread in self.threads.drain(..) {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+fn usable(listener: std::net::TcpListener) -> io::Result<TcpListener> {
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
+/// Accepts connections and has each of them served.
+async fn accept<Served>(
+    listener: TcpListener,
+    scope: Arc<Scope>,
+    serve: impl Fn(Arc<Scope>, TcpStream, SocketAddr) -> Served,
+) where
+    Served: Future<Output = ()> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((client, from)) if connections.len() < CONNECTIONS_MAX => {
+                    connections.spawn(serve(Arc::clone(&scope), client, from));
+                }
+                Ok((client, _)) => refuse::reset(&client),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            },
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+}
+
+/// Answers questions for names.
+async fn answer(socket: UdpSocket, scope: Arc<Scope>) {
+    let mut question = vec![0; dns::QUERY_MAX];
+    loop {
+        // A client that has gone shows as an error of the next call.
+        let Ok((length, from)) = socket.recv_from(&mut question).await else { continue };
+        if let Some(reply) = dns::answer(question.get(..length).unwrap_or_default(), &scope.shared.names) {
+            let _unheard = socket.send_to(&reply, from).await;
+        }
+    }
+}
+
+/// Answers questions for names on one stream, each with its length before it (RFC 1035 4.2.2).
+async fn answer_stream(scope: Arc<Scope>, mut stream: TcpStream, _from: SocketAddr) {
+    while let Ok(Some(())) = timeout(QUESTION, answer_one(&scope, &mut stream)).await {}
+}
+
+async fn answer_one(scope: &Scope, stream: &mut TcpStream) -> Option<()> {
+    let length = usize::from(stream.read_u16().await.ok()?);
+    let mut question = vec![0; Some(length).filter(|&length| length <= dns::QUERY_MAX)?];
+    stream.read_exact(&mut question).await.ok()?;
+    let reply = dns::answer(&question, &scope.shared.names)?;
+    let mut message = u16::try_from(reply.len()).ok()?.to_be_bytes().to_vec();
+    message.extend(reply);
+    stream.write_all(&message).await.ok()
+}

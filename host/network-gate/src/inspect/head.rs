@@ -1,0 +1,256 @@
+//! The head of one HTTP/1 request, read so strictly that no server can read it differently, see RFC 9112.
+
+use portcullis_decision::pattern::HostName;
+use portcullis_decision::request::Endpoint;
+
+/// A longer head is refused; servers take 8 to 64 KiB.
+pub(super) const HEAD_MAX: usize = 64 * 1024;
+
+/// What matters of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Every place in which the request names a server.
+    pub(super) names: Vec<Named>,
+    pub(super) body: Body,
+    /// The protocols it offers to go on with, lower case.
+    pub(super) upgrade: Option<String>,
+}
+
+/// A server that a request names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) host: Endpoint,
+    pub(super) port: Option<u16>,
+}
+
+/// What follows the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    Bytes(u64),
+    Chunked,
+    /// `CONNECT`: whatever the two sides like.
+    Tunnel,
+}
+
+/// Finds the end of the head in a stream, just behind its empty line.
+///
+/// # Errors
+/// For line ends that servers read differently.
+pub(super) fn end(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
+    let mut line_start = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        match byte {
+            b'\n' if before != Some(&b'\r') => return Err("a line of the request ends without CR"),
+            b'\n' if at == line_start + 1 => return Ok(Some(at + 1)),
+            b'\n' => line_start = at + 1,
+            _ if before == Some(&b'\r') => return Err("there is a CR inside a line of the request"),
+            _ => {}
+        }
+    }
+    if bytes.len() > HEAD_MAX { Err("the head of the request is too long") } else { Ok(None) }
+}
+
+/// Reads a head up to and with its empty line.
+///
+/// # Errors
+/// For everything that could be read in two ways.
+pub(super) fn read(head: &[u8]) -> Result<Head, &'static str> {
+    if head.iter().any(|&byte| (byte < b' ' && !b"\r\n\t".contains(&byte)) || byte == 0x7f) {
+        return Err("there is a control character in the request");
+    }
+    let text = String::from_utf8_lossy(head);
+    let mut lines = text.split("\r\n");
+    let (method, target, minor) = request_line(lines.next().unwrap_or_default())?;
+    let fields = lines.take_while(|line| !line.is_empty()).map(field).collect::<Result<Vec<_>, _>>()?;
+    let all = |name: &str| -> Vec<&str> {
+        fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value).collect()
+    };
+    let hosts = all("host");
+    if hosts.len() > 1 || hosts.is_empty() && minor > 0 {
+        return Err("the request does not have exactly one `Host`");
+    }
+    let mut names: Vec<Named> = hosts.into_iter().map(authority).collect::<Result<_, _>>()?;
+    if method == "CONNECT" {
+        names.push(authority(target)?);
+    } else if !target.starts_with('/') && target != "*" {
+        names.push(authority(of_absolute_form(target)?)?);
+    }
+    let body = if method == "CONNECT" {
+        Body::Tunnel
+    } else {
+        body(&all("content-length"), &all("transfer-encoding"), minor)?
+    };
+    let upgrade = all("upgrade").join(",").to_ascii_lowercase();
+    Ok(Head { names, body, upgrade: (!upgrade.trim().is_empty()).then_some(upgrade) })
+}
+
+fn request_line(line: &str) -> Result<(&str, &str, u8), &'static str> {
+    let mut words = line.split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err("the first line of the request is malformed");
+    };
+    let minor = match version {
+        "HTTP/1.0" => 0,
+        "HTTP/1.1" => 1,
+        _ => return Err("the request is of no version of HTTP/1"),
+    };
+    if !is_token(method) || target.is_empty() || target.contains('\t') {
+        return Err("the first line of the request is malformed");
+    }
+    Ok((method, target, minor))
+}
+
+/// A line that begins with a space would go on from the one before ("obs-fold"); some servers do that.
+fn field(line: &str) -> Result<(&str, &str), &'static str> {
+    let (name, value) = line.split_once(':').ok_or("a line of the request has no colon")?;
+    if !is_token(name) {
+        return Err("the name of a field of the request is malformed");
+    }
+    Ok((name, value.trim_matches([' ', '\t'])))
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+/// The authority of `http://authority/path`.
+fn of_absolute_form(target: &str) -> Result<&str, &'static str> {
+    let (scheme, rest) = target.split_once("://").ok_or("the target of the request is malformed")?;
+    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+        return Err("the target of the request is no HTTP address");
+    }
+    // A backslash is a slash to some, a part of the name to others; it is refused with the name.
+    Ok(rest.find(['/', '?', '#']).and_then(|end| rest.get(..end)).unwrap_or(rest))
+}
+
+/// Reads `host` or `host:port`.
+fn authority(text: &str) -> Result<Named, &'static str> {
+    const ODD: &str = "the request names its server in an odd way";
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let is_number = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = match port {
+        None => None,
+        Some(port) if is_number(port) => Some(port.parse().map_err(|_too_big| ODD)?),
+        Some(_) => return Err(ODD),
+    };
+    // What else is in a name has a second spelling in ASCII, and servers need not agree which one counts.
+    if !host.is_ascii() {
+        return Err(ODD);
+    }
+    Ok(Named { host: HostName::parse(host).map_err(|_not_a_host| ODD)?, port })
+}
+
+/// Two lengths, or a length in two ways, let two servers see two different requests.
+fn body(lengths: &[&str], encodings: &[&str], minor: u8) -> Result<Body, &'static str> {
+    match (lengths, encodings) {
+        ([], []) => Ok(Body::Bytes(0)),
+        ([length], []) if length.bytes().all(|byte| byte.is_ascii_digit()) => {
+            length.parse().map(Body::Bytes).map_err(|_not_a_number| "the length of the request is no number")
+        }
+        ([], [encoding]) if encoding.eq_ignore_ascii_case("chunked") && minor > 0 => Ok(Body::Chunked),
+        _ => Err("the length of the request can be read in two ways"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(head: &str) -> Result<Vec<String>, &'static str> {
+        let head = read(head.replace('\n', "\r\n").as_bytes())?;
+        let shown = |named: &Named| match named.port {
+            Some(port) => format!("{}:{port}", named.host),
+            None => named.host.to_string(),
+        };
+        Ok(head.names.iter().map(shown).collect())
+    }
+
+    #[test]
+    fn every_name_is_found_in_its_canonical_form() {
+        for (head, expected) in [
+            ("GET / HTTP/1.1\nHost: A.test.\n\n", vec!["a.test"]),
+            ("GET / HTTP/1.1\nhOST:a.test:80\n\n", vec!["a.test:80"]),
+            ("GET http://b.test/x HTTP/1.1\nHost: a.test\n\n", vec!["a.test", "b.test"]),
+            ("GET HTTP://b.test:8080?x HTTP/1.1\nHost: a.test\n\n", vec!["a.test", "b.test:8080"]),
+            ("CONNECT b.test:443 HTTP/1.1\nHost: a.test\n\n", vec!["a.test", "b.test:443"]),
+            ("OPTIONS * HTTP/1.1\nHost: [::1]:8\n\n", vec!["::1:8"]),
+            ("GET / HTTP/1.0\n\n", vec![]),
+            ("GET / HTTP/1.1\nHost: 0x7f.1\n\n", vec!["127.0.0.1"]),
+        ] {
+            assert_eq!(names(head), Ok(expected.into_iter().map(str::to_owned).collect()), "{head}");
+        }
+    }
+
+    #[test]
+    fn what_two_servers_could_read_differently_is_refused() {
+        for head in [
+            "GET / HTTP/1.1\n\n",
+            "GET / HTTP/1.1\nHost: a\nHost: b\n\n",
+            "GET / HTTP/1.1\nHost: a\n folded\n\n",
+            "GET / HTTP/1.1\nHost : a\n\n",
+            "GET / HTTP/1.1\nHost: a@b\n\n",
+            "GET / HTTP/1.1\nHost: a, b\n\n",
+            "GET / HTTP/1.1\nHost: a:80:80\n\n",
+            "GET / HTTP/1.1\nHost: a:+80\n\n",
+            "GET / HTTP/1.1\nHost:\n\n",
+            "GET  / HTTP/1.1\nHost: a\n\n",
+            "GET /\tx HTTP/1.1\nHost: a\n\n",
+            "GET / HTTP/1.1 \nHost: a\n\n",
+            "GET / HTTP/2.0\nHost: a\n\n",
+            "GET /\nHost: a\n\n",
+            "GET http://a@b/ HTTP/1.1\nHost: a\n\n",
+            "GET http://a\\b/ HTTP/1.1\nHost: a\n\n",
+            "GET ftp://a/ HTTP/1.1\nHost: a\n\n",
+            "GET a HTTP/1.1\nHost: a\n\n",
+            "GET / HTTP/1.1\nHost: a\nnocolon\n\n",
+            "GET / HTTP/1.1\nHost: a\nContent-Length: 1\nContent-Length: 1\n\n",
+            "GET / HTTP/1.1\nHost: a\nContent-Length: 1\nTransfer-Encoding: chunked\n\n",
+            "GET / HTTP/1.1\nHost: a\nContent-Length: +1\n\n",
+            "GET / HTTP/1.1\nHost: a\nContent-Length: 1, 1\n\n",
+            "GET / HTTP/1.1\nHost: a\nContent-Length:\n\n",
+            "GET / HTTP/1.1\nHost: a\nTransfer-Encoding: gzip, chunked\n\n",
+            "GET / HTTP/1.1\nHost: a\nTransfer-Encoding: xchunked\n\n",
+            "GET / HTTP/1.0\nHost: a\nTransfer-Encoding: chunked\n\n",
+            "GET / HTTP/1.1\nHost: a\0b\n\n",
+        ] {
+            assert!(names(head).is_err(), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_is_the_first_empty_line() {
+        assert_eq!(end(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nrest"), Ok(Some(27)));
+        assert_eq!(end(b"GET / HTTP/1.1\r\nHost: a\r\n\r"), Ok(None));
+        assert!(end(b"GET / HTTP/1.1\nHost: a\r\n\r\n").is_err(), "bare LF");
+        assert!(end(b"GET / HTTP/1.1\r\nX: a\rb\r\n\r\n").is_err(), "bare CR");
+        assert!(end(&vec![b'a'; HEAD_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn bodies_and_upgrades() {
+        let read = |head: &str| {
+            let head = read(format!("{head}\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+            (head.body, head.upgrade)
+        };
+        assert_eq!(read("POST / HTTP/1.1\r\nContent-Length: 12"), (Body::Bytes(12), None));
+        assert_eq!(read("POST / HTTP/1.1\r\nTransfer-Encoding: Chunked"), (Body::Chunked, None));
+        assert_eq!(read("CONNECT a:1 HTTP/1.1"), (Body::Tunnel, None));
+        let upgrade = read("GET / HTTP/1.1\r\nUpgrade: WebSocket");
+        assert_eq!(upgrade, (Body::Bytes(0), Some("websocket".to_owned())));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_makes_it_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
+            let _end = end(&bytes);
+            drop(read(&bytes));
+        }
+    }
+}

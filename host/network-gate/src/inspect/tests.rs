@@ -1,0 +1,148 @@
+use super::client_hello::tests::hello;
+use super::*;
+
+fn inspector(host: &str) -> Inspector {
+    Inspector::new(&HostName::parse(host).unwrap(), 80, Checks::default())
+}
+
+/// What is forwarded of `bytes`, when they come in pieces of `step`.
+fn forwarded(host: &str, bytes: &[u8], step: usize) -> Result<Vec<u8>, Stop> {
+    let mut inspector = inspector(host);
+    let mut all = Vec::new();
+    for piece in bytes.chunks(step) {
+        all.extend(inspector.push(piece)?);
+    }
+    Ok(all)
+}
+
+fn is_forbidden(result: &Result<Vec<u8>, Stop>) -> bool {
+    matches!(result, Err(Stop::Forbidden(_)))
+}
+
+#[test]
+fn honest_streams_pass_whole_however_they_come() {
+    let requests = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\nPOST /x HTTP/1.1\r\nHost: A.test:80\r\nContent-Length: 5\r\n\r\n\
+                    helloPUT / HTTP/1.1\r\nhost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\
+                    GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let tls = [hello("a.test"), b"\x17\x03\x03GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n".to_vec()].concat();
+    for bytes in [requests.as_bytes(), &tls, b"EHLO me\r\nMAIL FROM:<a>\r\n", b"\0\0\0\x08\x04\xd2\x16/psql"]
+    {
+        for step in [1, 2, 7, bytes.len()] {
+            assert_eq!(forwarded("a.test", bytes, step).as_deref(), Ok(bytes), "{step}");
+        }
+    }
+}
+
+#[test]
+fn another_name_is_forbidden_and_nothing_of_it_is_forwarded() {
+    for bytes in [
+        "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a.test.evil.test\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a.test:81\r\n\r\n",
+        "GET http://evil.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        "CONNECT evil.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        "\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "WHATEVER / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+    ] {
+        for step in [1, bytes.len()] {
+            let mut inspector = inspector("a.test");
+            let pushed: Vec<_> = bytes.as_bytes().chunks(step).map(|piece| inspector.push(piece)).collect();
+            assert!(pushed.iter().any(is_forbidden), "{bytes}");
+            assert!(pushed.iter().flatten().all(Vec::is_empty), "{bytes}");
+        }
+    }
+    assert!(is_forbidden(&forwarded("a.test", &hello("evil.test"), 1)));
+    assert!(is_forbidden(&forwarded("a.test", &hello("a.test.evil.test"), 9999)));
+    assert!(is_forbidden(&forwarded("a.test", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 3)));
+}
+
+#[test]
+fn a_later_request_is_looked_at_as_well() {
+    let mut inspector = inspector("a.test");
+    let first = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    assert_eq!(inspector.push(first).unwrap(), first);
+    assert!(is_forbidden(&inspector.push(b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n")));
+}
+
+#[test]
+fn a_request_hidden_in_another_is_malformed() {
+    for bytes in [
+        "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET",
+        "GET / HTTP/1.1\nHost: a.test\n\n",
+        "GET / HTTP/1.1\r\nHost: a.test\r\nX: y\r\n z\r\n\r\n",
+        "GET /\r\n\r\n",
+    ] {
+        let result = forwarded("a.test", bytes.as_bytes(), bytes.len());
+        assert!(matches!(result, Err(Stop::Malformed(_))), "{bytes:?}: {result:?}");
+    }
+}
+
+#[test]
+fn hidden_and_missing_names_follow_the_rule() {
+    // A hello without any extension.
+    let bare = [&[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0]].concat();
+    assert!(is_forbidden(&forwarded("a.test", &bare, 999)));
+    let checks = Checks { hidden_names: true, ..Checks::default() };
+    let mut inspector = Inspector::new(&HostName::parse("a.test").unwrap(), 443, checks);
+    assert_eq!(inspector.push(&bare).unwrap(), bare);
+    assert!(inspector.is_free());
+}
+
+#[test]
+fn addresses_were_judged_as_themselves() {
+    let mut inspector = inspector("192.0.2.1");
+    assert!(inspector.is_free());
+    assert_eq!(inspector.push(&hello("evil.test")).unwrap(), hello("evil.test"));
+}
+
+#[test]
+fn after_an_offer_the_server_decides_how_it_goes_on() {
+    let offer = |protocol: &str| {
+        format!("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n")
+            .into_bytes()
+    };
+    let evil = b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n";
+
+    let mut accepted = inspector("a.test");
+    assert_eq!(accepted.push(&offer("websocket")).unwrap(), offer("websocket"));
+    assert!(accepted.awaits_answer());
+    assert_eq!(accepted.push(b"\x81frame").unwrap(), b"");
+    assert!(!accepted.answered(b"HTTP/1.1 ").unwrap());
+    assert!(accepted.answered(b"101 Switching").unwrap());
+    assert_eq!(accepted.push(b"").unwrap(), b"\x81frame");
+
+    let mut declined = inspector("a.test");
+    declined.push(&offer("websocket")).unwrap();
+    assert!(declined.answered(b"HTTP/1.1 200 OK\r\n").unwrap());
+    assert!(is_forbidden(&declined.push(evil)));
+
+    let mut hiding = inspector("a.test");
+    hiding.push(&offer("h2c")).unwrap();
+    assert!(matches!(hiding.answered(b"HTTP/1.1 101 Switching"), Err(Stop::Forbidden(_))));
+
+    let mut late = inspector("a.test");
+    late.push(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").unwrap();
+    assert!(matches!(late.push(&offer("websocket")), Err(Stop::Malformed(_))));
+}
+
+proptest::proptest! {
+    #[test]
+    fn nothing_makes_it_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), step in 1_usize..20) {
+        drop(forwarded("a.test", &bytes, step));
+    }
+
+    #[test]
+    fn pieces_make_no_difference(cut in 0_usize..80, text in "(GET|POST) (/|http://(a|b).test/) HTTP/1.[01]\r\nHost: [ab].test(\r\nContent-Length: [0-3])?\r\n\r\n.{0,4}") {
+        let whole = forwarded("a.test", text.as_bytes(), text.len());
+        let mut inspector = inspector("a.test");
+        let (first, second) = text.as_bytes().split_at(cut.min(text.len()));
+        let pieces = inspector.push(first).and_then(|mut all| {
+            all.extend(inspector.push(second)?);
+            Ok(all)
+        });
+        proptest::prop_assert_eq!(whole.is_ok(), pieces.is_ok());
+        if let (Ok(whole), Ok(pieces)) = (whole, pieces) {
+            proptest::prop_assert_eq!(whole, pieces);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Addresses that stand for names: what the name service inside answers, and what the relay reads back.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use portcullis_decision::request::Endpoint;
+
+/// The first address that stands for a name; the two before it are the range's own and the sandbox's.
+///
+/// The range is kept for tests of networks (RFC 2544): no real machine has such an address.
+const FIRST: u32 = Ipv4Addr::new(198, 18, 0, 2).to_bits();
+/// The last one.
+const LAST: u32 = Ipv4Addr::new(198, 19, 255, 254).to_bits();
+
+/// The names of a session that were asked for.
+///
+/// An address stands for its name as long as the session lasts: were it given to another name, a connection
+/// that was under way could end up with the wrong one.
+#[derive(Debug, Default)]
+pub(crate) struct Names(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    numbers: HashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl Names {
+    /// Returns the address of a canonical name; nothing when there is none left.
+    pub(crate) fn address(&self, name: &str) -> Option<Ipv4Addr> {
+        let mut table = self.table();
+        if let Some(&number) = table.numbers.get(name) {
+            return Some(Ipv4Addr::from_bits(number));
+        }
+        let number = FIRST.checked_add(u32::try_from(table.names.len()).ok()?)?;
+        if number > LAST {
+            return None;
+        }
+        table.names.push(name.to_owned());
+        table.numbers.insert(name.to_owned(), number);
+        Some(Ipv4Addr::from_bits(number))
+    }
+
+    /// Returns the name that an address stands for.
+    pub(crate) fn name(&self, address: IpAddr) -> Option<String> {
+        let IpAddr::V4(address) = address.to_canonical() else { return None };
+        let index = address.to_bits().checked_sub(FIRST)?;
+        self.table().names.get(usize::try_from(index).ok()?).cloned()
+    }
+
+    /// Returns what a connection to `address` is for; nothing for an address that stands for no name yet.
+    pub(crate) fn endpoint(&self, address: IpAddr) -> Option<Endpoint> {
+        if let Some(name) = self.name(address) {
+            return Some(Endpoint::Domain(name));
+        }
+        let address = address.to_canonical();
+        let stands_for_names = matches!(address, IpAddr::V4(v4) if (FIRST..=LAST).contains(&v4.to_bits()));
+        (!stands_for_names).then_some(Endpoint::Address(address))
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_address_and_an_address_one_name() {
+        let names = Names::default();
+        let first = names.address("a.test").unwrap();
+        assert_eq!(first, Ipv4Addr::new(198, 18, 0, 2));
+        assert_eq!(names.address("a.test"), Some(first));
+        assert_ne!(names.address("b.test"), Some(first));
+        assert_eq!(names.name(first.into()), Some("a.test".to_owned()));
+        assert_eq!(names.name(first.to_ipv6_mapped().into()), Some("a.test".to_owned()));
+    }
+
+    #[test]
+    fn other_addresses_are_themselves_and_unknown_ones_of_the_range_nothing() {
+        let names = Names::default();
+        let address = |text: &str| names.endpoint(text.parse().unwrap());
+        assert_eq!(address("192.0.2.1"), Some(Endpoint::Address("192.0.2.1".parse().unwrap())));
+        assert_eq!(address("::ffff:192.0.2.1"), Some(Endpoint::Address("192.0.2.1".parse().unwrap())));
+        assert_eq!(address("198.18.0.2"), None);
+        assert_eq!(address("198.19.255.254"), None);
+    }
+
+    #[test]
+    fn there_is_an_end_of_names() {
+        let names = Names::default();
+        let all = LAST - FIRST + 1;
+        assert!((0..all).all(|number| names.address(&format!("n{number}.test")).is_some()));
+        assert_eq!(names.address("one.more.test"), None);
+        assert!(names.address("n0.test").is_some());
+    }
+}

@@ -1,0 +1,170 @@
+//! Which process is behind a connection that comes out of a session's network.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use portcullis_decision::request::ProcessInfo;
+
+/// A process and the command it belongs to.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) process: ProcessInfo,
+    /// The command's init; 0 where it is not known.
+    pub(crate) command: u32,
+}
+
+/// More processes are not looked at for one connection.
+const PROCESSES_MAX: usize = 4096;
+/// Arguments are shown and logged, so they are cut.
+const ARGUMENTS_MAX: usize = 32;
+const ARGUMENT_MAX: usize = 512;
+
+/// What is known of the client's end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// A process has it open; the number of its socket.
+    Open(u64),
+    /// Nobody has it open any more.
+    Gone,
+}
+
+/// Looks up the client's end of a connection in the network of the process `keeper`.
+///
+/// `client` is the address it comes from, `server` the one it was meant for.
+pub(crate) fn client(keeper: u32, client: SocketAddr, server: SocketAddr) -> Client {
+    let tables = if client.ip().to_canonical().is_ipv4() { ["tcp", "tcp6"] } else { ["tcp6", "tcp"] };
+    let rows =
+        tables.into_iter().filter_map(|table| fs::read_to_string(format!("/proc/{keeper}/net/{table}")).ok());
+    let socket =
+        rows.into_iter().find_map(|rows| rows.lines().skip(1).find_map(|row| socket(row, client, server)));
+    match socket {
+        Some(number) if number != 0 => Client::Open(number),
+        _ => Client::Gone,
+    }
+}
+
+/// The socket of a row of `/proc/net/tcp`, if it is the one; 0 for one that no process has.
+fn socket(row: &str, client: SocketAddr, server: SocketAddr) -> Option<u64> {
+    let mut fields = row.split_whitespace().skip(1);
+    let local = address(fields.next()?)?;
+    let remote = address(fields.next()?)?;
+    // The state, two queues, the timer, retransmissions, the user and a timeout stand before it.
+    let number = fields.nth(6)?.parse().ok()?;
+    (local == canonical(client) && remote == canonical(server)).then_some(number)
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Reads `0100007F:0050`, words in the processor's order.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (host, port) = text.split_once(':')?;
+    let word = |at: usize| u32::from_str_radix(host.get(8 * at..8 * at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let ip: IpAddr = if host.len() == 8 {
+        word(0)?.into()
+    } else {
+        let words: Vec<[u8; 4]> = (0..4).map(word).collect::<Option<_>>()?;
+        <[u8; 16]>::try_from(words.concat()).ok()?.into()
+    };
+    Some(SocketAddr::new(ip.to_canonical(), u16::from_str_radix(port, 16).ok()?))
+}
+
+/// Finds the process that has a socket open, among those below `keeper`.
+pub(crate) fn owner(keeper: u32, socket: u64) -> Owner {
+    let wanted = format!("socket:[{socket}]");
+    let mut left: Vec<(u32, u32)> = children(keeper).into_iter().map(|init| (init, init)).collect();
+    let mut seen = 0;
+    while let Some((pid, command)) = left.pop() {
+        if has_open(pid, &wanted) {
+            return Owner { process: describe(pid), command };
+        }
+        seen += 1;
+        if seen < PROCESSES_MAX {
+            left.extend(children(pid).into_iter().map(|child| (child, command)));
+        }
+    }
+    Owner::default()
+}
+
+/// The children of all threads of a process.
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let texts =
+        threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    texts
+        .flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+fn has_open(pid: u32, wanted: &str) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    descriptors
+        .flatten()
+        .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(wanted)))
+}
+
+/// Describes a process as rules and questions want it.
+fn describe(pid: u32) -> ProcessInfo {
+    let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let arguments = arguments.strip_suffix(b"\0").unwrap_or(&arguments);
+    let shown = |argument: &[u8]| {
+        let text = String::from_utf8_lossy(argument).into_owned();
+        text.get(..text.floor_char_boundary(ARGUMENT_MAX)).unwrap_or_default().to_owned()
+    };
+    ProcessInfo {
+        pid,
+        program: program.to_string_lossy().into_owned(),
+        argv: arguments.split(|&byte| byte == 0).take(ARGUMENTS_MAX).map(shown).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_the_kernel_writes_them() {
+        let read = |text: &str| address(text).map(|address| address.to_string());
+        if cfg!(target_endian = "little") {
+            assert_eq!(read("0100007F:0050").as_deref(), Some("127.0.0.1:80"));
+            assert_eq!(read("00000000000000000000000001000000:0001").as_deref(), Some("[::1]:1"));
+            assert_eq!(read("0000000000000000FFFF00000100007F:0001").as_deref(), Some("127.0.0.1:1"));
+        }
+        for text in ["", "0100007F", "0100007:0050", "0100007F:", "zz00007F:0050", "é100007F:0050"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_socket_of_a_connection_is_found_and_one_that_is_gone_is_not() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(server).unwrap();
+        let address = stream.local_addr().unwrap();
+        let own = std::process::id();
+        let Client::Open(socket) = client(own, address, server) else { panic!("not found") };
+        assert!(has_open(own, &format!("socket:[{socket}]")));
+        assert_eq!(client(own, address, address), Client::Gone);
+        drop(stream);
+        assert_eq!(client(own, address, server), Client::Gone);
+    }
+
+    #[test]
+    fn a_process_is_described_and_its_children_are_known() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let own = std::process::id();
+        assert!(children(own).contains(&child.id()));
+        // Until it is the program, it is this one.
+        while describe(child.id()).argv != ["sleep", "60"] {
+            std::thread::yield_now();
+        }
+        assert!(describe(child.id()).program.starts_with('/'));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

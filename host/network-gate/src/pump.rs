@@ -1,0 +1,137 @@
+//! Carries the bytes of an allowed connection, in both directions at once.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::sync::Notify;
+
+use crate::budget::Spent;
+use crate::inspect::{Inspector, Stop};
+use crate::judge::{Attempt, Refusal};
+use crate::scope::{Scope, Wanted};
+
+/// How much is read at once.
+const CHUNK: usize = 128 * 1024;
+
+/// Bytes carried so far.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) sent: AtomicU64,
+    pub(crate) received: AtomicU64,
+}
+
+/// Why a connection was cut.
+#[derive(Debug)]
+pub(crate) enum Cut {
+    /// By what the client sent.
+    Stopped(Stop),
+    /// No more may be sent.
+    Spent(Refusal),
+    /// One of the two is gone.
+    Broken,
+}
+
+impl From<io::Error> for Cut {
+    fn from(_error: io::Error) -> Self {
+        Self::Broken
+    }
+}
+
+impl From<Stop> for Cut {
+    fn from(stop: Stop) -> Self {
+        Self::Stopped(stop)
+    }
+}
+
+/// One connection with all that it is measured by.
+pub(crate) struct Pump<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) attempt: &'a Attempt,
+    pub(crate) wanted: &'a Wanted,
+    pub(crate) spent: &'a Spent,
+    pub(crate) traffic: &'a Traffic,
+    pub(crate) inspector: Mutex<Inspector>,
+    /// The server has answered an offer to speak another protocol.
+    pub(crate) answered: Notify,
+}
+
+impl Pump<'_> {
+    /// Carries bytes until both sides have said their last.
+    pub(crate) async fn run(&self, client: &mut TcpStream, server: &mut TcpStream) -> Result<(), Cut> {
+        let (client_reads, client_writes) = client.split();
+        let (server_reads, server_writes) = server.split();
+        tokio::try_join!(self.out(client_reads, server_writes), self.back(server_reads, client_writes))?;
+        Ok(())
+    }
+
+    async fn out(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            while self.inspector().awaits_answer() {
+                self.answered.notified().await;
+                let held = self.inspector().push(&[])?;
+                self.forward(&held, from.as_ref(), &mut to).await?;
+            }
+            let length = from.read(&mut chunk).await?;
+            let read = chunk.get(..length).unwrap_or_default();
+            if read.is_empty() {
+                to.shutdown().await?;
+                return Ok(());
+            }
+            let is_free = self.inspector().is_free();
+            if is_free {
+                self.forward(read, from.as_ref(), &mut to).await?;
+            } else {
+                let ready = self.inspector().push(read)?;
+                self.forward(&ready, from.as_ref(), &mut to).await?;
+            }
+        }
+    }
+
+    /// Sends bytes on; over the budget they wait here, and nothing more is read.
+    async fn forward(&self, bytes: &[u8], client: &TcpStream, to: &mut WriteHalf<'_>) -> Result<(), Cut> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if !self.spent.spend(count) {
+            let more = self.scope.clear_more(self.attempt, self.spent, self.wanted, client).await;
+            more.map_err(|refusal| refusal.map_or(Cut::Broken, Cut::Spent))?;
+        }
+        to.write_all(bytes).await?;
+        self.traffic.sent.fetch_add(count, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn back(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let length = from.read(&mut chunk).await?;
+            let read = chunk.get(..length).unwrap_or_default();
+            if read.is_empty() {
+                to.shutdown().await?;
+                return Ok(());
+            }
+            if self.inspector().answered(read)? {
+                self.answered.notify_one();
+            }
+            to.write_all(read).await?;
+            self.traffic.received.fetch_add(u64::try_from(length).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// The beginning of what was not forwarded: what the client speaks.
+    pub(crate) fn beginning(&self) -> Vec<u8> {
+        let inspector = self.inspector();
+        let pending = inspector.pending();
+        pending.get(..64).unwrap_or(pending).to_vec()
+    }
+
+    fn inspector(&self) -> MutexGuard<'_, Inspector> {
+        self.inspector.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,171 @@
+//! Ranges of addresses that are no place on the internet.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+
+use ipnet::{Ipv4Net, Ipv6Net};
+
+/// What kind of address it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Range {
+    /// One of the internet.
+    Public,
+    /// Everything else, and what it is.
+    Special(&'static str),
+}
+
+const LOOPBACK: &str = "this machine itself (loopback)";
+const PRIVATE: &str = "a private network";
+const LINK: &str = "the local link";
+const METADATA: &str = "the metadata service of a cloud, which hands out credentials";
+const NOWHERE: &str = "a range that is no place on the internet";
+
+/// See the registries of special addresses, RFC 6890. The narrower entry stands first.
+const V4: &[(Ipv4Addr, u8, &str)] = &[
+    (Ipv4Addr::new(169, 254, 169, 254), 32, METADATA),
+    (Ipv4Addr::new(169, 254, 170, 2), 32, METADATA),
+    (Ipv4Addr::new(100, 100, 100, 200), 32, METADATA),
+    (Ipv4Addr::new(168, 63, 129, 16), 32, METADATA),
+    (Ipv4Addr::new(192, 0, 0, 192), 32, METADATA),
+    (Ipv4Addr::new(0, 0, 0, 0), 8, LOOPBACK),
+    (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK),
+    (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
+    (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE),
+    (Ipv4Addr::new(192, 168, 0, 0), 16, PRIVATE),
+    (Ipv4Addr::new(100, 64, 0, 0), 10, PRIVATE),
+    (Ipv4Addr::new(169, 254, 0, 0), 16, LINK),
+    (Ipv4Addr::new(192, 0, 0, 0), 24, NOWHERE),
+    (Ipv4Addr::new(198, 18, 0, 0), 15, NOWHERE),
+    (Ipv4Addr::new(224, 0, 0, 0), 3, NOWHERE),
+];
+
+const V6: &[(Ipv6Addr, u8, &str)] = &[
+    (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, METADATA),
+    (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
+    (Ipv6Addr::UNSPECIFIED, 128, LOOPBACK),
+    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, PRIVATE),
+    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, LINK),
+    (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10, PRIVATE),
+    (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, NOWHERE),
+    // Teredo carries addresses in a disguise of its own.
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, NOWHERE),
+    (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0), 64, NOWHERE),
+];
+
+/// IPv6 ranges that hold IPv4 addresses, and at which byte: translation (NAT64), 6to4, and the oldest forms.
+const EMBEDDING: &[(Ipv6Addr, u8, usize)] = &[
+    (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96, 12),
+    (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, 12),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, 2),
+    (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 96, 12),
+    (Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, 0, 0), 96, 12),
+];
+
+impl Range {
+    /// Says what kind of address it is.
+    pub(crate) fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::of_v4(address),
+            IpAddr::V6(address) => Self::of_v6(address),
+        }
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Self {
+        let holds = |(base, bits, _): &&(Ipv4Addr, u8, &str)| {
+            Ipv4Net::new(*base, *bits).is_ok_and(|net| net.contains(&address))
+        };
+        V4.iter().find(holds).map_or(Self::Public, |(_, _, what)| Self::Special(what))
+    }
+
+    fn of_v6(address: Ipv6Addr) -> Self {
+        let within = |base: Ipv6Addr, bits| Ipv6Net::new(base, bits).is_ok_and(|net| net.contains(&address));
+        if let Some((_, _, what)) = V6.iter().find(|(base, bits, _)| within(*base, *bits)) {
+            return Self::Special(what);
+        }
+        let embedded =
+            EMBEDDING.iter().find(|(base, bits, _)| within(*base, *bits)).and_then(|(_, _, at)| {
+                let octets = address.octets();
+                let bytes: [u8; 4] = octets.get(*at..at + 4)?.try_into().ok()?;
+                Some(Ipv4Addr::from(bytes))
+            });
+        embedded.map_or(Self::Public, Self::of_v4)
+    }
+}
+
+/// Whether the address is one of this machine's own, under which the services behind its firewall listen.
+///
+/// A datagram socket is told where it would send from, which is the destination itself for a machine's own
+/// addresses; nothing is sent.
+pub(crate) fn is_own(address: IpAddr) -> bool {
+    let any: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let source = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((address, 9))?;
+        socket.local_addr()
+    };
+    source().is_ok_and(|source| source.ip() == address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_public(address: &str) -> bool {
+        Range::of(address.parse().unwrap()) == Range::Public
+    }
+
+    #[test]
+    fn places_on_the_internet() {
+        for address in ["1.1.1.1", "203.0.113.7", "172.32.0.1", "100.128.0.1", "2606:4700::1", "2001:4860::8"]
+        {
+            assert!(is_public(address), "{address}");
+        }
+    }
+
+    #[test]
+    fn others_however_they_are_written() {
+        for address in [
+            "127.0.0.1",
+            "127.255.0.9",
+            "0.0.0.0",
+            "10.1.2.3",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "100.64.0.1",
+            "169.254.169.254",
+            "169.254.1.1",
+            "168.63.129.16",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "198.18.0.5",
+            "::1",
+            "::",
+            "fe80::1",
+            "fd12::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a9fe:a9fe",
+            "2002:7f00:1::",
+            "2002:a00:1::",
+            "::127.0.0.1",
+            "::ffff:0:10.0.0.1",
+            "2001:0:1::1",
+            "fec0::1",
+        ] {
+            assert!(!is_public(address), "{address}");
+        }
+        assert_eq!(Range::of("169.254.169.254".parse().unwrap()), Range::Special(METADATA));
+        assert_eq!(Range::of("64:ff9b::a9fe:a9fe".parse().unwrap()), Range::Special(METADATA));
+    }
+
+    #[test]
+    fn own_addresses_are_known() {
+        assert!(is_own(Ipv4Addr::LOCALHOST.into()));
+        assert!(!is_own(Ipv4Addr::new(192, 0, 2, 200).into()));
+    }
+}

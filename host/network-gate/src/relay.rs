@@ -1,0 +1,136 @@
+//! One connection, from the moment it comes out of the network to its end.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use rustix::net::sockopt::{ip_original_dst, ipv6_original_dst};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::dial::dial;
+use crate::inspect::{Inspector, Stop};
+use crate::judge::{Attempt, Ended, Ending, Refusal};
+use crate::pump::{Cut, Pump, Traffic};
+use crate::refuse::{self, News};
+use crate::scope::{Cleared, Scope, Wanted};
+
+/// Serves a connection that the kernel has led here.
+pub(crate) async fn serve(scope: Arc<Scope>, client: TcpStream, from: SocketAddr) {
+    let Some(meant) = original_destination(&client) else { return refuse::reset(&client) };
+    match scope.shared.names.endpoint(meant.ip()) {
+        Some(target) => {
+            let wanted = Wanted { target, port: meant.port(), client: from, server: meant };
+            connect(&scope, client, &wanted).await;
+        }
+        // An address that stands for names, but nobody has asked for this one.
+        None => refuse::reset(&client),
+    }
+}
+
+/// Where the client wanted to connect to; nothing for one that has connected to the listener itself.
+fn original_destination(client: &TcpStream) -> Option<SocketAddr> {
+    let own = client.local_addr().ok()?;
+    let meant = match own {
+        SocketAddr::V4(_) => ip_original_dst(client).map(SocketAddr::from),
+        SocketAddr::V6(_) => ipv6_original_dst(client).map(SocketAddr::from),
+    };
+    meant.ok().filter(|meant| *meant != own)
+}
+
+/// Has a connection decided, and carries it.
+async fn connect(scope: &Scope, client: TcpStream, wanted: &Wanted) {
+    match scope.clear(wanted, &client).await {
+        Cleared::Allowed(attempt, permit) => {
+            let report = Report::new(scope, *attempt, permit.request());
+            carry(report, client, wanted).await;
+        }
+        Cleared::Denied(refusal) => {
+            let why = told(wanted, &refusal);
+            refuse::tell(client, &[], News::Denied, &why).await;
+        }
+        Cleared::Abandoned => {}
+    }
+}
+
+async fn carry(mut report: Report<'_>, mut client: TcpStream, wanted: &Wanted) {
+    let scope = report.scope;
+    let mut server = match dial(scope, &report.attempt).await {
+        Ok(server) => server,
+        Err(ending) => {
+            let (news, why) = match &ending {
+                Ending::Refused(refusal) => (News::Denied, told(wanted, refusal)),
+                Ending::Unreachable(why) => (News::Unreachable, why.clone()),
+                Ending::Closed => (News::Unreachable, String::new()),
+            };
+            report.how = ending;
+            return refuse::tell(client, &[], news, &why).await;
+        }
+    };
+    // Small messages go at once; where it cannot be set they go a little later.
+    let _unset = (client.set_nodelay(true), server.set_nodelay(true));
+    let limit = scope.judge.budget(&report.attempt);
+    let spent = scope.shared.budgets.of(&wanted.target, wanted.port, limit);
+    let inspector = Inspector::new(&wanted.target, wanted.port, scope.judge.checks());
+    let traffic = Arc::clone(&report.traffic);
+    let pump = Pump {
+        scope,
+        attempt: &report.attempt,
+        wanted,
+        spent: &spent,
+        traffic: &traffic,
+        inspector: Mutex::new(inspector),
+        answered: Notify::new(),
+    };
+    let cut = pump.run(&mut client, &mut server).await;
+    let Err(cut) = cut else { return };
+    refuse::reset(&server);
+    drop(server);
+    let (refusal, news) = match cut {
+        Cut::Broken => return refuse::reset(&client),
+        Cut::Stopped(Stop::Forbidden(refusal)) | Cut::Spent(refusal) => (refusal, News::Denied),
+        Cut::Stopped(Stop::Malformed(problem)) => {
+            (Refusal::of_gate("host.malformed", problem), News::Malformed)
+        }
+    };
+    let beginning = pump.beginning();
+    drop(pump);
+    let why = told(wanted, &refusal);
+    report.how = Ending::Refused(refusal);
+    refuse::tell(client, &beginning, news, &why).await;
+}
+
+fn told(wanted: &Wanted, refusal: &Refusal) -> String {
+    let Refusal { policy, rule, reason } = refusal;
+    format!(
+        "the connection to {}:{} is denied: {reason} (rule `{rule}` of `{policy}`)",
+        wanted.target, wanted.port
+    )
+}
+
+/// Tells what became of a connection however it ends, also when it is dropped in the middle.
+struct Report<'a> {
+    scope: &'a Scope,
+    attempt: Attempt,
+    request: String,
+    how: Ending,
+    traffic: Arc<Traffic>,
+}
+
+impl<'a> Report<'a> {
+    fn new(scope: &'a Scope, attempt: Attempt, request: &str) -> Self {
+        let request = request.to_owned();
+        Self { scope, attempt, request, how: Ending::Closed, traffic: Arc::default() }
+    }
+}
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        let ended = Ended {
+            how: self.how.clone(),
+            sent: self.traffic.sent.load(Ordering::Relaxed),
+            received: self.traffic.received.load(Ordering::Relaxed),
+        };
+        self.scope.report(self.attempt.clone(), std::mem::take(&mut self.request), ended);
+    }
+}
