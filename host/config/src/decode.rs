@@ -36,6 +36,7 @@ pub(crate) fn settings(
         ask: ask(&top.child("ask")),
         limits: limits(&top.child("limits")),
         environment: environment(&top.child("environment"))?,
+        lifted: top.child("protections").child("lift").texts(),
         kept,
     })
 }

@@ -3,6 +3,7 @@
 //! Reading, refusing, reporting and the reference page all walk this table. The fields inside a refused object
 //! are listed so that a typing error in one is still found first.
 
+use crate::protect::LIFTABLE;
 use crate::schema::Presence::{Optional, Required};
 use crate::schema::Shape;
 use crate::schema::Status::{Honoured, NoEffect, Refused};
@@ -589,6 +590,14 @@ pub const FIELDS: &[Field] = &[
         Optional,
         Honoured,
         "`strictest` (default), `first`, or an expression over policy names with `&` (stricter), `|` (milder) and parentheses.",
+    ),
+    row("protections", Shape::Object, Optional, Honoured, "What Portcullis protects by itself."),
+    row(
+        "protections.lift",
+        Shape::List(&Shape::OneOf(LIFTABLE)),
+        Optional,
+        Honoured,
+        "Rules of the host that do not hold for you, by their ids.",
     ),
     row("ask", Shape::Object, Optional, Honoured, "Questions to the user."),
     row(

@@ -53,7 +53,7 @@ pub use fields::FIELDS;
 pub use json::Position;
 pub use json_schema::json_schema;
 pub use places::Places;
-pub use protect::{Anchor, Kind, PROTECTIONS, Protection};
+pub use protect::{Anchor, Kind, LIFTABLE, PROTECTIONS, Protection};
 pub use reference::reference_tables;
 pub use report::{Report, Setting, SourceReport, Standing, Unused, report};
 pub use resolve::resolve;

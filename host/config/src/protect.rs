@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::verdict::Effect;
+use portcullis_names::PROJECT_AGENT_SETTINGS;
 
 use crate::disk::{Disk, follow};
 use crate::error::ConfigError;
@@ -139,22 +140,11 @@ pub const PROTECTIONS: &[Protection] = &[
         reason: "it decides what the agent is and may do",
     },
     Protection {
-        id: "host.project-agent-settings",
+        id: PROJECT_AGENT_SETTINGS.id,
         anchor: Anchor::Workspace,
-        names: &[
-            ".pi/APPEND_SYSTEM.md",
-            ".pi/SYSTEM.md",
-            ".pi/extensions",
-            ".pi/git",
-            ".pi/mcp.json",
-            ".pi/node_modules",
-            ".pi/npm",
-            ".pi/portcullis.json",
-            ".pi/sandbox.json",
-            ".pi/settings.json",
-        ],
+        names: PROJECT_AGENT_SETTINGS.names,
         kind: Kind::Fixed,
-        reason: "it decides what the agent is and may do in this project",
+        reason: PROJECT_AGENT_SETTINGS.reason,
     },
     Protection {
         id: "host.git-hooks",
@@ -242,6 +232,31 @@ pub const PROTECTIONS: &[Protection] = &[
         kind: Kind::FixedOutside,
         reason: "your shell and tools execute it",
     },
+];
+
+/// Rules of the host that the user can lift by their ids, those on names included. What decides about the agent
+/// stays.
+pub const LIFTABLE: &[&str] = &[
+    "host.agent-files",
+    "host.agent-secrets",
+    "host.agent-sessions",
+    "host.ci-files",
+    "host.editor-files",
+    "host.git-attributes",
+    "host.git-config",
+    "host.git-hooks",
+    "host.git-pointers",
+    "host.git-rebase",
+    "host.hook-managers",
+    "host.keys",
+    "host.path-directories",
+    "host.scheduled-jobs",
+    "host.shell-files",
+    "host.start-up-files",
+    "host.system-secrets",
+    "host.system-start-up",
+    "host.tool-files",
+    "host.toolchain-credentials",
 ];
 
 /// Names in the root of a toolchain that hold credentials.
@@ -376,5 +391,21 @@ impl Ground<'_> {
 
     fn follow(&self, path: &Path) -> Result<crate::disk::Followed, ConfigError> {
         follow(path, self.disk).map_err(|source| ConfigError::Path { path: path.to_owned(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_but_what_decides_about_the_agent_can_be_lifted() {
+        let mut ids: Vec<&str> = PROTECTIONS.iter().map(|protection| protection.id).collect();
+        ids.extend(portcullis_names::RULES.iter().map(|rule| rule.id));
+        ids.push("host.path-directories");
+        ids.sort_unstable();
+        ids.dedup();
+        ids.retain(|id| !["host.agent-settings", "host.project-agent-settings"].contains(id));
+        assert_eq!(LIFTABLE, ids);
     }
 }

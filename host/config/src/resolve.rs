@@ -41,6 +41,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
 
     let ground = Ground { places, workspace: &workspace, homes: &homes, disk };
     let mut rules = ground.rules(&decisive_files(found, places, &policies))?;
+    rules.retain(|rule| !settings.lifted.contains(&rule.id));
     let files = region::files(settings, &around, &homes)?;
     rules.extend(files.rules);
     let mut connections = connection_rules(&settings.network, Layer::User);
@@ -75,6 +76,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         ask: settings.ask,
         limits,
         environment,
+        lifted: settings.lifted.clone(),
         kept: settings.kept.clone(),
         warnings: Vec::new(),
     };

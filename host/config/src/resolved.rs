@@ -49,6 +49,8 @@ pub struct Resolved {
     pub limits: Limits,
     /// What commands see of the environment.
     pub environment: Environment,
+    /// Ids of rules of the host that the user has lifted; none of them is in `rules`.
+    pub lifted: Vec<String>,
     /// What is set and changes nothing.
     pub kept: Vec<KeptField>,
     /// What the user should know although it is no error.

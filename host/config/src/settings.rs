@@ -33,6 +33,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What commands see of the environment.
     pub environment: Environment,
+    /// Ids of rules of the host that do not hold.
+    pub lifted: Vec<String>,
     /// What is set and changes nothing.
     pub kept: Vec<KeptField>,
 }

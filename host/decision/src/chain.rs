@@ -208,7 +208,7 @@ fn strength(evaluation: &Evaluation) -> Effect {
     evaluation.verdict.effect().unwrap_or(Effect::Ask)
 }
 
-fn vote(ruling: &Ruling) -> Vote {
+pub(crate) fn vote(ruling: &Ruling) -> Vote {
     Vote {
         policy: format!("rules:{}", ruling.policy),
         digest: String::new(),

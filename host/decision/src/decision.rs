@@ -118,6 +118,17 @@ impl Decision {
         }
     }
 
+    /// Adds what a rule of the host's own says of the same request: it counts where it is not milder.
+    #[must_use]
+    pub fn tightened(mut self, ruling: Ruling) -> Self {
+        self.votes.push(crate::chain::vote(&ruling));
+        if ruling.effect < self.effect {
+            return self;
+        }
+        // What policies want done if it goes ahead still holds when the user lets it.
+        Self { obligations: self.obligations, ..Self::of_rules(ruling, self.votes) }
+    }
+
     /// Turns `ask` into `allow` because the user said so; leaves every other decision as it is.
     #[must_use]
     pub fn granted(mut self, by: AnsweredBy, reason: &str) -> Self {

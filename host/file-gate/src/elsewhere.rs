@@ -65,6 +65,14 @@ impl Gate {
     ///
     /// # Errors
     /// None.
+    pub fn inspect(&self, located: &Located, _limits: Limits) -> Result<Option<FileContent>, FileError> {
+        match located.0 {}
+    }
+
+    /// Cannot be called, as nothing is ever located.
+    ///
+    /// # Errors
+    /// None.
     pub fn edit(&self, located: Located, _permit: Permit, _limits: Limits) -> Result<Editing, FileError> {
         match located.0 {}
     }

@@ -109,6 +109,21 @@ impl Gate {
         read::whole(&self.descriptors, &located, limits)
     }
 
+    /// Reads what is there for a decision about writing it, which needs no permit: nothing of it may be passed on,
+    /// to a policy neither. None where nothing is there.
+    ///
+    /// # Errors
+    /// As for [`Gate::read`].
+    pub fn inspect(&self, located: &Located, limits: Limits) -> Result<Option<FileContent>, FileError> {
+        write::slot(located)?;
+        match located.kind() {
+            PathKind::Missing => Ok(None),
+            PathKind::File | PathKind::Directory | PathKind::Symlink | PathKind::Other => {
+                read::whole(&self.descriptors, located, limits).map(Some)
+            }
+        }
+    }
+
     /// Reads a whole file to edit it, with a permit to edit it; [`Gate::replace`] ends the edit.
     ///
     /// # Errors

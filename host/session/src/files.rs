@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_decision::request::{
-    Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text, TextEdit,
+    Action, Attribute, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text,
+    TextEdit,
 };
 use portcullis_decision::{Decision, Request, path_text};
 use portcullis_file_gate::{
@@ -61,6 +62,7 @@ pub struct EditFile {
     editing: Editing,
     request: Request,
     force: Arc<Force>,
+    call: Option<String>,
 }
 
 impl EditFile {
@@ -104,7 +106,10 @@ impl Session {
         let (located, authorized) = self.located(&force.gate, call, Purpose::ForWriting, operation)?;
         let granted = authorized.granted()?;
         match force.gate.edit(located, granted.permit, Limits::default()) {
-            Ok(editing) => Ok(EditFile { editing, request: granted.request, force }),
+            Ok(editing) => {
+                let call = call.call.map(str::to_owned);
+                Ok(EditFile { editing, request: granted.request, force, call })
+            }
             Err(error) => {
                 self.outcome(&granted.request, &error.to_string());
                 Err(error.into())
@@ -115,12 +120,40 @@ impl Session {
     /// Puts new content in place of what was read, if the file is still that.
     ///
     /// # Errors
-    /// When the file changed since, or cannot be written.
-    pub fn finish_edit(&self, edit: EditFile, content: &str) -> Result<Written, FileFailure> {
+    /// When the content decides and is not allowed, the file changed since, or cannot be written.
+    pub fn finish_edit(
+        &self,
+        edit: EditFile,
+        content: &str,
+        cancel: &Cancel,
+    ) -> Result<Written, FileFailure> {
+        if let Err(denied) = self.authorize_content(&edit, content, cancel) {
+            self.abandon_edit(&edit);
+            return Err(denied.into());
+        }
         // Through the gate that read it: the views of a newer one may differ.
         let written = edit.force.gate.replace(edit.editing, content.as_bytes(), Links::Refuse);
         self.outcome(&edit.request, &told(&written));
         Ok(written?)
+    }
+
+    /// Has the result of an edit authorized, where the content decides whether it may be written.
+    fn authorize_content(
+        &self,
+        edit: &EditFile,
+        content: &str,
+        cancel: &Cancel,
+    ) -> Result<(), Box<Decision>> {
+        let Some(path) = path_text::decode(edit.canonical_text()) else { return Ok(()) };
+        let Some(judged) = self.content(&edit.force, &path, Some(edit.bytes()), content.as_bytes()) else {
+            return Ok(());
+        };
+        let request = Request {
+            parent: Some(edit.request.id.clone()),
+            attributes: vec![judged],
+            ..self.request(edit.request.origin, edit.request.action.clone())
+        };
+        self.authorize(request, edit.call.as_deref(), cancel).granted().map(|_| ())
     }
 
     /// Ends an edit without writing anything.
@@ -135,10 +168,16 @@ impl Session {
     pub fn write_file(&self, call: FileCall<'_>, content: &str) -> Result<(String, Written), FileFailure> {
         let force = self.force();
         let operation = FileOperation::Write(Content::Text(Text::cut(content)));
-        let (located, authorized) = self.located(&force.gate, call, Purpose::ForWriting, operation)?;
+        let mut options = WriteOptions::default();
+        let (located, authorized) =
+            self.located_knowing(&force.gate, call, Purpose::ForWriting, operation, |located| {
+                let judged = self.judged(&force, located, content.as_bytes());
+                options.expect = judged.replaces;
+                judged.attributes
+            })?;
         let canonical = located.canonical_text().to_owned();
         let granted = authorized.granted()?;
-        let written = force.gate.write(located, granted.permit, content.as_bytes(), WriteOptions::default());
+        let written = force.gate.write(located, granted.permit, content.as_bytes(), options);
         self.outcome(&granted.request, &told(&written));
         Ok((canonical, written?))
     }
@@ -193,10 +232,24 @@ impl Session {
         purpose: Purpose,
         operation: FileOperation,
     ) -> Result<(Located, Authorized), FileFailure> {
+        self.located_knowing(gate, call, purpose, operation, |_| Vec::new())
+    }
+
+    /// As [`Session::located`], with the facts that `facts` finds out about what was located.
+    fn located_knowing(
+        &self,
+        gate: &Gate,
+        call: FileCall<'_>,
+        purpose: Purpose,
+        operation: FileOperation,
+        facts: impl FnOnce(&Located) -> Vec<Attribute>,
+    ) -> Result<(Located, Authorized), FileFailure> {
         match locate(gate, call.path, purpose) {
             Ok(located) => {
+                let attributes = facts(&located);
                 let action = self.action(call, &located, operation);
-                let authorized = self.authorize(self.request(Origin::Agent, action), call.call, call.cancel);
+                let request = Request { attributes, ..self.request(Origin::Agent, action) };
+                let authorized = self.authorize(request, call.call, call.cancel);
                 Ok((located, authorized))
             }
             Err(FileError::NotFound { path }) => {
@@ -233,7 +286,7 @@ impl Session {
 
 /// Locates a path as commands see it. Where they do not see it, or cannot write it, it is located in
 /// the host's own view: what happens there is an exception that rules or the user must allow.
-fn locate(gate: &Gate, path: &Path, purpose: Purpose) -> Result<Located, FileError> {
+pub(crate) fn locate(gate: &Gate, path: &Path, purpose: Purpose) -> Result<Located, FileError> {
     match gate.locate(path, purpose) {
         Ok(located) if !located.is_on_read_only_mount() => Ok(located),
         Ok(_)

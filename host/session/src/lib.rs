@@ -21,6 +21,7 @@ mod visible;
 mod chain_rules;
 mod environment;
 mod force;
+mod names;
 mod paths;
 mod profile;
 mod reading;

@@ -166,7 +166,11 @@ impl Session {
         let force = self.force();
         let grants = self.live_grants();
         let context = self.context_for(request, &grants);
-        self.setup.chain.decide(request, &context, &force.rules, &grants)
+        let decision = self.setup.chain.decide(request, &context, &force.rules, &grants);
+        match self.ruling_on_names(request, &force, &grants) {
+            Some(ruling) => decision.tightened(ruling),
+            None => decision,
+        }
     }
 
     /// The context in which `request` is judged.

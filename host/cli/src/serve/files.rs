@@ -125,6 +125,7 @@ impl Host {
     pub(super) fn file_write_handle(
         &self,
         params: &FileWriteHandleParams,
+        cancel: &Cancel,
     ) -> Result<FileWriteResponse, ErrorObject> {
         self.with_session(|session| {
             let editing = {
@@ -139,7 +140,8 @@ impl Host {
                 }
             };
             let canonical = editing.canonical_text().to_owned();
-            let written = session.finish_edit(*editing, &params.content).map_err(|error| failure(&error))?;
+            let written =
+                session.finish_edit(*editing, &params.content, cancel).map_err(|error| failure(&error))?;
             Ok(FileWriteResponse { canonical, size: written.size })
         })
     }

@@ -131,7 +131,7 @@ impl Host {
             Request::FileOpen(params) => self.reply(id, self.file_open(&params, cancel)),
             Request::FileRead(params) => self.reply(id, self.file_read(&params)),
             Request::FileWrite(params) => self.reply(id, self.file_write(&params, cancel)),
-            Request::FileWriteHandle(params) => self.reply(id, self.file_write_handle(&params)),
+            Request::FileWriteHandle(params) => self.reply(id, self.file_write_handle(&params, cancel)),
             Request::FileClose(params) => self.reply(id, self.file_close(&params)),
             Request::Exec(params) => self.reply(id, self.exec(params, cancel)),
             // The reader answers it by itself.
