@@ -20,8 +20,8 @@ mod visible;
 
 mod chain_rules;
 mod environment;
+mod executed;
 mod force;
-mod names;
 mod paths;
 mod profile;
 mod reading;

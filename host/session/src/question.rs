@@ -9,7 +9,7 @@ use portcullis_decision::request::{Action, Endpoint, FileAccess, NetworkAccess, 
 use portcullis_decision::{Decision, GrantPattern, GrantScope, Request, path_text};
 
 use crate::ask::{Choice, Question};
-use crate::names;
+use crate::executed;
 use crate::visible::visible;
 
 /// Keys of the grants for the session, in the order in which they are offered.
@@ -92,7 +92,7 @@ fn choices(request: &Request, decision: &Decision) -> Vec<Choice> {
         .filter(|option| option.scope == GrantScope::Session && option.pattern.covers(&request.action))
         .map(|option| (option.pattern.clone(), option.lifetime));
     let own = own_patterns(&request.action).into_iter();
-    let own = own.filter(|pattern| names::is_offered(decision, pattern)).map(|pattern| (pattern, 0));
+    let own = own.filter(|pattern| executed::is_offered(decision, pattern)).map(|pattern| (pattern, 0));
     for (pattern, lifetime) in own.chain(offered) {
         let Some(what) = described(&pattern) else { continue };
         if choices.iter().any(|choice| choice.scope == GrantScope::Session && choice.pattern == pattern) {
