@@ -17,7 +17,7 @@ use portcullis_workspace::{Config, WorkspacePolicy};
 use serde_json::{Value, json};
 
 const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../policies/workspace/policy.wasm");
-const PATH: &str = "/work/app/src/main.rs";
+const PATH: &str = "/srv/app/src/main.rs";
 
 fn main() {
     for (title, configuration) in [
@@ -32,7 +32,7 @@ fn main() {
 fn configuration(pairs: usize, domains: usize) -> Value {
     let places = |kind: &str| -> Vec<Value> {
         let others = (1..pairs).map(|number| json!({ "tree": format!("/srv/{kind}/{number}") }));
-        others.chain([json!({ "tree": "/work/app" })]).collect()
+        others.chain([json!({ "tree": "/srv/app" })]).collect()
     };
     let domains: Vec<String> = (0..domains).map(|number| format!("*.example-{number}.com:443")).collect();
     json!({ "allowRead": places("read"), "allowWrite": places("write"), "allowedDomains": domains })
@@ -41,7 +41,7 @@ fn configuration(pairs: usize, domains: usize) -> Value {
 fn race(title: &str, configuration: &Value) {
     let config: Config = serde_json::from_value(configuration.clone()).expect("a configuration");
     let native = WorkspacePolicy::configure(config).expect("a configuration that is taken");
-    let native_context = testing::context("/work/app");
+    let native_context = testing::context("/srv/app");
     let native_request = testing::read(&native_context, PATH);
 
     let runtime = Runtime::new(Limits::default(), &CachePlace::None).expect("an engine");
@@ -94,7 +94,7 @@ fn context_of_host() -> Context {
             directory: "/home/u/.pi/agent".into(),
             ..Default::default()
         },
-        workspace: context::Workspace { roots: vec!["/work/app".into()], trusted: true, vcs: None },
+        workspace: context::Workspace { roots: vec!["/srv/app".into()], trusted: true, vcs: None },
         machine: context::Machine {
             os: "linux".into(),
             arch: "x86-64".into(),

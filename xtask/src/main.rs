@@ -6,6 +6,7 @@
 mod build;
 mod cache;
 mod digest;
+mod elsewhere;
 mod extension;
 mod guests;
 mod project;
@@ -44,6 +45,9 @@ enum Task {
     /// Checks what the manifests must hold to: layers, licences, versions, lints, unsafe code
     #[command(after_help = tidy::EXAMPLES)]
     Tidy,
+    /// Checks that the product's crates compile where there is no Linux
+    #[command(after_help = elsewhere::EXAMPLES)]
+    Elsewhere,
     /// Sets up, builds, checks and tests everything
     #[command(after_help = test::EXAMPLES)]
     Test,
@@ -68,6 +72,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Build(options) => build::build(options),
         Task::Gen(options) => build::generate(options),
         Task::Tidy => tidy::task(),
+        Task::Elsewhere => elsewhere::task(),
         Task::Test => test::task(),
         Task::Demo => build::demo(),
     }

@@ -3,8 +3,8 @@
 //! ```
 //! use portcullis_sdk::{Origin, Zone, testing};
 //!
-//! let context = testing::context("/work/app");
-//! let request = testing::read(&context, "/work/app/src/main.rs");
+//! let context = testing::context("/srv/app");
+//! let request = testing::read(&context, "/srv/app/src/main.rs");
 //! let portcullis_sdk::Action::File(access) = &request.action else { unreachable!() };
 //! assert_eq!((access.path.zone, access.path.relative.as_str()), (Zone::Workspace, "src/main.rs"));
 //! ```

@@ -2,6 +2,8 @@
 //!
 //! Reading, refusing, reporting and the reference page all walk this table. The fields inside a refused object
 //! are listed so that a typing error in one is still found first.
+//!
+//! The file is long because it is one table, row after row, and is read by looking a name up.
 
 use crate::protect::LIFTABLE;
 use crate::schema::Presence::{Optional, Required};

@@ -6,6 +6,7 @@
 //! - A [`Launch`] is one run of pi in a scene against a scripted model: [`Launch::print`] for `pi -p`,
 //!   [`Launch::rpc`] for a client on pi's standard streams, [`Launch::screen`] for the terminal under tmux.
 //!
+//! - A [`Terminal`] is one run of `portcullis` with a controlling terminal and a person's keys.
 //! - A [`Serve`] is a client of `portcullis serve` that can say anything, also what no extension would say.
 //!
 //! Nothing here waits for a fixed time: every wait has a condition, and a deadline that ends it with all that was
@@ -34,6 +35,7 @@ mod scene;
 mod screen;
 pub mod script;
 mod serve;
+mod terminal;
 mod tools;
 mod user;
 
@@ -45,5 +47,6 @@ pub use scene::Scene;
 pub use screen::Screen;
 pub use script::script;
 pub use serve::{Interface, Serve};
+pub use terminal::Terminal;
 pub use tools::{Pi, PiVersion, Tools, guest, portcullis};
 pub use user::User;

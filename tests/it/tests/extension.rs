@@ -3,12 +3,13 @@
 use std::fs;
 
 use anyhow::{Result, ensure};
-use portcullis_it::script::{bash, expecting, expecting_no, read, say};
+use portcullis_it::script::{bash, expecting, expecting_no, read, say, turns};
 use portcullis_it::{Finished, Launch, PiVersion, Scene, User, portcullis, script};
 use serde_json::{Value, json};
 
 on_each_pi!(
     installed_for_plain_pi,
+    installed_under_a_running_pi,
     loaded_twice,
     installed_but_the_host_is_gone,
     switched_off_in_spite_of_a_host,
@@ -31,6 +32,25 @@ fn installed_for_plain_pi(version: PiVersion, user: User) -> Result<()> {
     let script = script([bash(&write_outside(&scene)), expecting("then 0", say("done"))]);
     Launch::plain(&scene, version, &script)?.print("go")?.ended_with(0)?;
     ensure!(scene.outside().join("made").exists(), "the control did not write outside");
+    Ok(())
+}
+
+/// An update while pi runs: the session goes on as it began, confined.
+fn installed_under_a_running_pi(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
+    let escape = bash(&format!("{}; echo sum-$((40+2))", write_outside(&scene)));
+    let script = turns([
+        ("before", vec![escape.clone(), expecting("sum-42", say("first over"))]),
+        ("after", vec![escape, expecting("sum-42", say("second over"))]),
+    ]);
+    let mut pi = Launch::plain(&scene, version, &script)?.rpc()?;
+    pi.prompt("before")?;
+    pi.wait_for("agent_end")?;
+    scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
+    pi.prompt("after")?;
+    pi.wait_for("agent_end")?;
+    ensure!(pi.close()?.success() && !scene.outside().join("made").exists());
     Ok(())
 }
 

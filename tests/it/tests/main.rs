@@ -11,6 +11,7 @@ mod no_host;
 mod pi_print;
 mod pi_rpc;
 mod pi_terminal;
+mod prompt;
 mod protocol;
 mod records;
 mod serve;

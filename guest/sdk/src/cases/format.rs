@@ -79,7 +79,7 @@ impl RawGiven {
         let config = self.config.or(base.config);
         Given {
             config: config.map_or_else(|| "{}".into(), |config| config.to_string()),
-            cwd: self.cwd.or(base.cwd).unwrap_or_else(|| "/work/app".into()),
+            cwd: self.cwd.or(base.cwd).unwrap_or_else(|| "/srv/app".into()),
             home: self.home.or(base.home).unwrap_or_else(|| "/home/u".into()),
             temp: self.temp.or(base.temp).unwrap_or_else(|| "/tmp".into()),
             agent_directory: self

@@ -8,21 +8,21 @@
 //! let file = r#"
 //! ## What holds for every case; each key is optional, and a case can overrule it.
 //! [given]
-//! cwd = "/work/app"
-//! config = { allowWrite = [{ tree = "/work/app" }] }
+//! cwd = "/srv/app"
+//! config = { allowWrite = [{ tree = "/srv/app" }] }
 //!
 //! ## One request: `read`, `write`, `edit`, `list`, `search`, `delete`, `create-directory`,
 //! ## `command`, `user-command`, `escalation`, `connect` or `tool`; or a list of them.
 //! [[case]]
 //! name = "the workspace can be changed"
-//! write = ["/work/app/a", "/work/app/deep/b"]
+//! write = ["/srv/app/a", "/srv/app/deep/b"]
 //! expect = "allow"                    # allow, ask, deny or abstain
 //! rule = "workspace.write"            # optional
 //!
 //! [[case]]
 //! name = "a link is judged by where it leads"
 //! given = { interactive = false }
-//! read = "/work/app/link"
+//! read = "/srv/app/link"
 //! canonical = "/etc/shadow"
 //! expect = "abstain"
 //!

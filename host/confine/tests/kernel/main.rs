@@ -7,18 +7,16 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::print_stderr,
     clippy::print_stdout,
-    reason = "these are tests, and their runner"
+    reason = "these are tests"
 )]
 
-use std::os::unix::process::CommandExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::env;
 use std::path::Path;
-use std::process::{Command, ExitCode};
-use std::{env, fs};
+use std::process::ExitCode;
 
 use portcullis_confine::{KEEPER_ARGUMENT, keeper_main};
+use portcullis_each_user::{Test, cannot_run, run};
 
 mod attacks;
 mod below;
@@ -31,13 +29,6 @@ mod kit;
 mod network;
 mod workloads;
 
-/// An ordinary user; it needs no entry in any list of users.
-const ORDINARY_USER: u32 = 1000;
-/// The second half of a run as root: the same tests, as an ordinary user.
-const AS_A_USER: &str = "__as_a_user";
-
-type Test = (&'static str, fn());
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
@@ -45,35 +36,12 @@ fn main() -> ExitCode {
         Some(death::HOST) => death::be_a_host(&arguments[1..]),
         Some(attacks::ATTEMPT) => attacks::attempt(&arguments[1..]),
         Some(cost::MEASURE) => cost::measure(),
-        Some(AS_A_USER) => run(arguments.get(1), "user"),
-        _ => run_as_both(arguments.iter().find(|argument| !argument.starts_with('-'))),
+        _ => run(&all_tests(), &arguments),
     }
 }
 
-fn run_as_both(filter: Option<&String>) -> ExitCode {
-    if !rustix::process::geteuid().is_root() {
-        return run(filter, "user");
-    }
-    let as_root = run(filter, "root");
-    // The folder with the test program may be closed to others.
-    let place = tempfile::Builder::new().prefix("portcullis-test-").tempdir().expect("a directory");
-    kit::open_to_all(place.path());
-    let copy = place.path().join("kernel");
-    fs::copy(env::current_exe().expect("own path"), &copy).expect("a copy");
-    let as_user = Command::new(&copy)
-        .arg(AS_A_USER)
-        .args(filter)
-        .uid(ORDINARY_USER)
-        .gid(ORDINARY_USER)
-        .env("HOME", "/nonexistent")
-        .current_dir("/")
-        .status()
-        .expect("the copy runs");
-    if as_root == ExitCode::SUCCESS && as_user.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn run(filter: Option<&String>, who: &str) -> ExitCode {
-    let all = [
+fn all_tests() -> Vec<Test> {
+    [
         files::TESTS,
         commands::TESTS,
         attacks::TESTS,
@@ -83,27 +51,7 @@ fn run(filter: Option<&String>, who: &str) -> ExitCode {
         gate::TESTS,
         death::TESTS,
     ]
-    .concat();
-    let wanted: Vec<Test> =
-        all.into_iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
-    println!("\nrunning {} tests as {who}", wanted.len());
-    let failed: Vec<&str> = wanted
-        .iter()
-        .filter(|(name, test)| {
-            let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
-            println!("test {name} as {who} ... {}", if passed { "ok" } else { "FAILED" });
-            !passed
-        })
-        .map(|(name, _)| *name)
-        .collect();
-    println!("\ntest result: {} passed; {} failed {failed:?}\n", wanted.len() - failed.len(), failed.len());
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Says that a test could not run, which is a failure where nothing may be left out.
-fn cannot_run(missing: &str) {
-    assert!(env::var_os("CI").is_none(), "cannot run: {missing}");
-    eprintln!("    not run: {missing}");
+    .concat()
 }
 
 fn exists(path: &str) -> bool {

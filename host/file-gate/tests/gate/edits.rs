@@ -8,7 +8,7 @@ use portcullis_file_gate::{Editing, FileError, Limits, Links, Purpose, WriteOpti
 
 use crate::assert_fails;
 use crate::kit::{Place, Refusal};
-use crate::runner::Test;
+use portcullis_each_user::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("edits_what_was_read", edits_what_was_read),

@@ -5,7 +5,7 @@ use portcullis_decision::request::{Content, FileOperation};
 use portcullis_file_gate::{FileError, Limits, Located, Purpose, WriteOptions};
 
 use crate::kit::{Place, writing};
-use crate::runner::Test;
+use portcullis_each_user::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_permit_is_for_one_path", a_permit_is_for_one_path),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, RenameFlags};
 
 use crate::kit::{Place, Refusal};
-use crate::runner::Test;
+use portcullis_each_user::Test;
 
 /// Makes this program the hostile process: `__flip <one name> <other name> <pause in µs>`.
 pub(crate) const FLIP: &str = "__flip";

@@ -11,7 +11,7 @@ use portcullis_file_gate::{FileError, Gate, Limits, Purpose, View, Views};
 
 use crate::assert_fails;
 use crate::kit::{self, Place, Refusal};
-use crate::runner::Test;
+use portcullis_each_user::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("reads_what_was_located", reads_what_was_located),

@@ -15,7 +15,7 @@ use portcullis_file_gate::{
 use rustix::fs::OFlags;
 
 use crate::kit::{self, Place, Refusal, writing};
-use crate::runner::cannot_run;
+use portcullis_each_user::cannot_run;
 
 /// `$1` is the place: `secret` is hidden, `p/masked` too, `readonly` cannot be written, `p/bound` is another
 /// file, and `/tmp` is `temp`.

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use crate::assert_fails;
 use crate::kit::{self, Refusal, writing};
 use crate::races::{self, Attacker};
-use crate::runner::Test;
+use portcullis_each_user::Test;
 use crate::session::Session;
 
 pub(crate) const TESTS: &[Test] = &[

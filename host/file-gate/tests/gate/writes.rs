@@ -9,7 +9,7 @@ use portcullis_file_gate::{FileError, Links, Purpose, WriteOptions};
 
 use crate::assert_fails;
 use crate::kit::{self, Place, Refusal, writing};
-use crate::runner::{Test, cannot_run};
+use portcullis_each_user::{Test, cannot_run};
 
 pub(crate) const TESTS: &[Test] = &[
     ("writes_new_and_old_files", writes_new_and_old_files),
