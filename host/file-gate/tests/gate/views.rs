@@ -12,8 +12,8 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use crate::assert_fails;
 use crate::kit::{self, Refusal, writing};
 use crate::races::{self, Attacker};
-use portcullis_each_user::Test;
 use crate::session::Session;
+use portcullis_each_user::Test;
 
 pub(crate) const TESTS: &[Test] = &[
     ("tools_see_what_commands_see", tools_see_what_commands_see),
