@@ -17,8 +17,8 @@ use std::{env, fs};
 /// A test and its name.
 pub type Test = (&'static str, fn());
 
-/// An ordinary user; it needs no entry in any list of users.
-const ORDINARY_USER: u32 = 1000;
+/// The id of an ordinary user; it needs no entry in any list of users.
+pub const ORDINARY_USER: u32 = 1000;
 /// The second half of a run as root: the same tests, as an ordinary user.
 const AS_A_USER: &str = "__as_a_user";
 

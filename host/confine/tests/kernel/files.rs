@@ -221,7 +221,8 @@ fn a_place_of_somebody_else_is_refused_to_root() {
         return;
     }
     let place = kit::make_place();
-    std::os::unix::fs::chown(place.path().join("work"), Some(crate::ORDINARY_USER), None).expect("chown");
+    std::os::unix::fs::chown(place.path().join("work"), Some(portcullis_each_user::ORDINARY_USER), None)
+        .expect("chown");
     let error = Confinement::start(&kit::own_program(), &kit::profile(place.path())).expect_err("foreign");
     assert!(matches!(error, StartError::ForeignOwner { .. }), "{error:?}");
 }
