@@ -6,7 +6,6 @@
     target_os = "linux",
     expect(
         clippy::print_stdout,
-        clippy::print_stderr,
         clippy::expect_used,
         clippy::panic,
         clippy::indexing_slicing,
