@@ -10,14 +10,15 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race};
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, Place, Profile, keeper_main,
+    Access, Command, Confinement, Exit, Judgement, KEEPER_ARGUMENT, Limits, NameRules, Names, Place, Profile,
+    keeper_main,
 };
 
 const PROGRAM: &str = "/bin/true";
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).is_some_and(|first| first == KEEPER_ARGUMENT) {
-        return keeper_main();
+        return keeper_main(|_| Some(Box::new(NoRules)));
     }
     let scratch = tempfile::tempdir_in("/var/tmp").expect("a directory to work in");
     let project = scratch.path().canonicalize().expect("the directory").join("project");
@@ -45,6 +46,19 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// A judge that has nothing to say: the broker is there and asks it.
+struct NoRules;
+
+impl Names for NoRules {
+    fn judge(&self, _path: &Path) -> Judgement {
+        Judgement::Free
+    }
+
+    fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
+        true
+    }
+}
+
 /// The system read-only, homes hidden, the project writable.
 fn profile(project: &Path, temp: PathBuf) -> Profile {
     let place = |path: &Path, access| Place { path: path.to_owned(), access };
@@ -57,6 +71,7 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
         temp,
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),
+        names: Some(NameRules { data: Vec::new(), spared: vec![PathBuf::from("/tmp")], lifted: Vec::new() }),
     }
 }
 

@@ -6,22 +6,26 @@ mod program;
 mod serve;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use portcullis_sys::descriptor;
+use portcullis_sys::memory::SharedNumbers;
 use portcullis_sys::process::{Cloned, SingleThread, clone, exit_now};
 use portcullis_sys::signal::Settled;
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
 
+use crate::broker;
 use crate::layer::landlock::Landlock;
 use crate::layer::namespaces::Identity;
 use crate::layer::{During, Failure, landlock, mounts, namespaces, network, privileges, seccomp};
+use crate::plan::{Plan, Step, Writable};
 use crate::wire::{Event, Network, Refusal, Setup};
-use crate::{Limits, Stage, transport};
+use crate::{Limits, MakeNames, NameRules, Stage, transport};
 
 /// Opens the door to the namespaces and ends; the keeper behind it is a child of the host.
-pub(crate) fn main() -> ExitCode {
+pub(crate) fn main(names: MakeNames) -> ExitCode {
     let Ok(Some(single)) = SingleThread::prove() else { return ExitCode::FAILURE };
     // Whatever the host left open by mistake must not stay open for as long as the session lasts.
     let Ok(()) = descriptor::close_inherited(&single, 3) else { return ExitCode::FAILURE };
@@ -30,7 +34,7 @@ pub(crate) fn main() -> ExitCode {
     let flags = namespaces::of_a_session() | portcullis_sys::process::CloneFlags::PARENT;
     match clone(&single, flags).during(Stage::Namespaces) {
         Ok(Cloned::Parent { pidfd, .. }) => tell(&control, &Event::Keeper, &[pidfd.as_fd()]),
-        Ok(Cloned::Child) => keep(single, control, identity),
+        Ok(Cloned::Child) => keep(single, control, identity, names),
         Err(failure) => tell(&control, &failed(&failure), &[]),
     }
     ExitCode::SUCCESS
@@ -44,10 +48,10 @@ fn take_control() -> rustix::io::Result<OwnedFd> {
     Ok(control)
 }
 
-fn keep(single: SingleThread, control: OwnedFd, identity: Identity) -> ! {
+fn keep(single: SingleThread, control: OwnedFd, identity: Identity, names: MakeNames) -> ! {
     // Commands start in this process's memory, where no handler may run, and inherit what is set here.
     let settled = Settled::settle(&single).during(Stage::Process);
-    match settled.and_then(|settled| Ok((settled, set_up(&control, identity)?))) {
+    match settled.and_then(|settled| Ok((settled, set_up(&single, &control, identity, names)?))) {
         Ok((settled, (ready, session))) => {
             let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
             ready.tell(&control, landlock);
@@ -65,6 +69,10 @@ struct Session {
     limits: Limits,
     /// Nothing, where the kernel has none.
     landlock: Option<Landlock>,
+    /// Nothing, where there are no rules over names.
+    broker: Option<broker::Handle>,
+    /// The commands under way, for the broker to know whose calls it carries out.
+    commands: SharedNumbers,
 }
 
 /// What the host is given, and this process keeps nothing of.
@@ -84,8 +92,13 @@ impl Ready {
     }
 }
 
-fn set_up(control: &OwnedFd, identity: Identity) -> Result<(Ready, Session), Failure> {
-    let setup = read_setup(control).ok_or(rustix::io::Errno::BADMSG).during(Stage::Request)?;
+fn set_up(
+    single: &SingleThread,
+    control: &OwnedFd,
+    identity: Identity,
+    make_names: MakeNames,
+) -> Result<(Ready, Session), Failure> {
+    let setup = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
     identity.map()?;
     rustix::process::setsid().during(Stage::Process)?;
     rustix::system::sethostname(setup.hostname.as_bytes()).during(Stage::HostName)?;
@@ -97,11 +110,49 @@ fn set_up(control: &OwnedFd, identity: Identity) -> Result<(Ready, Session), Fai
     };
     mounts::enforce(&setup.plan, identity)?;
     let (root, mounts) = open_view().during(Stage::View)?;
-    let landlock =
-        landlock::usable_version().map(|version| Landlock::prepare(&setup.plan, version)).transpose()?;
+    let commands = SharedNumbers::new().during(Stage::Process)?;
+    let judged = setup.names.as_ref().map(|names| judged(&setup.plan, names)).unwrap_or_default();
+    let version = landlock::usable_version();
+    let prepared = version.map(|version| Landlock::prepare(&setup.plan, &judged, version));
+    let landlock = prepared.transpose()?;
+    let (broker, commands) = match &setup.names {
+        None => (None, commands),
+        // What the broker does not do must not happen, and nothing but Landlock sees to that.
+        Some(_) if landlock.is_none() => return Err(Errno::OPNOTSUPP).during(Stage::Landlock),
+        Some(rules) => {
+            let names = make_names(&rules.data).ok_or(Errno::INVAL).during(Stage::Names)?;
+            let orders = broker::Orders { names, judged, lifted: rules.lifted.clone() };
+            let (broker, commands) = broker::start(single, orders, commands)?;
+            (Some(broker), commands)
+        }
+    };
     privileges::enforce_on_keeper()?;
-    seccomp::enforce()?;
-    Ok((Ready { root, mounts, gate }, Session { identity, limits: setup.limits, landlock }))
+    match &broker {
+        None => drop(seccomp::enforce(seccomp::Broker::None)?),
+        Some(broker) => {
+            let listener = seccomp::enforce(seccomp::Broker::Listens)?;
+            broker.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?)?;
+        }
+    }
+    let ready = Ready { root, mounts, gate };
+    Ok((ready, Session { identity, limits: setup.limits, landlock, broker, commands }))
+}
+
+/// Returns the writable places in which names are judged: all but those in which no rule can match.
+fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
+    let writable = plan.steps().iter().filter_map(|step| match step {
+        Step::Temp { .. } => Some(Path::new("/tmp")),
+        Step::Show { path, writable: Writable::Yes } => Some(path),
+        Step::Prepare { .. }
+        | Step::Pin { .. }
+        | Step::Devices
+        | Step::Processes
+        | Step::Show { writable: Writable::No, .. }
+        | Step::HideDirectory { .. }
+        | Step::HideFile { .. } => None,
+    });
+    let is_spared = |place: &&Path| names.spared.iter().any(|spared| spared == place);
+    writable.filter(|place| !is_spared(place)).map(Path::to_owned).collect()
 }
 
 fn read_setup(control: &OwnedFd) -> Option<Setup> {

@@ -14,6 +14,8 @@
 //! command: what both do is a list of system calls that the keeper has prepared.
 //! Where the kernel has Landlock, the mounts are not the only layer for files: a command is also under rules
 //! that bind the files themselves, whatever way leads to them.
+//! Where a profile has rules over names, a broker beside the inits makes, changes and removes names for commands:
+//! each call is handed to it, and it asks the [`Names`] that the program has brought along.
 //! When the host, the keeper or an init dies, the kernel kills everything below it at once.
 //!
 //! # Network
@@ -24,7 +26,8 @@
 //! needed, and commands cannot change it.
 //!
 //! # Never
-//! This crate knows no policies, settings, users or grants: the profile is all it is told.
+//! This crate knows no policies, settings, users or grants: the profile is all it is told, and rules over names are
+//! data to it.
 //!
 //! # What it does not stop
 //! Sockets that lie in a visible directory can be connected to, read-only or not: hide the directory.
@@ -32,6 +35,7 @@
 //! The rules below the mounts say what can be changed, not what can be read: hidden files are hidden by mounts.
 //! An abstract socket of one command cannot be reached from another.
 //! A place that does not exist at the start cannot be hidden by its path: hide the directory it would be in.
+//! (It can be kept from being made, by a rule over its name.)
 //! A mask on a single file falls off when the host replaces that file by renaming another over it.
 //!
 //! # Platforms
@@ -49,6 +53,7 @@
 //!     temp: "/var/tmp/session".into(),
 //!     hostname: "sandbox".into(),
 //!     limits: Limits::default(),
+//!     names: None,
 //! };
 //! let plan = Plan::new(&profile, &|_| PathKind::Directory)?;
 //! assert!(plan.to_string().contains("hide /home with u/project"));
@@ -60,6 +65,7 @@ mod error;
 mod gate;
 mod job;
 mod link;
+mod names;
 mod plan;
 mod profile;
 mod report;
@@ -67,6 +73,8 @@ mod running;
 mod stage;
 mod view;
 
+#[cfg(target_os = "linux")]
+mod broker;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
@@ -79,6 +87,7 @@ mod wire;
 pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
 pub use error::{LaunchError, PlanError, StartError, ViewError};
 pub use gate::{Ends, Listeners, NoGate};
+pub use names::{Judgement, MakeNames, NameRules, Names};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use profile::{Access, Command, Limits, Place, Profile};
 pub use report::{Force, Layer, Report};

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::NameRules;
+
 /// The wanted sandbox of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
@@ -20,6 +22,8 @@ pub struct Profile {
     pub hostname: String,
     /// What all commands of the session may use at most, each by itself.
     pub limits: Limits,
+    /// Rules over names in writable places; without them the places are all that commands are held to.
+    pub names: Option<NameRules>,
 }
 
 /// How much of the tree below a path can be seen and written, until a deeper place changes it.

@@ -14,6 +14,8 @@ pub enum Layer {
     Mounts,
     /// Rights on files that hold below the mounts.
     Landlock,
+    /// Rules over names, there or not.
+    Names,
     /// The filter of system calls.
     Seccomp,
     /// No capabilities, and no way to gain any.
@@ -56,6 +58,7 @@ impl fmt::Display for Layer {
             Self::Network => "network",
             Self::Mounts => "mounts",
             Self::Landlock => "landlock",
+            Self::Names => "names",
             Self::Seccomp => "seccomp",
             Self::Privileges => "privileges",
             Self::Limits => "limits",

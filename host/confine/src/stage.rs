@@ -81,6 +81,10 @@ stages! {
     Listeners = 23, "listening in the network of the sandbox";
     /// Leading connections to them.
     Redirect = 24, "leading connections to the host; the kernel must have nf_tables with `redirect` and `inet` NAT";
+    /// Starting the broker that decides about names.
+    Broker = 25, "starting the broker of names";
+    /// Reading the rules over names.
+    Names = 26, "reading the rules over names";
 }
 
 #[cfg(test)]
@@ -91,7 +95,7 @@ mod tests {
     fn numbers_lead_back_to_their_stage() {
         let stages: Vec<_> =
             (0..100).filter_map(|number| Some((number, Stage::from_number(number)?))).collect();
-        assert_eq!(stages.len(), 24);
+        assert_eq!(stages.len(), 26);
         for (number, stage) in stages {
             assert_eq!(stage.number(), number);
         }

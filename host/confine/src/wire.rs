@@ -5,11 +5,12 @@
 
 mod codec;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use crate::plan::{Opening, PathKind, Plan, Step, Writable};
-use crate::{Command, Limits, Stage};
+use crate::{Command, Limits, NameRules, Stage};
 pub(crate) use codec::{Reader, Writer};
 
 /// A message that does not mean anything; the sender is not the same program.
@@ -23,6 +24,7 @@ pub(crate) struct Setup {
     pub(crate) hostname: String,
     pub(crate) limits: Limits,
     pub(crate) network: Network,
+    pub(crate) names: Option<NameRules>,
 }
 
 /// What the network of the session is to be.
@@ -95,6 +97,7 @@ impl Setup {
         writer.network(&self.network);
         writer.count(self.plan.steps().len());
         self.plan.steps().iter().for_each(|step| writer.step(step));
+        writer.names(self.names.as_ref());
         writer.finish()
     }
 
@@ -104,7 +107,8 @@ impl Setup {
         let limits = reader.limits()?;
         let network = reader.network()?;
         let plan = Plan::from_steps(reader.list(Reader::step)?);
-        reader.end(Self { plan, hostname, limits, network })
+        let names = reader.names()?;
+        reader.end(Self { plan, hostname, limits, network, names })
     }
 }
 
@@ -228,6 +232,17 @@ impl Writer {
         }
     }
 
+    fn names(&mut self, names: Option<&NameRules>) {
+        self.number(u32::from(names.is_some()));
+        if let Some(NameRules { data, spared, lifted }) = names {
+            self.string(OsStr::from_bytes(data));
+            self.count(spared.len());
+            spared.iter().for_each(|place| self.string(place.as_os_str()));
+            self.count(lifted.len());
+            lifted.iter().for_each(|id| self.string(id.as_ref()));
+        }
+    }
+
     fn step(&mut self, step: &Step) {
         let number = match step {
             Step::Prepare { .. } => 1,
@@ -300,6 +315,16 @@ impl Reader<'_> {
             }
             _ => Err(Garbled),
         }
+    }
+
+    fn names(&mut self) -> Result<Option<NameRules>, Garbled> {
+        if self.number()? == 0 {
+            return Ok(None);
+        }
+        let data = self.string()?.into_vec();
+        let spared = self.list(|reader| Ok::<_, Garbled>(PathBuf::from(reader.string()?)))?;
+        let lifted = self.list(|reader| reader.string()?.into_string().map_err(|_not_text| Garbled))?;
+        Ok(Some(NameRules { data, spared, lifted }))
     }
 
     fn step(&mut self) -> Result<Step, Garbled> {

@@ -77,7 +77,10 @@ impl Force {
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
         let confinement = match before {
-            Some(before) if before.places == places || before.confinement.is_err() => {
+            Some(before)
+                if before.places == places && before.rules.data() == rules.data()
+                    || before.confinement.is_err() =>
+            {
                 before.confinement.clone()
             }
             _ => confinement(confining, &rules),

@@ -28,6 +28,7 @@ mod reading;
 
 mod error;
 mod journal;
+mod names;
 
 pub use ask::{Answer, Answerer, Choice, Desk, Nobody, Question, Refusal};
 pub use cancel::Cancel;
@@ -37,5 +38,6 @@ pub use error::{OpenError, with_causes};
 pub use files::{EditFile, FileCall, FileFailure, ReadFile};
 pub use force::{Confining, Force};
 pub use journal::{Entry, Journal, JournalError};
+pub use names::make_names;
 pub use session::{Authorized, Granted, Session, Setup, advice};
 pub use visible::visible;

@@ -7,6 +7,9 @@ use portcullis_confine::{Access, Limits, Place, Profile};
 use portcullis_decision::RuleSet;
 use portcullis_decision::profile::Limits as RuleLimits;
 
+use crate::error::with_causes;
+use crate::names::name_rules;
+
 /// The machine's name inside.
 const HOSTNAME: &str = "sandbox";
 
@@ -44,11 +47,13 @@ pub(crate) fn profile(rules: &RuleSet, temp: &Path) -> Result<Profile, String> {
         .filter(|(path, _)| path != &rules.base().temp && !is_own(path))
         .map(|(path, access)| Place { path, access })
         .collect();
+    let names = name_rules(rules).map_err(|error| with_causes(&error))?;
     Ok(Profile {
         places,
         temp: temp.to_owned(),
         hostname: HOSTNAME.to_owned(),
         limits: limits(rules.limits()),
+        names: Some(names),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Descriptors that a new program must not inherit.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use crate::process::SingleThread;
 
@@ -49,12 +49,37 @@ pub fn copy_inherited(number: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
+/// Whether anybody has the file open for writing, or mapped to be written; `file` is opened for reading, by its
+/// owner. Where the file system cannot tell, nobody has.
+pub fn has_writers(file: impl AsFd) -> bool {
+    let number = file.as_fd().as_raw_fd();
+    // A lease for reading is refused while there are writers, see fcntl(2).
+    // SAFETY: the call takes a descriptor, which is open, and two numbers.
+    let leased = unsafe { libc::fcntl(number, libc::F_SETLEASE, libc::F_RDLCK) };
+    if leased < 0 {
+        return io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
+    }
+    // SAFETY: as above.
+    unsafe { libc::fcntl(number, libc::F_SETLEASE, libc::F_UNLCK) };
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs::File;
-    use std::os::fd::AsRawFd;
     use std::process::Command;
+
+    #[test]
+    fn writers_are_seen_as_long_as_there_are_any() {
+        let path = std::env::temp_dir().join(format!("portcullis-writers-{}", std::process::id()));
+        let writer = File::create(&path).expect("a file");
+        let reader = File::open(&path).expect("the file");
+        assert!(has_writers(&reader));
+        drop(writer);
+        assert!(!has_writers(&reader));
+        std::fs::remove_file(&path).expect("removed");
+    }
 
     #[test]
     fn a_marked_descriptor_is_not_inherited() {

@@ -48,6 +48,7 @@ pub struct Launch<'a> {
 #[derive(Debug)]
 pub struct Launched {
     init: OwnedFd,
+    number: u32,
     shared: Rc<Shared>,
     /// Whether the init is known to have ended, and so nobody uses `shared` any more.
     ended: bool,
@@ -126,7 +127,8 @@ impl Launch<'_> {
         }
         // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
         let init = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        Ok(Launched { init, shared, ended: false })
+        let number = u32::try_from(pid).unwrap_or_default();
+        Ok(Launched { init, number, shared, ended: false })
     }
 }
 
@@ -134,6 +136,11 @@ impl Launched {
     /// Returns the init's pidfd, which becomes readable when nothing is left.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.init.as_fd()
+    }
+
+    /// Returns the init's number in the caller's pid namespace.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// Returns how it ended when nothing is left, and the memory that can be used for another.

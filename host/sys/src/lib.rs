@@ -10,6 +10,9 @@
 pub mod descriptor;
 pub mod landlock;
 pub mod launch;
+pub mod memory;
 pub mod mount;
+pub mod notify;
 pub mod process;
+pub mod seccomp;
 pub mod signal;

@@ -32,6 +32,8 @@ impl SingleThread {
 pub struct CloneFlags(libc::c_int);
 
 impl CloneFlags {
+    /// Nothing of its own but its memory.
+    pub const NONE: Self = Self(0);
     /// The child is a sibling of the caller: its parent is the caller's parent.
     pub const PARENT: Self = Self(libc::CLONE_PARENT);
     /// A user namespace of its own.
@@ -129,6 +131,17 @@ impl ExecVector {
     pub(crate) fn address(&self) -> usize {
         self.pointers.as_ptr().expose_provenance()
     }
+}
+
+/// Gives the calling thread a working directory and a mask for new files of its own.
+///
+/// # Errors
+/// The kernel's errno.
+pub fn own_file_attributes() -> io::Result<()> {
+    // SAFETY: the thread stays in the process's descriptor table; what it no longer shares is asked for by path
+    // or mask, for which there is no owner.
+    let result = unsafe { libc::unshare(libc::CLONE_FS) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Ends this process at once, running no destructors and no exit handlers.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 as_each_user!(
     audit_lines_stand_around_the_act,
     what_decides_cannot_be_changed_from_inside,
-    what_is_not_there_yet_is_protected_from_tools_only,
+    what_is_not_there_yet_is_protected,
     nothing_is_left_behind,
 );
 
@@ -67,18 +67,19 @@ fn what_decides_cannot_be_changed_from_inside(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What is protected and not there yet has nothing that could be mounted over it, so a command can make it: a known
-/// gap of mounts alone. Tools are denied. When commands are judged at each open, this test turns round.
-fn what_is_not_there_yet_is_protected_from_tools_only(user: User) -> Result<()> {
+/// What is protected and not there yet has nothing that could be mounted over it; names are judged as they are made.
+fn what_is_not_there_yet_is_protected(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.portcullis(&["check", "write", ".pi/extensions/new.ts"])?.ended_with(DENY)?;
     let script = "mkdir -p .pi/extensions && echo new > .pi/extensions/new.ts";
-    scene.portcullis(&["run", "--", "sh", "-c", script])?.ended_with(0)?;
-    // From the next command on it is there, and protected.
-    let script = "echo changed > .pi/extensions/new.ts";
+    let finished = scene.portcullis(&["run", "--", "sh", "-c", script])?;
+    ensure!(finished.code() != 0 && finished.stderr.contains("Permission denied"), "{finished:#?}");
+    let script = "mkdir -p new/extensions && echo new > new/extensions/new.ts && mv -T new .pi";
     let finished = scene.portcullis(&["run", "--", "sh", "-c", script])?;
     ensure!(finished.code() != 0, "{finished:#?}");
-    ensure!(fs::read_to_string(scene.project().join(".pi/extensions/new.ts"))? == "new\n");
+    ensure!(!scene.project().join(".pi/extensions").exists());
+    // Next to it there is nothing to protect.
+    scene.portcullis(&["run", "--", "sh", "-c", "mkdir -p .pi && echo x > .pi/notes"])?.ended_with(0)?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::{Command, LaunchError, Listeners, NoGate, Profile, Report, Running, StartError, View};
+use crate::{Command, LaunchError, Listeners, MakeNames, NoGate, Profile, Report, Running, StartError, View};
 
 /// The running sandbox of one session; there is none on this system.
 #[derive(Debug)]
@@ -51,6 +51,6 @@ impl Confinement {
 }
 
 /// The keeper's whole life; on this system it has none.
-pub fn keeper_main() -> ExitCode {
+pub fn keeper_main(_names: MakeNames) -> ExitCode {
     ExitCode::FAILURE
 }

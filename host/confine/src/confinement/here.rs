@@ -16,8 +16,8 @@ use crate::link::Link;
 use crate::transport::{self, Message};
 use crate::wire::{Event, Network, Refusal, Setup};
 use crate::{
-    Command, Ends, Force, LaunchError, Layer, Listeners, NoGate, PathKind, Plan, Profile, Report, Running,
-    Stage, StartError, View, keeper,
+    Command, Ends, Force, LaunchError, Layer, Listeners, MakeNames, NoGate, PathKind, Plan, Profile, Report,
+    Running, Stage, StartError, View, keeper,
 };
 
 /// The running sandbox of one session; dropping it ends every command in it.
@@ -65,7 +65,8 @@ impl Confinement {
         let plan = Plan::new(profile, &PathKind::of)?;
         let is_gated = network != Network::Closed;
         let hostname = profile.hostname.clone();
-        let setup = Setup { plan, hostname, limits: profile.limits, network };
+        let names = profile.names.clone();
+        let setup = Setup { plan, hostname, limits: profile.limits, network, names };
         let spawn_error = |source| StartError::Spawn { executable: executable.to_owned(), source };
         let (ours, theirs) = transport::pair().map_err(spawn_error)?;
         // The init of a command says itself that it has started, and so which process it is.
@@ -88,7 +89,9 @@ impl Confinement {
         match begun.and_then(|()| wait_until_ready(&ours)) {
             Ok(Ready { root, mounts, landlock, gate }) => {
                 let gate = is_gated.then(|| gate.and_then(|gate| listeners(gate, &keeper)));
-                let report = report(landlock, gate.as_ref().and_then(|gate| gate.as_ref().err()));
+                let names = if setup.names.is_some() { Force::Full } else { no_name_rules() };
+                let no_gate = gate.as_ref().and_then(|gate| gate.as_ref().err());
+                let report = report(landlock, no_gate, names);
                 Ok((Self::new(ours, View::new(root, mounts, keeper), report), gate))
             }
             Err(error) => {
@@ -146,9 +149,10 @@ impl Drop for Confinement {
 
 /// The keeper's whole life: what a program does when its argument is [`KEEPER_ARGUMENT`].
 ///
-/// Standard input is the line to the host. The process must not have started any thread.
-pub fn keeper_main() -> ExitCode {
-    keeper::main()
+/// Standard input is the line to the host. The process must not have started any thread. `names` makes the judge
+/// of names where a profile has rules over them.
+pub fn keeper_main(names: MakeNames) -> ExitCode {
+    keeper::main(names)
 }
 
 /// Kills the keeper, and so everything in the sandbox, and waits until it is gone.
@@ -275,7 +279,11 @@ fn process_number(pidfd: &OwnedFd) -> Option<u32> {
     info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
 
-fn report(landlock: u32, no_gate: Option<&NoGate>) -> Report {
+fn no_name_rules() -> Force {
+    Force::None("the profile has no rules over names".into())
+}
+
+fn report(landlock: u32, no_gate: Option<&NoGate>, names: Force) -> Report {
     let full = |layer| (layer, Force::Full);
     let network = match no_gate {
         None => Force::Full,
@@ -287,6 +295,7 @@ fn report(landlock: u32, no_gate: Option<&NoGate>) -> Report {
             (Layer::Network, network),
             full(Layer::Mounts),
             (Layer::Landlock, landlock_force(landlock)),
+            (Layer::Names, names),
             full(Layer::Seccomp),
             full(Layer::Privileges),
             full(Layer::Limits),

@@ -62,17 +62,27 @@ impl Keeper {
     /// Waits until the host says something (true) or a command ends.
     fn wait(&self) -> rustix::io::Result<bool> {
         let inits: Vec<_> = self.under_way.iter().map(|command| command.launched.pidfd()).collect();
+        let broker = self.session.broker.as_ref().map(|broker| &broker.process);
         let mut watched = vec![PollFd::new(&self.control, PollFlags::IN)];
+        watched.extend(broker.map(|broker| PollFd::new(broker, PollFlags::IN)));
+        let others = watched.len();
         watched.extend(inits.iter().map(|init| PollFd::new(init, PollFlags::IN)));
         retry_on_intr(|| poll(&mut watched, None))?;
-        Ok(watched.first().is_some_and(|control| !control.revents().is_empty()))
+        let is_ready = |at: usize| watched.get(at).is_some_and(|ready| !ready.revents().is_empty());
+        if others > 1 && is_ready(1) {
+            // Without a broker commands that only compute would not notice that nothing is allowed any more.
+            return Err(Errno::PIPE);
+        }
+        Ok(is_ready(0))
     }
 
     /// Tells of every command of which nothing is left, here neither.
     fn reap(&mut self) {
         for UnderWay { id, launched } in std::mem::take(&mut self.under_way) {
+            let entry = entry(id, &launched);
             match launched.try_end() {
                 Ok((outcome, stacks)) => {
+                    self.session.commands.remove(entry);
                     self.spare.extend(stacks);
                     self.spare.truncate(SPARE_STACKS);
                     tell(&self.control, &ending(id, outcome), &[]);
@@ -119,6 +129,8 @@ impl Keeper {
         let stacks = self.spare.pop().map_or_else(Stacks::new, Ok);
         let launched = stacks.and_then(|stacks| launch.start(proofs, of_a_command(), stacks));
         let launched = launched.during(Stage::Process).map_err(|failure| failure.refusal())?;
+        // Where there is no room for it, the command counts as one that has made nothing itself.
+        let _noted = self.session.commands.add(entry(id, &launched));
         self.under_way.push(UnderWay { id, launched });
         Ok(())
     }
@@ -130,6 +142,11 @@ impl Keeper {
             let _ = pidfd_send_signal(command.launched.pidfd(), signal);
         }
     }
+}
+
+/// A command as the broker finds it: the number of its init, and its own.
+fn entry(id: u64, launched: &Launched) -> u64 {
+    u64::from(launched.number()) << 32 | id & u64::from(u32::MAX)
 }
 
 /// Returns what to tell the host when nothing is left of a command.

@@ -5,7 +5,7 @@
 //! hidden or read-only inside a tree that is given is protected by its mount alone.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use portcullis_sys::landlock::{Others, Rights, allow, create, version};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, major, minor};
@@ -52,10 +52,11 @@ pub(crate) fn usable_version() -> Option<u32> {
 }
 
 impl Landlock {
-    /// Makes the rules for a plan whose mounts are in place.
-    pub(crate) fn prepare(plan: &Plan, version: u32) -> Result<Self, Failure> {
+    /// Makes the rules for a plan whose mounts are in place. In the `judged` places nothing can be changed by
+    /// commands themselves: the broker does it for them, or nobody.
+    pub(crate) fn prepare(plan: &Plan, judged: &[PathBuf], version: u32) -> Result<Self, Failure> {
         let mut places = Vec::new();
-        for (path, rights) in wanted(plan) {
+        for (path, rights) in wanted(plan, judged) {
             let place = open(path, OFlags::empty()).during_at(Stage::Landlock, path)?;
             let is_directory = fstat(&place).map(|status| kind(&status) == FileType::Directory);
             let rights = match is_directory.during_at(Stage::Landlock, path)? {
@@ -107,7 +108,7 @@ fn give(rules: &OwnedFd, place: &OwnedFd, rights: Rights) -> Result<(), Failure>
 }
 
 /// What the mounts of a plan show, and what can be changed in it.
-fn wanted(plan: &Plan) -> Vec<(&Path, Rights)> {
+fn wanted<'a>(plan: &'a Plan, judged: &[PathBuf]) -> Vec<(&'a Path, Rights)> {
     let read = Rights::EXECUTE | Rights::READ_FILE | Rights::READ_DIRECTORY;
     let use_device = Rights::WRITE_FILE | Rights::DEVICE_REQUESTS;
     let change = use_device | Rights::CHANGE_NAMES | Rights::MOVE | Rights::TRUNCATE;
@@ -130,6 +131,7 @@ fn wanted(plan: &Plan) -> Vec<(&Path, Rights)> {
             | Step::HideFile { .. } => {}
         }
     }
+    wanted.retain(|(path, _)| !judged.iter().any(|place| place == path));
     wanted
 }
 

@@ -21,6 +21,26 @@ fn drop_from_keeper() -> rustix::io::Result<()> {
     clear_ambient_capability_set()?;
     let held = capabilities(None)?;
     set_capabilities(None, CapabilitySets { inheritable: CapabilitySet::empty(), ..held })?;
+    empty_bounding_set()?;
+    // Commands run as the same user: without this a later mistake would let them look into the keeper.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+}
+
+/// Leaves the broker one capability, to look into the processes of the session: with more it could do what the
+/// commands that it acts for may not.
+pub(crate) fn enforce_on_broker() -> rustix::io::Result<()> {
+    set_no_new_privs(true)?;
+    clear_ambient_capability_set()?;
+    empty_bounding_set()?;
+    let kept = CapabilitySet::SYS_PTRACE;
+    set_capabilities(
+        None,
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() },
+    )?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+}
+
+fn empty_bounding_set() -> rustix::io::Result<()> {
     for number in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
             Ok(()) => {}
@@ -29,8 +49,7 @@ fn drop_from_keeper() -> rustix::io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    // Commands run as the same user: without this a later mistake would let them look into the keeper.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+    Ok(())
 }
 
 /// Takes everything from a command.

@@ -7,20 +7,22 @@
 mod program;
 mod table;
 
-use seccompiler::apply_filter;
+use std::os::fd::OwnedFd;
+
+use portcullis_sys::seccomp::{Handing, load};
 
 use super::{During, Failure};
 use crate::Stage;
+pub(crate) use program::Broker;
+#[cfg(test)]
+pub(crate) use table::all_handed_over;
 
-/// Loads the filter for this process and everything it will start; it cannot be taken off again.
-pub(crate) fn enforce() -> Result<(), Failure> {
-    apply_filter(&program::assemble())
-        .map_err(|error| match error {
-            seccompiler::Error::Prctl(source) | seccompiler::Error::Seccomp(source) => source,
-            // The program is not empty, not generated, and not for several threads.
-            other @ (seccompiler::Error::Backend(_)
-            | seccompiler::Error::EmptyFilter
-            | seccompiler::Error::ThreadSync(_)) => std::io::Error::other(other),
-        })
-        .during(Stage::Seccomp)
+/// Loads the filter for this process and everything it will start; it cannot be taken off again. Returns where
+/// the broker hears calls, if there is one.
+pub(crate) fn enforce(broker: Broker) -> Result<Option<OwnedFd>, Failure> {
+    let handing = match broker {
+        Broker::None => Handing::None,
+        Broker::Listens => Handing::ToListener,
+    };
+    load(&program::assemble(broker), handing).during(Stage::Seccomp)
 }

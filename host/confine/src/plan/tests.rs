@@ -9,7 +9,7 @@ use Access::{Hidden, ReadOnly, ReadWrite};
 
 fn profile(places: &[(&str, Access)]) -> Profile {
     let places = places.iter().map(|&(path, access)| Place { path: path.into(), access }).collect();
-    Profile { places, temp: "/var/t".into(), hostname: "box".into(), limits: Limits::default() }
+    Profile { places, temp: "/var/t".into(), hostname: "box".into(), limits: Limits::default(), names: None }
 }
 
 /// A machine on which names tell what they are.

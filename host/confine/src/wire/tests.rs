@@ -19,7 +19,8 @@ fn setup() -> Setup {
     ];
     let limits = Limits { open_files: Some(7), cpu_seconds: Some(u64::MAX), ..Limits::default() };
     let network = Network::Gated { host_ports: vec![1, u16::MAX] };
-    Setup { plan: Plan::from_steps(steps), hostname: "box".into(), limits, network }
+    let names = NameRules { data: vec![0, 0xff], spared: vec!["/tmp".into()], lifted: vec!["a".into()] };
+    Setup { plan: Plan::from_steps(steps), hostname: "box".into(), limits, network, names: Some(names) }
 }
 
 fn command() -> Command {

@@ -113,16 +113,16 @@ fn places_nest_to_any_depth() {
 
 fn protected_names_cannot_be_moved_away() {
     let session = Session::with(|place, wanted| {
-        fs::create_dir_all(place.join("work/.git/hooks/deep")).expect("a directory");
-        wanted.places.push(Place { path: place.join("work/.git/hooks/deep"), access: Access::ReadOnly });
+        fs::create_dir_all(place.join("work/conf/inner/deep")).expect("a directory");
+        wanted.places.push(Place { path: place.join("work/conf/inner/deep"), access: Access::ReadOnly });
     });
-    session.sh("mv .git .g").assert_fails();
-    session.sh("mv .git/hooks .git/h").assert_fails();
-    session.sh("mv .git/hooks/deep .git/hooks/d").assert_fails();
-    session.sh("rm -rf .git/hooks/deep").assert_fails();
-    session.sh("echo x > .git/hooks/deep/evil").assert_fails();
-    session.allows("echo x > .git/hooks/new && mv sub other");
-    assert!(session.control("echo x > .git/hooks/deep/evil && mv .git .g"));
+    session.sh("mv conf c").assert_fails();
+    session.sh("mv conf/inner conf/h").assert_fails();
+    session.sh("mv conf/inner/deep conf/inner/d").assert_fails();
+    session.sh("rm -rf conf/inner/deep").assert_fails();
+    session.sh("echo x > conf/inner/deep/evil").assert_fails();
+    session.allows("echo x > conf/inner/new && mv sub other");
+    assert!(session.control("echo x > conf/inner/deep/evil && mv conf c"));
 }
 
 fn tmp_is_private() {

@@ -25,14 +25,17 @@ mod cost;
 mod death;
 mod files;
 mod gate;
+mod git;
 mod kit;
+mod names;
 mod network;
+mod races;
 mod workloads;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some(KEEPER_ARGUMENT) => keeper_main(),
+        Some(KEEPER_ARGUMENT) => keeper_main(names::make),
         Some(death::HOST) => death::be_a_host(&arguments[1..]),
         Some(attacks::ATTEMPT) => attacks::attempt(&arguments[1..]),
         Some(cost::MEASURE) => cost::measure(),
@@ -46,6 +49,9 @@ fn all_tests() -> Vec<Test> {
         commands::TESTS,
         attacks::TESTS,
         below::TESTS,
+        names::TESTS,
+        git::TESTS,
+        races::TESTS,
         workloads::TESTS,
         network::TESTS,
         gate::TESTS,

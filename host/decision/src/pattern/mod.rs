@@ -3,6 +3,7 @@
 pub mod host;
 mod name;
 mod path;
+pub(crate) mod steps;
 
 pub use host::{HostName, HostPattern, NetworkPattern, PortSet};
 pub use name::name_matches;

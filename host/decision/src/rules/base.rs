@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Caller, Ruling};
+use super::{BaseRuling, Caller};
 use crate::profile::FileRight;
 use crate::verdict::Effect;
 
 /// What holds where nobody has an opinion: commands see the file system read-only except closed
 /// regions, tools ask, the workspace and the session's temporary directory are read-write.
 /// Where these lie in one another, the innermost holds.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Base {
     /// Workspace roots, canonical.
     pub workspace: Vec<PathBuf>,
@@ -28,34 +28,43 @@ enum Region {
 }
 
 impl Base {
-    pub(super) fn file(&self, path: &Path, right: FileRight, caller: Caller) -> Ruling {
+    pub(super) fn file(&self, path: &Path, right: FileRight, caller: Caller) -> BaseRuling {
+        let ruling = |effect, rule, reason| BaseRuling { effect, rule, reason };
         match (self.region(path), right, caller) {
             (Some(Region::Workspace), _, _) => {
-                Ruling::base(Effect::Allow, "base.workspace", "it lies in the workspace")
+                ruling(Effect::Allow, "base.workspace", "it lies in the workspace")
             }
             (Some(Region::Temp), _, _) => {
-                Ruling::base(Effect::Allow, "base.temp", "it lies in the session's temporary directory")
+                ruling(Effect::Allow, "base.temp", "it lies in the session's temporary directory")
             }
             (Some(Region::Closed), _, _) => {
-                Ruling::base(Effect::Ask, "base.closed", "it lies outside the workspace, in a closed region")
+                ruling(Effect::Ask, "base.closed", "it lies outside the workspace, in a closed region")
             }
             (None, FileRight::Read | FileRight::Execute, Caller::Command) => {
-                Ruling::base(Effect::Allow, "base.system", "commands see the system read-only")
+                ruling(Effect::Allow, "base.system", "commands see the system read-only")
             }
             (None, FileRight::Write, Caller::Command)
             | (None, FileRight::Read | FileRight::Write | FileRight::Execute, Caller::Tool) => {
-                Ruling::base(Effect::Ask, "base.outside", "it lies outside the workspace")
+                ruling(Effect::Ask, "base.outside", "it lies outside the workspace")
             }
         }
     }
 
-    /// The innermost region that holds `path`.
-    fn region(&self, path: &Path) -> Option<Region> {
+    /// Whether both directories lie in the same region, and none begins below them.
+    pub(super) fn is_alike_below(&self, one: &Path, other: &Path) -> bool {
+        let begins_below = |directory: &Path| self.tops().any(|(_, top)| top.starts_with(directory));
+        self.region(one) == self.region(other) && !begins_below(one) && !begins_below(other)
+    }
+
+    fn tops(&self) -> impl Iterator<Item = (Region, &PathBuf)> {
         let workspace = self.workspace.iter().map(|top| (Region::Workspace, top));
         let closed = self.closed.iter().map(|top| (Region::Closed, top));
-        workspace
-            .chain(closed)
-            .chain([(Region::Temp, &self.temp)])
+        workspace.chain(closed).chain([(Region::Temp, &self.temp)])
+    }
+
+    /// The innermost region that holds `path`.
+    fn region(&self, path: &Path) -> Option<Region> {
+        self.tops()
             // Every path starts with the empty one, which must open nothing.
             .filter(|(_, top)| top.is_absolute() && path.starts_with(top))
             .map(|(region, top)| (top.components().count(), region))

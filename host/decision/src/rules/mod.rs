@@ -6,18 +6,24 @@
 //! `ask` into `allow` and never touch a `deny`.
 
 mod base;
+mod below;
+mod data;
 mod network;
 mod places;
 mod trie;
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 pub use base::Base;
+pub use data::{DataError, RuleData};
 pub use places::Place;
 
-use crate::grant::{Grant, GrantPattern};
+use crate::grant::{Grant, GrantPattern, PathPattern};
+use crate::pattern::steps::Steps;
 use crate::pattern::{FilePattern, PathMatcher, name_matches};
-use crate::profile::{FileRight, FileRights, Limits, Profile};
+use crate::profile::{FileRight, FileRights, FileRule, Limits, Profile};
 use crate::verdict::Effect;
 use trie::Trie;
 
@@ -31,7 +37,7 @@ pub enum Caller {
 }
 
 /// The rules of one policy, or the settings' ceiling.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleLayer {
     /// Name of the policy, or `settings`.
     pub name: String,
@@ -56,15 +62,50 @@ pub struct Ruling {
     pub conceal: bool,
 }
 
-impl Ruling {
-    fn base(effect: Effect, rule: &str, reason: &str) -> Self {
+/// The name under which the base answers.
+const BASE: &str = "base";
+
+/// An answer of the rule set, in short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// The answer.
+    pub effect: Effect,
+    /// Who gave it.
+    pub policy: &'a str,
+    /// Id of the rule.
+    pub rule: &'a str,
+}
+
+/// What the base says.
+struct BaseRuling {
+    effect: Effect,
+    rule: &'static str,
+    reason: &'static str,
+}
+
+impl From<BaseRuling> for Ruling {
+    fn from(ruling: BaseRuling) -> Self {
+        let BaseRuling { effect, rule, reason } = ruling;
         Self {
             effect,
-            policy: "base".to_owned(),
+            policy: BASE.to_owned(),
             rule: rule.to_owned(),
             reason: reason.to_owned(),
             setting: String::new(),
             conceal: effect != Effect::Allow,
+        }
+    }
+}
+
+impl Ruling {
+    fn of_rule(layer: &RuleLayer, rule: &FileRule) -> Self {
+        Self {
+            effect: rule.effect,
+            policy: layer.name.clone(),
+            rule: rule.id.clone(),
+            reason: rule.reason.clone(),
+            setting: rule.setting.clone(),
+            conceal: rule.conceal,
         }
     }
 }
@@ -93,6 +134,12 @@ struct PathGrant {
     rights: FileRights,
 }
 
+impl From<PathPattern> for PathGrant {
+    fn from(path: PathPattern) -> Self {
+        Self { matcher: path.pattern.matcher(), pattern: path.pattern, rights: path.rights }
+    }
+}
+
 impl RuleSet {
     /// Compiles the rules of `layers` over `base`, joined with the path grants among `grants`.
     #[must_use]
@@ -102,12 +149,9 @@ impl RuleSet {
         for (layer, rules) in layers.iter().enumerate() {
             for (index, rule) in rules.profile.files.iter().enumerate() {
                 let reference = RuleRef { layer, rule: index };
-                match &rule.pattern {
-                    FilePattern::Exact(path) => trie.insert_exact(path, reference),
-                    FilePattern::Tree(path) => trie.insert_tree(path, reference),
-                    FilePattern::Glob(_) | FilePattern::Name { .. } => {
-                        globs.push((reference, rule.pattern.matcher()));
-                    }
+                match Steps::of(&rule.pattern) {
+                    Some(steps) => trie.insert(steps, reference),
+                    None => globs.push((reference, rule.pattern.matcher())),
                 }
             }
         }
@@ -118,7 +162,10 @@ impl RuleSet {
     /// Answers for one path and right.
     #[must_use]
     pub fn file(&self, path: &Path, right: FileRight, caller: Caller) -> Ruling {
-        let ruling = self.opinion(path, right).unwrap_or_else(|| self.base.file(path, right, caller));
+        let ruling = match self.opinion(path, right) {
+            Some((layer, rule)) => Ruling::of_rule(layer, rule),
+            None => self.base.file(path, right, caller).into(),
+        };
         if ruling.effect == Effect::Ask && self.is_granted(path, right) {
             return Ruling {
                 effect: Effect::Allow,
@@ -132,6 +179,23 @@ impl RuleSet {
         ruling
     }
 
+    /// Answers for one path and right with the effect alone, and the rule's place and id: what [`RuleSet::file`]
+    /// says, for who asks often.
+    #[must_use]
+    pub fn answer(&self, path: &Path, right: FileRight, caller: Caller) -> Answer<'_> {
+        let mut answer = match self.opinion(path, right) {
+            Some((layer, rule)) => Answer { effect: rule.effect, policy: &layer.name, rule: &rule.id },
+            None => {
+                let BaseRuling { effect, rule, .. } = self.base.file(path, right, caller);
+                Answer { effect, policy: BASE, rule }
+            }
+        };
+        if answer.effect == Effect::Ask && self.is_granted(path, right) {
+            answer.effect = Effect::Allow;
+        }
+        answer
+    }
+
     /// Answers for a search of everything below `directory`, which is as strict as the strictest rule
     /// on reading anything there: whoever searches reads what the rules do not let be read.
     #[must_use]
@@ -139,14 +203,8 @@ impl RuleSet {
         let here = self.file(directory, FileRight::Read, Caller::Tool);
         let below = self.places().into_iter().filter(|place| place.path.starts_with(directory));
         let rulings = below.map(|place| self.file(&place.path, FileRight::Read, Caller::Tool));
-        let named = self.restricting_patterns(FileRight::Read).map(|(layer, rule)| Ruling {
-            effect: rule.effect,
-            policy: layer.to_owned(),
-            rule: rule.id.clone(),
-            reason: rule.reason.clone(),
-            setting: rule.setting.clone(),
-            conceal: rule.conceal,
-        });
+        let named =
+            self.restricting_patterns(FileRight::Read).map(|(layer, rule)| Ruling::of_rule(layer, rule));
         rulings.chain(named).fold(here, |strictest, next| {
             if next.effect > strictest.effect {
                 let reason = format!("below it lies what may not be read: {}", next.reason);
@@ -158,7 +216,7 @@ impl RuleSet {
     }
 
     /// The strictest answer of the layers; none where no layer has an opinion.
-    fn opinion(&self, path: &Path, right: FileRight) -> Option<Ruling> {
+    fn opinion(&self, path: &Path, right: FileRight) -> Option<(&RuleLayer, &FileRule)> {
         let mut last: Vec<Option<usize>> = vec![None; self.layers.len()];
         let mut consider = |reference: RuleRef| {
             if self.speaks(reference, right)
@@ -174,18 +232,11 @@ impl RuleSet {
                 consider(*reference);
             }
         }
-        let mut strictest: Option<Ruling> = None;
+        let mut strictest: Option<(&RuleLayer, &FileRule)> = None;
         for (layer, index) in self.layers.iter().zip(&last) {
             let Some(rule) = index.and_then(|index| layer.profile.files.get(index)) else { continue };
-            if strictest.as_ref().is_none_or(|known| rule.effect > known.effect) {
-                strictest = Some(Ruling {
-                    effect: rule.effect,
-                    policy: layer.name.clone(),
-                    rule: rule.id.clone(),
-                    reason: rule.reason.clone(),
-                    setting: rule.setting.clone(),
-                    conceal: rule.conceal,
-                });
+            if strictest.is_none_or(|(_, known)| rule.effect > known.effect) {
+                strictest = Some((layer, rule));
             }
         }
         strictest
@@ -244,11 +295,7 @@ impl RuleSet {
 impl PathGrant {
     fn from_grant(grant: &Grant) -> Option<Self> {
         match &grant.pattern {
-            GrantPattern::Path(path) => Some(Self {
-                pattern: path.pattern.clone(),
-                matcher: path.pattern.matcher(),
-                rights: path.rights,
-            }),
+            GrantPattern::Path(path) => Some(path.clone().into()),
             GrantPattern::Exact(_)
             | GrantPattern::Command(_)
             | GrantPattern::Network(_)

@@ -1,6 +1,6 @@
 //! Rules on connections.
 
-use super::{RuleSet, Ruling};
+use super::{BaseRuling, RuleSet, Ruling};
 use crate::profile::NetworkRule;
 use crate::request::{Endpoint, ProcessInfo};
 use crate::verdict::Effect;
@@ -25,7 +25,10 @@ impl RuleSet {
                 });
             }
         }
-        strictest.unwrap_or_else(|| Ruling::base(Effect::Ask, "base.network", "no rule names this host"))
+        strictest.unwrap_or_else(|| {
+            let (rule, reason) = ("base.network", "no rule names this host");
+            BaseRuling { effect: Effect::Ask, rule, reason }.into()
+        })
     }
 }
 

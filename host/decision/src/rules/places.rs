@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Caller, RuleSet};
+use super::{Caller, RuleLayer, RuleSet};
 use crate::pattern::FilePattern;
 use crate::profile::{FileRight, FileRule};
 use crate::verdict::Effect;
@@ -21,7 +21,8 @@ pub struct Place {
 
 impl RuleSet {
     /// Every literal path that the base, a rule or a grant names, shallow first, with what commands
-    /// may do there. Patterns over names are not in it; see [`RuleSet::patterns_on_commands`].
+    /// may do there. Patterns over names are not in it: whoever holds commands to those
+    /// asks for each name as it is used.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
         let mut paths: BTreeSet<&Path> = BTreeSet::new();
@@ -49,24 +50,24 @@ impl RuleSet {
         Place { path: path.to_owned(), read, write: read && allows(FileRight::Write) }
     }
 
-    /// The restricting rules over names, with the name of their layer. They hold for tools; commands
-    /// need a mechanism that sees each name as it is used.
-    pub fn patterns_on_commands(&self) -> impl Iterator<Item = (&str, &FileRule)> {
-        self.restricting_patterns(FileRight::Read).chain(
-            self.restricting_patterns(FileRight::Write)
-                .filter(|(_, rule)| !rule.rights.contains(FileRight::Read)),
-        )
+    /// The rules over names that restrict reading, each with its layer. They hold for tools; commands need a
+    /// mechanism that sees each name as it is read.
+    pub fn patterns_on_reading(&self) -> impl Iterator<Item = (&RuleLayer, &FileRule)> {
+        self.restricting_patterns(FileRight::Read)
     }
 
     /// The rules over names that restrict `right`.
-    pub(super) fn restricting_patterns(&self, right: FileRight) -> impl Iterator<Item = (&str, &FileRule)> {
+    pub(super) fn restricting_patterns(
+        &self,
+        right: FileRight,
+    ) -> impl Iterator<Item = (&RuleLayer, &FileRule)> {
         self.layers.iter().flat_map(move |layer| {
             let rules = layer.profile.files.iter();
             rules
                 .filter(move |rule| {
                     rule.effect != Effect::Allow && !rule.pattern.is_literal() && rule.rights.contains(right)
                 })
-                .map(|rule| (layer.name.as_str(), rule))
+                .map(move |rule| (layer, rule))
         })
     }
 }

@@ -138,7 +138,8 @@ fn places_are_what_commands_meet() {
         ]
     );
     let rules = rules(&[]);
-    let patterns: Vec<_> = rules.patterns_on_commands().map(|(_, rule)| rule.id.as_str()).collect();
+    let patterns: Vec<_> =
+        rules.restricting_patterns(FileRight::Write).map(|(_, rule)| rule.id.as_str()).collect();
     assert_eq!(patterns, ["pem"]);
 }
 
@@ -214,11 +215,49 @@ proptest::proptest! {
             let fewer = RuleSet::compile(made[..length].to_vec(), base(), &[]);
             let more = RuleSet::compile(made[..=length].to_vec(), base(), &[]);
             for path in ["/a/b/c/d", "/a/b", "/z"] {
-                if let Some(before) = fewer.opinion(Path::new(path), FileRight::Read) {
-                    let after = more.opinion(Path::new(path), FileRight::Read).unwrap();
+                if let Some((_, before)) = fewer.opinion(Path::new(path), FileRight::Read) {
+                    let (_, after) = more.opinion(Path::new(path), FileRight::Read).unwrap();
                     proptest::prop_assert!(after.effect >= before.effect);
                 }
             }
         }
     }
+}
+
+#[test]
+fn another_process_answers_the_same() {
+    let ours = rules(&[]);
+    let data = RuleData::decode(&ours.data().encode().unwrap()).unwrap();
+    let theirs = data.compile().unwrap();
+    for path in
+        ["/home/u/p/a", "/home/u/p/a.pem", "/usr/x", "/home/v", "/tmp/x", "/home/u/.pi/agent/auth.json"]
+    {
+        for right in [FileRight::Read, FileRight::Write] {
+            for caller in [Caller::Tool, Caller::Command] {
+                let ruling = ours.file(Path::new(path), right, caller);
+                assert_eq!(theirs.file(Path::new(path), right, caller), ruling, "{path}");
+                let short = theirs.answer(Path::new(path), right, caller);
+                assert_eq!((short.effect, short.rule), (ruling.effect, ruling.rule.as_str()), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn where_patterns_can_match_is_known_beforehand() {
+    let rules = rules(&[]);
+    let restricts = |path: &str, right| rules.restricts_below(Path::new(path), right);
+    assert!(restricts("/tmp", FileRight::Write), "*.pem can appear anywhere");
+    assert!(!restricts("/tmp", FileRight::Read));
+    assert!(restricts("/home/u/.pi", FileRight::Read));
+}
+
+#[test]
+fn neighbours_are_alike_unless_a_rule_begins_in_one() {
+    let rules = rules(&[]);
+    let alike = |one: &str, other: &str| rules.is_alike_below(Path::new(one), Path::new(other));
+    assert!(alike("/home/u/p/a", "/home/u/p/b/c"));
+    assert!(!alike("/home/u/p/a", "/home/v/a"));
+    assert!(!alike("/home/u/.pi/agent", "/home/u/.pi/other"));
+    assert!(!alike("/home/u/p/a", "/home/u/p/a.pem"));
 }

@@ -29,13 +29,14 @@ fn plan(place: &Path) -> Plan {
         temp: "/tmp".into(),
         hostname: "box".into(),
         limits: Limits::default(),
+        names: None,
     };
     Plan::new(&profile, &PathKind::of).expect("a plan")
 }
 
 /// Runs something in a thread under the rules that a command with nothing to read would have.
 fn under_rules<T: Send>(place: &Path, version: u32, run: impl FnOnce() -> T + Send) -> T {
-    let landlock = Landlock::prepare(&plan(place), version).expect("rules");
+    let landlock = Landlock::prepare(&plan(place), &[], version).expect("rules");
     let null = || OwnedFd::from(File::open("/dev/null").expect("/dev/null"));
     let rules = landlock.for_command(&[null(), null(), null()]).expect("rules");
     std::thread::scope(|scope| {

@@ -1,9 +1,10 @@
 //! The table as a program for the kernel's packet filter, see seccomp(2).
 
-use seccompiler::sock_filter;
+use portcullis_sys::seccomp::Instruction;
 
 use super::table::{
-    MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS, TERMINAL_INPUT, UNKNOWN,
+    HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS,
+    TERMINAL_INPUT, UNKNOWN,
 };
 
 const LOAD_WORD: u16 = 0x20;
@@ -14,6 +15,7 @@ const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+const HAND_OVER: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
 /// Where the kernel puts what the filter looks at, in `struct seccomp_data`.
 const NUMBER: u32 = 0;
@@ -30,8 +32,15 @@ const NATIVE: u32 = 0xc000_00b7;
 #[cfg(target_arch = "riscv64")]
 const NATIVE: u32 = 0xc000_00f3;
 
+/// Whether there is a broker to hand calls to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Broker {
+    None,
+    Listens,
+}
+
 /// Returns the whole filter.
-pub(super) fn assemble() -> Vec<sock_filter> {
+pub(super) fn assemble(broker: Broker) -> Vec<Instruction> {
     let mut program = Program::default();
     program.head();
     for number in UNKNOWN {
@@ -56,19 +65,32 @@ pub(super) fn assemble() -> Vec<sock_filter> {
     for number in [libc::SYS_socket, libc::SYS_socketpair] {
         program.on(number, sockets);
     }
+    let made = if broker == Broker::Listens { HAND_OVER } else { ALLOW };
     for (number, mode) in MODES.into_iter().chain(MODES_HERE) {
-        program.on(number, |body| no_set_user_id(body, mode));
+        program.on(number, |body| {
+            no_set_user_id(body, mode);
+            body.give(if MAKES.contains(&number) { made } else { ALLOW });
+        });
     }
     for (number, flags, mode) in OPENS {
-        program.on(number, |body| {
-            body.load(argument(flags));
-            // Without these flags the mode is whatever the register held.
-            body.unless_bits(low_bits(libc::O_CREAT | UNNAMED), ALLOW);
-            no_set_user_id(body, mode);
-        });
+        program.on(number, |body| opens(body, (flags, mode), made));
+    }
+    if broker == Broker::Listens {
+        HANDED_OVER.into_iter().flatten().for_each(|number| program.answer(*number, HAND_OVER));
     }
     program.give(ALLOW);
     program.0
+}
+
+fn opens(body: &mut Program, (flags, mode): (u32, u32), made: u32) {
+    body.load(argument(flags));
+    // Without these flags the mode is whatever the register held.
+    let makes = low_bits(libc::O_CREAT | UNNAMED);
+    body.on_bits(makes, |body| {
+        no_set_user_id(body, mode);
+        body.give(made);
+    });
+    body.if_bits(low_bits(libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC), made);
 }
 
 /// `O_TMPFILE` without the bits of `O_DIRECTORY` in it.
@@ -90,7 +112,7 @@ fn sockets(body: &mut Program) {
 }
 
 #[derive(Default)]
-struct Program(Vec<sock_filter>);
+struct Program(Vec<Instruction>);
 
 impl Program {
     /// Another architecture's numbers mean other calls; no honest program mixes them.
@@ -119,6 +141,15 @@ impl Program {
         self.0.extend(inner.0);
     }
 
+    /// `body` answers in any case; where the bits are not set, the same word stays loaded.
+    fn on_bits(&mut self, bits: u32, body: impl FnOnce(&mut Self)) {
+        let mut inner = Self::default();
+        body(&mut inner);
+        let skipped = u8::try_from(inner.0.len()).unwrap_or(u8::MAX);
+        self.push(JUMP_IF_BITS_SET, 0, skipped, bits);
+        self.0.extend(inner.0);
+    }
+
     fn load(&mut self, offset: u32) {
         self.push(LOAD_WORD, 0, 0, offset);
     }
@@ -138,17 +169,12 @@ impl Program {
         self.give(answer);
     }
 
-    fn unless_bits(&mut self, bits: u32, answer: u32) {
-        self.push(JUMP_IF_BITS_SET, 1, 0, bits);
-        self.give(answer);
-    }
-
     fn give(&mut self, answer: u32) {
         self.push(RETURN, 0, 0, answer);
     }
 
     fn push(&mut self, code: u16, jt: u8, jf: u8, k: u32) {
-        self.0.push(sock_filter { code, jt, jf, k });
+        self.0.push(Instruction { code, jt, jf, k });
     }
 }
 

@@ -14,6 +14,45 @@ pub(super) const UNKNOWN: [c_long; 5] = [
     libc::SYS_openat2,
 ];
 
+/// What is handed to the broker: calls that make, change or remove a name.
+const NAMES: [c_long; 8] = [
+    libc::SYS_bind,
+    libc::SYS_linkat,
+    libc::SYS_mkdirat,
+    libc::SYS_renameat2,
+    libc::SYS_symlinkat,
+    libc::SYS_truncate,
+    libc::SYS_umask,
+    libc::SYS_unlinkat,
+];
+/// The same, where the processor has them.
+#[cfg(target_arch = "x86_64")]
+const NAMES_HERE: [c_long; 7] = [
+    libc::SYS_link,
+    libc::SYS_mkdir,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_rmdir,
+    libc::SYS_symlink,
+    libc::SYS_unlink,
+];
+/// The same, where the processor has them.
+#[cfg(target_arch = "aarch64")]
+const NAMES_HERE: [c_long; 1] = [libc::SYS_renameat];
+/// The same, where the processor has them.
+#[cfg(target_arch = "riscv64")]
+const NAMES_HERE: [c_long; 0] = [];
+
+/// All that is handed to the broker but opening and what gives modes, which is looked at more closely.
+pub(super) const HANDED_OVER: [&[c_long]; 2] = [&NAMES, &NAMES_HERE];
+
+/// Every call that can be handed to the broker.
+#[cfg(test)]
+pub(crate) fn all_handed_over() -> Vec<c_long> {
+    let opens = OPENS.iter().map(|(number, ..)| number);
+    HANDED_OVER.into_iter().flatten().chain(&MAKES).chain(opens).copied().collect()
+}
+
 /// Refused as not permitted.
 pub(super) const REFUSED: [c_long; 48] = [
     // Mounts and namespaces, CVE-2022-0185 and its like.
@@ -98,6 +137,13 @@ pub(super) const MODES_HERE: [(c_long, u32); 3] =
 /// The same, where the processor has them.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const MODES_HERE: [(c_long, u32); 0] = [];
+
+/// Which of them make a file.
+#[cfg(target_arch = "x86_64")]
+pub(super) const MAKES: [c_long; 3] = [libc::SYS_creat, libc::SYS_mknod, libc::SYS_mknodat];
+/// Which of them make a file.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const MAKES: [c_long; 1] = [libc::SYS_mknodat];
 
 /// Calls that give a file a mode if their flags say that it is made: which arguments flags and mode are.
 #[cfg(target_arch = "x86_64")]

@@ -15,13 +15,16 @@ fn native(number: libc::c_long, arguments: &[u64]) -> Call {
 }
 
 fn run(call: &Call) -> u32 {
+    run_in(&assemble(Broker::None), call)
+}
+
+fn run_in(program: &[Instruction], call: &Call) -> u32 {
     let mut data = [call.number.to_ne_bytes(), call.architecture.to_ne_bytes()].concat();
     data.extend_from_slice(&[0; 8]);
     call.arguments.iter().for_each(|argument| data.extend_from_slice(&argument.to_ne_bytes()));
-    let program = assemble();
     let (mut at, mut loaded) = (0, 0);
     loop {
-        let sock_filter { code, jt, jf, k } = program[at].clone();
+        let Instruction { code, jt, jf, k } = program[at];
         at += 1;
         let jump = |holds: bool| usize::from(if holds { jt } else { jf });
         match code {
@@ -142,4 +145,30 @@ fn files_do_not_become_set_user_id() {
         check(libc::SYS_fchmod, &[3, mode], ALLOW);
         check(libc::SYS_openat, &[0, 0, created, mode], ALLOW);
     }
+}
+
+#[test]
+fn what_makes_or_changes_names_is_handed_over_and_nothing_else_is() {
+    let program = assemble(Broker::Listens);
+    let answer = |number, arguments: &[u64]| run_in(&program, &native(number, arguments));
+    for number in crate::layer::seccomp::all_handed_over() {
+        // For those that open: to write, and to make.
+        for flags in [[0, 1, 1, 0o600], [0, 0o100, 0o100, 0o600]] {
+            let opens = OPENS.iter().any(|(open, ..)| *open == number);
+            let makes = MAKES.contains(&number) || !opens || flags[1] != 0;
+            assert!(makes);
+            assert_eq!(answer(number, &flags), HAND_OVER, "call {number}");
+        }
+    }
+    for number in [libc::SYS_read, libc::SYS_execve, libc::SYS_connect, libc::SYS_fchmod] {
+        assert_eq!(answer(number, &[]), ALLOW, "call {number}");
+    }
+    for flags in [0, 0o2_000_000, 0o200_000] {
+        assert_eq!(answer(libc::SYS_openat, &[0, 0, flags, 0]), ALLOW, "reading: {flags:o}");
+    }
+    for flags in [0o1, 0o2, 0o1000, 0o100, 0o20_200_000] {
+        assert_eq!(answer(libc::SYS_openat, &[0, 0, flags, 0]), HAND_OVER, "writing: {flags:o}");
+        assert_eq!(answer(libc::SYS_openat, &[0, 0, flags | 0o100, 0o4755]), EPERM);
+    }
+    assert_eq!(answer(libc::SYS_mknodat, &[0, 0, 0o4755]), EPERM);
 }

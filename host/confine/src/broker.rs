@@ -1,0 +1,143 @@
+//! The broker: the process that carries out, for commands, every call that makes, changes or removes a name
+//! where rules over names can match.
+//!
+//! Landlock refuses those calls to commands in such places, so what the broker misses does not happen. It finds
+//! out itself which name a call means, asks the [`Names`] about that name, and acts on the directory that it has
+//! opened: nothing is checked by one name and used by another. Where the rules have no say, the call is given
+//! back to the kernel, which holds it to mounts and Landlock as it would without a broker.
+//!
+//! It is a child of the keeper, in the session's namespaces, under no Landlock rules and no filter, and holds no
+//! capability but that to look into the session's own processes. When it ends, the keeper does.
+
+mod act;
+mod calls;
+mod content;
+mod directories;
+mod judge;
+mod process;
+mod resolve;
+mod staged;
+mod worker;
+
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::RwLock;
+
+use portcullis_sys::descriptor;
+use portcullis_sys::memory::SharedNumbers;
+use portcullis_sys::notify::Listener;
+use portcullis_sys::process::{CloneFlags, Cloned, SingleThread, clone, exit_now};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::layer::{During, Failure, privileges};
+use crate::names::Names;
+use crate::{Stage, transport};
+use directories::Made;
+use process::Processes;
+use staged::Staging;
+
+/// It goes with the session, so nobody else ever uses what is in it.
+const TEMP: &str = "/tmp";
+
+/// What the keeper has of its broker.
+pub(crate) struct Handle {
+    /// Readable when the broker has ended.
+    pub(crate) process: OwnedFd,
+    channel: OwnedFd,
+}
+
+/// What a broker works with.
+struct Broker {
+    listener: Listener,
+    names: Box<dyn Names>,
+    /// Writable places in which names are judged, as commands see them.
+    judged: Vec<PathBuf>,
+    /// Those of them in which names mean something to the user's other programs.
+    roots: Vec<PathBuf>,
+    /// Ids of rules on such names that do not hold.
+    lifted: Vec<String>,
+    staging: Staging,
+    processes: Processes,
+    made: Made,
+    /// Held to write while something is renamed, and to read while anything else is done with a name.
+    still: RwLock<()>,
+}
+
+/// What a broker is told.
+pub(crate) struct Orders {
+    pub(crate) names: Box<dyn Names>,
+    /// Writable places in which names are judged, as commands see them.
+    pub(crate) judged: Vec<PathBuf>,
+    /// Ids of rules that do not hold.
+    pub(crate) lifted: Vec<String>,
+}
+
+/// Starts the broker; it waits until it gets its listener.
+pub(crate) fn start(
+    single: &SingleThread,
+    orders: Orders,
+    commands: SharedNumbers,
+) -> Result<(Handle, SharedNumbers), Failure> {
+    let (ours, theirs) = transport::pair().during(Stage::Broker)?;
+    match clone(single, CloneFlags::NONE).during(Stage::Broker)? {
+        Cloned::Parent { pidfd, .. } => Ok((Handle { process: pidfd, channel: ours }, commands)),
+        Cloned::Child => {
+            // Whatever goes wrong in here: without a broker the keeper ends, and everything with it.
+            drop(run(single, theirs, orders, commands));
+            exit_now(1)
+        }
+    }
+}
+
+impl Handle {
+    /// Gives the broker its listener, and waits until it is at work.
+    pub(crate) fn begin(&self, listener: &OwnedFd) -> Result<(), Failure> {
+        transport::send(&self.channel, &[], &[listener.as_fd()]).during(Stage::Broker)?;
+        match transport::receive(&self.channel).during(Stage::Broker)? {
+            Some(_ready) => Ok(()),
+            None => Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe)).during(Stage::Broker),
+        }
+    }
+}
+
+fn run(
+    single: &SingleThread,
+    channel: OwnedFd,
+    orders: Orders,
+    commands: SharedNumbers,
+) -> std::io::Result<()> {
+    let channel = leave_everything_else(single, channel)?;
+    privileges::enforce_on_broker()?;
+    let processes = Processes::new(commands)?;
+    let Some(message) = transport::receive(&channel)? else { return Ok(()) };
+    let Some(listener) = message.descriptors.into_iter().next() else { return Ok(()) };
+    let listener = Listener::new(listener);
+    // Before Linux 6.6 hand-overs cost more; nothing else changes.
+    drop(listener.wake_synchronously());
+    let Orders { names, judged, lifted } = orders;
+    // For as long as the process lives, and so for all its threads.
+    let broker: &'static Broker = Box::leak(Box::new(Broker {
+        listener,
+        names,
+        roots: judged.iter().filter(|place| *place != Path::new(TEMP)).cloned().collect(),
+        judged,
+        lifted,
+        staging: Staging::default(),
+        processes,
+        made: Made::default(),
+        still: RwLock::new(()),
+    }));
+    worker::run(broker, || transport::send(&channel, &[], &[]))
+}
+
+/// Closes what belongs to the keeper: nothing of it may stay open here when it ends.
+fn leave_everything_else(single: &SingleThread, channel: OwnedFd) -> std::io::Result<OwnedFd> {
+    rustix::stdio::dup2_stdin(&channel)?;
+    // Closed below by its number, as is what the keeper's own code owns, to which this process never returns.
+    let _number = channel.into_raw_fd();
+    descriptor::close_inherited(single, 3)?;
+    let channel = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let nothing = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::stdio::dup2_stdin(nothing)?;
+    Ok(channel)
+}

@@ -1,0 +1,131 @@
+//! Making and removing names, one at a time.
+
+use std::ffi::{CString, OsStr};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+
+use portcullis_names::Change;
+use portcullis_sys::memory::read_exactly;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, mkdirat, mknodat, openat, symlinkat, unlinkat};
+use rustix::io::Errno;
+use rustix::net::SocketAddrUnix;
+
+use super::super::calls::At;
+use super::super::resolve::{Found, LastLink};
+use super::super::worker::{Attempt, Outcome, Turn, Worker};
+use super::judged_place;
+
+/// `struct sockaddr_un`: two bytes of the family, the rest a path.
+const SOCKET_PATH_BYTES: usize = 108;
+const FAMILY_BYTES: usize = 2;
+
+pub(crate) fn make_directory(worker: &Worker, turn: &Turn, at: At, mode: u32) -> Attempt {
+    let Some(place) = judged_place(worker, turn, at, LastLink::Keep)? else {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    };
+    worker.permit_plain(turn, Change::MakeDirectory, &place)?;
+    worker.take_mask_of(turn);
+    worker.check_still_waiting(turn)?;
+    let broker = worker.broker;
+    mkdirat(&place.directory, place.given(), Mode::from_raw_mode(mode & 0o7777))?;
+    if let Some(command) = broker.processes.command(&turn.caller) {
+        broker
+            .made
+            .note(command, &place.directory, &place.name, |command| broker.processes.is_running(command));
+    }
+    Ok(Outcome::SUCCESS)
+}
+
+pub(crate) fn make_node(worker: &Worker, turn: &Turn, at: At, mode: u32) -> Attempt {
+    let Some(place) = judged_place(worker, turn, at, LastLink::Keep)? else {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    };
+    let kind = match mode & libc::S_IFMT {
+        0 | libc::S_IFREG => FileType::RegularFile,
+        libc::S_IFIFO => FileType::Fifo,
+        libc::S_IFSOCK => FileType::Socket,
+        // Devices are root's.
+        _ => return Err(Errno::PERM.into()),
+    };
+    let change = if kind == FileType::RegularFile { Change::Write } else { Change::Special };
+    worker.permit_plain(turn, change, &place)?;
+    worker.take_mask_of(turn);
+    worker.check_still_waiting(turn)?;
+    mknodat(&place.directory, place.given(), kind, Mode::from_raw_mode(mode & 0o7777), 0)?;
+    Ok(Outcome::SUCCESS)
+}
+
+pub(crate) fn make_link(worker: &Worker, turn: &Turn, target: u64, at: At) -> Attempt {
+    let Some(place) = judged_place(worker, turn, at, LastLink::Keep)? else {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    };
+    let target = turn.text(target)?;
+    worker.permit_plain(turn, Change::Symlink, &place)?;
+    worker.check_still_waiting(turn)?;
+    symlinkat(target, &place.directory, place.given())?;
+    Ok(Outcome::SUCCESS)
+}
+
+pub(crate) fn remove(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attempt {
+    let Some(place) = judged_place(worker, turn, at, LastLink::Keep)? else {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    };
+    worker.permit_plain(turn, Change::Remove, &place)?;
+    worker.check_still_waiting(turn)?;
+    unlinkat(&place.directory, place.given(), AtFlags::from_bits_retain(flags))?;
+    Ok(Outcome::SUCCESS)
+}
+
+pub(crate) fn truncate(worker: &Worker, turn: &Turn, at: At, length: u64) -> Attempt {
+    let Some(place) = judged_place(worker, turn, at, LastLink::Follow)? else {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    };
+    if place.as_directory {
+        return Err(Errno::NOTDIR.into());
+    }
+    worker.permit_plain(turn, Change::Write, &place)?;
+    worker.check_still_waiting(turn)?;
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = openat(&place.directory, &place.name, flags, Mode::empty())?;
+    // The kernel reads the number as a signed one.
+    let length = u64::try_from(i64::from_ne_bytes(length.to_ne_bytes())).map_err(|_negative| Errno::INVAL)?;
+    ftruncate(&file, length)?;
+    Ok(Outcome::SUCCESS)
+}
+
+/// Gives a unix socket its name; other sockets have none that is a file's.
+pub(crate) fn bind(worker: &Worker, turn: &Turn, socket: i32, address: u64, length: u64) -> Attempt {
+    let Some(path) = socket_path(turn, address, length)? else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
+    let broker = worker.broker;
+    let place = match broker.resolve(&turn.caller, libc::AT_FDCWD, &path, LastLink::Keep) {
+        Found::Name(place) if broker.is_judged(&place.path) => place,
+        Found::Name(_) | Found::Descriptor(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+    };
+    worker.permit_plain(turn, Change::Special, &place)?;
+    let own = broker.processes.descriptor(&turn.caller, socket)?;
+    worker.take_mask_of(turn);
+    worker.check_still_waiting(turn)?;
+    // The name is looked up in the directory that has been judged; a socket's path has no room for more.
+    let directory = format!("/proc/self/fd/{}/", place.directory.as_raw_fd());
+    let path = [directory.as_bytes(), place.name.as_bytes()].concat();
+    let address = SocketAddrUnix::new(OsStr::from_bytes(&path)).map_err(|_too_long| Errno::NAMETOOLONG)?;
+    rustix::net::bind(&own, &address)?;
+    Ok(Outcome::SUCCESS)
+}
+
+/// Returns the path that a unix socket is to have; none where it has none in the file system.
+fn socket_path(turn: &Turn, address: u64, length: u64) -> Result<Option<CString>, Errno> {
+    let length = usize::try_from(length & u64::from(u32::MAX)).map_err(|_too_large| Errno::INVAL)?;
+    if length <= FAMILY_BYTES || length > FAMILY_BYTES + SOCKET_PATH_BYTES {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; length];
+    read_exactly(turn.call.thread, address, &mut bytes).map_err(|_unreadable| Errno::FAULT)?;
+    let Some((family, path)) = bytes.split_at_checked(FAMILY_BYTES) else { return Ok(None) };
+    let is_unix = family == u16::try_from(libc::AF_UNIX).unwrap_or_default().to_ne_bytes();
+    let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+    if !is_unix || path.is_empty() {
+        return Ok(None);
+    }
+    Ok(CString::new(path).ok())
+}

@@ -1,0 +1,247 @@
+//! Opening files for writing.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use portcullis_names::Change;
+use portcullis_names::git::Content;
+use portcullis_sys::notify::Answer;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fcntl_setfl, fstat, openat, statat};
+use rustix::io::Errno;
+
+use super::super::Broker;
+use super::super::calls::At;
+use super::super::judge::Allowed;
+use super::super::resolve::{Found, LastLink, Place};
+use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker, start};
+
+/// How often a link that appears where there was none is followed again.
+const ATTEMPTS: usize = 8;
+/// How often a pipe without a reader is looked at again.
+const PIPE_PAUSE: Duration = Duration::from_millis(2);
+/// How many pipes are waited for at once.
+const PIPES: usize = 64;
+
+/// What of `O_TMPFILE` is not `O_DIRECTORY`.
+const UNNAMED: OFlags = OFlags::TMPFILE.difference(OFlags::DIRECTORY);
+
+/// Opens a file for a command, and makes it if that is wanted.
+pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) -> Attempt {
+    let flags = OFlags::from_bits_retain(flags);
+    if flags.contains(OFlags::PATH) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    let mode = Mode::from_raw_mode(mode & 0o7777);
+    let path = turn.path(at)?;
+    if flags.contains(UNNAMED) {
+        return open_unnamed(worker, turn, at.directory, &path, (flags, mode));
+    }
+    let last = match flags.contains(OFlags::NOFOLLOW) || flags.contains(OFlags::CREATE | OFlags::EXCL) {
+        true => LastLink::Keep,
+        false => LastLink::Follow,
+    };
+    for _ in 0..ATTEMPTS {
+        match worker.broker.resolve(&turn.caller, at.directory, &path, last) {
+            Found::Descriptor(number) => return open_anew(worker, turn, number, flags),
+            Found::Name(place) if worker.broker.is_judged(&place.path) && !place.as_directory => {
+                match open_name(worker, turn, place, (flags, mode)) {
+                    // A link has come where there was none.
+                    Err(Stop::Error(Errno::LOOP)) if last == LastLink::Follow => {}
+                    attempt => return attempt,
+                }
+            }
+            Found::Name(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+fn writes(flags: OFlags) -> bool {
+    flags & OFlags::RWMODE != OFlags::RDONLY || flags.contains(OFlags::TRUNC)
+}
+
+fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags, Mode)) -> Attempt {
+    match worker.permit(turn, Change::Write, &place) {
+        Ok(Allowed::Plain) => {}
+        // What is there already can be read; if it is not, Landlock keeps it from being made.
+        Ok(_) | Err(Stop::Error(_)) if !writes(flags) => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+        Ok(Allowed::ByContent(content)) if content.may_be_unseen() => {}
+        Ok(Allowed::ByContent(content)) => return open_staged(worker, turn, place, content, (flags, mode)),
+        Ok(Allowed::Below) => return Err(Errno::ACCESS.into()),
+        Err(stop) => return Err(stop),
+    }
+    if flags.contains(OFlags::CREATE) {
+        worker.take_mask_of(turn);
+    }
+    worker.check_still_waiting(turn)?;
+    // Nothing may keep this thread waiting, and no link may lead it away.
+    let sure = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    match openat(&place.directory, &place.name, sure, mode) {
+        Ok(file) => give(worker.broker, turn, &file, flags),
+        Err(Errno::NXIO) if !flags.contains(OFlags::NONBLOCK) => wait_elsewhere(worker, turn, &place, flags),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Hands a file to the caller, opened as it wanted it.
+fn give(broker: &Broker, turn: &Turn, file: &OwnedFd, flags: OFlags) -> Attempt {
+    if !flags.contains(OFlags::NONBLOCK) {
+        let kept = OFlags::APPEND | OFlags::DIRECT | OFlags::NOATIME;
+        fcntl_setfl(file, flags & kept)?;
+    }
+    match broker.listener.give(turn.call.id, file.as_fd(), flags.contains(OFlags::CLOEXEC)) {
+        Ok(()) => Ok(Outcome::Done),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ENOENT) => Ok(Outcome::Done),
+            number => Err(Errno::from_raw_os_error(number.unwrap_or(libc::EMFILE)).into()),
+        },
+    }
+}
+
+/// A pipe is opened for writing once somebody reads from it, as the kernel would do; a thread of its own looks, so
+/// that no other call waits.
+fn wait_elsewhere(worker: &Worker, turn: &Turn, place: &Place, flags: OFlags) -> Attempt {
+    let status = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::Fifo {
+        return Err(Errno::NXIO.into());
+    }
+    let broker = worker.broker;
+    let turn = turn.clone();
+    let directory = place.directory.try_clone().map_err(|_no_more| Errno::MFILE)?;
+    let name = place.name.clone();
+    let waiting = Waiting::begin().ok_or(Errno::AGAIN)?;
+    let look = move || {
+        let _waiting = waiting;
+        // The name may mean another file by then, which is not what was judged: it must come to no harm.
+        let harmful = OFlags::CREATE | OFlags::TRUNC;
+        let sure = (flags - harmful) | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let opened = loop {
+            std::thread::sleep(PIPE_PAUSE);
+            if !turn.is_waiting(broker) {
+                return;
+            }
+            match openat(&directory, &name, sure, Mode::empty()) {
+                Err(Errno::NXIO) => {}
+                opened => break opened.and_then(a_pipe),
+            }
+        };
+        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &turn, &file, flags));
+        if let Err(Stop::Error(error)) = given {
+            // Whoever is not there any more needs no answer.
+            drop(broker.listener.answer(turn.call.id, Answer::Error(error.raw_os_error())));
+        }
+    };
+    start(look).map_err(|_no_thread| Errno::AGAIN)?;
+    Ok(Outcome::Done)
+}
+
+fn a_pipe(file: OwnedFd) -> Result<OwnedFd, Errno> {
+    let is_pipe = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::Fifo;
+    if is_pipe { Ok(file) } else { Err(Errno::NXIO) }
+}
+
+/// One of the pipes that are waited for.
+struct Waiting;
+
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+impl Waiting {
+    fn begin() -> Option<Self> {
+        let before = WAITING.fetch_add(1, Ordering::Relaxed);
+        let waiting = Self;
+        (before < PIPES).then_some(waiting)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Makes a file without a name; what name it gets is judged then.
+fn open_unnamed(
+    worker: &Worker,
+    turn: &Turn,
+    directory: i32,
+    path: &std::ffi::CStr,
+    (flags, mode): (OFlags, Mode),
+) -> Attempt {
+    let Ok((holder, path)) = worker.broker.resolve_directory(&turn.caller, directory, path) else {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    };
+    if !worker.broker.judged.iter().any(|place| path.starts_with(place)) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    worker.take_mask_of(turn);
+    worker.check_still_waiting(turn)?;
+    let sure = (flags - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
+    let file = worker.broker.processes.open_anew(&holder, sure, mode)?;
+    give(worker.broker, turn, &file, flags | OFlags::NONBLOCK)
+}
+
+/// Opens a file that is judged by what will be in it.
+fn open_staged(
+    worker: &Worker,
+    turn: &Turn,
+    place: Place,
+    content: Content,
+    (flags, mode): (OFlags, Mode),
+) -> Attempt {
+    // Others of git's files are renamed into place, and only those are changed in part by anybody.
+    let is_pointer = matches!(content, Content::GitFile | Content::CommonDirectory | Content::WayBack);
+    let exists = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    match exists {
+        _ if !is_pointer => return Err(Errno::ACCESS.into()),
+        true if flags.contains(OFlags::CREATE | OFlags::EXCL) => return Err(Errno::EXIST.into()),
+        true if !flags.contains(OFlags::TRUNC) => return Err(Errno::ACCESS.into()),
+        false if !flags.contains(OFlags::CREATE) => return Err(Errno::NOENT.into()),
+        true | false => {}
+    }
+    let mask = worker.broker.processes.mask(&turn.caller);
+    worker.check_still_waiting(turn)?;
+    let mode = Mode::from_raw_mode(mode.as_raw_mode() & !mask);
+    let file = worker.broker.stage(place, content, (flags, mode))?;
+    give(worker.broker, turn, &file, flags | OFlags::NONBLOCK)
+}
+
+/// Judges a change of a file that is open, by the name that it has now.
+pub(super) fn permit_open(worker: &Worker, turn: &Turn, open: &OwnedFd, path: &Path) -> Result<(), Stop> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::ACCESS.into());
+    };
+    let directory = openat(CWD, parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let directory = directory.or_else(|_gone| open.try_clone().map_err(|_no_more| Errno::MFILE))?;
+    let name = CString::new(name.as_bytes()).map_err(|_nul| Errno::INVAL)?;
+    let place = Place { directory, name, path: path.to_owned(), as_directory: false };
+    worker.permit_plain(turn, Change::Write, &place)
+}
+
+/// Opens anew what the caller has open, by whatever name that is now.
+fn open_anew(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Attempt {
+    let Ok(open) = worker.broker.processes.open_link(&turn.caller, &format!("fd/{number}")) else {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    };
+    let status = fstat(&open)?;
+    let path = PathBuf::from(std::ffi::OsStr::from_bytes(&worker.broker.processes.path_of(&open)?));
+    // Pipes, terminals and files elsewhere: the kernel knows what may be done.
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || !worker.broker.is_judged(&path) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    if worker.broker.check_mount(&turn.caller, &open).is_err() {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    // What has no name is no name's file.
+    if status.st_nlink > 0 && writes(flags) {
+        permit_open(worker, turn, &open, &path)?;
+    }
+    worker.check_still_waiting(turn)?;
+    let made = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let sure = (flags - made) | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = worker.broker.processes.open_anew(&open, sure, Mode::empty())?;
+    give(worker.broker, turn, &file, flags | OFlags::NONBLOCK)
+}

@@ -1,0 +1,199 @@
+//! Giving a file another name, or a further one.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use portcullis_names::Change;
+use portcullis_names::git::Content;
+use rustix::fs::{AtFlags, FileType, RenameFlags, fstat, linkat, renameat_with, statat};
+use rustix::io::Errno;
+
+use super::super::calls::At;
+use super::super::content::{for_each_name, read};
+use super::super::judge::Allowed;
+use super::super::resolve::{Found, LastLink, Place};
+use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
+use super::open::permit_open;
+use crate::names::Judgement;
+
+/// How many names are looked at in a directory that moves; one that holds more, where it matters, stays.
+const LOOKED_AT: usize = 50_000;
+
+/// Renames a file or directory; nobody else does anything with names meanwhile.
+pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -> Attempt {
+    let broker = worker.broker;
+    let (old, new) = (turn.path(from)?, turn.path(to)?);
+    let old = broker.resolve(&turn.caller, from.directory, &old, LastLink::Keep);
+    let new = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep);
+    let (Found::Name(old), Found::Name(new)) = (old, new) else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
+    if !broker.is_judged(&old.path) && !broker.is_judged(&new.path) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    let flags = RenameFlags::from_bits_retain(flags);
+    // It would leave a device behind.
+    if flags.contains(RenameFlags::WHITEOUT) {
+        return Err(Errno::INVAL.into());
+    }
+    let kind = if flags.contains(RenameFlags::EXCHANGE) { Move::Exchange } else { Move::One };
+    permit_move(worker, turn, &old, &new, kind)?;
+    if kind == Move::Exchange {
+        permit_move(worker, turn, &new, &old, kind)?;
+    }
+    worker.check_still_waiting(turn)?;
+    renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags)?;
+    Ok(Outcome::SUCCESS)
+}
+
+/// Whether what has the name `old` may have the name `new`, and makes it so that it may.
+fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Move) -> Result<(), Stop> {
+    let what = kind_of(old.directory.as_fd(), &old.name)?;
+    worker.permit_plain(turn, Change::MoveAway, old)?;
+    let allowed = worker.permit(turn, change_for(what), new)?;
+    if let Allowed::ByContent(content) = allowed {
+        // Of two files that change their places, one would lose its own before it has the other's.
+        return match kind {
+            Move::Exchange => Err(Errno::ACCESS.into()),
+            Move::One => Ok(worker.broker.install(content, old, new)?),
+        };
+    }
+    let is_alike = || worker.broker.names.is_alike_below(&old.path, &new.path);
+    if what == FileType::Directory && (allowed == Allowed::Below || !is_alike()) {
+        let mut walk = Walk { worker, turn, left: LOOKED_AT };
+        walk.below(old.directory.as_fd(), &old.name, (&old.path, &new.path))?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Move {
+    One,
+    Exchange,
+}
+
+fn kind_of(holder: BorrowedFd<'_>, name: &CStr) -> Result<FileType, Errno> {
+    let status = statat(holder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(status.st_mode))
+}
+
+/// What it means for a name that such a thing gets it.
+fn change_for(kind: FileType) -> Change {
+    match kind {
+        FileType::Directory => Change::MoveTree,
+        FileType::RegularFile => Change::Install,
+        FileType::Symlink => Change::Symlink,
+        _ => Change::Special,
+    }
+}
+
+/// The names below a directory that moves: each of them gets another path with it.
+struct Walk<'a> {
+    worker: &'a Worker,
+    turn: &'a Turn,
+    left: usize,
+}
+
+impl Walk<'_> {
+    fn below(&mut self, holder: BorrowedFd<'_>, name: &CStr, paths: (&Path, &Path)) -> Result<(), Stop> {
+        let mut stop = None;
+        let walked = for_each_name(holder, name, |open, name| {
+            self.name(open, name, paths).map_err(|why| {
+                stop = Some(why);
+                Errno::CANCELED
+            })
+        });
+        match (stop, walked) {
+            (Some(stop), _) => Err(stop),
+            (None, walked) => Ok(walked?),
+        }
+    }
+
+    fn name(&mut self, holder: BorrowedFd<'_>, name: &CStr, paths: (&Path, &Path)) -> Result<(), Stop> {
+        self.left = self.left.checked_sub(1).ok_or(Errno::ACCESS)?;
+        let component = OsStr::from_bytes(name.to_bytes());
+        let place = |path: &Path| -> Result<Place, Errno> {
+            let directory = rustix::io::dup(holder)?;
+            Ok(Place { directory, name: name.to_owned(), path: path.join(component), as_directory: false })
+        };
+        let (old, new) = (place(paths.0)?, place(paths.1)?);
+        let kind = kind_of(holder, name)?;
+        if self.worker.broker.names.judge(&old.path) != Judgement::Free {
+            return Err(Errno::ACCESS.into());
+        }
+        if kind == FileType::Directory {
+            self.worker.permit_plain(self.turn, Change::MakeDirectory, &new)?;
+            return self.below(holder, name, (&old.path, &new.path));
+        }
+        match self.worker.permit(self.turn, change_for(kind), &new)? {
+            Allowed::ByContent(content) => self.judge(content, &old, &new),
+            Allowed::Plain | Allowed::Below => Ok(()),
+        }
+    }
+
+    /// A text that means the same in both places has been judged when it came.
+    fn judge(&self, content: Content, old: &Place, new: &Place) -> Result<(), Stop> {
+        let before = self.worker.permit(self.turn, Change::Install, old);
+        if before == Ok(Allowed::ByContent(content)) {
+            return Ok(());
+        }
+        let broker = self.worker.broker;
+        let text = read(old.directory.as_fd(), &old.name)?.ok_or(Errno::NOENT)?;
+        if !broker.is_harmless(content, &new.path, (None, &text)) {
+            return Err(Errno::ACCESS.into());
+        }
+        Ok(broker.replace_by_copy(old.directory.as_fd(), &old.name, &text)?)
+    }
+}
+
+/// Gives a file a further name. Who may write one of a file's names writes the file, so both are judged.
+pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -> Attempt {
+    let broker = worker.broker;
+    let (old, new) = (turn.path(from)?, turn.path(to)?);
+    let flags = AtFlags::from_bits_retain(flags);
+    let Found::Name(new) = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep) else {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    };
+    if !broker.is_judged(&new.path) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    if old.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
+        return link_open(worker, turn, from.directory, &new);
+    }
+    let last = if flags.contains(AtFlags::SYMLINK_FOLLOW) { LastLink::Follow } else { LastLink::Keep };
+    match broker.resolve(&turn.caller, from.directory, &old, last) {
+        Found::Descriptor(number) if last == LastLink::Follow => link_open(worker, turn, number, &new),
+        Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
+        Found::Name(old) => {
+            let kind = kind_of(old.directory.as_fd(), &old.name)?;
+            worker.permit_plain(turn, Change::Link, &old)?;
+            worker.permit_plain(turn, change_for(kind), &new)?;
+            worker.check_still_waiting(turn)?;
+            linkat(&old.directory, &old.name, &new.directory, new.given(), AtFlags::empty())?;
+            Ok(Outcome::SUCCESS)
+        }
+    }
+}
+
+/// Gives a name to what the caller has open.
+fn link_open(worker: &Worker, turn: &Turn, number: i32, new: &Place) -> Attempt {
+    let broker = worker.broker;
+    let own = broker.processes.descriptor(&turn.caller, number)?;
+    let status = fstat(&own)?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+        return Err(Errno::PERM.into());
+    }
+    if status.st_nlink > 0 {
+        let path = PathBuf::from(OsStr::from_bytes(&broker.processes.path_of(&own)?));
+        if !broker.is_judged(&path) {
+            return Err(Errno::ACCESS.into());
+        }
+        permit_open(worker, turn, &own, &path)?;
+    }
+    worker.permit_plain(turn, Change::Install, new)?;
+    worker.check_still_waiting(turn)?;
+    let number = CString::new(own.as_raw_fd().to_string()).map_err(|_nul| Errno::INVAL)?;
+    let follow = AtFlags::SYMLINK_FOLLOW;
+    linkat(broker.processes.own_descriptors(), &number, &new.directory, new.given(), follow)?;
+    Ok(Outcome::SUCCESS)
+}

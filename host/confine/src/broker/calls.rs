@@ -1,0 +1,128 @@
+//! Calls that are handed to the broker, taken out of registers.
+
+use portcullis_sys::notify::Call;
+
+/// A path as a call gives it: a directory's descriptor, and where in the caller's memory the text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct At {
+    pub(super) directory: i32,
+    pub(super) text: u64,
+}
+
+/// What a call wants. Whoever adds a kind of calls adds it here, to the filter's table, and to the worker, which
+/// hands each kind to who carries it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Open { at: At, flags: u32, mode: u32 },
+    MakeDirectory { at: At, mode: u32 },
+    MakeNode { at: At, mode: u32 },
+    MakeLink { target: u64, at: At },
+    Link { from: At, to: At, flags: u32 },
+    Rename { from: At, to: At, flags: u32 },
+    Remove { at: At, flags: u32 },
+    Truncate { at: At, length: u64 },
+    Bind { socket: i32, address: u64, length: u64 },
+    ChangeMask,
+}
+
+/// The lower half of a register, as the kernel reads a descriptor.
+fn descriptor(register: u64) -> i32 {
+    i32::from_ne_bytes(low(register).to_ne_bytes())
+}
+
+/// The lower half of a register.
+#[expect(clippy::cast_possible_truncation, reason = "the kernel does not look at the upper half either")]
+fn low(register: u64) -> u32 {
+    register as u32
+}
+
+fn here(text: u64) -> At {
+    At { directory: libc::AT_FDCWD, text }
+}
+
+fn at(directory: u64, text: u64) -> At {
+    At { directory: descriptor(directory), text }
+}
+
+impl Kind {
+    /// Returns what a call wants; none for one that no filter should hand over.
+    pub(super) fn of(call: &Call) -> Option<Self> {
+        let [a, b, c, d, e, _] = call.arguments;
+        Some(match call.number {
+            libc::SYS_openat => Self::Open { at: at(a, b), flags: low(c), mode: low(d) },
+            libc::SYS_mkdirat => Self::MakeDirectory { at: at(a, b), mode: low(c) },
+            libc::SYS_mknodat => Self::MakeNode { at: at(a, b), mode: low(c) },
+            libc::SYS_symlinkat => Self::MakeLink { target: a, at: at(b, c) },
+            libc::SYS_linkat => Self::Link { from: at(a, b), to: at(c, d), flags: low(e) },
+            libc::SYS_renameat2 => Self::Rename { from: at(a, b), to: at(c, d), flags: low(e) },
+            libc::SYS_unlinkat => Self::Remove { at: at(a, b), flags: low(c) },
+            libc::SYS_truncate => Self::Truncate { at: here(a), length: b },
+            libc::SYS_bind => Self::Bind { socket: descriptor(a), address: b, length: c },
+            libc::SYS_umask => Self::ChangeMask,
+            _ => return Self::of_older(call),
+        })
+    }
+
+    #[cfg(not(target_arch = "riscv64"))]
+    fn of_older(call: &Call) -> Option<Self> {
+        let [a, b, c, d, ..] = call.arguments;
+        match call.number {
+            libc::SYS_renameat => Some(Self::Rename { from: at(a, b), to: at(c, d), flags: 0 }),
+            _ => Self::of_oldest(call),
+        }
+    }
+
+    #[cfg(target_arch = "riscv64")]
+    fn of_older(call: &Call) -> Option<Self> {
+        Self::of_oldest(call)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn of_oldest(call: &Call) -> Option<Self> {
+        let [a, b, c, ..] = call.arguments;
+        Some(match call.number {
+            libc::SYS_open => Self::Open { at: here(a), flags: low(b), mode: low(c) },
+            libc::SYS_creat => {
+                let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
+                Self::Open { at: here(a), flags: flags.cast_unsigned(), mode: low(b) }
+            }
+            libc::SYS_mkdir => Self::MakeDirectory { at: here(a), mode: low(b) },
+            libc::SYS_mknod => Self::MakeNode { at: here(a), mode: low(b) },
+            libc::SYS_symlink => Self::MakeLink { target: a, at: here(b) },
+            libc::SYS_link => Self::Link { from: here(a), to: here(b), flags: 0 },
+            libc::SYS_rename => Self::Rename { from: here(a), to: here(b), flags: 0 },
+            libc::SYS_unlink => Self::Remove { at: here(a), flags: 0 },
+            libc::SYS_rmdir => Self::Remove { at: here(a), flags: libc::AT_REMOVEDIR.cast_unsigned() },
+            _ => return None,
+        })
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn of_oldest(_call: &Call) -> Option<Self> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::seccomp::all_handed_over;
+
+    #[test]
+    fn all_that_is_handed_over_is_understood() {
+        for number in all_handed_over() {
+            let call = Call { id: 1, thread: 1, number, arguments: [0; 6] };
+            assert!(Kind::of(&call).is_some(), "call {number}");
+        }
+        let call = Call { id: 1, thread: 1, number: libc::SYS_read, arguments: [0; 6] };
+        assert_eq!(Kind::of(&call), None);
+    }
+
+    #[test]
+    fn descriptors_are_the_lower_half() {
+        let register = 0xdead_beef_ffff_ff9c;
+        let call = Call { id: 1, thread: 1, number: libc::SYS_mkdirat, arguments: [register, 7, 0, 0, 0, 0] };
+        let at = At { directory: libc::AT_FDCWD, text: 7 };
+        assert_eq!(Kind::of(&call), Some(Kind::MakeDirectory { at, mode: 0 }));
+    }
+}

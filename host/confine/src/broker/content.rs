@@ -1,0 +1,181 @@
+//! Files that are judged by what is in them.
+//!
+//! What has been judged is put in place as a copy that nobody else has ever had open: whoever wrote the text may
+//! still hold its file, or have it mapped, and could change it after it was looked at.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use portcullis_names::git::{self, Content, Judgement};
+use portcullis_names::{Change, Class, EXAMINED, Site, class};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, linkat, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::Broker;
+use super::judge::assuming;
+use super::resolve::Place;
+use super::worker::{Stop, Worker};
+
+/// The longest text that is judged; git's own files are far shorter.
+const TEXT_BYTES: u64 = 1 << 20;
+/// How many names are looked at in a directory that becomes a repository.
+const LOOKED_AT: usize = 10_000;
+
+impl Broker {
+    /// Whether a text may stand at a path in place of what is there.
+    pub(super) fn is_harmless(
+        &self,
+        content: Content,
+        path: &Path,
+        (previous, text): (Option<&[u8]>, &[u8]),
+    ) -> bool {
+        self.site(|site| git::judge(content, path, previous, text, site)) == Judgement::Harmless
+    }
+
+    /// Judges a file that is to get the name `new`, and leaves a copy of it in its own place.
+    pub(super) fn install(&self, content: Content, old: &Place, new: &Place) -> Result<(), Errno> {
+        let text = read(old.directory.as_fd(), &old.name)?.ok_or(Errno::NOENT)?;
+        let previous = read(new.directory.as_fd(), &new.name)?;
+        if !self.is_harmless(content, &new.path, (previous.as_deref(), &text)) {
+            return Err(Errno::ACCESS);
+        }
+        self.replace_by_copy(old.directory.as_fd(), &old.name, &text)
+    }
+
+    /// Puts a new file with this text in the place of a name.
+    pub(super) fn replace_by_copy(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        text: &[u8],
+    ) -> Result<(), Errno> {
+        let mode = Mode::from_raw_mode(statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode & 0o7777);
+        let copy = self.unnamed(directory, mode)?;
+        let mut copy = File::from(copy);
+        copy.write_all(text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        unlinkat(directory, name, AtFlags::empty())?;
+        self.give_name(copy.as_fd(), directory, name)
+    }
+
+    /// Makes a file without a name, of just this mode.
+    pub(super) fn unnamed(&self, directory: BorrowedFd<'_>, mode: Mode) -> Result<OwnedFd, Errno> {
+        let file = openat(directory, c".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR)?;
+        fchmod(&file, mode)?;
+        Ok(file)
+    }
+
+    /// Gives a file without a name one.
+    pub(super) fn give_name(
+        &self,
+        file: BorrowedFd<'_>,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> Result<(), Errno> {
+        let number = file.as_raw_fd().to_string();
+        linkat(self.processes.own_descriptors(), number, directory, name, AtFlags::SYMLINK_FOLLOW)
+    }
+}
+
+impl Worker {
+    /// Looks at what lies in a directory that a change makes a repository, as if it were one already.
+    pub(super) fn examine(&self, directory: &Path, part: &Place) -> Result<(), Stop> {
+        self.must_be_alone()?;
+        let mut looked = Looked { broker: self.broker, repository: directory, left: LOOKED_AT };
+        EXAMINED.iter().try_for_each(|name| {
+            let name = std::ffi::CString::new(*name).map_err(|_nul| Errno::INVAL)?;
+            looked.at(part.directory.as_fd(), &name, directory)
+        })?;
+        Ok(())
+    }
+}
+
+struct Looked<'a> {
+    broker: &'a Broker,
+    repository: &'a Path,
+    left: usize,
+}
+
+impl Looked<'_> {
+    fn at(&mut self, holder: BorrowedFd<'_>, name: &CStr, directory: &Path) -> Result<(), Errno> {
+        let kind = match statat(holder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => FileType::from_raw_mode(status.st_mode),
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.left = self.left.checked_sub(1).ok_or(Errno::ACCESS)?;
+        let path = directory.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+        let change = match kind {
+            FileType::Directory => Change::MakeDirectory,
+            FileType::RegularFile => Change::Install,
+            FileType::Symlink => Change::Symlink,
+            _ => Change::Special,
+        };
+        match assuming(self.broker, self.repository, |site| class(&path, change, site)) {
+            Class::Asked(rule) | Class::Denied(rule) | Class::Judged(rule, _) if !self.broker.holds(rule) => {
+            }
+            Class::Asked(_) | Class::Denied(_) => return Err(Errno::ACCESS),
+            Class::Judged(_, content) => self.judge(holder, name, &path, content)?,
+            Class::Free | Class::Walk | Class::Completes(_) => {}
+        }
+        if kind == FileType::Directory { self.below(holder, name, &path) } else { Ok(()) }
+    }
+
+    fn judge(&self, holder: BorrowedFd<'_>, name: &CStr, path: &Path, content: Content) -> Result<(), Errno> {
+        let text = read(holder, name)?.ok_or(Errno::NOENT)?;
+        let judge = |site: &Site<'_>| git::judge(content, path, None, &text, site);
+        if assuming(self.broker, self.repository, judge) != Judgement::Harmless {
+            return Err(Errno::ACCESS);
+        }
+        self.broker.replace_by_copy(holder, name, &text)
+    }
+
+    fn below(&mut self, holder: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), Errno> {
+        for_each_name(holder, name, |open, name| self.at(open, name, path))
+    }
+}
+
+/// Calls `look` for every name in a directory.
+pub(super) fn for_each_name(
+    holder: BorrowedFd<'_>,
+    name: &CStr,
+    mut look: impl FnMut(BorrowedFd<'_>, &CStr) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // What cannot be looked into cannot be judged.
+    let open = openat(holder, name, flags, Mode::empty())?;
+    for entry in Dir::read_from(&open)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name != c"." && name != c".." {
+            look(open.as_fd(), name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads a text; none where there is no such name.
+pub(super) fn read(directory: BorrowedFd<'_>, name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match openat(directory, name, flags, Mode::empty()) {
+        Ok(file) => read_whole(file).map(Some),
+        Err(Errno::NOENT) => Ok(None),
+        // A link is no file of git's.
+        Err(Errno::LOOP) => Err(Errno::ACCESS),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads all of a file that is short enough to be judged.
+pub(super) fn read_whole(file: OwnedFd) -> Result<Vec<u8>, Errno> {
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Err(Errno::ACCESS);
+    }
+    let mut text = Vec::new();
+    let read = File::from(file).take(TEXT_BYTES + 1).read_to_end(&mut text);
+    let read = read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    if u64::try_from(read).is_ok_and(|read| read <= TEXT_BYTES) { Ok(text) } else { Err(Errno::ACCESS) }
+}

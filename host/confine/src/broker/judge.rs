@@ -1,0 +1,132 @@
+//! What a change of a name comes to: by the rules of the session, and by what the user's other programs do with the
+//! name.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use portcullis_names::git::Content;
+use portcullis_names::{Anywhere, Change, Class, EXAMINED, Rule, Site, class};
+use rustix::fs::{AtFlags, CWD, statat};
+use rustix::io::Errno;
+
+use super::Broker;
+use super::resolve::Place;
+use super::worker::{Stop, Turn, Worker};
+use crate::names::Judgement;
+
+/// A change that may be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Allowed {
+    /// As it is.
+    Plain,
+    /// If what the file is to hold does no harm.
+    ByContent(Content),
+    /// If every name below may be had there.
+    Below,
+}
+
+/// Names that make a repository of the directory they are in.
+const PARTS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
+
+impl Broker {
+    /// What surrounds paths. Nothing is renamed while it is asked, so a path means what it meant.
+    pub(super) fn site<T>(&self, ask: impl FnOnce(&Site<'_>) -> T) -> T {
+        let exists = |path: &Path| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        ask(&Site { roots: &self.roots, exists: &exists })
+    }
+
+    pub(super) fn holds(&self, rule: &Rule) -> bool {
+        !self.lifted.iter().any(|lifted| lifted == rule.id)
+    }
+}
+
+impl Worker {
+    /// Judges a change of a name, and asks whoever can answer.
+    pub(super) fn permit(&self, turn: &Turn, change: Change, place: &Place) -> Result<Allowed, Stop> {
+        match self.broker.names.judge(&place.path) {
+            Judgement::Free => {}
+            Judgement::Asked | Judgement::Refused => return Err(Errno::ACCESS.into()),
+        }
+        // Of two changes that make a repository together, one must see the other.
+        if may_complete(&place.path) {
+            self.must_be_alone()?;
+        }
+        match self.broker.site(|site| class(&place.path, change, site)) {
+            Class::Free => Ok(Allowed::Plain),
+            Class::Walk => Ok(Allowed::Below),
+            Class::Completes(directory) => self.examine(&directory, place).map(|()| Allowed::Plain),
+            Class::Judged(rule, _) | Class::Asked(rule) | Class::Denied(rule) if !self.broker.holds(rule) => {
+                Ok(Allowed::Plain)
+            }
+            Class::Judged(_, content) => Ok(Allowed::ByContent(content)),
+            Class::Asked(rule) if rule.anywhere == Anywhere::Asked && self.is_own(turn, place, rule) => {
+                Ok(Allowed::Plain)
+            }
+            Class::Asked(_) | Class::Denied(_) => Err(Errno::ACCESS.into()),
+        }
+    }
+
+    /// As [`Worker::permit`], for what has no content to be judged by.
+    pub(super) fn permit_plain(&self, turn: &Turn, change: Change, place: &Place) -> Result<(), Stop> {
+        match self.permit(turn, change, place)? {
+            Allowed::Plain => Ok(()),
+            Allowed::ByContent(_) | Allowed::Below => Err(Errno::ACCESS.into()),
+        }
+    }
+
+    /// Whether the directory that holds what a rule names was made by the very command that calls: not `.vscode`
+    /// itself, but the project that it is in.
+    fn is_own(&self, turn: &Turn, place: &Place, rule: &Rule) -> bool {
+        let command = self.broker.processes.command(&turn.caller);
+        let levels = names_below(rule, &place.path);
+        command.is_some_and(|command| self.broker.made.holds(command, &place.directory, levels))
+    }
+
+    /// Makes sure that what was looked at was the caller's.
+    pub(super) fn check_still_waiting(&self, turn: &Turn) -> Result<(), Errno> {
+        // Nobody gets this answer.
+        if turn.is_waiting(self.broker) { Ok(()) } else { Err(Errno::INTR) }
+    }
+}
+
+/// How many names stand between the outermost one that a rule is about and the end of the path.
+fn names_below(rule: &Rule, path: &Path) -> usize {
+    let names: Vec<&OsStr> = path.iter().collect();
+    let begins = |start: usize, pattern: &str| {
+        let rest = names.get(start..).unwrap_or_default();
+        rest.iter().zip(pattern.split('/')).all(|(name, wanted)| name.eq_ignore_ascii_case(wanted))
+    };
+    let start = (0..names.len()).find(|start| rule.names.iter().any(|pattern| begins(*start, pattern)));
+    start.map_or(0, |start| names.len() - 1 - start)
+}
+
+/// Whether a name has to do with what makes a directory a repository.
+fn may_complete(path: &Path) -> bool {
+    let is_examined = |name: &OsStr| EXAMINED.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let is_part = |name: &OsStr| PARTS.iter().any(|part| name == *part);
+    path.iter().any(is_examined) || path.file_name().is_some_and(is_part)
+}
+
+/// What surrounds a directory that is about to be a repository.
+pub(super) fn assuming<T>(broker: &Broker, directory: &Path, ask: impl FnOnce(&Site<'_>) -> T) -> T {
+    let parts: Vec<PathBuf> = ["HEAD", "objects", "refs"].iter().map(|part| directory.join(part)).collect();
+    broker.site(|site| {
+        let exists = |path: &Path| parts.iter().any(|part| part == path) || (site.exists)(path);
+        ask(&Site { roots: site.roots, exists: &exists })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outermost_name_of_a_rule_counts() {
+        let levels = |path: &str| names_below(&portcullis_names::EDITOR_FILES, Path::new(path));
+        assert_eq!(levels("/p/.vscode"), 0);
+        assert_eq!(levels("/p/.vscode/tasks.json"), 1);
+        assert_eq!(levels("/p/.VSCode/a/.vscode/b"), 3);
+        let levels = |path: &str| names_below(&portcullis_names::CI_FILES, Path::new(path));
+        assert_eq!(levels("/p/.github/workflows/x"), 2);
+    }
+}

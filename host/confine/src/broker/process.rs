@@ -1,0 +1,233 @@
+//! The processes whose calls are carried out: where they stand, what they have open, to which command they belong.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use portcullis_sys::memory::SharedNumbers;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::{self, Errno};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+/// `PIDFD_THREAD`: of a thread that is not the first of its process, too. Since Linux 6.9.
+const OF_A_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
+/// How many callers are remembered: each has two descriptors open.
+const REMEMBERED: usize = 256;
+/// How many processes may stand between a caller and its command's init.
+const GENERATIONS: usize = 4096;
+/// What a process without a mask to be read is taken to have: nothing for others.
+const STRICT_MASK: u32 = 0o077;
+
+/// What is known about all of them.
+pub(super) struct Processes {
+    /// `/proc` of the session.
+    proc: OwnedFd,
+    /// `/proc/self/fd`, whose links tell the canonical path of what is open here.
+    own: OwnedFd,
+    known: Mutex<HashMap<i32, Arc<Caller>>>,
+    /// Counts changes of anybody's file mode creation mask.
+    masks: AtomicU64,
+    commands: SharedNumbers,
+}
+
+/// One calling thread.
+pub(super) struct Caller {
+    pub(super) thread: i32,
+    /// Readable when it has ended; none where the kernel has none for threads, and nothing is remembered.
+    pidfd: Option<OwnedFd>,
+    /// Changed by nobody: commands cannot change their root.
+    root: OnceLock<OwnedFd>,
+    /// The mask, and how many changes there had been when it was read.
+    mask: Mutex<Option<(u64, u32)>>,
+    command: OnceLock<u64>,
+    /// Mounts that are known to be the caller's own.
+    mounts: Mutex<Vec<u64>>,
+}
+
+impl Processes {
+    pub(super) fn new(commands: SharedNumbers) -> io::Result<Self> {
+        let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let proc = openat(CWD, "/proc", directory, Mode::empty())?;
+        let own = openat(&proc, "self/fd", directory, Mode::empty())?;
+        let known = Mutex::default();
+        Ok(Self { proc, own, known, masks: AtomicU64::new(0), commands })
+    }
+
+    /// Returns who calls. It is this one as long as the call waits, which is to be seen before anything is done.
+    pub(super) fn caller(&self, thread: i32) -> Arc<Caller> {
+        if let Some(known) = self.lock().get(&thread)
+            && known.is_alive()
+        {
+            return Arc::clone(known);
+        }
+        let caller = Arc::new(Caller {
+            thread,
+            pidfd: open_thread(thread).ok(),
+            root: OnceLock::new(),
+            mask: Mutex::default(),
+            command: OnceLock::new(),
+            mounts: Mutex::default(),
+        });
+        if caller.pidfd.is_some() {
+            let mut known = self.lock();
+            if known.len() >= REMEMBERED {
+                known.retain(|_, known| known.is_alive());
+            }
+            if known.len() >= REMEMBERED {
+                known.clear();
+            }
+            known.insert(thread, Arc::clone(&caller));
+        }
+        caller
+    }
+
+    /// Opens one of the caller's links in `/proc`, for its path only.
+    pub(super) fn open_link(&self, caller: &Caller, link: &str) -> io::Result<OwnedFd> {
+        openat(&self.proc, format!("{}/{link}", caller.thread), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// Returns the caller's root directory.
+    pub(super) fn root<'a>(&self, caller: &'a Caller) -> io::Result<BorrowedFd<'a>> {
+        if let Some(root) = caller.root.get() {
+            return Ok(root.as_fd());
+        }
+        let root = self.open_link(caller, "root")?;
+        Ok(caller.root.get_or_init(|| root).as_fd())
+    }
+
+    /// Returns the canonical path of what is open here.
+    pub(super) fn path_of(&self, open: impl AsFd) -> io::Result<Vec<u8>> {
+        let number = open.as_fd().as_raw_fd().to_string();
+        Ok(rustix::fs::readlinkat(&self.own, number, Vec::with_capacity(256))?.into_bytes())
+    }
+
+    /// Opens anew what is open here.
+    pub(super) fn open_anew(&self, open: impl AsFd, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        openat(&self.own, open.as_fd().as_raw_fd().to_string(), flags, mode)
+    }
+
+    /// Returns the directory whose names are the numbers of what is open here.
+    pub(super) fn own_descriptors(&self) -> BorrowedFd<'_> {
+        self.own.as_fd()
+    }
+
+    /// Returns a copy of one of the caller's descriptors.
+    pub(super) fn descriptor(&self, caller: &Caller, number: i32) -> io::Result<OwnedFd> {
+        let again;
+        let pidfd = match &caller.pidfd {
+            Some(pidfd) => pidfd,
+            None => {
+                again = open_thread(caller.thread)?;
+                &again
+            }
+        };
+        pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())
+    }
+
+    /// Returns the caller's mask for the modes of new files.
+    pub(super) fn mask(&self, caller: &Caller) -> u32 {
+        let changes = self.masks.load(Ordering::Acquire);
+        let mut mask = caller.mask.lock().unwrap_or_else(PoisonError::into_inner);
+        match *mask {
+            Some((then, known)) if then == changes => known,
+            _ => {
+                let read = self.read_mask(caller.thread).unwrap_or(STRICT_MASK);
+                *mask = Some((changes, read));
+                read
+            }
+        }
+    }
+
+    /// Somebody is about to change a mask.
+    pub(super) fn masks_change(&self) {
+        self.masks.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn read_mask(&self, thread: i32) -> Option<u32> {
+        let status = self.read(&format!("{thread}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
+        u32::from_str_radix(line.trim(), 8).ok()
+    }
+
+    /// Returns the number of the command that the caller belongs to, as the keeper counts them.
+    pub(super) fn command(&self, caller: &Caller) -> Option<u64> {
+        if let Some(command) = caller.command.get() {
+            return Some(*command);
+        }
+        let init = self.init_of(caller.thread)?;
+        // A command may be faster than the keeper, which notes it right after it has made it.
+        let noted = (0..100).find_map(|_| {
+            let found = self.commands.find(|entry| entry >> 32 == u64::from(init));
+            if found.is_none() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            found
+        })?;
+        Some(*caller.command.get_or_init(|| noted & u64::from(u32::MAX)))
+    }
+
+    /// Whether the command still runs.
+    pub(super) fn is_running(&self, command: u64) -> bool {
+        self.commands.find(|entry| entry & u64::from(u32::MAX) == command).is_some()
+    }
+
+    /// Returns the process 1 of a process's own pid namespace: the one whose parent is the keeper.
+    fn init_of(&self, thread: i32) -> Option<u32> {
+        let mut process = u32::try_from(thread).ok()?;
+        for _ in 0..GENERATIONS {
+            match self.parent(process) {
+                Some(1) => return Some(process),
+                Some(0) | None => return None,
+                Some(parent) => process = parent,
+            }
+        }
+        None
+    }
+
+    fn parent(&self, process: u32) -> Option<u32> {
+        let status = self.read(&format!("{process}/stat"))?;
+        // The name in brackets can hold anything.
+        let (_, rest) = status.rsplit_once(')')?;
+        rest.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        let file = openat(&self.proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let mut bytes = vec![0; 2048];
+        let length = std::fs::File::from(file).read(&mut bytes).ok()?;
+        bytes.truncate(length);
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<i32, Arc<Caller>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Caller {
+    pub(super) fn has_mount(&self, mount: u64) -> bool {
+        self.mounts.lock().unwrap_or_else(PoisonError::into_inner).contains(&mount)
+    }
+
+    pub(super) fn note_mount(&self, mount: u64) {
+        self.mounts.lock().unwrap_or_else(PoisonError::into_inner).push(mount);
+    }
+
+    fn is_alive(&self) -> bool {
+        let Some(pidfd) = &self.pidfd else { return false };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)) == Ok(0)
+    }
+}
+
+fn open_thread(thread: i32) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(thread).ok_or(Errno::SRCH)?;
+    match pidfd_open(pid, OF_A_THREAD) {
+        Err(Errno::INVAL) => pidfd_open(pid, PidfdFlags::empty()),
+        opened => opened,
+    }
+}

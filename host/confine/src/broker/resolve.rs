@@ -1,0 +1,282 @@
+//! From the path that a command gives to the directory that holds the name, and the name's canonical path.
+//!
+//! Everything starts at the caller's own root, directory or descriptor, which the kernel gives through `/proc`, so
+//! the walk crosses the mounts that the caller sees. What cannot be resolved here is left to the kernel: it finds
+//! the right error, and Landlock refuses what the broker does not do.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, openat2, readlinkat, statx};
+use rustix::io;
+
+use super::Broker;
+use super::process::Caller;
+
+/// As many symbolic links as the kernel follows.
+const LINKS: usize = 40;
+/// The longest name.
+const NAME_BYTES: usize = 255;
+
+/// Whether a symbolic link at the end is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LastLink {
+    Follow,
+    Keep,
+}
+
+/// Where a path leads.
+pub(super) enum Found {
+    /// To a name in a directory.
+    Name(Place),
+    /// To what the caller has open by this number.
+    Descriptor(i32),
+    /// To where the kernel decides.
+    Elsewhere,
+}
+
+/// A name in a directory that is open.
+pub(super) struct Place {
+    pub(super) directory: OwnedFd,
+    /// Without a slash.
+    pub(super) name: CString,
+    /// The canonical path of the directory, and the name.
+    pub(super) path: PathBuf,
+    /// Whether there was a slash behind the name.
+    pub(super) as_directory: bool,
+}
+
+impl Place {
+    /// The name as it was given: a slash at the end means something to the kernel.
+    pub(super) fn given(&self) -> CString {
+        if !self.as_directory {
+            return self.name.clone();
+        }
+        // There is no NUL in a name, and none in the slash.
+        CString::new([self.name.as_bytes(), b"/"].concat()).unwrap_or_default()
+    }
+}
+
+/// Where the walk goes on.
+enum Base<'a> {
+    Root(BorrowedFd<'a>),
+    Open(OwnedFd),
+}
+
+impl AsFd for Base<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Root(root) => *root,
+            Self::Open(open) => open.as_fd(),
+        }
+    }
+}
+
+impl Broker {
+    /// Resolves a path of a caller; `directory` is the descriptor that it starts from if it is relative.
+    pub(super) fn resolve(&self, caller: &Caller, directory: i32, path: &CStr, last: LastLink) -> Found {
+        self.try_resolve(caller, directory, path, last).unwrap_or(Found::Elsewhere)
+    }
+
+    fn try_resolve(&self, caller: &Caller, directory: i32, path: &CStr, last: LastLink) -> io::Result<Found> {
+        let mut text = path.to_bytes().to_vec();
+        let mut base = None;
+        let is_from_root = text.starts_with(b"/") && own(&text).is_none();
+        for _ in 0..LINKS {
+            match own(&text) {
+                Some((Own::Descriptor(number), None)) => return Ok(Found::Descriptor(number)),
+                Some((Own::Descriptor(number), Some(rest))) => {
+                    base = Some(Base::Open(self.processes.open_link(caller, &format!("fd/{number}"))?));
+                    text = rest.to_vec();
+                }
+                Some((Own::Directory, rest)) => {
+                    base = Some(Base::Open(self.processes.open_link(caller, "cwd")?));
+                    text = rest.unwrap_or(b".").to_vec();
+                }
+                None if text.starts_with(b"/") => base = Some(Base::Root(self.processes.root(caller)?)),
+                None => {}
+            }
+            let from = match base.take() {
+                Some(from) => from,
+                None => self.start(caller, directory)?,
+            };
+            let Some((way, name, as_directory)) = split(&text) else { return Ok(Found::Elsewhere) };
+            let holder = open_directory(from.as_fd(), way)?;
+            if last == LastLink::Follow
+                && !as_directory
+                && let Ok(link) = readlinkat(&holder, OsStr::from_bytes(name), Vec::with_capacity(256))
+            {
+                text = link.into_bytes();
+                base = Some(Base::Open(holder));
+                continue;
+            }
+            let name = CString::new(name).map_err(|_nul| io::Errno::INVAL)?;
+            if !is_from_root {
+                self.check_mount(caller, &holder)?;
+            }
+            return self.place(holder, name, as_directory);
+        }
+        Ok(Found::Elsewhere)
+    }
+
+    /// A directory that the host has handed in by mistake lies in mounts of its own, where a path means something
+    /// else than to the caller: those are not acted on.
+    pub(super) fn check_mount(&self, caller: &Caller, open: &OwnedFd) -> io::Result<()> {
+        let mount = mount_of(open)?;
+        if caller.has_mount(mount) {
+            return Ok(());
+        }
+        let path = self.processes.path_of(open)?;
+        let same = open_path(self.processes.root(caller)?, &path, OFlags::empty())?;
+        if mount_of(&same)? != mount {
+            return Err(io::Errno::XDEV);
+        }
+        caller.note_mount(mount);
+        Ok(())
+    }
+
+    fn place(&self, directory: OwnedFd, name: CString, as_directory: bool) -> io::Result<Found> {
+        let mut path = self.processes.path_of(&directory)?;
+        // Links in these lead to the caller's own, or to devices: the kernel knows which.
+        let is_the_kernels = |top: &[u8]| path == top || path.starts_with(&[top, b"/"].concat());
+        if [b"/proc".as_slice(), b"/sys", b"/dev"].into_iter().any(is_the_kernels) || !path.starts_with(b"/")
+        {
+            return Ok(Found::Elsewhere);
+        }
+        if path != b"/" {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.as_bytes());
+        let path = PathBuf::from(OsStr::from_bytes(&path));
+        Ok(Found::Name(Place { directory, name, path, as_directory }))
+    }
+
+    fn start(&self, caller: &Caller, directory: i32) -> io::Result<Base<'static>> {
+        let link = match directory {
+            libc::AT_FDCWD => "cwd".to_owned(),
+            number => format!("fd/{number}"),
+        };
+        Ok(Base::Open(self.processes.open_link(caller, &link)?))
+    }
+
+    /// Resolves a path to a directory, for what has no name yet.
+    pub(super) fn resolve_directory(
+        &self,
+        caller: &Caller,
+        directory: i32,
+        path: &CStr,
+    ) -> io::Result<(OwnedFd, PathBuf)> {
+        let text = path.to_bytes();
+        let base = match text.starts_with(b"/") {
+            true => Base::Root(self.processes.root(caller)?),
+            false => self.start(caller, directory)?,
+        };
+        let open = open_directory(base.as_fd(), text)?;
+        self.check_mount(caller, &open)?;
+        let path = PathBuf::from(OsStr::from_bytes(&self.processes.path_of(&open)?));
+        Ok((open, path))
+    }
+
+    /// Whether names in `path` are judged here; elsewhere the kernel knows what is allowed.
+    pub(super) fn is_judged(&self, path: &Path) -> bool {
+        self.judged.iter().any(|place| path != place && path.starts_with(place))
+    }
+}
+
+fn mount_of(open: &OwnedFd) -> io::Result<u64> {
+    Ok(statx(open, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
+}
+
+fn open_directory(start: BorrowedFd<'_>, way: &[u8]) -> io::Result<OwnedFd> {
+    open_path(start, way, OFlags::DIRECTORY)
+}
+
+fn open_path(start: BorrowedFd<'_>, way: &[u8], kind: OFlags) -> io::Result<OwnedFd> {
+    let end = way.iter().position(|byte| *byte != b'/').unwrap_or(way.len());
+    let way = way.get(end..).filter(|way| !way.is_empty()).unwrap_or(b".");
+    let flags = OFlags::PATH | OFlags::CLOEXEC | kind;
+    openat2(start, OsStr::from_bytes(way), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Splits a path into the way to the last name, that name, and whether a slash stands behind it; none when there
+/// is no name to act on.
+fn split(text: &[u8]) -> Option<(&[u8], &[u8], bool)> {
+    let end = text.iter().rposition(|byte| *byte != b'/')? + 1;
+    let (named, slashes) = text.split_at_checked(end)?;
+    let begin = named.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let (way, name) = named.split_at_checked(begin)?;
+    let usable = name != b"." && name != b".." && name.len() <= NAME_BYTES;
+    usable.then_some((way, name, !slashes.is_empty()))
+}
+
+/// What the caller has, by a path that means somebody else's when it is followed here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Own {
+    Descriptor(i32),
+    Directory,
+}
+
+fn own(text: &[u8]) -> Option<(Own, Option<&[u8]>)> {
+    const STANDARD: [(&[u8], i32); 3] = [(b"/dev/stdin", 0), (b"/dev/stdout", 1), (b"/dev/stderr", 2)];
+    const NUMBERED: [&[u8]; 3] = [b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/"];
+    const DIRECTORY: [&[u8]; 2] = [b"/proc/self/cwd", b"/proc/thread-self/cwd"];
+    if let Some((_, number)) = STANDARD.into_iter().find(|(name, _)| *name == text) {
+        return Some((Own::Descriptor(number), None));
+    }
+    if let Some(rest) = NUMBERED.into_iter().find_map(|prefix| text.strip_prefix(prefix)) {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, rest) = rest.split_at_checked(digits)?;
+        let number = std::str::from_utf8(number).ok()?.parse().ok()?;
+        return match rest.split_first() {
+            None => Some((Own::Descriptor(number), None)),
+            Some((b'/', rest)) => Some((Own::Descriptor(number), Some(rest))),
+            Some(_) => None,
+        };
+    }
+    let rest = DIRECTORY.into_iter().find_map(|prefix| text.strip_prefix(prefix))?;
+    match rest.split_first() {
+        None => Some((Own::Directory, None)),
+        Some((b'/', rest)) => Some((Own::Directory, Some(rest))),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_split_as_the_kernel_does() {
+        let check = |text: &str, expected: Option<(&str, &str, bool)>| {
+            let found = split(text.as_bytes());
+            let expected = expected.map(|(way, name, slash)| (way.as_bytes(), name.as_bytes(), slash));
+            assert_eq!(found, expected, "{text}");
+        };
+        check("a", Some(("", "a", false)));
+        check("a/b", Some(("a/", "b", false)));
+        check("/a", Some(("/", "a", false)));
+        check("//a//b//", Some(("//a//", "b", true)));
+        for text in ["", "/", "//", ".", "a/..", "a/./", &"x".repeat(256)] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn own_descriptors_are_known_by_all_their_names() {
+        let check = |text: &str, expected: Option<(Own, Option<&str>)>| {
+            let expected = expected.map(|(own, rest)| (own, rest.map(str::as_bytes)));
+            assert_eq!(own(text.as_bytes()), expected, "{text}");
+        };
+        check("/dev/stdout", Some((Own::Descriptor(1), None)));
+        check("/proc/self/fd/12", Some((Own::Descriptor(12), None)));
+        check("/dev/fd/3/x/y", Some((Own::Descriptor(3), Some("x/y"))));
+        check("/proc/self/cwd/x", Some((Own::Directory, Some("x"))));
+        for text in
+            ["/dev/stdout/x", "/proc/self/fd/", "/proc/self/fd/1x", "/proc/self/cwdx", "/dev/null", "1"]
+        {
+            check(text, None);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Files that git writes in place, though they are judged by what is in them: `.git` files, `commondir`, `gitdir`.
+//!
+//! The writer gets a file without a name. When nobody can write it any more, its text is judged, and a copy gets the
+//! name. Until then, and if the text would do harm, whatever stood there stays.
+
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use portcullis_names::git::Content;
+use portcullis_sys::descriptor::has_writers;
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, unlinkat};
+use rustix::io::Errno;
+
+use super::Broker;
+use super::content::{read, read_whole};
+use super::resolve::Place;
+use super::worker::start;
+
+/// How many may be written at once.
+const STAGED: usize = 256;
+/// How often they are looked at while nobody calls.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// All files that are being written.
+#[derive(Default)]
+pub(super) struct Staging {
+    files: Mutex<Vec<Staged>>,
+    count: AtomicUsize,
+}
+
+struct Staged {
+    /// Opened for reading.
+    file: OwnedFd,
+    directory: OwnedFd,
+    name: CString,
+    path: PathBuf,
+    content: Content,
+}
+
+impl Broker {
+    /// Returns a file to be written in place of a name.
+    pub(super) fn stage(
+        &'static self,
+        place: Place,
+        content: Content,
+        (flags, mode): (OFlags, Mode),
+    ) -> Result<OwnedFd, Errno> {
+        let file = self.unnamed(place.directory.as_fd(), mode)?;
+        let wanted = flags & (OFlags::RWMODE | OFlags::APPEND | OFlags::NONBLOCK) | OFlags::CLOEXEC;
+        let given = self.processes.open_anew(&file, wanted, Mode::empty())?;
+        let kept = self.processes.open_anew(&file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let Place { directory, name, path, .. } = place;
+        let mut files = self.staging.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() >= STAGED {
+            return Err(Errno::NFILE);
+        }
+        files.push(Staged { file: kept, directory, name, path, content });
+        if self.staging.count.fetch_add(1, Ordering::AcqRel) == 0 {
+            start(move || self.watch()).map_err(|_no_thread| Errno::AGAIN)?;
+        }
+        Ok(given)
+    }
+
+    /// Whether something is being written.
+    pub(super) fn has_staged(&self) -> bool {
+        self.staging.count.load(Ordering::Acquire) > 0
+    }
+
+    fn watch(&self) {
+        while self.has_staged() {
+            std::thread::sleep(PAUSE);
+            self.settle();
+        }
+    }
+
+    /// Judges what has been written to its end, and puts it in place. Nobody may hold the lock on names.
+    pub(super) fn settle(&self) {
+        let _nobody_else = self.still.write();
+        let mut files = self.staging.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|staged| {
+            if has_writers(&staged.file) {
+                return true;
+            }
+            // There is nobody left to be told: what is not put in place is simply not there.
+            let _harmful_or_gone = self.put_in_place(staged);
+            self.staging.count.fetch_sub(1, Ordering::AcqRel);
+            false
+        });
+    }
+
+    fn put_in_place(&self, staged: &Staged) -> Result<(), Errno> {
+        let Staged { file, directory, name, path, content } = staged;
+        let anew = self.processes.open_anew(file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mode = Mode::from_raw_mode(fstat(file)?.st_mode & 0o7777);
+        let text = read_whole(anew)?;
+        // The directory may have another name by now.
+        let mut now = PathBuf::from(OsStr::from_bytes(&self.processes.path_of(directory)?));
+        now.push(path.file_name().unwrap_or_default());
+        let previous = read(directory.as_fd(), name)?;
+        if now != *path || !self.is_harmless(*content, path, (previous.as_deref(), &text)) {
+            return Err(Errno::ACCESS);
+        }
+        let mut copy = File::from(self.unnamed(directory.as_fd(), mode)?);
+        copy.write_all(&text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if previous.is_some() {
+            unlinkat(directory, name, AtFlags::empty())?;
+        }
+        self.give_name(copy.as_fd(), directory.as_fd(), name)
+    }
+}

@@ -1,0 +1,210 @@
+//! The threads that take calls and answer them.
+
+use std::cell::Cell;
+use std::num::NonZero;
+use std::sync::Arc;
+
+use portcullis_sys::memory::read_string;
+use portcullis_sys::notify::{Answer, Call};
+use portcullis_sys::process::{exit_now, own_file_attributes};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::calls::{At, Kind};
+use super::process::Caller;
+use super::{Broker, act};
+
+/// Fewer would wait for one another while a command keeps all processors busy.
+const THREADS_AT_LEAST: usize = 4;
+/// Of each processor: half of them wait for a disk.
+const THREADS_PER_PROCESSOR: usize = 2;
+/// Only what is used of it takes memory.
+const STACK_BYTES: usize = 1024 * 1024;
+/// The kernel takes no longer path, the NUL counted.
+const PATH_BYTES: usize = 4096;
+
+/// How a call ends.
+pub(super) enum Outcome {
+    /// By this answer.
+    Answer(Answer),
+    /// It has been answered, or the caller has gone.
+    Done,
+}
+
+/// Why a call is not carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A refusal, or an error of the kernel's; the caller gets the number.
+    Error(Errno),
+    /// It is to be tried again while nobody else does anything with names.
+    NotAlone,
+}
+
+impl From<Errno> for Stop {
+    fn from(error: Errno) -> Self {
+        Self::Error(error)
+    }
+}
+
+pub(super) type Attempt = Result<Outcome, Stop>;
+
+impl Outcome {
+    pub(super) const LEFT_TO_THE_KERNEL: Self = Self::Answer(Answer::Continue);
+    pub(super) const SUCCESS: Self = Self::Answer(Answer::Value(0));
+}
+
+/// One thread of the broker.
+pub(super) struct Worker {
+    pub(super) broker: &'static Broker,
+    /// The mask that new files are made with by this thread.
+    mask: Cell<u32>,
+    /// Whether no other thread does anything with names.
+    alone: Cell<bool>,
+}
+
+/// One call, and who made it.
+#[derive(Clone)]
+pub(super) struct Turn {
+    pub(super) call: Call,
+    pub(super) caller: Arc<Caller>,
+}
+
+/// Answers calls for as long as there are any to come.
+pub(super) fn run(
+    broker: &'static Broker,
+    ready: impl FnOnce() -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    raise_limit()?;
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    for _ in 1..THREADS_AT_LEAST.max(THREADS_PER_PROCESSOR * processors) {
+        start(move || serve(broker))?;
+    }
+    ready()?;
+    serve(broker)
+}
+
+/// Starts a thread of the broker's.
+pub(super) fn start(work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    // Small: the calls go a few levels deep, but into a directory that moves.
+    drop(std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work)?);
+    Ok(())
+}
+
+/// Callers and their directories are kept open, also where a session may have few descriptors.
+fn raise_limit() -> std::io::Result<()> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
+}
+
+/// A broker that has lost a thread to a fault must not go on: when it ends, everything does.
+struct EndsAll;
+
+impl Drop for EndsAll {
+    fn drop(&mut self) {
+        exit_now(1);
+    }
+}
+
+fn serve(broker: &'static Broker) -> ! {
+    let _ends_all = EndsAll;
+    if own_file_attributes().is_err() {
+        exit_now(1);
+    }
+    rustix::process::umask(Mode::empty());
+    let worker = Worker { broker, mask: Cell::new(0), alone: Cell::new(false) };
+    loop {
+        match broker.listener.receive() {
+            Ok(call) => worker.take(call),
+            // The caller has gone before it was heard, or a signal came.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {}
+            Err(_) => exit_now(1),
+        }
+    }
+}
+
+impl Worker {
+    fn take(&self, call: Call) {
+        let turn = Turn { call, caller: self.broker.processes.caller(call.thread) };
+        let answer = match self.carry_out(&turn) {
+            Ok(Outcome::Answer(answer)) => answer,
+            Ok(Outcome::Done) => return,
+            Err(Stop::Error(error)) => Answer::Error(error.raw_os_error()),
+            // Nobody else was there.
+            Err(Stop::NotAlone) => Answer::Error(libc::EDEADLK),
+        };
+        // It fails when the caller has gone, who needs no answer then.
+        drop(self.broker.listener.answer(call.id, answer));
+    }
+
+    fn carry_out(&self, turn: &Turn) -> Attempt {
+        let Some(kind) = Kind::of(&turn.call) else { return Err(Errno::NOSYS.into()) };
+        if self.broker.has_staged() {
+            self.broker.settle();
+        }
+        // What a path leads to must stay the same until it has been judged and used, and nothing may appear in a
+        // directory that moves after it has been looked at. Nobody has panicked with the lock and gone on.
+        if !matches!(kind, Kind::Rename { .. }) {
+            let _others_too = self.broker.still.read();
+            self.alone.set(false);
+            match self.route(turn, kind) {
+                Err(Stop::NotAlone) => {}
+                attempt => return attempt,
+            }
+        }
+        let _nobody_else = self.broker.still.write();
+        self.alone.set(true);
+        self.route(turn, kind)
+    }
+
+    /// Makes sure that no other thread does anything with names until this call is done.
+    pub(super) fn must_be_alone(&self) -> Result<(), Stop> {
+        if self.alone.get() { Ok(()) } else { Err(Stop::NotAlone) }
+    }
+
+    fn route(&self, turn: &Turn, kind: Kind) -> Attempt {
+        match kind {
+            Kind::Open { at, flags, mode } => act::open(self, turn, at, flags, mode),
+            Kind::MakeDirectory { at, mode } => act::make_directory(self, turn, at, mode),
+            Kind::MakeNode { at, mode } => act::make_node(self, turn, at, mode),
+            Kind::MakeLink { target, at } => act::make_link(self, turn, target, at),
+            Kind::Link { from, to, flags } => act::link(self, turn, from, to, flags),
+            Kind::Rename { from, to, flags } => act::rename(self, turn, from, to, flags),
+            Kind::Remove { at, flags } => act::remove(self, turn, at, flags),
+            Kind::Truncate { at, length } => act::truncate(self, turn, at, length),
+            Kind::Bind { socket, address, length } => act::bind(self, turn, socket, address, length),
+            Kind::ChangeMask => {
+                self.broker.processes.masks_change();
+                Ok(Outcome::LEFT_TO_THE_KERNEL)
+            }
+        }
+    }
+
+    /// Has what this thread makes get the modes that it would get if the caller made it.
+    pub(super) fn take_mask_of(&self, turn: &Turn) {
+        let mask = self.broker.processes.mask(&turn.caller);
+        if self.mask.replace(mask) != mask {
+            rustix::process::umask(Mode::from_raw_mode(mask));
+        }
+    }
+}
+
+impl Turn {
+    /// Reads a path from the caller's memory. It may change there the next moment; what counts is what is read.
+    pub(super) fn path(&self, at: At) -> Result<std::ffi::CString, Errno> {
+        self.text(at.text)
+    }
+
+    pub(super) fn text(&self, address: u64) -> Result<std::ffi::CString, Errno> {
+        read_string(self.call.thread, address, PATH_BYTES).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENAMETOOLONG) => Errno::NAMETOOLONG,
+            Some(libc::EPERM | libc::EACCES) => Errno::ACCESS,
+            _ => Errno::FAULT,
+        })
+    }
+
+    /// Whether all that has been looked at so far was the caller's: it has been waiting all the time.
+    pub(super) fn is_waiting(&self, broker: &Broker) -> bool {
+        broker.listener.is_waiting(self.call.id)
+    }
+}

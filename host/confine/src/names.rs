@@ -1,0 +1,43 @@
+//! What a sandbox is told about names: who decides about each of them as it is used.
+
+use std::path::{Path, PathBuf};
+
+/// What commands are held to beside the places of a profile: rules over names, there or not.
+///
+/// Names that the user's other programs execute are protected besides, see the crate `portcullis-names`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameRules {
+    /// The rules, in whatever form the program's [`MakeNames`] understands.
+    pub data: Vec<u8>,
+    /// Writable places, as commands see them, in which no rule can ever match: there the kernel alone decides,
+    /// which is faster.
+    pub spared: Vec<PathBuf>,
+    /// Ids of rules of `portcullis-names` that do not hold.
+    pub lifted: Vec<String>,
+}
+
+/// Makes the judge of names from [`NameRules::data`]; none when the data are not understood.
+pub type MakeNames = fn(&[u8]) -> Option<Box<dyn Names>>;
+
+/// Decides about names, one by one, as commands make, change and remove them.
+///
+/// It is called in a process of its own, from several threads. Paths are as commands see them, with no symbolic link
+/// in them but perhaps the last component.
+pub trait Names: Send + Sync {
+    /// Answers for one name.
+    fn judge(&self, path: &Path) -> Judgement;
+
+    /// Whether the same answers hold for every name below both directories.
+    fn is_alike_below(&self, one: &Path, other: &Path) -> bool;
+}
+
+/// What holds for a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Judgement {
+    /// Nothing stands against it.
+    Free,
+    /// The user is asked.
+    Asked,
+    /// It is refused.
+    Refused,
+}

@@ -1,0 +1,218 @@
+//! Git works inside, and leaves nothing behind that makes the user's git run a program.
+
+use std::fs;
+
+use portcullis_confine::Exit;
+
+use crate::kit::Session;
+use crate::{Test, cannot_run, exists};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("git::what_git_writes_itself_passes", what_git_writes_itself_passes),
+    ("git::programs_are_not_named", programs_are_not_named),
+    (
+        "git::repositories_of_the_commands_own_are_no_exception",
+        repositories_of_the_commands_own_are_no_exception,
+    ),
+    ("git::what_was_judged_is_what_is_there", what_was_judged_is_what_is_there),
+    (
+        "git::a_directory_that_becomes_a_repository_is_looked_at",
+        a_directory_that_becomes_a_repository_is_looked_at,
+    ),
+];
+
+/// Nobody's settings, and a name for commits.
+const SET_UP: &str = "exec 2>&1; export HOME=/tmp GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a \
+    GIT_COMMITTER_EMAIL=a@b GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null;";
+
+fn git() -> bool {
+    let found = exists("/usr/bin/git");
+    if !found {
+        cannot_run("git");
+    }
+    found
+}
+
+/// A session with a repository in its workspace that the host has made, with a worktree and a submodule.
+fn with_repository() -> Session {
+    let session = Session::new();
+    let made = session.control(&format!(
+        "{SET_UP} set -e; git init -q -b main other; git -C other commit -q --allow-empty -m o; \
+         git init -q -b main repo; cd repo; echo 1 > f; git add f; git commit -q -m 1; git branch side; \
+         git worktree add -q ../tree side; git -c protocol.file.allow=always submodule --quiet add ../other sub; \
+         git commit -q -m sub"
+    ));
+    assert!(made, "git works outside");
+    session
+}
+
+fn what_git_writes_itself_passes() {
+    if !git() {
+        return;
+    }
+    let session = with_repository();
+    for script in [
+        "git init new && cd new && git commit --allow-empty -m n && git remote add origin https://example.com/x && \
+         git config user.name me && git config core.autocrlf input && git remote -v | grep -q example",
+        "git clone -q repo copy && cd copy && git checkout -q --track origin/side && git config branch.side.merge && \
+         git checkout -q main && git branch -D side && git pull -q --rebase && git remote set-url origin ../repo && \
+         git remote rename origin up && git remote remove up",
+        "git clone -q --bare repo bare.git && git -C bare.git config core.bare && git init -q --bare b2 && \
+         git clone -q --mirror repo mirror",
+        "cd repo && git worktree add -q ../tree2 -b two && git -C ../tree2 commit -q --allow-empty -m w && \
+         git worktree move ../tree2 ../tree3 && git -C ../tree3 status && git worktree remove ../tree3 && \
+         git branch -D two && git worktree prune",
+        "cd repo && git -c protocol.file.allow=always submodule add ../other sub2 && git commit -q -m s2 && \
+         git submodule update --init && git -C sub2 log -1 && git submodule deinit -f sub2 && git rm -qf sub2",
+        "cd repo && git checkout -q -b topic && echo 2 >> f && git commit -qam 2 && echo 3 >> f && git commit -qam 3 && \
+         GIT_SEQUENCE_EDITOR=true git rebase -q -i main && git checkout -q main && \
+         git merge -q topic && git branch -d topic && git stash list && git gc -q && git fsck",
+        "git clone -q repo gone && rm -rf gone/.git && cd gone && git init -q && git add -A && git commit -q -m all",
+        "git clone -q repo mv1 && mv mv1 mv2 && git -C mv2 status && mv mv2/.git mv2/.g && mv mv2/.g mv2/.git && \
+         git -C mv2 status && rm -rf mv2",
+    ] {
+        let script = format!("{SET_UP} set -e; {script}");
+        let outcome = session.sh(&script);
+        assert_eq!(outcome.exit, Exit::Code(0), "{script}: {}", outcome.output);
+    }
+}
+
+/// Shows what must still be as it was after an attack.
+const PROTECTED: &str = "cat repo/.git/config tree/.git repo/.git/worktrees/tree/commondir \
+    repo/.git/worktrees/tree/gitdir repo/.git/modules/sub/config repo/sub/.git; \
+    cat repo/.git/info/attributes repo/.git/commondir repo/.git/config.worktree; \
+    find . -path '*hooks/*' ! -name '*.sample'; true";
+
+/// Fails when something below names a program for git.
+const HARMLESS: &str =
+    "! grep -rqs evil --include=config . && ! find . -path '*hooks/*' ! -name '*.sample' | grep .";
+
+fn programs_are_not_named() {
+    if !git() {
+        return;
+    }
+    let session = with_repository();
+    assert!(session.control("cp -a . \"$P/home/save\""));
+    let state = |session: &Session| session.sh(PROTECTED).output;
+    let before = state(&session);
+    for script in [
+        "git -C repo config core.fsmonitor ./evil",
+        "git -C repo config core.hooksPath ../evil",
+        "git -C repo config alias.st '!./evil'",
+        "git -C repo config include.path ../evil",
+        "git -C repo config filter.x.clean ./evil",
+        "git -C repo config core.sshCommand ./evil",
+        "git -C tree config core.fsmonitor ./evil",
+        "git -C repo/sub config core.pager ./evil",
+        "printf '[core]\\n\\tfsmonitor = ./evil\\n' >> repo/.git/config",
+        "printf '[core]\\n\\tfsmonitor = ./evil\\n' > c && mv c repo/.git/config",
+        "printf '[core]\\n\\tfsmonitor = ./evil\\n' > c && ln -f c repo/.git/config",
+        "printf '[core]\\n\\tfsmonitor = ./evil\\n' > c && ln -sf ../../c repo/.git/config",
+        "ln repo/.git/config c && printf '[core]\\n\\tfsmonitor = ./evil\\n' >> c",
+        "cp repo/.git/config c && git config -f c core.fsmonitor x && perl -e 'my ($one, $two) = (\"c\", \
+         \"repo/.git/config\"); exit syscall(316, -100, $one, -100, $two, 2) != 0'",
+        "echo x > repo/.git/hooks/pre-commit",
+        "ln -s ../../evil repo/.git/hooks/pre-commit",
+        "cp repo/.git/hooks/pre-commit.sample repo/.git/hooks/pre-commit",
+        "mv repo/.git/hooks/pre-commit.sample repo/.git/hooks/pre-commit",
+        "mkdir h && echo x > h/pre-commit && rm -rf repo/.git/hooks && mv h repo/.git/hooks && echo > repo/.git/hooks/x",
+        "echo x > repo/.git/modules/sub/hooks/post-checkout",
+        "echo '* filter=x' > repo/.git/info/attributes",
+        "mv repo/.git repo/.g && printf '[core]\\n\\tfsmonitor = ./evil\\n' >> repo/.g/config && mv repo/.g repo/.git",
+    ] {
+        let script = format!("{SET_UP} {script}");
+        session.sh(&script).assert_fails();
+        // A directory that was moved away in vain is put back; that is no harm.
+        assert!(session.control("test -d repo/.git || mv repo/.g repo/.git"));
+        assert_eq!(state(&session), before, "{script}");
+        assert!(session.control("find . -mindepth 1 -delete && cp -a \"$P/home/save/.\" ."));
+    }
+    // What is written in place is judged when it has been written, so nobody is told.
+    for script in [
+        "mkdir evil; echo ../../evil > repo/.git/commondir",
+        "echo 'gitdir: ../evil' > tree/.git",
+        "echo 'gitdir: ./evil' > repo/sub/.git",
+        "echo ../../../../evil > repo/.git/worktrees/tree/commondir",
+        "mkdir new; echo 'gitdir: ../evil' > new/.git",
+    ] {
+        session.sh(&format!("{script}; sleep 0.05"));
+        assert!(session.control("test ! -e new/.git; rm -rf new evil"));
+        assert_eq!(state(&session), before, "{script}");
+    }
+    assert!(
+        session.control("git -C repo config core.fsmonitor ./evil && echo x > repo/.git/hooks/pre-commit")
+    );
+    assert_ne!(state(&session), before, "control");
+}
+
+fn repositories_of_the_commands_own_are_no_exception() {
+    if !git() {
+        return;
+    }
+    let session = Session::new();
+    session.allows(&format!("{SET_UP} git init -q own && ls own/.git/hooks/pre-commit.sample"));
+    for script in [
+        "git init -q own2 && echo x > own2/.git/hooks/pre-commit",
+        "git init -q own2 && git -C own2 config core.fsmonitor ./evil",
+        "git clone -q -c core.fsmonitor=./evil own own3",
+        "git init -q --template= own4 && mkdir own4/.git/hooks && echo x > own4/.git/hooks/post-commit",
+        "git init -q --bare own5 && echo x > own5/hooks/post-receive",
+        "git init -q --bare own5 && git -C own5 config core.fsmonitor ./evil",
+    ] {
+        let outcome = session.sh(&format!("{SET_UP} {script}"));
+        assert!(session.control(HARMLESS), "{script}: {outcome:?}");
+        assert!(session.control(&format!("{SET_UP} rm -rf own2 own3 own4 own5; {script}")));
+        assert!(!session.control(HARMLESS), "control: {script}");
+        assert!(session.control("rm -rf own2 own3 own4 own5"));
+    }
+}
+
+fn what_was_judged_is_what_is_there() {
+    if !git() {
+        return;
+    }
+    let session = with_repository();
+    let harmless = "printf '[core]\\n\\tbare = false\\n'";
+    let evil = "printf '[core]\\n\\tfsmonitor = ./evil\\n'";
+    let script = format!(
+        "cd repo/.git; exec 3> config.lock; {harmless} >&3; mv config.lock config && {evil} >&3; cat config"
+    );
+    let outcome = session.sh(&script);
+    assert_eq!(outcome.exit, Exit::Code(0), "{outcome:?}");
+    assert!(!outcome.output.contains("fsmonitor"), "{outcome:?}");
+    // The same with a second name, and with a file that is written in place.
+    session.sh(&format!("cd repo/.git; {harmless} > c; ln c d; mv c config; {evil} >> d"));
+    session.sh("cd tree; exec 3> .git; cat ../tree-before >&3; exec 3>&-; sleep 0.05");
+    let config = fs::read_to_string(session.path("work/repo/.git/config")).expect("read");
+    assert!(!config.contains("fsmonitor"), "{config}");
+    assert!(session.control(&script) && session.control("grep fsmonitor repo/.git/config"), "control");
+}
+
+fn a_directory_that_becomes_a_repository_is_looked_at() {
+    if !git() {
+        return;
+    }
+    let session = Session::new();
+    let evil = "printf '[core]\\n\\tfsmonitor = ./evil\\n' > bare/config";
+    for script in [
+        format!("mkdir -p bare/objects bare/refs && {evil} && echo 'ref: refs/heads/main' > bare/HEAD"),
+        format!("mkdir -p bare/objects && echo 'ref: refs/heads/main' > bare/HEAD && {evil} && mkdir bare/refs"),
+        format!("mkdir -p bare/refs o && echo 'ref: refs/heads/main' > bare/HEAD && {evil} && mv o bare/objects"),
+        "mkdir -p bare/objects bare/hooks && echo x > bare/hooks/post-receive && mkdir bare/refs && \
+         echo 'ref: refs/heads/main' > bare/HEAD"
+            .to_owned(),
+        format!("mkdir bare && {evil} && mv bare .git"),
+        "mkdir -p bare/hooks && echo x > bare/hooks/post-checkout && mv bare .git".to_owned(),
+        "git init -q bare; cd bare/.git; mkdir -p modules/m/hooks && echo x > modules/m/hooks/post-checkout && \
+         mkdir modules/m/objects modules/m/refs && echo ref: refs/heads/m > modules/m/HEAD"
+            .to_owned(),
+    ] {
+        session.sh(&script).assert_fails();
+        assert!(session.control(&format!("rm -rf bare o .git; ({script}) && rm -rf bare o .git")), "control: {script}");
+    }
+    // Who still holds a file of it has another one.
+    let script = "mkdir -p bare/objects bare/refs && exec 3> bare/config && printf '[core]\\n\\tbare = true\\n' >&3 && \
+         echo 'ref: refs/heads/main' > bare/HEAD && printf '\\tfsmonitor = ./evil\\n' >&3; cat bare/config";
+    let outcome = session.sh(script);
+    assert!(outcome.output.contains("bare = true") && !outcome.output.contains("fsmonitor"), "{outcome:?}");
+}

@@ -1,0 +1,212 @@
+//! Rules over names hold for names that appear later, wherever and however they do.
+
+use std::fs;
+use std::path::Path;
+
+use portcullis_confine::{Judgement, NameRules, Names};
+
+use crate::Test;
+use crate::kit::Session;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("names::a_refused_name_is_not_made_in_any_way", a_refused_name_is_not_made_in_any_way),
+    ("names::what_has_a_refused_name_is_not_changed", what_has_a_refused_name_is_not_changed),
+    ("names::a_directory_does_not_move_onto_refused_names", a_directory_does_not_move_onto_refused_names),
+    ("names::what_a_command_has_made_is_its_own", what_a_command_has_made_is_its_own),
+    ("names::spared_places_are_left_to_the_kernel", spared_places_are_left_to_the_kernel),
+    ("names::modes_and_errors_are_the_kernels", modes_and_errors_are_the_kernels),
+    ("names::descriptors_by_path_lead_to_the_callers_own", descriptors_by_path_lead_to_the_callers_own),
+    ("names::pipes_and_sockets_work", pipes_and_sockets_work),
+];
+
+/// A judge for tests: lines of `refuse` with the name of a component.
+struct Lines(Vec<String>);
+
+impl Names for Lines {
+    fn judge(&self, path: &Path) -> Judgement {
+        let is_refused = self.0.iter().any(|refused| path.iter().any(|component| component == &**refused));
+        if is_refused { Judgement::Refused } else { Judgement::Free }
+    }
+
+    fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
+        false
+    }
+}
+
+/// What the keepers of these tests make their judge with.
+pub(crate) fn make(data: &[u8]) -> Option<Box<dyn Names>> {
+    let line = |line: &str| Some(line.strip_prefix("refuse ")?.to_owned());
+    let lines = std::str::from_utf8(data).ok()?.lines().map(line).collect::<Option<_>>()?;
+    Some(Box::new(Lines(lines)))
+}
+
+pub(crate) fn rules(lines: &str) -> NameRules {
+    NameRules { data: lines.into(), spared: vec!["/tmp".into()], lifted: Vec::new() }
+}
+
+fn session(lines: &str) -> Session {
+    Session::with(|_, profile| profile.names = Some(rules(lines)))
+}
+
+fn a_refused_name_is_not_made_in_any_way() {
+    let session = session("refuse bad");
+    for script in [
+        "echo x > bad",
+        "echo x > sub/../bad",
+        "echo x > \"$P/work/bad\"",
+        "mkdir -p new/deep && echo x > new/deep/bad",
+        "mkdir bad",
+        "mkdir -p new/deep/bad/deeper",
+        "mkfifo bad",
+        "ln -s file bad",
+        "ln file bad",
+        "mv file bad && mv bad file",
+        "echo x > /dev/fd/3/bad",
+        "echo x > /proc/self/cwd/bad",
+        "ln -sfn bad link && echo x > link",
+        "ln -sfn \"$P/work/sub/bad\" link && echo x > link",
+        "ln -sfn sub l2; ln -sfn l2/bad link && echo x > link",
+        "cd sub && echo x > ../bad",
+        "cp file bad",
+        "touch bad",
+        "install -m 755 file bad",
+        "tar cf - file --transform=s/file/bad/ | tar xf -",
+        "truncate -s 1 bad",
+        "sed -n 'w bad' file",
+        "perl -e 'exit !mkdir(\"bad/\")'",
+    ] {
+        let script = format!("exec 3<.; {script}");
+        session.sh(&script).assert_fails();
+        let found = session.sh("find . -name bad | grep . && exit 1; true");
+        assert_eq!(found.exit, portcullis_confine::Exit::Code(0), "{script}: {found:?}");
+        assert!(session.control(&script), "control: {script}");
+        assert!(session.control("rm -rf bad link l2 new sub/bad; echo content > file"));
+    }
+}
+
+fn what_has_a_refused_name_is_not_changed() {
+    let session = session("refuse bad");
+    let bad = session.path("work/sub/bad");
+    fs::write(&bad, "content\n").expect("a file");
+    std::os::unix::fs::chown(&bad, None, None).expect("owned");
+    for script in [
+        "echo x > sub/bad",
+        "echo x >> sub/bad",
+        "sed -i s/content/x/ sub/bad",
+        "truncate -s 0 sub/bad",
+        "rm -f sub/bad",
+        "mv sub/bad other",
+        "mv file sub/bad",
+        "ln sub/bad other && echo x > other",
+        "ln -sfn sub/bad other && echo x > other",
+        "ln -f file sub/bad",
+        "exec 3<sub/bad; echo x > /dev/fd/3",
+        "exec 3<sub/bad; echo x >> /proc/self/fd/3",
+        "exec 3<sub/bad; echo x > /proc/$$/fd/3",
+        "perl -e 'exit !truncate(\"sub/bad\", 0)'",
+        "perl -e 'exit !open(my $f, \"+<\", \"sub/bad\")'",
+    ] {
+        session.sh(script).assert_fails();
+        assert_eq!(fs::read_to_string(&bad).expect("read"), "content\n", "{script}");
+        assert!(session.control(script), "control: {script}");
+        assert!(session.control("rm -f other; echo content > file; echo content > sub/bad"));
+    }
+}
+
+fn a_directory_does_not_move_onto_refused_names() {
+    let session = session("refuse bad");
+    session.allows(
+        "mkdir -p a/b && echo x > a/b/f && mv a c && mv c/b b && mv b c/b && mv c a && test -f a/b/f",
+    );
+    assert!(session.control("mkdir -p held && echo x > held/bad"));
+    for script in [
+        "mv a bad",
+        // Its path would change with it.
+        "mv held other",
+        "mv held sub/held",
+        "perl -e 'my ($one, $two) = (\"held\", \"a\"); exit syscall(316, -100, $one, -100, $two, 2) != 0'",
+    ] {
+        session.sh(script).assert_fails();
+        assert!(session.control(script), "control: {script}");
+        assert!(session.control("rm -rf bad other held sub/held a; mkdir -p held a/b; echo x > held/bad"));
+    }
+}
+
+fn what_a_command_has_made_is_its_own() {
+    let session = session("");
+    session.allows(
+        "mkdir -p new/deep && echo x > new/deep/.npmrc && mv new moved && echo y >> moved/deep/.npmrc && \
+         mkdir moved/.vscode && echo z > moved/.vscode/tasks.json && rm -r moved/.vscode",
+    );
+    session.refuses("echo x > .npmrc");
+    session.refuses("echo x > sub/.npmrc");
+    session.refuses("mkdir -p sub/.vscode && echo x > sub/.vscode/tasks.json");
+    // The next command has not made it.
+    session.refuses("echo z > moved/deep/.npmrc");
+    session.refuses("mkdir sub2; rmdir sub2; echo x > sub/.npmrc");
+    session.refuses("echo x > rc; mv rc .bashrc");
+    session.refuses(
+        "mkdir gh; mkdir gh/workflows; echo x > gh/workflows/x; mv gh .github && exit 0; \
+         mv sub/file file && mkdir .github && mv gh/workflows .github/ && exit 0; exit 1",
+    );
+}
+
+fn spared_places_are_left_to_the_kernel() {
+    let session = session("refuse bad");
+    session.allows("echo x > /tmp/bad && mkdir /tmp/d && mv /tmp/bad /tmp/d/bad && rm -r /tmp/d");
+    session.allows("ln -s /tmp/here link && echo x > link && test -s /tmp/here && rm link");
+    session.refuses("cp file /tmp/bad && mv /tmp/bad bad && rm bad");
+}
+
+fn modes_and_errors_are_the_kernels() {
+    let session = session("refuse bad");
+    for script in [
+        "umask 077; echo x > m1; mkdir m2; test $(stat -c %a m1) = 600 && test $(stat -c %a m2) = 700",
+        "(umask 002; echo x > m3); echo x > m4; test $(stat -c %a m3) = 664 && test $(stat -c %a m4) = 644",
+        "mkdir -m 1777 m5; test $(stat -c %a m5) = 1777",
+        "set -C; ! echo x > file",
+        "! mkdir sub 2> e; grep -q exists e",
+        "! rmdir sub 2> e; grep -q 'not empty' e",
+        "! rmdir file 2> e; grep -q 'Not a directory' e",
+        "! rm sub 2> e; grep -q 'Is a directory' e",
+        "! echo x > nowhere/file 2> e; ! (echo x > sub/) 2> e; ! (echo x > file/x) 2> e",
+        "ln -s nowhere dangling; echo x > dangling; test -s nowhere; ln -s loop loop; ! (echo x > loop) 2> /dev/null",
+        "mkdir ro; chmod 500 ro; test $(id -u) = 0 || ! (echo x > ro/x) 2> /dev/null",
+        "perl -e 'use Fcntl; sysopen(F, \"ap\", O_WRONLY|O_CREAT|O_APPEND) or die; syswrite(F, \"a\"); \
+         sysopen(G, \"ap\", O_WRONLY|O_APPEND); syswrite(G, \"b\"); syswrite(F, \"c\")'; test \"$(cat ap)\" = abc",
+        "perl -e 'mkdir \"x/\" or die; rename \"x/\", \"y/\" or die; rmdir \"y/\" or die'",
+        "perl -e 'open(F, \">f1\") or die; unlink \"f1\" or die; print F \"x\"; close F or die'",
+    ] {
+        session.allows(script);
+        assert!(session.control("rm -rf m1 m2 m3 m4 m5 e dangling nowhere loop ro ap"));
+        assert!(session.control(script), "control: {script}");
+        assert!(session.control("rm -rf m1 m2 m3 m4 m5 e dangling nowhere loop ro ap"));
+    }
+}
+
+fn descriptors_by_path_lead_to_the_callers_own() {
+    let session = session("refuse bad");
+    session.allows(
+        "exec 4> four 5< sub; echo x > /dev/fd/4; echo y >> /proc/self/fd/4; test \"$(cat four)\" = y || \
+         test \"$(cat four)\" = \"$(printf 'x\\ny')\"; echo z > /dev/fd/5/z; test -s sub/z; \
+         echo out > /dev/stdout; (echo o > /dev/stdout) > five; grep -q o five; echo e > /dev/stderr",
+    );
+}
+
+fn pipes_and_sockets_work() {
+    let session = session("refuse bad");
+    session.allows(
+        "mkfifo p; (echo through > p) & read x < p; test $x = through; wait; \
+         (cat p > got) & sleep 0.05; echo late > p; wait; grep -q late got",
+    );
+    session.allows(
+        "perl -e 'use Socket; for my $n (\"s\", \"sub/s\", \"$ENV{P}/work/s2\") { socket(my $s, AF_UNIX, SOCK_STREAM, 0); \
+         bind($s, sockaddr_un($n)) or die; listen($s, 1); socket(my $c, AF_UNIX, SOCK_STREAM, 0); \
+         connect($c, sockaddr_un($n)) or die }' && test -S s && test -S sub/s && test $(stat -c %a s) = 755",
+    );
+    session
+        .sh("perl -e 'use Socket; socket(my $s, AF_UNIX, SOCK_STREAM, 0); \
+         exit !bind($s, sockaddr_un(\"sub/bad\"))'")
+        .assert_fails();
+    assert!(!session.path("work/sub/bad").exists());
+}

@@ -1,0 +1,242 @@
+//! Patterns over paths, taken apart into one step for each component, so that many of them can be followed at
+//! once.
+//!
+//! What a step says is what `globset` says of the same text; a test holds the two against each other.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use super::FilePattern;
+use crate::path_text::names;
+
+/// What one component of a path has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// This name.
+    Name(OsString),
+    /// A name of this form.
+    Like(NameForm),
+    /// Any number of components, none included.
+    Anything,
+}
+
+/// What is covered once the steps are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cover {
+    /// The path itself.
+    Path,
+    /// The path and all below it.
+    Tree,
+}
+
+/// A pattern as steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Steps {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) cover: Cover,
+}
+
+/// A form of names: some bytes are open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NameForm(Vec<Token>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    Byte(u8),
+    One,
+    Many,
+}
+
+impl Steps {
+    /// Takes a pattern apart; none for those with alternatives or classes, which need a matcher of their own.
+    pub(crate) fn of(pattern: &FilePattern) -> Option<Self> {
+        match pattern {
+            FilePattern::Exact(path) => Some(Self { steps: literal(path), cover: Cover::Path }),
+            FilePattern::Tree(path) => Some(Self { steps: literal(path), cover: Cover::Tree }),
+            FilePattern::Glob(glob) => of_glob(glob.as_str()),
+            FilePattern::Name { below, glob } => {
+                let form = component(glob.as_str())?;
+                let mut steps = literal(below);
+                steps.extend([Step::Anything, form]);
+                (!matches!(steps.last(), Some(Step::Anything))).then_some(Self { steps, cover: Cover::Path })
+            }
+        }
+    }
+
+    /// Whether a path below `directory` can be covered, or `directory` itself is.
+    pub(crate) fn can_reach_below(&self, directory: &Path) -> bool {
+        let mut positions = vec![0];
+        self.spread(&mut positions);
+        for name in names(directory) {
+            if self.cover == Cover::Tree && positions.contains(&self.steps.len()) {
+                return true;
+            }
+            let mut next = Vec::new();
+            for position in positions {
+                match self.steps.get(position) {
+                    Some(Step::Anything) => next.push(position),
+                    Some(step) if step.takes(name) => next.push(position + 1),
+                    Some(_) | None => {}
+                }
+            }
+            self.spread(&mut next);
+            positions = next;
+        }
+        !positions.is_empty()
+    }
+
+    /// Adds the positions that are reached without a further component.
+    fn spread(&self, positions: &mut Vec<usize>) {
+        let mut at = 0;
+        while let Some(position) = positions.get(at).copied() {
+            if matches!(self.steps.get(position), Some(Step::Anything))
+                && !positions.contains(&(position + 1))
+            {
+                positions.push(position + 1);
+            }
+            at += 1;
+        }
+    }
+}
+
+impl Step {
+    pub(crate) fn takes(&self, name: &OsStr) -> bool {
+        match self {
+            Self::Name(own) => own == name,
+            Self::Like(form) => form.matches(name),
+            Self::Anything => true,
+        }
+    }
+}
+
+impl Step {
+    fn takes_nothing(&self) -> bool {
+        match self {
+            Self::Name(_) => false,
+            Self::Like(form) => form.0.iter().all(|token| *token == Token::Many),
+            Self::Anything => true,
+        }
+    }
+}
+
+fn literal(path: &Path) -> Vec<Step> {
+    names(path).map(|name| Step::Name(name.to_owned())).collect()
+}
+
+fn of_glob(text: &str) -> Option<Steps> {
+    // An escaped slash stays one name to the eye and is two to the kernel.
+    if text.contains("\\/") {
+        return None;
+    }
+    let is_below = text.ends_with("/**");
+    let trimmed = text.trim_end_matches("/**").trim_end_matches('/');
+    let (rooted, rest) = match trimmed.strip_prefix('/') {
+        Some(rest) => (true, rest),
+        None => (trimmed.starts_with("**"), trimmed),
+    };
+    let mut steps = if rooted { Vec::new() } else { vec![Step::Anything] };
+    for part in rest.split('/') {
+        steps.push(component(part)?);
+    }
+    // `globset` lets `*` take the nothing before the first slash, where no component is.
+    let first = steps.iter().find(|step| **step != Step::Anything);
+    if steps.first() == Some(&Step::Anything) && first.is_some_and(Step::takes_nothing) {
+        return None;
+    }
+    let only_anything = steps.iter().all(|step| *step == Step::Anything);
+    let open_end = matches!(steps.last(), Some(Step::Anything));
+    if (is_below || open_end) && !only_anything {
+        // `a/**` names what is below `a`, not `a` itself.
+        steps.push(Step::Like(NameForm(vec![Token::Many])));
+    } else if is_below {
+        return None;
+    }
+    Some(Steps { steps, cover: Cover::Tree })
+}
+
+fn component(text: &str) -> Option<Step> {
+    if text == "**" {
+        return Some(Step::Anything);
+    }
+    if text.is_empty() || text.contains('/') {
+        return None;
+    }
+    let mut tokens = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        tokens.push(match byte {
+            b'\\' => Token::Byte(bytes.next()?),
+            b'[' | b'{' | b'}' => return None,
+            b'?' => Token::One,
+            // Two of them in a row mean something else to `globset` in some places.
+            b'*' if tokens.last() == Some(&Token::Many) => return None,
+            b'*' => Token::Many,
+            byte => Token::Byte(byte),
+        });
+    }
+    let plain: Option<Vec<u8>> = tokens
+        .iter()
+        .map(|token| match token {
+            Token::Byte(byte) => Some(*byte),
+            Token::One | Token::Many => None,
+        })
+        .collect();
+    Some(match plain {
+        Some(name) => Step::Name(OsString::from(String::from_utf8(name).ok()?)),
+        None => Step::Like(NameForm(tokens)),
+    })
+}
+
+impl NameForm {
+    /// Whether the whole of `name` has this form.
+    pub(crate) fn matches(&self, name: &OsStr) -> bool {
+        let (tokens, name) = (&self.0, name.as_encoded_bytes());
+        let (mut at, mut here) = (0, 0);
+        // Where to go on if the last `*` has to take one byte more.
+        let mut star: Option<(usize, usize)> = None;
+        while here < name.len() {
+            match tokens.get(at) {
+                Some(Token::Many) => {
+                    star = Some((at + 1, here));
+                    at += 1;
+                }
+                Some(Token::One) => (at, here) = (at + 1, here + 1),
+                Some(Token::Byte(byte)) if Some(byte) == name.get(here) => (at, here) = (at + 1, here + 1),
+                Some(Token::Byte(_)) | None => match star {
+                    Some((after, taken)) => {
+                        star = Some((after, taken + 1));
+                        (at, here) = (after, taken + 1);
+                    }
+                    None => return false,
+                },
+            }
+        }
+        tokens.get(at..).is_some_and(|rest| rest.iter().all(|token| *token == Token::Many))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn below(glob: &str, directory: &str) -> bool {
+        let pattern = FilePattern::glob(glob).unwrap();
+        Steps::of(&pattern).expect("steps").can_reach_below(Path::new(directory))
+    }
+
+    #[test]
+    fn what_can_still_match_is_known() {
+        assert!(below("*.pem", "/tmp"));
+        assert!(below("/p/**/.pi/extensions", "/p/sub"));
+        assert!(!below("/p/**/.pi/extensions", "/tmp"));
+        assert!(below("/tmp/x/*", "/tmp"));
+        assert!(below("/tmp", "/tmp/deep"));
+    }
+
+    #[test]
+    fn alternatives_are_left_to_a_matcher() {
+        for glob in ["{a,b}", "[ab]", "a**b", "a\\/b"] {
+            assert_eq!(Steps::of(&FilePattern::glob(glob).unwrap()), None, "{glob}");
+        }
+    }
+}

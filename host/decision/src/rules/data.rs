@@ -1,0 +1,108 @@
+//! The file rules as data, for a process that is to answer with the same rules.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Base, RuleLayer, RuleSet};
+use crate::grant::{Grant, GrantPattern, GrantScope, PathPattern};
+use crate::path_text;
+use crate::profile::Profile;
+
+/// What a rule set on files is compiled from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleData {
+    layers: Vec<RuleLayer>,
+    workspace: Vec<String>,
+    temp: String,
+    closed: Vec<String>,
+    grants: Vec<PathPattern>,
+}
+
+/// The data are not those of a rule set.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// Not the form that they have.
+    #[error("reading rules that another process sent")]
+    Form(#[from] serde_json::Error),
+    /// Not a path.
+    #[error("`{0}` is no path in the rules that another process sent")]
+    Path(String),
+}
+
+impl RuleSet {
+    /// Returns what the set is compiled from, as far as it is about files.
+    #[must_use]
+    pub fn data(&self) -> RuleData {
+        let layers = self.layers.iter().map(|layer| {
+            let profile = Profile { files: layer.profile.files.clone(), ..Profile::default() };
+            RuleLayer { name: layer.name.clone(), profile }
+        });
+        let grants = self.grants.iter();
+        RuleData {
+            layers: layers.collect(),
+            workspace: texts(&self.base.workspace),
+            temp: path_text::encode(&self.base.temp),
+            closed: texts(&self.base.closed),
+            grants: grants
+                .map(|grant| PathPattern { pattern: grant.pattern.clone(), rights: grant.rights })
+                .collect(),
+        }
+    }
+}
+
+impl RuleData {
+    /// Leaves out the rules with this id in this layer.
+    #[must_use]
+    pub fn without(mut self, layer: &str, id: &str) -> Self {
+        for known in self.layers.iter_mut().filter(|known| known.name == layer) {
+            known.profile.files.retain(|rule| rule.id != id);
+        }
+        self
+    }
+
+    /// Writes the data.
+    ///
+    /// # Errors
+    /// None that are known; the form has no limits.
+    pub fn encode(&self) -> Result<Vec<u8>, DataError> {
+        Ok(serde_json::to_vec(self)?)
+    }
+
+    /// Reads what [`RuleData::encode`] wrote.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DataError> {
+        Ok(serde_json::from_slice(bytes)?)
+    }
+
+    /// Compiles the rules.
+    ///
+    /// # Errors
+    /// When what should be a path is none.
+    pub fn compile(self) -> Result<RuleSet, DataError> {
+        let grant = |pattern| Grant {
+            scope: GrantScope::Session,
+            pattern: GrantPattern::Path(pattern),
+            granted_at: 0,
+            expires_at: 0,
+        };
+        let grants: Vec<Grant> = self.grants.into_iter().map(grant).collect();
+        let base =
+            Base { workspace: paths(self.workspace)?, temp: path(self.temp)?, closed: paths(self.closed)? };
+        Ok(RuleSet::compile(self.layers, base, &grants))
+    }
+}
+
+fn texts(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| path_text::encode(path)).collect()
+}
+
+fn paths(texts: Vec<String>) -> Result<Vec<PathBuf>, DataError> {
+    texts.into_iter().map(path).collect()
+}
+
+fn path(text: String) -> Result<PathBuf, DataError> {
+    path_text::decode(&text).ok_or(DataError::Path(text))
+}

@@ -1,0 +1,65 @@
+//! The rule set as the broker of a sandbox asks it, name by name.
+
+use std::path::Path;
+
+use portcullis_config::Layer;
+use portcullis_confine::{Judgement, NameRules, Names};
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::rules::{Caller, DataError, RuleData};
+use portcullis_decision::{Effect, RuleSet};
+
+/// The protection of hooks, which forbids tools the whole directory.
+const GIT_HOOKS: &str = "host.git-hooks";
+
+/// Returns what commands are held to beside the places of their profile.
+pub(crate) fn name_rules(rules: &RuleSet) -> Result<NameRules, DataError> {
+    let temp = &rules.base().temp;
+    let is_free = !rules.restricts_below(temp, FileRight::Write);
+    let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
+    // Git makes this directory and puts samples in it; the broker tells them from hooks.
+    let data = rules.data().without(Layer::Host.name(), GIT_HOOKS);
+    Ok(NameRules { data: data.encode()?, spared, lifted: Vec::new() })
+}
+
+/// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].
+#[must_use]
+pub fn make_names(data: &[u8]) -> Option<Box<dyn Names>> {
+    let rules = RuleData::decode(data).ok()?.compile().ok()?;
+    Some(Box::new(RuleNames(rules)))
+}
+
+/// The rule set.
+struct RuleNames(RuleSet);
+
+impl Names for RuleNames {
+    fn judge(&self, path: &Path) -> Judgement {
+        match self.0.answer(path, FileRight::Write, Caller::Command).effect {
+            Effect::Allow => Judgement::Free,
+            Effect::Ask => Judgement::Asked,
+            Effect::Deny => Judgement::Refused,
+        }
+    }
+
+    fn is_alike_below(&self, one: &Path, other: &Path) -> bool {
+        self.0.is_alike_below(one, other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_decision::Base;
+
+    use super::*;
+
+    #[test]
+    fn the_broker_says_what_the_rules_say() {
+        let base = Base { workspace: vec!["/w".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
+        let rules = name_rules(&RuleSet::compile(Vec::new(), base, &[])).unwrap();
+        assert_eq!(rules.spared, [Path::new("/tmp")]);
+        let names = make_names(&rules.data).unwrap();
+        let judge = |path: &str| names.judge(Path::new(path));
+        assert_eq!(judge("/w/a"), Judgement::Free);
+        assert_eq!(judge("/etc/a"), Judgement::Asked);
+        assert!(make_names(b"[]").is_none());
+    }
+}

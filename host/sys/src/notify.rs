@@ -1,0 +1,123 @@
+//! System calls that a filter hands over, see seccomp_unotify(2).
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: the two threads take turns on one processor. Since Linux 6.6.
+const SYNC_WAKE_UP: u64 = 1;
+
+/// Where calls are heard and answered; usable from several threads.
+#[derive(Debug)]
+pub struct Listener(OwnedFd);
+
+/// A call that waits for an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    /// Names the call for as long as it waits; never used again.
+    pub id: u64,
+    /// The calling thread, as this process sees it.
+    pub thread: i32,
+    /// The call's number.
+    pub number: libc::c_long,
+    /// What it was called with.
+    pub arguments: [u64; 6],
+}
+
+/// How a call goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The kernel carries it out. What was looked at in the caller's memory may have changed since.
+    Continue,
+    /// It returns this.
+    Value(i64),
+    /// It fails with this errno.
+    Error(i32),
+}
+
+impl Listener {
+    /// Takes over the descriptor of a listener.
+    pub fn new(listener: OwnedFd) -> Self {
+        Self(listener)
+    }
+
+    /// Makes hand-overs cheap when both sides wait for each other anyway.
+    ///
+    /// # Errors
+    /// `EINVAL` or `ENOTTY` on kernels before 6.6.
+    pub fn wake_synchronously(&self) -> io::Result<()> {
+        // SAFETY: the argument of this request is a number.
+        let result =
+            unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Waits for a call.
+    ///
+    /// # Errors
+    /// `ENOENT` when the caller has gone in the meantime, `EINTR`: both mean to try again.
+    pub fn receive(&self) -> io::Result<Call> {
+        let mut call = libc::seccomp_notif {
+            id: 0,
+            pid: 0,
+            flags: 0,
+            data: libc::seccomp_data { nr: 0, arch: 0, instruction_pointer: 0, args: [0; 6] },
+        };
+        self.request(libc::SECCOMP_IOCTL_NOTIF_RECV, &mut call)?;
+        let thread = i32::try_from(call.pid).map_err(|_too_large| io::ErrorKind::InvalidData)?;
+        let number = libc::c_long::from(call.data.nr);
+        Ok(Call { id: call.id, thread, number, arguments: call.data.args })
+    }
+
+    /// Whether the call still waits. What was read of the caller before is its own if it does.
+    pub fn is_waiting(&self, id: u64) -> bool {
+        let mut id = id;
+        self.request(libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id).is_ok()
+    }
+
+    /// Answers a call.
+    ///
+    /// # Errors
+    /// `ENOENT` when the caller has gone.
+    pub fn answer(&self, id: u64, answer: Answer) -> io::Result<()> {
+        let mut response = libc::seccomp_notif_resp { id, val: 0, error: 0, flags: 0 };
+        match answer {
+            Answer::Continue => response.flags = CONTINUE,
+            Answer::Value(value) => response.val = value,
+            Answer::Error(errno) => response.error = errno.saturating_neg(),
+        }
+        self.request(libc::SECCOMP_IOCTL_NOTIF_SEND, &mut response)
+    }
+
+    /// Answers a call with a copy of a descriptor.
+    ///
+    /// # Errors
+    /// `ENOENT` when the caller has gone, `EMFILE` when it can have no more descriptors.
+    pub fn give(&self, id: u64, descriptor: BorrowedFd<'_>, close_on_exec: bool) -> io::Result<()> {
+        let mut given = libc::seccomp_notif_addfd {
+            id,
+            flags: SEND,
+            srcfd: descriptor.as_raw_fd().cast_unsigned(),
+            newfd: 0,
+            newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
+        };
+        self.request(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut given)
+    }
+
+    fn request<T>(&self, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
+        // SAFETY: the callers above pass the structure that goes with the request; it outlives the call.
+        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request, ptr::from_mut(argument)) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`.
+const CONTINUE: u32 = 1;
+/// `SECCOMP_ADDFD_FLAG_SEND`: give and answer in one. Since Linux 5.14.
+const SEND: u32 = 2;
