@@ -1,7 +1,9 @@
 //! What a change at a path comes to, by its name and what lies beside it.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::Site;
 use crate::git::Content;
@@ -96,10 +98,17 @@ pub fn class(path: &Path, change: Change, site: &Site<'_>) -> Class {
 /// By the rules that have names.
 fn by_name(path: &Path, change: Change) -> Class {
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
+    let starts: Vec<usize> = (0..names.len())
+        .filter(|start| names.get(*start).is_some_and(|name| begins_a_pattern(name)))
+        .collect();
     let mut class = Class::Free;
+    // Nearly all paths end here: this is asked for every name that is made.
+    if starts.is_empty() {
+        return class;
+    }
     for rule in RULES {
         for pattern in rule.names {
-            class = class.or(match matches(&names, pattern) {
+            class = class.or(match matches(&names, &starts, pattern) {
                 Match::Whole => on_whole(rule, change),
                 // `mv x .github` brings `x/workflows` with it.
                 Match::Beginning if matches!(change, Change::MoveTree) => Class::Walk,
@@ -131,11 +140,21 @@ enum Match {
     Whole,
 }
 
-fn matches(names: &[&OsStr], pattern: &str) -> Match {
+/// Whether a pattern of any rule begins with this name.
+fn begins_a_pattern(name: &OsStr) -> bool {
+    static FIRST: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
+        let patterns = RULES.iter().flat_map(|rule| rule.names);
+        let first = |pattern: &&str| pattern.split('/').next().unwrap_or_default().to_ascii_lowercase();
+        patterns.map(|pattern| first(pattern).into_bytes()).collect()
+    });
+    FIRST.contains(&name.as_encoded_bytes().to_ascii_lowercase())
+}
+
+fn matches(names: &[&OsStr], starts: &[usize], pattern: &str) -> Match {
     let wanted = || pattern.split('/');
     let length = wanted().count();
-    for start in 0..names.len() {
-        let Some(rest) = names.get(start..) else { break };
+    for start in starts {
+        let Some(rest) = names.get(*start..) else { break };
         let is_same = rest.iter().zip(wanted()).all(|(name, wanted)| name.eq_ignore_ascii_case(wanted));
         if is_same {
             return if rest.len() >= length { Match::Whole } else { Match::Beginning };

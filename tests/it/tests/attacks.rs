@@ -142,6 +142,12 @@ fn world(user: User, files: &[(&str, &str)]) -> Result<Scene> {
         ("home/.pi/agent/auth.json", "REACHED"),
         ("project/conf/secret", "REACHED"),
         ("project/.git/hooks/pre-commit", ""),
+        ("project/.git/HEAD", "ref: refs/heads/main\n"),
+        ("project/.git/config", "[core]\n\tbare = false\n"),
+        ("project/.git/objects/info/alternates", ""),
+        ("project/.git/refs/heads/.keep", ""),
+        ("project/.git/info/exclude", ""),
+        ("project/a/b/c/d/file", ""),
         ("project/.pi/settings.json", "{}"),
         ("project/.pi/portcullis.json", "{}"),
     ]
