@@ -83,7 +83,7 @@ impl Force {
             {
                 before.confinement.clone()
             }
-            _ => confinement(confining, &rules),
+            _ => confinement(confining, &rules, &setup.resolved.lifted),
         };
         let gate = Gate::new(views(&confinement, &setup.resolved.temp)).map_err(OpenError::Gate)?;
         let ends_at = grants.iter().map(|grant| grant.expires_at).filter(|end| *end != 0).min();
@@ -106,7 +106,7 @@ impl Force {
         let mut layers = self.layers.clone();
         layers.extend(stricter);
         let rules = RuleSet::compile(layers, self.rules.base().clone(), grants);
-        confinement(&setup.confinement, &rules).map(Some)
+        confinement(&setup.confinement, &rules, &setup.resolved.lifted).map(Some)
     }
 
     /// Whether every grant in it is still live at `now`.
@@ -135,11 +135,11 @@ fn layers(setup: &Setup, temp: &Path) -> Result<Vec<RuleLayer>, OpenError> {
     Ok(layers)
 }
 
-fn confinement(how: &Confining, rules: &RuleSet) -> Result<Arc<Confinement>, String> {
+fn confinement(how: &Confining, rules: &RuleSet, lifted: &[String]) -> Result<Arc<Confinement>, String> {
     match how {
         Confining::NoCommands => Err("no command is run here".to_owned()),
         Confining::Sandbox { executable, temp } => {
-            let profile = profile(rules, temp)?;
+            let profile = profile(rules, temp, lifted)?;
             Confinement::start(executable, &profile).map(Arc::new).map_err(|error| with_causes(&error))
         }
     }

@@ -12,13 +12,13 @@ use portcullis_decision::{Effect, RuleSet};
 const GIT_HOOKS: &str = "host.git-hooks";
 
 /// Returns what commands are held to beside the places of their profile.
-pub(crate) fn name_rules(rules: &RuleSet) -> Result<NameRules, DataError> {
+pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String]) -> Result<NameRules, DataError> {
     let temp = &rules.base().temp;
     let is_free = !rules.restricts_below(temp, FileRight::Write);
     let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
     // Git makes this directory and puts samples in it; the broker tells them from hooks.
     let data = rules.data().without(Layer::Host.name(), GIT_HOOKS);
-    Ok(NameRules { data: data.encode()?, spared, lifted: Vec::new() })
+    Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec() })
 }
 
 /// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn the_broker_says_what_the_rules_say() {
         let base = Base { workspace: vec!["/w".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
-        let rules = name_rules(&RuleSet::compile(Vec::new(), base, &[])).unwrap();
+        let rules = name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[]).unwrap();
         assert_eq!(rules.spared, [Path::new("/tmp")]);
         let names = make_names(&rules.data).unwrap();
         let judge = |path: &str| names.judge(Path::new(path));

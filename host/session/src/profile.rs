@@ -16,8 +16,9 @@ const HOSTNAME: &str = "sandbox";
 /// The sandbox has its own of these.
 const OWN: &[&str] = &["/dev", "/proc"];
 
-/// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none.
-pub(crate) fn profile(rules: &RuleSet, temp: &Path) -> Result<Profile, String> {
+/// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none. Rules on names that
+/// other programs execute do not hold where their ids are among `lifted`.
+pub(crate) fn profile(rules: &RuleSet, temp: &Path, lifted: &[String]) -> Result<Profile, String> {
     let mut wanted: BTreeMap<PathBuf, Access> = BTreeMap::new();
     for place in rules.places() {
         let access = match (place.read, place.write) {
@@ -47,7 +48,7 @@ pub(crate) fn profile(rules: &RuleSet, temp: &Path) -> Result<Profile, String> {
         .filter(|(path, _)| path != &rules.base().temp && !is_own(path))
         .map(|(path, access)| Place { path, access })
         .collect();
-    let names = name_rules(rules).map_err(|error| with_causes(&error))?;
+    let names = name_rules(rules, lifted).map_err(|error| with_causes(&error))?;
     Ok(Profile {
         places,
         temp: temp.to_owned(),
