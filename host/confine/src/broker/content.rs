@@ -112,7 +112,11 @@ impl Looked<'_> {
             FileType::Directory => Change::MakeDirectory,
             FileType::RegularFile => Change::Install,
             FileType::Symlink => Change::Symlink,
-            _ => Change::Special,
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Change::Special,
         };
         match assuming(self.broker, self.repository, |site| class(&path, change, site)) {
             Class::Asked(rule) | Class::Denied(rule) | Class::Judged(rule, _) if !self.broker.holds(rule) => {

@@ -83,7 +83,11 @@ fn change_for(kind: FileType) -> Change {
         FileType::Directory => Change::MoveTree,
         FileType::RegularFile => Change::Install,
         FileType::Symlink => Change::Symlink,
-        _ => Change::Special,
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => Change::Special,
     }
 }
 
