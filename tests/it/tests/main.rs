@@ -8,6 +8,7 @@ mod cli;
 mod extension;
 mod harness;
 mod no_host;
+mod own_git;
 mod pi_print;
 mod pi_rpc;
 mod pi_terminal;

@@ -1,0 +1,185 @@
+//! What an agent leaves in repositories for the user's own git to run: rows 31 to 38 of the attacks and their kind,
+//! through the tool write. The control writes the same files without Portcullis, and the real git runs them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use portcullis_it::{Finished, Interface, Scene, Serve, User};
+use serde_json::json;
+
+as_each_user!(nothing_that_is_left_behind_is_run, everyday_settings_are_written);
+
+/// Files that are written in this order, and the git command that falls for them.
+struct Trap {
+    name: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    /// What the user does first, as a script.
+    before: &'static str,
+    /// What the user does then.
+    then: &'static str,
+}
+
+/// `MARK` stands for the file whose appearance shows that something was run.
+const EVIL: &str = "[core]\n\tbare = false\n\tfsmonitor = \"touch MARK;:\"\n";
+
+const TRAPS: [Trap; 9] = [
+    Trap { name: "31 fsmonitor", files: &[(".git/config", EVIL)], before: "", then: "git status" },
+    Trap {
+        name: "31 alias",
+        files: &[(".git/config", "[alias]\n\tst = !touch MARK\n")],
+        before: "",
+        then: "git st",
+    },
+    Trap {
+        name: "31 include",
+        files: &[("evil", EVIL), (".git/config", "[include]\n\tpath = ../evil\n")],
+        before: "",
+        then: "git status",
+    },
+    Trap {
+        name: "33 commondir",
+        files: &[
+            ("evil/config", EVIL),
+            ("evil/objects/x", ""),
+            ("evil/refs/x", ""),
+            (".git/commondir", "../evil\n"),
+        ],
+        before: "",
+        then: "git status",
+    },
+    Trap {
+        name: "34 a new repository",
+        files: &[
+            ("sub/.git/config", EVIL),
+            ("sub/.git/HEAD", "ref: refs/heads/main\n"),
+            ("sub/.git/objects/x", ""),
+            ("sub/.git/refs/x", ""),
+        ],
+        before: "",
+        then: "git -C sub status",
+    },
+    Trap {
+        name: "34 a directory that becomes a repository",
+        files: &[
+            (
+                "sub/config",
+                "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = \"touch MARK;:\"\n",
+            ),
+            ("sub/HEAD", "ref: refs/heads/main\n"),
+            ("sub/refs/x", ""),
+            ("sub/objects/x", ""),
+        ],
+        before: "",
+        then: "git -C sub status",
+    },
+    Trap {
+        name: "36 config.worktree",
+        files: &[
+            (".git/config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n"),
+            (".git/config.worktree", EVIL),
+        ],
+        before: "",
+        then: "git status",
+    },
+    Trap {
+        name: "37 a .git file",
+        files: &[
+            ("evil/config", EVIL),
+            ("evil/HEAD", "ref: refs/heads/main\n"),
+            ("evil/objects/x", ""),
+            ("evil/refs/x", ""),
+            ("sub/.git", "gitdir: ../evil\n"),
+        ],
+        before: "",
+        then: "git -C sub status",
+    },
+    Trap {
+        name: "a rebase that goes on",
+        files: &[(".git/rebase-merge/git-rebase-todo", "exec touch MARK\n")],
+        before: "GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -q -i --root",
+        then: "git -c core.editor=true rebase --continue",
+    },
+];
+
+fn nothing_that_is_left_behind_is_run(user: User) -> Result<()> {
+    let control = scene(user)?;
+    for trap in &TRAPS {
+        let place = repository(&control, trap)?;
+        for (name, text) in trap.files {
+            control.write(&place.join(name), &marked(&place, text))?;
+        }
+        ensure!(is_sprung(&control, trap, &place)?, "control: {} does nothing", trap.name);
+    }
+    let scene = scene(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    for trap in &TRAPS {
+        let place = repository(&scene, trap)?;
+        for (name, text) in trap.files {
+            let call = json!({ "callId": "w", "path": place.join(name), "content": marked(&place, text) });
+            host.call("file/write", &call)?;
+        }
+        ensure!(!is_sprung(&scene, trap, &place)?, "{}: the user's git ran what was left", trap.name);
+    }
+    Ok(())
+}
+
+/// The world of a user who has told git their name.
+fn scene(user: User) -> Result<Scene> {
+    let scene = Scene::new(user)?;
+    let settings = "[user]\n\tname = A\n\temail = a@b.test\n[init]\n\tdefaultBranch = main\n";
+    scene.write(&scene.home().join(".gitconfig"), settings)?;
+    Ok(scene)
+}
+
+/// A repository of its own in the project, with a commit, as the user has it.
+fn repository(scene: &Scene, trap: &Trap) -> Result<PathBuf> {
+    let place = scene.project().join(trap.name);
+    scene.write(&place.join("f"), "1\n")?;
+    shell(scene, &place, "git init -q && git add f && git commit -q -m one")?.ended_with(0)?;
+    if !trap.before.is_empty() {
+        shell(scene, &place, trap.before)?.ended_with(0)?;
+    }
+    Ok(place)
+}
+
+fn mark(place: &Path) -> PathBuf {
+    place.with_extension("ran")
+}
+
+fn marked(place: &Path, text: &str) -> String {
+    // The name of the place has spaces in it.
+    text.replace("MARK", &format!("'{}'", mark(place).display()))
+}
+
+/// Does what the user does, and says whether something was run by it.
+fn is_sprung(scene: &Scene, trap: &Trap, place: &Path) -> Result<bool> {
+    let finished = shell(scene, place, trap.then)?;
+    let ran = mark(place).exists();
+    ensure!(ran || finished.code() != 127, "{finished:#?}");
+    Ok(ran)
+}
+
+fn shell(scene: &Scene, place: &Path, script: &str) -> Result<Finished> {
+    let mut command = scene.user().command("/bin/sh".as_ref());
+    command.args(["-c", script]);
+    scene.enter(&mut command);
+    Finished::run(command.current_dir(place).env("GIT_CONFIG_NOSYSTEM", "1"))
+}
+
+/// The control of the controls: what asks for nothing is written.
+fn everyday_settings_are_written(user: User) -> Result<()> {
+    let scene = scene(user)?;
+    let place = repository(&scene, &TRAPS[0])?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let config = place.join(".git/config");
+    let text = std::fs::read_to_string(&config)?
+        + "[remote \"origin\"]\n\turl = https://host.test/a.git\n[branch \"main\"]\n\tremote = origin\n";
+    host.succeed("file/write", &json!({ "callId": "w", "path": config, "content": text }))?;
+    ensure!(shell(&scene, &place, "git remote -v")?.stdout.contains("https://host.test/a.git"));
+    let asks = |name: &str| scene.portcullis(&["check", "write", name])?.ended_with(10).map(drop);
+    for name in [".vscode/tasks.json", "sub/.bashrc", ".git/config"] {
+        asks(name)?;
+    }
+    scene.portcullis(&["check", "write", ".git/hooks/pre-commit"])?.ended_with(20)?;
+    Ok(())
+}
