@@ -30,6 +30,7 @@ mod error;
 mod fields;
 mod json;
 mod json_schema;
+mod own_git;
 mod pattern;
 mod places;
 mod protect;

@@ -12,6 +12,7 @@ use portcullis_names::PROJECT_AGENT_SETTINGS;
 
 use crate::disk::{Disk, follow};
 use crate::error::ConfigError;
+use crate::own_git;
 use crate::places::Places;
 use crate::rule::Rule;
 use crate::tighten::Layer;
@@ -293,6 +294,9 @@ impl Ground<'_> {
                 let reason = "it holds credentials of a toolchain";
                 self.add(&mut rules, "host.toolchain-credentials", &root.join(name), Kind::Hidden, reason)?;
             }
+        }
+        for source in own_git::sources(self.workspace, self.homes, self.disk) {
+            self.add(&mut rules, source.id, &source.path, source.kind, source.reason)?;
         }
         self.own_files(&mut rules, decisive)?;
         self.path_directories(&mut rules)?;
