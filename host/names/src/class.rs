@@ -82,6 +82,19 @@ impl Class {
         }
     }
 
+    /// This, if its rule holds.
+    pub(crate) fn under(self, holds: &dyn Fn(&'static Rule) -> bool) -> Self {
+        match self {
+            Self::Judged(rule, _) | Self::Asked(rule) | Self::Denied(rule) if !holds(rule) => Self::Free,
+            Self::Free
+            | Self::Walk
+            | Self::Completes(_)
+            | Self::Judged(..)
+            | Self::Asked(_)
+            | Self::Denied(_) => self,
+        }
+    }
+
     /// The stricter of the two.
     pub(crate) fn or(self, other: Self) -> Self {
         if other.strength() > self.strength() { other } else { self }
@@ -91,12 +104,24 @@ impl Class {
 /// Says what `change` at `path` comes to. `path` is absolute, with links followed but for its last name.
 #[must_use]
 pub fn class(path: &Path, change: Change, site: &Site<'_>) -> Class {
-    let named = by_name(site.relative(path), change);
-    named.or(repository::class(path, change, site))
+    class_under(path, change, site, &|_| true)
+}
+
+/// As [`class`], by the rules alone that `holds` says yes to: what one rule leaves free, another may still be about.
+/// `holds` is called for rules that speak of this change.
+#[must_use]
+pub fn class_under(
+    path: &Path,
+    change: Change,
+    site: &Site<'_>,
+    holds: &dyn Fn(&'static Rule) -> bool,
+) -> Class {
+    let named = by_name(site.relative(path), change, holds);
+    named.or(repository::class(path, change, site, holds))
 }
 
 /// By the rules that have names.
-fn by_name(path: &Path, change: Change) -> Class {
+fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -> Class {
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
     let starts: Vec<usize> = (0..names.len())
         .filter(|start| names.get(*start).is_some_and(|name| begins_a_pattern(name)))
@@ -108,13 +133,14 @@ fn by_name(path: &Path, change: Change) -> Class {
     }
     for rule in RULES {
         for pattern in rule.names {
-            class = class.or(match matches(&names, &starts, pattern) {
+            let own = match matches(&names, &starts, pattern) {
                 Match::Whole => on_whole(rule, change),
                 // `mv x .github` brings `x/workflows` with it.
                 Match::Beginning if matches!(change, Change::MoveTree) => Class::Walk,
                 Match::Beginning if matches!(change, Change::Symlink) => on_whole(rule, change),
                 Match::Beginning | Match::None => Class::Free,
-            });
+            };
+            class = class.or(own.under(holds));
         }
     }
     class

@@ -36,7 +36,7 @@ mod rules;
 
 pub mod git;
 
-pub use class::{Change, Class, class};
+pub use class::{Change, Class, class, class_under};
 pub use repository::EXAMINED;
 pub use rules::{
     AGENT_FILES, Anywhere, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_POINTERS,

@@ -14,15 +14,20 @@ pub const EXAMINED: [&str; 8] =
     ["branches", "config", "config.worktree", "hooks", "info", "modules", "remotes", "worktrees"];
 
 /// Says what `change` at `path` comes to for git.
-pub(crate) fn class(path: &Path, change: Change, site: &Site<'_>) -> Class {
-    let mut class = by_last_name(path, change);
+pub(crate) fn class(
+    path: &Path,
+    change: Change,
+    site: &Site<'_>,
+    holds: &dyn Fn(&'static Rule) -> bool,
+) -> Class {
+    let mut class = by_last_name(path, change).under(holds);
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
     let mut directory = PathBuf::from("/");
     for (index, name) in names.iter().enumerate() {
         // `directory` is what holds `name`; the rest of the path is seen from there.
         let inside = names.get(index..).unwrap_or_default();
         if is_interesting(name) && is_git_directory(&directory, site) {
-            class = class.or(within(inside, change));
+            class = class.or(within(inside, change).under(holds));
         }
         directory.push(name);
     }
@@ -64,8 +69,10 @@ fn is_git_directory(directory: &Path, site: &Site<'_>) -> bool {
 
 /// Whether `directory` has what git looks for, taking `assumed` to be there.
 fn has_shape(directory: &Path, assumed: Option<&OsStr>, site: &Site<'_>) -> bool {
-    let has =
-        |name: &str| assumed.is_some_and(|assumed| assumed == name) || (site.exists)(&directory.join(name));
+    let has = |name: &str| {
+        assumed.is_some_and(|assumed| assumed.eq_ignore_ascii_case(name))
+            || (site.exists)(&directory.join(name))
+    };
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
@@ -135,7 +142,7 @@ fn container(change: Change) -> Class {
 /// Whether `path` is the part that makes the directory it lies in a repository.
 fn completing(path: &Path, change: Change, site: &Site<'_>) -> Class {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Class::Free };
-    let is_part = ["HEAD", "objects", "refs", "commondir"].iter().any(|part| name == *part);
+    let is_part = ["HEAD", "objects", "refs", "commondir"].iter().any(|part| name.eq_ignore_ascii_case(part));
     if !change.is_new_name() || !is_part || is_git_directory(directory, site) {
         return Class::Free;
     }

@@ -9,8 +9,8 @@ use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::request::{Action, Attribute, FileOperation, PathKind};
 use portcullis_decision::{Decision, Effect, Grant, GrantPattern, Request, Ruling, path_text};
 use portcullis_file_gate::{FileError, Gate, Identity, Limits, Located, Purpose};
-use portcullis_names::git::{Judgement, judge};
-use portcullis_names::{Anywhere, Change, Class, GIT_CONFIG, GIT_POINTERS, Rule, Site, class};
+use portcullis_names::git::{Content, Judgement, judge};
+use portcullis_names::{Anywhere, Change, Class, GIT_CONFIG, GIT_POINTERS, Rule, Site, class, class_under};
 
 use crate::files::locate;
 use crate::force::Force;
@@ -55,21 +55,25 @@ impl Session {
         let made = path.ancestors().skip(1).map(|above| (above.to_owned(), Change::MakeDirectory));
         let made =
             made.filter(|_| own.iter().any(|(_, change)| *change == Change::Write)).collect::<Vec<_>>();
-        let mut strictest: Option<(Ruling, &'static Rule)> = None;
+        let granted = |rule: &'static Rule| {
+            let covers = |grant: &Grant| grant.covers(request) && may_be_granted(rule, &grant.pattern, &site);
+            grants.iter().any(covers)
+        };
+        // One rule that is lifted or granted must not hide another that speaks of the same name.
+        let holds = |rule: &'static Rule| {
+            !(self.is_lifted(rule) || rule.anywhere == Anywhere::Asked && granted(rule))
+        };
+        let mut strictest: Option<Ruling> = None;
         for (path, change) in own.iter().chain(&made) {
             if self.is_private(path, force, &roots) {
                 continue;
             }
-            let Some((ruling, rule)) = ruling(path, *change, request, &site) else { continue };
-            let is_lifted = self.setup.resolved.lifted.iter().any(|lifted| lifted == rule.id);
-            if !is_lifted && strictest.as_ref().is_none_or(|(known, _)| ruling.effect > known.effect) {
-                strictest = Some((ruling, rule));
+            let Some(ruling) = ruling(class_under(path, *change, &site, &holds), request) else { continue };
+            if strictest.as_ref().is_none_or(|known| ruling.effect > known.effect) {
+                strictest = Some(ruling);
             }
         }
-        let (ruling, rule) = strictest?;
-        let covers = |grant: &Grant| grant.covers(request) && may_be_granted(rule, &grant.pattern, &site);
-        let is_granted = ruling.effect == Effect::Ask && grants.iter().any(covers);
-        (!is_granted).then_some(ruling)
+        strictest
     }
 
     /// Judges `new`, which is to be written to what was located, if the content decides there.
@@ -105,7 +109,7 @@ impl Session {
         let roots = self.roots();
         let exists = |path: &Path| exists(&force.gate, path);
         let site = Site { roots: &roots, exists: &exists };
-        let Class::Judged(_, content) = class(path, Change::Write, &site) else { return None };
+        let content = self.judged_as(path, &site)?;
         let reason = match judge(content, path, previous, new, &site) {
             Judgement::Harmless => String::new(),
             judgement @ (Judgement::Asks(_) | Judgement::Unreadable(_)) => {
@@ -118,8 +122,20 @@ impl Session {
     fn is_judged(&self, force: &Force, path: &Path) -> bool {
         let roots = self.roots();
         let exists = |path: &Path| exists(&force.gate, path);
-        let site = Site { roots: &roots, exists: &exists };
-        matches!(class(path, Change::Write, &site), Class::Judged(..))
+        self.judged_as(path, &Site { roots: &roots, exists: &exists }).is_some()
+    }
+
+    /// What the content of `path` is read as, where that decides, whatever else is asked about the name.
+    fn judged_as(&self, path: &Path, site: &Site<'_>) -> Option<Content> {
+        let holds = |rule: &'static Rule| rule.anywhere == Anywhere::Judged && !self.is_lifted(rule);
+        match class_under(path, Change::Write, site, &holds) {
+            Class::Judged(_, content) => Some(content),
+            Class::Free | Class::Walk | Class::Completes(_) | Class::Asked(_) | Class::Denied(_) => None,
+        }
+    }
+
+    fn is_lifted(&self, rule: &Rule) -> bool {
+        self.setup.resolved.lifted.iter().any(|lifted| lifted == rule.id)
     }
 
     /// Where the user's programs work: the workspace, and what else the settings make writable.
@@ -161,13 +177,8 @@ fn changes(path: &Path, kind: PathKind, operation: &FileOperation) -> Vec<(PathB
     }
 }
 
-fn ruling(
-    path: &Path,
-    change: Change,
-    request: &Request,
-    site: &Site<'_>,
-) -> Option<(Ruling, &'static Rule)> {
-    let (effect, rule, reason) = match class(path, change, site) {
+fn ruling(class: Class, request: &Request) -> Option<Ruling> {
+    let (effect, rule, reason) = match class {
         Class::Free => return None,
         Class::Denied(rule) => (Effect::Deny, rule, rule.reason.to_owned()),
         Class::Asked(rule) => (Effect::Ask, rule, rule.reason.to_owned()),
@@ -180,15 +191,14 @@ fn ruling(
             (effect, rule, reason)
         }
     };
-    let ruling = Ruling {
+    Some(Ruling {
         effect,
         policy: HOST.to_owned(),
         rule: rule.id.to_owned(),
         reason,
         setting: String::new(),
         conceal: false,
-    };
-    Some((ruling, rule))
+    })
 }
 
 fn attribute(reason: String) -> Attribute {

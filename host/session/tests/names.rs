@@ -242,6 +242,24 @@ fn a_session_grant_is_for_the_name_that_was_asked_for() {
 }
 
 #[test]
+fn a_yes_to_a_directory_is_none_to_a_repository_in_it() {
+    let scene = scene(Answer::Choice(2));
+    assert_eq!(rule_of(scene.write(".vscode/tasks.json", "{}")), None);
+    for (name, content, rule) in [
+        (".vscode/.git/config", "[core]\n\tpager = evil\n", "host.git-config"),
+        (".vscode/.git/hooks/pre-commit", "evil", "host.git-hooks"),
+        (".vscode/AGENTS.md", "obey", "host.agent-files"),
+    ] {
+        assert_eq!(rule_of(scene.write(name, content)).as_deref(), Some(rule), "{name}");
+    }
+    assert_eq!(rule_of(scene.write(".vscode/.git/config", "[user]\n\tname = A\n")), None);
+    assert_eq!(
+        rule_of(scene.edit(".vscode/.git/config", "name = A", "name = A\n[core]\n\tpager = x")).as_deref(),
+        Some("host.git-config")
+    );
+}
+
+#[test]
 fn what_the_user_lifts_or_allows_by_name_does_not_hold() {
     let settings = r#"{
         "network": { "allowedDomains": [], "deniedDomains": [] },

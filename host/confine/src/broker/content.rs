@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use portcullis_names::git::{self, Content, Judgement};
-use portcullis_names::{Change, Class, EXAMINED, Site, class};
+use portcullis_names::{Change, Class, EXAMINED, Rule, Site, class_under};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, linkat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
@@ -118,9 +118,9 @@ impl Looked<'_> {
             | FileType::BlockDevice
             | FileType::Unknown => Change::Special,
         };
-        match assuming(self.broker, self.repository, |site| class(&path, change, site)) {
-            Class::Asked(rule) | Class::Denied(rule) | Class::Judged(rule, _) if !self.broker.holds(rule) => {
-            }
+        let holds = |rule: &'static Rule| self.broker.holds(rule);
+        let class = assuming(self.broker, self.repository, |site| class_under(&path, change, site, &holds));
+        match class {
             Class::Asked(_) | Class::Denied(_) => return Err(Errno::ACCESS),
             Class::Judged(_, content) => self.judge(holder, name, &path, content)?,
             Class::Free | Class::Walk | Class::Completes(_) => {}

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use portcullis_names::git::Content;
-use portcullis_names::{Anywhere, Change, Class, EXAMINED, Rule, Site, class};
+use portcullis_names::{Anywhere, Change, Class, EXAMINED, Rule, Site, class_under};
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
@@ -51,17 +51,15 @@ impl Worker {
         if may_complete(&place.path) {
             self.must_be_alone()?;
         }
-        match self.broker.site(|site| class(&place.path, change, site)) {
+        // One rule that is lifted, or leaves it to the command, must not hide another that speaks of the same name.
+        let holds = |rule: &'static Rule| {
+            self.broker.holds(rule) && !(rule.anywhere == Anywhere::Asked && self.is_own(turn, place, rule))
+        };
+        match self.broker.site(|site| class_under(&place.path, change, site, &holds)) {
             Class::Free => Ok(Allowed::Plain),
             Class::Walk => Ok(Allowed::Below),
             Class::Completes(directory) => self.examine(&directory, place).map(|()| Allowed::Plain),
-            Class::Judged(rule, _) | Class::Asked(rule) | Class::Denied(rule) if !self.broker.holds(rule) => {
-                Ok(Allowed::Plain)
-            }
             Class::Judged(_, content) => Ok(Allowed::ByContent(content)),
-            Class::Asked(rule) if rule.anywhere == Anywhere::Asked && self.is_own(turn, place, rule) => {
-                Ok(Allowed::Plain)
-            }
             Class::Asked(_) | Class::Denied(_) => Err(Errno::ACCESS.into()),
         }
     }

@@ -158,6 +158,7 @@ fn repositories_of_the_commands_own_are_no_exception() {
         "git init -q --template= own4 && mkdir own4/.git/hooks && echo x > own4/.git/hooks/post-commit",
         "git init -q --bare own5 && echo x > own5/hooks/post-receive",
         "git init -q --bare own5 && git -C own5 config core.fsmonitor ./evil",
+        "git init -q own5/.vscode && git -C own5/.vscode config core.fsmonitor ./evil",
     ] {
         let outcome = session.sh(&format!("{SET_UP} {script}"));
         assert!(session.control(HARMLESS), "{script}: {outcome:?}");

@@ -101,6 +101,7 @@ fn a_directory_with_the_shape_of_a_repository_is_one() {
             ("src/config", "free"),
             ("half/objects", "completes /w/half"),
             (".git/modules/new/objects", "completes /w/.git/modules/new"),
+            (".git/modules/new/OBJECTS", "completes /w/.git/modules/new"),
             ("half/commondir", "CommonDirectory"),
             ("bare/objects", "free"),
             ("src/HEAD", "free"),
@@ -253,6 +254,25 @@ fn a_workspace_may_lie_below_such_a_name() {
     assert_eq!(word(&class("/home/u/.cursor/worktrees/p/.vscode/x")), "ask host.editor-files");
     assert_eq!(word(&class("/home/u/.cursor/mcp.json")), "ask host.agent-files");
     assert_eq!(word(&class("/elsewhere/.cursor/mcp.json")), "ask host.agent-files");
+}
+
+#[test]
+fn a_rule_that_does_not_hold_hides_no_other() {
+    use std::path::{Path, PathBuf};
+    let roots = [PathBuf::from("/w")];
+    let site = portcullis_names::Site { roots: &roots, exists: &|_| false };
+    let without = |ids: &[&str], path: &str, change| {
+        word(&portcullis_names::class_under(Path::new(path), change, &site, &|rule| !ids.contains(&rule.id)))
+    };
+    let inside = "/w/.vscode/.git/config";
+    assert_eq!(without(&[], inside, Change::Install), "ask host.editor-files");
+    assert_eq!(without(&["host.editor-files"], inside, Change::Install), "Config");
+    assert_eq!(without(&["host.editor-files", "host.git-config"], inside, Change::Install), "free");
+    let hook = "/w/.claude/x/.git/hooks/pre-push";
+    assert_eq!(without(&["host.git-hooks"], hook, Change::Write), "ask host.agent-files");
+    assert_eq!(without(&["host.git-hooks", "host.agent-files"], hook, Change::Write), "free");
+    let both = "/w/.vscode/AGENTS.md";
+    assert_eq!(without(&["host.editor-files"], both, Change::Write), "ask host.agent-files");
 }
 
 #[test]
