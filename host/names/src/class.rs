@@ -123,6 +123,8 @@ pub fn class_under(
 /// By the rules that have names.
 fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -> Class {
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
+    // Packages bring such files along by the hundred, and nobody works in there.
+    let packages = names.iter().position(|name| *name == "node_modules").unwrap_or(names.len());
     let starts: Vec<usize> = (0..names.len())
         .filter(|start| names.get(*start).is_some_and(|name| begins_a_pattern(name)))
         .collect();
@@ -132,8 +134,9 @@ fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -
         return class;
     }
     for rule in RULES {
+        let within = if rule.anywhere == Anywhere::Asked { packages } else { names.len() };
         for pattern in rule.names {
-            let own = match matches(&names, &starts, pattern) {
+            let own = match matches(&names, &starts, within, pattern) {
                 Match::Whole => on_whole(rule, change),
                 // `mv x .github` brings `x/workflows` with it.
                 Match::Beginning if matches!(change, Change::MoveTree) => Class::Walk,
@@ -176,10 +179,11 @@ fn begins_a_pattern(name: &OsStr) -> bool {
     FIRST.contains(&name.as_encoded_bytes().to_ascii_lowercase())
 }
 
-fn matches(names: &[&OsStr], starts: &[usize], pattern: &str) -> Match {
+/// Looks for a pattern that begins before the name number `within`.
+fn matches(names: &[&OsStr], starts: &[usize], within: usize, pattern: &str) -> Match {
     let wanted = || pattern.split('/');
     let length = wanted().count();
-    for start in starts {
+    for start in starts.iter().filter(|start| **start < within) {
         let Some(rest) = names.get(*start..) else { break };
         let is_same = rest.iter().zip(wanted()).all(|(name, wanted)| name.eq_ignore_ascii_case(wanted));
         if is_same {

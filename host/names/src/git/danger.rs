@@ -21,6 +21,7 @@ pub(crate) fn reason(name: &str, value: Option<&[u8]>) -> &'static str {
             "is an address that git hands to a program, or that passes options to one"
         }
         ("submodule", "update") if begins(b"!") => "names a program that git runs",
+        ("remote", "mirror" | "push") => "decides what a push overwrites and deletes",
         ("commit" | "tag", "gpgsign") | ("transfer" | "fetch" | "receive", "fsckobjects") => {
             "switches a protection of yours off"
         }

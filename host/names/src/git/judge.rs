@@ -135,9 +135,10 @@ fn config(
     // What git could not read had no effect.
     let before = previous.and_then(|text| config_text::parse(text).ok()).unwrap_or_default();
     let before = by_name(&before);
+    let is_bare = is_bare(entries);
     let mut findings = Vec::new();
     for (name, entries) in by_name(entries) {
-        let is_harmless = |entry: &&Entry| is_harmless(content, path, entry, site);
+        let is_harmless = |entry: &&Entry| is_harmless(content, (path, is_bare), entry, site);
         let Some(first) = entries.iter().find(|entry| !is_harmless(entry)) else { continue };
         let values = |entries: &[&Entry]| entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>();
         // All values of the key as they were, in their order: the last one counts, and some keys are lists.
@@ -158,6 +159,12 @@ fn config(
     findings
 }
 
+/// Whether the settings say that the repository has no working tree.
+fn is_bare(entries: &[Entry]) -> bool {
+    let last = entries.iter().rev().find(|entry| entry.name == b"core.bare");
+    last.is_some_and(|entry| entry.value.as_ref().is_none_or(|value| value.eq_ignore_ascii_case(b"true")))
+}
+
 fn by_name(entries: &[Entry]) -> BTreeMap<&[u8], Vec<&Entry>> {
     let mut names: BTreeMap<&[u8], Vec<&Entry>> = BTreeMap::new();
     for entry in entries {
@@ -166,7 +173,7 @@ fn by_name(entries: &[Entry]) -> BTreeMap<&[u8], Vec<&Entry>> {
     names
 }
 
-fn is_harmless(content: Content, path: &Path, entry: &Entry, site: &Site<'_>) -> bool {
+fn is_harmless(content: Content, (path, is_bare): (&Path, bool), entry: &Entry, site: &Site<'_>) -> bool {
     let Ok(name) = std::str::from_utf8(&entry.name) else { return false };
     // Of `.gitmodules` git reads the submodules only.
     let is_read = content == Content::Config || name.starts_with("submodule.");
@@ -175,6 +182,7 @@ fn is_harmless(content: Content, path: &Path, entry: &Entry, site: &Site<'_>) ->
         Some(Shape::Worktree) => {
             entry.value.as_ref().is_some_and(|value| place::is_own_worktree(path, value, site))
         }
+        Some(Shape::InBare) => is_bare && Shape::Bool.admits(entry.value.as_deref()),
         Some(shape) => shape.admits(entry.value.as_deref()),
         None => false,
     }

@@ -3,14 +3,14 @@
 //!
 //! A key gets in when its worst value of the given shape makes git do nothing but its own work on the
 //! repository at hand. Left out with a reason: `branch.*.mergeOptions` (options of git-merge),
-//! `rebase.instructionFormat` (could add lines to the list of a rebase), `core.commentChar` (could turn a comment of
+//! `remote.*.push` (deletes what is not named), `rebase.instructionFormat` (could add lines to the list of a rebase), `core.commentChar` (could turn a comment of
 //! that list into a line), `commit.template`, `core.excludesFile` and `core.attributesFile` (places),
 //! `init.templateDir` (brings hooks), `gc.recentObjectsHook`, `pull.twohead` (names a strategy, which is a program),
 //! `help.autoCorrect` (runs what was not typed), `protocol.*` but for the version, all of `http`, `credential` and `url`.
 
 use super::shape::Shape::{
-    self, Bool, Number, Off, On, OneOf, PathBelow, Paths, Reference, Refspec, Remote, Remotes, Text, Url,
-    Words, Worktree,
+    self, Bool, InBare, Number, Off, On, OneOf, PathBelow, Paths, Reference, Refspec, Remote, Remotes, Text,
+    Url, Words, Worktree,
 };
 
 /// The shape that the value of the key `name` must have; none: no value of it is known to be harmless.
@@ -238,12 +238,11 @@ const KEYS: &[(&str, Shape)] = &[
     ("remote.*.fetch", Refspec),
     ("remote.*.followremotehead", Words(&["create", "warn", "always", "never"])),
     ("remote.*.gh-resolved", OneOf(&["base"])),
-    ("remote.*.mirror", Words(&["fetch", "push"])),
+    ("remote.*.mirror", InBare),
     ("remote.*.partialclonefilter", Text),
     ("remote.*.promisor", Bool),
     ("remote.*.prune", Bool),
     ("remote.*.prunetags", Bool),
-    ("remote.*.push", Refspec),
     ("remote.*.pushurl", Url),
     ("remote.*.skipdefaultupdate", Bool),
     ("remote.*.skipfetchall", Bool),

@@ -33,6 +33,8 @@ pub(crate) enum Shape {
     PathBelow,
     /// Patterns over paths.
     Paths,
+    /// A switch of bare repositories: on in another, it makes a push delete what the remote has.
+    InBare,
     /// Judged by where the file lies, see [`super::place`].
     Worktree,
 }
@@ -64,7 +66,8 @@ impl Shape {
             Self::Remotes => value.split_ascii_whitespace().all(is_remote_name),
             Self::PathBelow => is_path_below(value),
             Self::Paths => is_plain(value) && !value.starts_with('-'),
-            Self::Worktree => false,
+            // These need to know more than the value.
+            Self::InBare | Self::Worktree => false,
         }
     }
 }
@@ -117,7 +120,7 @@ fn is_path_below(value: &str) -> bool {
     !value.is_empty()
         && !value.starts_with(['/', '-', '~'])
         && is_plain(value)
-        && value.split('/').all(|part| part != "..")
+        && value.split('/').all(|part| part != ".." && !part.eq_ignore_ascii_case(".git"))
 }
 
 /// A name of a submodule, which is a path below `.git/modules`.
@@ -162,7 +165,11 @@ mod tests {
     fn names_and_paths() {
         check(Shape::Remote, &["origin", "team/fork", ".", "git@a.test:b/c.git"], &["-u", "ext::sh", "a\tb"]);
         check(Shape::Remotes, &["a b/c", ""], &["a -x", "a b:c"]);
-        check(Shape::PathBelow, &["sub", "a/b", "./a", "."], &["", "../a", "a/../b", "/a", "~/a", "-a"]);
+        check(
+            Shape::PathBelow,
+            &["sub", "a/b", "./a", "."],
+            &["", "../a", "a/../b", "/a", "~/a", "-a", "x/.GIT/hooks"],
+        );
         check(Shape::Text, &["Ünï Cöde <x>", ""], &["a\nb", "a\u{1b}[0m"]);
         assert!(is_submodule_name("lib/a.b") && !is_submodule_name("../x") && !is_submodule_name("a//b"));
     }

@@ -29,23 +29,31 @@ fn is_scheme(scheme: &str) -> bool {
     SCHEMES.contains(&scheme)
 }
 
-/// Git decodes `%2d` before it hands the host to ssh.
 fn has_plain_host(scheme: &str, rest: &str) -> bool {
     let authority = rest.split('/').next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let is_plain = |text: &str| !text.starts_with(['-', '%']);
-    (scheme == "file" || !host.is_empty()) && is_plain(authority) && is_plain(host)
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    // Over http the name and password go into a header; ssh is given them as words.
+    let has_plain_user = ["http", "https"].contains(&scheme) || is_plain(user);
+    (scheme == "file" || !host.is_empty()) && has_plain_user && is_plain(host)
+}
+
+/// Whether a host or a user of one cannot be taken for an option, and holds nothing that a shell would act on: the
+/// user's ssh may hand it to one (CVE-2023-51385). Git decodes `%2d` before it hands the host to ssh.
+fn is_plain(name: &str) -> bool {
+    !name.starts_with('-')
+        && name.chars().all(|letter| letter.is_alphanumeric() || "._-+:[]".contains(letter))
 }
 
 /// A path, or `host:path` as ssh takes it: git looks for the first colon before the first slash.
 fn is_path_or_host(url: &str) -> bool {
-    let is_plain = |text: &str| !text.starts_with('-');
-    match url.split_once(':') {
-        Some((host, path)) if !host.contains('/') => {
-            is_plain(host) && is_plain(host.rsplit('@').next().unwrap_or_default()) && is_plain(path)
-        }
-        Some(_) | None => true,
-    }
+    let first = url.split('/').next().unwrap_or_default();
+    // An address of IPv6 stands in brackets and has colons of its own.
+    let bracketed = first.contains('[');
+    let Some((host, _)) = first.split_once(if bracketed { "]:" } else { ":" }) else { return !bracketed };
+    let path = url.get(host.len()..).unwrap_or_default().trim_start_matches([']', ':']);
+    let host = host.replace('[', "");
+    let (user, host) = host.rsplit_once('@').unwrap_or(("", &host));
+    is_plain(user) && is_plain(host) && !path.starts_with('-')
 }
 
 #[cfg(test)]
@@ -58,7 +66,8 @@ mod tests {
             "",
             "https://github.com/a/b.git",
             "http://localhost:8080/a",
-            "https://user:p%40ss@host.test/a b",
+            "https://user:p%40s!s@host.test/a b",
+            "ssh://git@b\u{fc}cher.test/a",
             "ssh://git@host.test:22/a.git",
             "git+ssh://host.test/a",
             "ssh://[::1]/a",
@@ -99,6 +108,12 @@ mod tests {
             "ssh://user@-x/y",
             "ssh://user@%2dx/y",
             "ssh:///x",
+            "ssh://$(evil)/x",
+            "ssh://`evil`@host/x",
+            "host;evil:x",
+            "a|b@host:x",
+            "[::1]$(x):y",
+            "https://$(evil)/x",
             "https://host/x\ny",
             "a\u{7f}",
             "fd::3",

@@ -224,6 +224,8 @@ fn names_that_other_tools_execute() {
         ".env",
         ".github/CODEOWNERS",
         "node_modules/.bin/x",
+        "node_modules/pkg/.npmrc",
+        "web/node_modules/@a/b/AGENTS.md",
         ".venv/bin/activate",
         "bashrc",
         "x.vscode/y",
@@ -234,7 +236,14 @@ fn names_that_other_tools_execute() {
     for path in free {
         check(&place(), Change::Write, &[(path, "free")]);
     }
-    for path in [".pi/extensions/evil.ts", "sub/.pi/sandbox.json", ".pi/settings.json", ".PI/Settings.json"] {
+    check(&place(), Change::Install, &[("node_modules/x/.git/config", "Config")]);
+    for path in [
+        "node_modules/x/.pi/extensions/y",
+        ".pi/extensions/evil.ts",
+        "sub/.pi/sandbox.json",
+        ".pi/settings.json",
+        ".PI/Settings.json",
+    ] {
         check(&place(), Change::Write, &[(path, "deny host.project-agent-settings")]);
     }
     check(

@@ -65,6 +65,8 @@ const ASKING: &[&str] = &[
     "remote.origin.uploadpack=evil",
     "remote.origin.receivepack=evil",
     "remote.origin.vcs=evil",
+    "remote.origin.push=:refs/heads/main",
+    "remote.origin.mirror=true",
     "remote.origin.proxy=http://evil.test",
     "remote.--upload-pack.url=x",
     "remote.https://github.com/a.url=https://evil.test/a",
@@ -228,6 +230,7 @@ fn the_modules_file_is_read_for_submodules_only() {
     check("[submodule \"x\"]\n\tupdate = !evil\n", false);
     check("[submodule \"x\"]\n\turl = --upload-pack=evil\n", false);
     check("[submodule \"x\"]\n\tpath = -x\n", false);
+    check("[submodule \"x\"]\n\tpath = a/.Git/hooks\n", false);
     check("[submodule \"../x\"]\n\tpath = x\n", false);
 }
 
