@@ -1,5 +1,5 @@
 //! What an agent leaves in repositories for the user's own git to run: rows 31 to 38 of the attacks and their kind,
-//! through the tool write. The control writes the same files without Portcullis, and the real git runs them.
+//! through the tool write and through commands. The control writes the same files without Portcullis, and the real git runs them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,11 @@ use anyhow::{Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User};
 use serde_json::json;
 
-as_each_user!(nothing_that_is_left_behind_is_run, everyday_settings_are_written);
+as_each_user!(
+    nothing_that_tools_leave_behind_is_run,
+    nothing_that_commands_leave_behind_is_run,
+    everyday_settings_are_written
+);
 
 /// Files that are written in this order, and the git command that falls for them.
 struct Trap {
@@ -101,7 +105,7 @@ const TRAPS: [Trap; 9] = [
     },
 ];
 
-fn nothing_that_is_left_behind_is_run(user: User) -> Result<()> {
+fn nothing_that_tools_leave_behind_is_run(user: User) -> Result<()> {
     let control = scene(user)?;
     for trap in &TRAPS {
         let place = repository(&control, trap)?;
@@ -119,6 +123,38 @@ fn nothing_that_is_left_behind_is_run(user: User) -> Result<()> {
             host.call("file/write", &call)?;
         }
         ensure!(!is_sprung(&scene, trap, &place)?, "{}: the user's git ran what was left", trap.name);
+    }
+    Ok(())
+}
+
+fn nothing_that_commands_leave_behind_is_run(user: User) -> Result<()> {
+    let script = |place: &Path, trap: &Trap| {
+        let write = |(name, text): &(&str, &str)| {
+            let text = marked(place, text).replace('\'', r"'\''");
+            format!(
+                "mkdir -p \"$(dirname {name})\"; rm -f new; printf %s '{text}' > new; mv new {name}; rm -f new"
+            )
+        };
+        let steps: Vec<String> = trap.files.iter().map(write).collect();
+        format!("cd '{}'; {}; true", place.display(), steps.join("; "))
+    };
+    let control = scene(user)?;
+    for trap in &TRAPS {
+        let place = repository(&control, trap)?;
+        shell(&control, &place, &script(&place, trap))?.ended_with(0)?;
+        ensure!(is_sprung(&control, trap, &place)?, "control: {} does nothing", trap.name);
+    }
+    let scene = scene(user)?;
+    let places: Vec<PathBuf> = TRAPS.iter().map(|trap| repository(&scene, trap)).collect::<Result<_>>()?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    for (trap, place) in TRAPS.iter().zip(&places) {
+        host.run(&script(place, trap))?;
+        host.run(&format!(
+            "cd '{}'; git config core.fsmonitor 'touch {};:'",
+            place.display(),
+            mark(place).display()
+        ))?;
+        ensure!(!is_sprung(&scene, trap, place)?, "{}: the user's git ran what was left", trap.name);
     }
     Ok(())
 }
