@@ -56,9 +56,15 @@ pub(crate) struct Ground {
 /// A session with what must live as long as it.
 #[derive(Debug)]
 pub(crate) struct Wired {
-    pub(crate) session: Session,
+    pub(crate) session: Arc<Session>,
     // Dropped after the session, whose sandbox uses it.
     _scratch: Option<Scratch>,
+}
+
+impl Drop for Wired {
+    fn drop(&mut self) {
+        self.session.close();
+    }
 }
 
 /// Finds and reads the settings.

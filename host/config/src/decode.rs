@@ -14,7 +14,7 @@ use crate::check::{KeptField, bad_value, step};
 use crate::error::Problem;
 use crate::json::{Fault, Member, Node, Value};
 use crate::settings::{
-    Ask, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry, Settings,
+    Ask, Connecting, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry, Settings,
 };
 
 pub(crate) fn settings(
@@ -122,9 +122,18 @@ pub(crate) fn network(place: &Place<'_>) -> Result<Network, Fault> {
         denied_domain_reasons: place.child("deniedDomainReasons").text_map(),
         strict_allowlist: place.child("strictAllowlist").flag(false),
         denied_resolved_addresses: addresses(&place.child("deniedResolvedAddresses"))?,
+        connecting: Connecting {
+            names_match: place.child("requireHostMatch").flag(true),
+            hidden_names: place.child("hiddenServerNames").text() == Some("allow"),
+        },
+        upload_budget_mib: budget(&place.child("uploadBudgetMib")),
     };
     reasons_have_entries(&place.child("deniedDomainReasons"), &network)?;
     Ok(network)
+}
+
+fn budget(place: &Place<'_>) -> Option<Entry<u32>> {
+    place.number().map(|number| place.entry(number, &number.to_string()))
 }
 
 fn reasons_have_entries(place: &Place<'_>, network: &Network) -> Result<(), Fault> {

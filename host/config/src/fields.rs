@@ -25,7 +25,7 @@ const MAC: &str = "only macOS has what it is about";
 const WINDOWS: &str = "only Windows has what it is about";
 const OWN_MEANS: &str = "Portcullis brings its own means and starts no helper program for this";
 const NO_HTTP: &str =
-    "the host reads no HTTP, so nothing would enforce it; remove it, or deny the hosts it is meant for";
+    "HTTP is passed on as it is, so nothing would enforce it; remove it, or deny the hosts it is meant for";
 pub(crate) const NO_MASKS: &str =
     "putting real values back in place of masked ones is not built; use mode `deny`";
 const MASKS_ONLY: &str = "it only concerns masked credentials, which are refused";
@@ -48,7 +48,7 @@ pub const FIELDS: &[Field] = &[
         Shape::List(&Shape::AllowedDomain),
         Required,
         Honoured,
-        "Hosts that commands may reach without a question; no port means every port. Empty: every host asks.",
+        "Hosts that commands may reach without a question; no port means every port. Empty: every host asks. `localhost:PORT` is a port of this machine.",
     ),
     row(
         "network.deniedDomains",
@@ -96,7 +96,7 @@ pub const FIELDS: &[Field] = &[
         "network.allowLocalBinding",
         Shape::Bool,
         Optional,
-        NoEffect(MAC),
+        NoEffect("commands may always listen, on a loopback of their own"),
         "Let commands listen on local ports.",
     ),
     row(
@@ -177,8 +177,22 @@ pub const FIELDS: &[Field] = &[
         "network.requireHostMatch",
         Shape::Bool,
         Optional,
-        Refused(NO_HTTP),
-        "Refuse requests that name another host than the connection.",
+        Honoured,
+        "Refuse TLS and plain HTTP that name another host than the one that was allowed. Default `true`.",
+    ),
+    row(
+        "network.hiddenServerNames",
+        Shape::OneOf(&["deny", "allow"]),
+        Optional,
+        Honoured,
+        "What becomes of TLS that hides the name of its server (ECH) or does not say it. Default `deny`.",
+    ),
+    row(
+        "network.uploadBudgetMib",
+        Shape::Integer(1, 4194303),
+        Optional,
+        Honoured,
+        "How much may be sent to one host and port in a session before it is asked again. Default 256.",
     ),
     row(
         "network.ambiguousRequestTarget",
@@ -613,7 +627,7 @@ pub const FIELDS: &[Field] = &[
         "ask.hold",
         Shape::OneOf(&["connect", "accept"]),
         Optional,
-        NoEffect("connections of commands are closed, so none is held"),
+        NoEffect("connections are accepted and held back in any case"),
         "Where a connection waits for the answer: in `connect` (default), or accepted and held back.",
     ),
     row(

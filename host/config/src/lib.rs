@@ -62,8 +62,8 @@ pub use resolved::{Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
 pub use settings::{
-    Ask, BUILT_IN, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry, PolicyEntry,
-    PolicyMode, PolicySource, Settings,
+    Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry,
+    PolicyEntry, PolicyMode, PolicySource, Settings,
 };
 pub use tighten::{Layer, TIGHTENING_FIELDS, Tightening};
 pub use validate::{Checked, FileKind, validate, validate_all};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern};
-use portcullis_decision::profile::FileRights;
+use portcullis_decision::profile::{BudgetRule, FileRights, Span};
 use portcullis_decision::verdict::Effect;
 
 use crate::discover::Found;
@@ -71,6 +71,8 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         denied_domains,
         strict_allowlist: network.strict_allowlist
             || found.layers.iter().any(|layer| layer.network.strict_allowlist),
+        connecting: network.connecting,
+        budgets: budgets(found),
         policies,
         combine: settings.combine.clone(),
         ask: settings.ask,
@@ -156,6 +158,26 @@ fn connection_rules(network: &Network, layer: Layer) -> Vec<ConnectionRule> {
         rules.push(rule(id, target, Effect::Deny, reason, Some(entry.origin.clone())));
     }
     rules
+}
+
+/// The layers' budgets; of several the least counts.
+fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
+    let layers = found.layers.iter().map(|layer| (layer.layer, &layer.network));
+    let all = std::iter::once((Layer::User, &found.settings.network)).chain(layers);
+    all.filter_map(|(layer, network)| {
+        let entry = network.upload_budget_mib.as_ref()?;
+        let rule = BudgetRule {
+            id: "network.uploadBudgetMib".to_owned(),
+            target: every_port(HostPattern::Any),
+            kib: entry.value.saturating_mul(1024),
+            span: Span::Session,
+            effect: Effect::Ask,
+            reason: format!("more than {} MiB were sent there in this session", entry.value),
+            setting: entry.origin.to_string(),
+        };
+        Some((layer, rule))
+    })
+    .collect()
 }
 
 /// Files are named relative to the settings file, which the agent cannot write, never to the project.

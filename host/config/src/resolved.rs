@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use portcullis_decision::combine::Combine;
 use portcullis_decision::pattern::{FilePattern, NetworkPattern};
-use portcullis_decision::profile::Limits;
+use portcullis_decision::profile::{BudgetRule, Limits};
 use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 
 use crate::check::KeptField;
 use crate::rule::{ConnectionRule, Rule, environment_rules, layers};
-use crate::settings::{Ask, Environment, Origin, PolicyMode, PolicySource};
+use crate::settings::{Ask, Connecting, Environment, Origin, PolicyMode, PolicySource};
 use crate::tighten::Layer;
 
 /// Settings ready for use: plain data, every path absolute and canonical.
@@ -39,6 +39,10 @@ pub struct Resolved {
     pub denied_domains: Vec<NetworkPattern>,
     /// Whether hosts that are not allowed are refused in place of asked for.
     pub strict_allowlist: bool,
+    /// What is looked at in connections.
+    pub connecting: Connecting,
+    /// What may be sent without a question, for each layer that says so.
+    pub budgets: Vec<(Layer, BudgetRule)>,
     /// The policy chain, in order; never empty.
     pub policies: Vec<ResolvedPolicy>,
     /// How the verdicts of several policies become one.
@@ -96,6 +100,10 @@ impl Resolved {
     #[must_use]
     pub fn ceiling(&self) -> Vec<RuleLayer> {
         let mut layers = layers(&self.rules, &self.connections);
+        for layer in &mut layers {
+            let own = self.budgets.iter().filter(|(owner, _)| owner.name() == layer.name);
+            layer.profile.budgets = own.map(|(_, budget)| budget.clone()).collect();
+        }
         if let Some(user) = layers.iter_mut().find(|layer| layer.name == Layer::User.name()) {
             user.profile.limits = self.limits;
             user.profile.environment = environment_rules(&self.environment);

@@ -52,6 +52,25 @@ pub struct Network {
     pub strict_allowlist: bool,
     /// Addresses never reached, under whatever name.
     pub denied_resolved_addresses: Vec<Entry<HostPattern>>,
+    /// What is looked at in connections.
+    pub connecting: Connecting,
+    /// MiB that may be sent to one host and port in a session without a question; none: the host's default.
+    pub upload_budget_mib: Option<Entry<u32>>,
+}
+
+/// What is looked at in connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connecting {
+    /// Whether TLS and plain HTTP have to name the server that was allowed.
+    pub names_match: bool,
+    /// Whether TLS may hide the name of the server, or not say it.
+    pub hidden_names: bool,
+}
+
+impl Default for Connecting {
+    fn default() -> Self {
+        Self { names_match: true, hidden_names: false }
+    }
 }
 
 /// Files.

@@ -64,6 +64,7 @@ pub const TIGHTENING_FIELDS: &[&str] = &[
     "network.deniedDomainReasons",
     "network.strictAllowlist",
     "network.deniedResolvedAddresses",
+    "network.uploadBudgetMib",
     "filesystem",
     "filesystem.denyRead",
     "filesystem.denyWrite",

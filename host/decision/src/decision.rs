@@ -89,6 +89,12 @@ impl Decision {
         Self::plain(ruling.effect, ruling.policy, cause, votes)
     }
 
+    /// The answer of one rule that stands for itself, such as that on a used-up budget.
+    #[must_use]
+    pub fn by_rule(ruling: Ruling) -> Self {
+        Self::of_rules(ruling, Vec::new())
+    }
+
     /// The answer where neither a policy nor the rule set has an opinion.
     pub(crate) fn of_nobody(votes: Vec<Vote>) -> Self {
         Self::by_host(Effect::Ask, "base", "base.no-opinion", "no policy has an opinion on this", votes)

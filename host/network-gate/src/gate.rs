@@ -19,6 +19,7 @@ use crate::budget::Budgets;
 use crate::decider::Decider;
 use crate::dns;
 use crate::judge::Judge;
+use crate::listeners::Listeners;
 use crate::names::Names;
 use crate::refuse;
 use crate::relay;
@@ -30,21 +31,10 @@ const RESOLVERS: usize = 8;
 const CONNECTIONS_MAX: usize = 16 * 1024;
 /// Where the process has no descriptor left, it is tried again after this.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Longer than that nobody waits for the end of what was decided before.
+const SETTLE: Duration = Duration::from_secs(1);
 /// How long a question for a name over TCP may take to arrive.
 const QUESTION: Duration = Duration::from_secs(10);
-
-/// The listeners of one network, as the sandbox made them.
-#[derive(Debug)]
-pub struct Listeners {
-    /// Connections, which the kernel knows the meant ends of.
-    pub relays: Vec<std::net::TcpListener>,
-    /// Questions for names.
-    pub dns: Vec<std::net::UdpSocket>,
-    /// The same over TCP.
-    pub dns_streams: Vec<std::net::TcpListener>,
-    /// The process below which everything in the network is.
-    pub keeper: u32,
-}
 
 /// Serves the networks of one session. When it is dropped every connection is closed.
 #[derive(Debug)]
@@ -91,6 +81,21 @@ impl Gate {
         Ok(Self { shared, handle, stop: Some(stop), threads })
     }
 
+    /// Takes the open question back and asks no more; what is not allowed by now is refused.
+    pub fn close(&self) {
+        self.shared.asking.close();
+    }
+
+    /// Waits until the judge has heard of every connection that has ended by now, for a second at most.
+    pub fn settle(&self) {
+        let (done, is_done) = std::sync::mpsc::channel();
+        self.shared.decider.tell(move || {
+            // Whoever waited may have lost patience.
+            let _unheard = done.send(());
+        });
+        let _in_time = is_done.recv_timeout(SETTLE);
+    }
+
     /// Serves a network, and has `judge` decide about it.
     ///
     /// # Errors
@@ -122,9 +127,11 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        self.shared.asking.close();
+        self.close();
         drop(self.stop.take());
-        for thread in self.threads.drain(..) {
+        // One of them may be the last to know the session, and so the one that drops this.
+        let own = std::thread::current().id();
+        for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != own) {
             let _panicked = thread.join();
         }
     }

@@ -22,25 +22,48 @@
 //! One thread carries all connections, one asks the judge for decisions, one puts questions and waits for their
 //! answers, and a few resolve names.
 //!
-//! # Limits
-//! Linux; other systems have neither the listeners nor the tables in which the client of a connection is looked up.
-#![cfg(target_os = "linux")]
+//! # Platforms
+//! Linux. Other systems have neither the listeners nor the tables in which the client of a connection is looked up;
+//! there [`Gate::start`] fails.
 
-mod ask;
-mod budget;
-mod decider;
-mod dial;
-mod dns;
-mod gate;
-mod inspect;
 mod judge;
+mod listeners;
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod gate;
+
+#[cfg(target_os = "linux")]
+mod ask;
+#[cfg(target_os = "linux")]
+mod budget;
+#[cfg(target_os = "linux")]
+mod decider;
+#[cfg(target_os = "linux")]
+mod dial;
+#[cfg(target_os = "linux")]
+mod dns;
+#[cfg(target_os = "linux")]
+mod inspect;
+#[cfg(target_os = "linux")]
 mod names;
+#[cfg(target_os = "linux")]
 mod process;
+#[cfg(target_os = "linux")]
 mod pump;
+#[cfg(target_os = "linux")]
 mod range;
+#[cfg(target_os = "linux")]
 mod refuse;
+#[cfg(target_os = "linux")]
 mod relay;
+#[cfg(target_os = "linux")]
 mod scope;
 
-pub use gate::{Attached, Gate, Listeners};
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Attached, Gate};
+#[cfg(target_os = "linux")]
+pub use gate::{Attached, Gate};
 pub use judge::{AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Want};
+pub use listeners::Listeners;

@@ -63,7 +63,9 @@ async fn carry(mut report: Report<'_>, mut client: TcpStream, wanted: &Wanted) {
                 Ending::Unreachable(why) => (News::Unreachable, why.clone()),
                 Ending::Closed => (News::Unreachable, String::new()),
             };
+            // Told before the client can know, and act on it.
             report.how = ending;
+            drop(report);
             return refuse::tell(client, &[], news, &why).await;
         }
     };
@@ -97,6 +99,7 @@ async fn carry(mut report: Report<'_>, mut client: TcpStream, wanted: &Wanted) {
     drop(pump);
     let why = told(wanted, &refusal);
     report.how = Ending::Refused(refusal);
+    drop(report);
     refuse::tell(client, &beginning, news, &why).await;
 }
 

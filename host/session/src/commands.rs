@@ -3,16 +3,17 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use portcullis_confine::{Command, Confinement, Exit, LaunchError, Running};
+use portcullis_confine::{Command, Exit, LaunchError, Running};
 use portcullis_decision::request::{Action, CommandExecution, Origin, PathKind, PathRef};
 use portcullis_decision::{Decision, Request};
 use portcullis_file_gate::{FileError, Purpose};
 
 use crate::cancel::Cancel;
 use crate::environment::environment;
+use crate::network::{Sandbox, command_of};
 use crate::paths;
 use crate::profile::limits;
 use crate::reading;
@@ -92,10 +93,12 @@ impl From<Box<Decision>> for CommandFailure {
 pub struct Started {
     running: Arc<Running>,
     // The sandbox lives as long as a command runs in it, also when grants have made a new one.
-    _confinement: Arc<Confinement>,
+    _sandbox: Arc<Sandbox>,
     request: Request,
     advice: Vec<String>,
     ends_at: Option<Instant>,
+    /// What became of its connections, once it has ended.
+    connections: OnceLock<Vec<String>>,
 }
 
 impl Session {
@@ -161,7 +164,8 @@ impl Session {
         }
         let grants = self.live_grants();
         let context = self.context_for(&request, &grants);
-        let confinement = match force.for_command(&self.setup, &request, &context, &grants) {
+        let sandbox = match force.for_command(&self.setup, self.network.as_ref(), &request, &context, &grants)
+        {
             Ok(Some(stricter)) => stricter,
             Ok(None) => force.confinement.clone().map_err(CommandFailure::NoSandbox)?,
             Err(reason) => return Err(CommandFailure::NoSandbox(reason)),
@@ -178,7 +182,8 @@ impl Session {
         };
         let wall = force.rules.limits().wall_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let time = [call.timeout, wall].into_iter().flatten().min();
-        let running = Arc::new(confinement.launch(command, stdio)?);
+        let running = Arc::new(sandbox.launch(command, stdio)?);
+        self.connections.introduce(command_of(&running), &request.id, call.call);
         let killed = Arc::downgrade(&running);
         cancel.on_cancel(move || {
             if let Some(running) = killed.upgrade() {
@@ -186,24 +191,37 @@ impl Session {
             }
         });
         let ends_at = time.and_then(|time| Instant::now().checked_add(time));
-        Ok(Started { running, _confinement: confinement, request, advice, ends_at })
+        Ok(Started { running, _sandbox: sandbox, request, advice, ends_at, connections: OnceLock::new() })
     }
 
     /// Waits until a command and everything it started are gone, and kills it when its time runs out.
     pub fn finish_command(&self, started: &Started) -> Ended {
-        let left = started.ends_at.map(|end| end.saturating_duration_since(Instant::now()));
-        let ended = match left {
-            None => Ended { exit: started.running.wait(), timed_out: false },
-            Some(left) => match started.running.wait_timeout(left) {
-                Some(exit) => Ended { exit, timed_out: false },
-                None => {
-                    started.running.kill();
-                    Ended { exit: started.running.wait(), timed_out: true }
-                }
-            },
-        };
+        let command = command_of(&started.running);
+        let ended = self.wait_for_end(started, command);
+        if let Some(network) = &self.network {
+            network.settle();
+        }
+        // A second call finds nothing more.
+        let _told_once = started.connections.set(self.connections.dismiss(command));
         self.outcome(&started.request, &ended.to_string());
         ended
+    }
+
+    /// While a connection of the command waits for the user, the time of the command stands still.
+    fn wait_for_end(&self, started: &Started, command: u32) -> Ended {
+        let Some(ends_at) = started.ends_at else {
+            return Ended { exit: started.running.wait(), timed_out: false };
+        };
+        loop {
+            let left = (ends_at + self.connections.waited(command)).saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                started.running.kill();
+                return Ended { exit: started.running.wait(), timed_out: true };
+            }
+            if let Some(exit) = started.running.wait_timeout(left) {
+                return Ended { exit, timed_out: false };
+            }
+        }
     }
 
     fn directory(&self, cwd: &Path) -> Result<PathRef, CommandFailure> {
@@ -222,6 +240,12 @@ impl Started {
     #[must_use]
     pub fn advice(&self) -> &[String] {
         &self.advice
+    }
+
+    /// What the model is to be told of the command's connections; nothing before the command has ended.
+    #[must_use]
+    pub fn connections(&self) -> &[String] {
+        self.connections.get().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Passes a signal on to the command.

@@ -14,6 +14,9 @@ pub enum OpenError {
         #[source]
         source: PolicyError,
     },
+    /// The gate for connections could not be started.
+    #[error("starting the gate for connections")]
+    Network(#[source] std::io::Error),
     /// Files cannot be opened safely here.
     #[error("preparing to open files")]
     Gate(#[source] portcullis_file_gate::FileError),

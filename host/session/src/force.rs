@@ -11,6 +11,7 @@ use portcullis_file_gate::{Gate, RootView, Views};
 
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
+use crate::network::{Network, Sandbox};
 use crate::profile::profile;
 use crate::session::Setup;
 
@@ -34,7 +35,7 @@ pub struct Force {
     /// The rules.
     pub rules: RuleSet,
     /// The sandbox, or why there is none.
-    pub confinement: Result<Arc<Confinement>, String>,
+    pub confinement: Result<Arc<Sandbox>, String>,
     /// Opens files.
     pub gate: Gate,
     places: Vec<Place>,
@@ -47,16 +48,19 @@ impl Force {
     /// Compiles the rules and sets the sandbox up; what `before` has is kept where it need not change.
     pub(crate) fn build(
         setup: &Setup,
+        network: Option<&Network>,
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
-        let built = Self::build_for(setup, &setup.resolved.temp, &setup.confinement, grants, before)?;
+        let usual = (&setup.confinement, network);
+        let built = Self::build_for(setup, &setup.resolved.temp, usual, grants, before)?;
         match (&built.confinement, &setup.confinement) {
             // Without a sandbox the usual temporary directory is the one that everybody shares. Only
             // the session's own is free then, under its real name.
             (Err(_), Confining::Sandbox { temp, .. }) if built.rules.base().temp != *temp => {
                 let Self { confinement, .. } = built;
-                let without = Self::build_for(setup, temp, &Confining::NoCommands, grants, None)?;
+                let none = (&Confining::NoCommands, None);
+                let without = Self::build_for(setup, temp, none, grants, None)?;
                 Ok(Self { confinement, ..without })
             }
             _ => Ok(built),
@@ -66,7 +70,7 @@ impl Force {
     fn build_for(
         setup: &Setup,
         temp: &Path,
-        confining: &Confining,
+        (confining, network): (&Confining, Option<&Network>),
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
@@ -83,7 +87,7 @@ impl Force {
             {
                 before.confinement.clone()
             }
-            _ => confinement(confining, &rules, &setup.resolved.lifted),
+            _ => confinement(&setup.resolved.lifted, (confining, network), &rules, None),
         };
         let gate = Gate::new(views(&confinement, &setup.resolved.temp)).map_err(OpenError::Gate)?;
         let ends_at = grants.iter().map(|grant| grant.expires_at).filter(|end| *end != 0).min();
@@ -94,10 +98,11 @@ impl Force {
     pub(crate) fn for_command(
         &self,
         setup: &Setup,
+        network: Option<&Network>,
         request: &Request,
         context: &Context,
         grants: &[Grant],
-    ) -> Result<Option<Arc<Confinement>>, String> {
+    ) -> Result<Option<Arc<Sandbox>>, String> {
         let stricter =
             chain_rules::for_command(&setup.chain, request, context).map_err(|error| with_causes(&error))?;
         if stricter.is_empty() {
@@ -105,8 +110,9 @@ impl Force {
         }
         let mut layers = self.layers.clone();
         layers.extend(stricter);
-        let rules = RuleSet::compile(layers, self.rules.base().clone(), grants);
-        confinement(&setup.confinement, &rules, &setup.resolved.lifted).map(Some)
+        let rules = Arc::new(RuleSet::compile(layers, self.rules.base().clone(), grants));
+        let how = (&setup.confinement, network);
+        confinement(&setup.resolved.lifted, how, &rules, Some(&rules)).map(Some)
     }
 
     /// Whether every grant in it is still live at `now`.
@@ -135,17 +141,33 @@ fn layers(setup: &Setup, temp: &Path) -> Result<Vec<RuleLayer>, OpenError> {
     Ok(layers)
 }
 
-fn confinement(how: &Confining, rules: &RuleSet, lifted: &[String]) -> Result<Arc<Confinement>, String> {
+/// Sets a sandbox up; `stricter` are the rules where they are not those of the session.
+fn confinement(
+    lifted: &[String],
+    (how, network): (&Confining, Option<&Network>),
+    rules: &RuleSet,
+    stricter: Option<&Arc<RuleSet>>,
+) -> Result<Arc<Sandbox>, String> {
     match how {
         Confining::NoCommands => Err("no command is run here".to_owned()),
         Confining::Sandbox { executable, temp } => {
             let profile = profile(rules, temp, lifted)?;
-            Confinement::start(executable, &profile).map(Arc::new).map_err(|error| with_causes(&error))
+            let failed = |error: &dyn std::error::Error| with_causes(error);
+            let (confinement, gate) = Confinement::start_gated(executable, &profile, &rules.loopback_ports())
+                .map_err(|error| failed(&error))?;
+            // Without a gate every connection is refused, which the report of the sandbox says.
+            let attached = match (network, gate) {
+                (Some(network), Ok(listeners)) => {
+                    Some(network.serve(listeners, stricter.cloned()).map_err(|error| failed(&error))?)
+                }
+                (None, _) | (_, Err(_)) => None,
+            };
+            Ok(Arc::new(Sandbox::new(confinement, attached)))
         }
     }
 }
 
-fn views(confinement: &Result<Arc<Confinement>, String>, temp: &Path) -> Views {
+fn views(confinement: &Result<Arc<Sandbox>, String>, temp: &Path) -> Views {
     match confinement {
         Ok(confinement) => Views::Session {
             root: Box::new(SessionRoot(confinement.view())),

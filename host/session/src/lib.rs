@@ -4,7 +4,7 @@
 //! grants into a confinement profile. Every tool of pi, every command and every connection comes
 //! through `authorize`, and nothing else makes a permit.
 //!
-//! Must never know: how policies are run, wire formats, sockets, arguments, environment variables of
+//! Must never know: how policies are run, wire formats, what is in a connection, arguments, environment variables of
 //! the host itself, the wall clock. Time, the desk that shows questions and the journal are handed in.
 //!
 //! Platforms: file operations and commands are carried out on Linux; deciding works everywhere.
@@ -22,6 +22,7 @@ mod chain_rules;
 mod environment;
 mod executed;
 mod force;
+mod network;
 mod paths;
 mod profile;
 mod reading;
@@ -39,5 +40,6 @@ pub use files::{EditFile, FileCall, FileFailure, ReadFile};
 pub use force::{Confining, Force};
 pub use journal::{Entry, Journal, JournalError};
 pub use names::make_names;
+pub use network::Sandbox;
 pub use session::{Authorized, Granted, Session, Setup, advice};
 pub use visible::visible;

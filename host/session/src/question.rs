@@ -81,7 +81,16 @@ fn asker(request: &Request) -> String {
 fn choices(request: &Request, decision: &Decision) -> Vec<Choice> {
     let mut choices = vec![Choice {
         key: 'o',
-        label: "Allow once".to_owned(),
+        label: match request.action {
+            // A program opens as many connections to a place as it likes; that is one thing to the user.
+            Action::Network(_) => "Allow for this command".to_owned(),
+            Action::File(_)
+            | Action::Command(_)
+            | Action::Socket(_)
+            | Action::Tool(_)
+            | Action::Escalation(_)
+            | Action::Other(_) => "Allow once".to_owned(),
+        },
         scope: GrantScope::Once,
         pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         lifetime: 0,
@@ -140,7 +149,7 @@ fn path_patterns(access: &FileAccess) -> Vec<GrantPattern> {
     [Some(grant(FilePattern::Exact(path))), tree].into_iter().flatten().collect()
 }
 
-fn endpoint_pattern(access: &NetworkAccess) -> NetworkPattern {
+pub(crate) fn endpoint_pattern(access: &NetworkAccess) -> NetworkPattern {
     let host = match &access.target {
         Endpoint::Domain(name) => HostPattern::Name(name.clone()),
         Endpoint::Address(address) => HostPattern::Block((*address).into()),

@@ -7,13 +7,16 @@ use std::time::SystemTime;
 use portcullis_config::Resolved;
 use portcullis_decision::request::{Action, Origin};
 use portcullis_decision::verdict::Obligation;
-use portcullis_decision::{AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantScope, Permit, Request};
+use portcullis_decision::{
+    AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantScope, Permit, Request, RuleSet,
+};
 
 use crate::ask::{Answer, Asks, Choice, Desk};
 use crate::cancel::Cancel;
 use crate::error::{OpenError, with_causes};
 use crate::force::{Confining, Force};
 use crate::journal::{Entry, Journal};
+use crate::network::{Memory, Network};
 use crate::question::question;
 use crate::visible::visible;
 
@@ -50,8 +53,11 @@ pub struct Session {
     pub(crate) setup: Setup,
     pub(crate) force: RwLock<Arc<Force>>,
     grants: Mutex<Vec<Grant>>,
-    asks: Asks,
+    pub(crate) asks: Asks,
     next_request: AtomicU64,
+    pub(crate) connections: Memory,
+    /// The gate in the networks of the sandboxes; none where there are no commands.
+    pub(crate) network: Option<Network>,
 }
 
 /// What became of a request.
@@ -115,15 +121,32 @@ impl Session {
     ///
     /// # Errors
     /// When a policy does not answer for its rules; then nothing may be allowed.
-    pub fn open(setup: Setup) -> Result<Self, OpenError> {
-        let force = Force::build(&setup, &[], None)?;
-        Ok(Self {
+    pub fn open(setup: Setup) -> Result<Arc<Self>, OpenError> {
+        let network = match &setup.confinement {
+            Confining::Sandbox { .. } => Some(Network::start().map_err(OpenError::Network)?),
+            Confining::NoCommands => None,
+        };
+        let force = Force::build(&setup, network.as_ref(), &[], None)?;
+        let session = Arc::new(Self {
             setup,
             force: RwLock::new(Arc::new(force)),
             grants: Mutex::default(),
             asks: Asks::default(),
             next_request: AtomicU64::new(0),
-        })
+            connections: Memory::default(),
+            network,
+        });
+        if let Some(network) = &session.network {
+            network.connect(&session);
+        }
+        Ok(session)
+    }
+
+    /// Takes back what connections of commands wait for: whoever waits for the user keeps the session alive.
+    pub fn close(&self) {
+        if let Some(network) = &self.network {
+            network.close();
+        }
     }
 
     /// Makes a request of this session.
@@ -163,11 +186,15 @@ impl Session {
     /// What would be decided, without asking, recording or acting.
     #[must_use]
     pub fn decide(&self, request: &Request) -> Decision {
-        let force = self.force();
+        self.decide_by(request, &self.force().rules)
+    }
+
+    /// The same with other rules than those of the session.
+    pub(crate) fn decide_by(&self, request: &Request, rules: &RuleSet) -> Decision {
         let grants = self.live_grants();
         let context = self.context_for(request, &grants);
-        let decision = self.setup.chain.decide(request, &context, &force.rules, &grants);
-        match self.ruling_on_names(request, &force, &grants) {
+        let decision = self.setup.chain.decide(request, &context, rules, &grants);
+        match self.ruling_on_names(request, &self.force(), &grants) {
             Some(ruling) => decision.tightened(ruling),
             None => decision,
         }
@@ -183,7 +210,7 @@ impl Session {
     }
 
     /// Writes the decision down before anything is done; what cannot be written down is not done.
-    fn record(&self, request: Request, decision: Decision) -> Authorized {
+    pub(crate) fn record(&self, request: Request, decision: Decision) -> Authorized {
         let entry = Entry { at: (self.setup.clock)(), request: &request, decision: &decision };
         let decision = match self.setup.journal.before(&entry) {
             Ok(()) => decision,
@@ -205,7 +232,7 @@ impl Session {
         self.setup.journal.after((self.setup.clock)(), &request.id, outcome);
     }
 
-    fn remember(&self, choice: &Choice) {
+    pub(crate) fn remember(&self, choice: &Choice) {
         if choice.scope != GrantScope::Session {
             return;
         }
@@ -223,7 +250,7 @@ impl Session {
     fn rebuild(&self) {
         let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
         // The standing rules were answered once; they do not change with grants.
-        let built = Force::build(&self.setup, &self.live_grants(), Some(&force));
+        let built = Force::build(&self.setup, self.network.as_ref(), &self.live_grants(), Some(&force));
         let failed = match &built {
             Err(error) => Some(with_causes(error)),
             Ok(built) => built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned(),

@@ -42,7 +42,7 @@ struct Scene {
     _directory: tempfile::TempDir,
     project: PathBuf,
     clerk: Arc<Clerk>,
-    session: Session,
+    session: Arc<Session>,
 }
 
 const NO: Answer = Answer::Refused(Refusal::User);

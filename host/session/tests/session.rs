@@ -190,7 +190,7 @@ fn scene_with(
         confinement: Confining::NoCommands,
     })
     .unwrap();
-    Scene { _directory: directory, project, desk, journal, session: Arc::new(session), seconds }
+    Scene { _directory: directory, project, desk, journal, session, seconds }
 }
 
 fn tool(session: &Session, name: &str) -> Request {

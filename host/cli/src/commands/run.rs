@@ -114,6 +114,9 @@ fn follow(session: &Session, started: Started, mut signals: Signals) -> Exit {
     if ended.timed_out {
         say("portcullis: the command was killed because its time ran out (`limits.wallMs`)");
     }
+    for line in started.connections() {
+        say(&format!("portcullis: {line}"));
+    }
     match ended.exit {
         CommandExit::Lost => {
             say("portcullis: the sandbox ended while the command ran; the command is dead");

@@ -55,7 +55,8 @@ impl Host {
         if cancel.is_cancelled() {
             return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted"));
         }
-        response(ended, started.advice())
+        let notes: Vec<String> = started.advice().iter().chain(started.connections()).cloned().collect();
+        response(ended, notes)
     }
 
     /// Sends output until every writer is gone. The whole tree of the command is dead then, so this ends.
@@ -87,7 +88,7 @@ fn streams() -> std::io::Result<(OwnedFd, [OwnedFd; 3])> {
     Ok((reader.into(), [null.into(), writer.try_clone()?, writer]))
 }
 
-fn response(ended: Ended, advice: &[String]) -> Result<ExecResponse, ErrorObject> {
+fn response(ended: Ended, notes: Vec<String>) -> Result<ExecResponse, ErrorObject> {
     let (exit_code, signal) = match ended.exit {
         CommandExit::Code(code) => (Some(code), None),
         CommandExit::Signal(signal) => (None, Some(signal)),
@@ -98,7 +99,7 @@ fn response(ended: Ended, advice: &[String]) -> Result<ExecResponse, ErrorObject
             ));
         }
     };
-    Ok(ExecResponse { exit_code, signal, timed_out: ended.timed_out, denied: None, notes: advice.to_vec() })
+    Ok(ExecResponse { exit_code, signal, timed_out: ended.timed_out, denied: None, notes })
 }
 
 fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, ErrorObject> {

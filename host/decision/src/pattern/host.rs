@@ -11,6 +11,9 @@ use crate::request::Endpoint;
 /// Longest host text that is looked at, in bytes (RFC 1035 allows 253 for a name).
 const HOST_MAX: usize = 512;
 
+/// The name of the loopback.
+const LOCALHOST: &str = "localhost";
+
 /// Reads host text into its one canonical form.
 #[derive(Debug, Clone, Copy)]
 pub struct HostName;
@@ -95,12 +98,23 @@ impl HostPattern {
         match (self, host) {
             (Self::Any, _) => true,
             (Self::Name(name), Endpoint::Domain(domain)) => name == domain,
+            // The one name that means an address everywhere (RFC 6761 6.3).
+            (Self::Name(name), Endpoint::Address(address)) => name == LOCALHOST && address.is_loopback(),
             (Self::Below(top), Endpoint::Domain(domain)) => {
                 domain.strip_suffix(top.as_str()).is_some_and(|head| head.len() > 1 && head.ends_with('.'))
             }
             (Self::Block(block), Endpoint::Address(address)) => block.contains(address),
-            (Self::Name(_) | Self::Below(_), Endpoint::Address(_))
-            | (Self::Block(_), Endpoint::Domain(_)) => false,
+            (Self::Below(_), Endpoint::Address(_)) | (Self::Block(_), Endpoint::Domain(_)) => false,
+        }
+    }
+
+    /// Whether the pattern is over addresses, and not over names that lead to some.
+    #[must_use]
+    pub fn is_of_addresses(&self) -> bool {
+        match self {
+            Self::Block(_) => true,
+            Self::Name(name) => name == LOCALHOST,
+            Self::Any | Self::Below(_) => false,
         }
     }
 }
@@ -271,6 +285,14 @@ mod tests {
             ("evil%23.allowed", "refused"),
             ("a\0b", "refused"),
             ("fe80::1%eth0", "refused"),
+            ("174260227", "10.99.0.3"),
+            ("0x0a630003", "10.99.0.3"),
+            ("EVIL.TEST.", "evil.test"),
+            ("аllowed.test", "xn--llowed-2nf.test"),
+            ("[::ffff:a63:3]", "10.99.0.3"),
+            ("allowed.test:80", "refused"),
+            ("allowed.test/", "refused"),
+            ("xn--a", "refused"),
             ("a..b", "refused"),
             ("", "refused"),
             ("a b", "refused"),
@@ -296,6 +318,10 @@ mod tests {
             ("10.0.0.0/8", "11.1.2.3", 80, false),
             ("[::1]:80", "::1", 80, true),
             ("::1", "::1", 80, true),
+            ("localhost:80", "127.0.0.1", 80, true),
+            ("localhost:80", "::1", 80, true),
+            ("localhost:80", "10.0.0.1", 80, false),
+            ("allowed.test", "127.0.0.1", 80, false),
         ] {
             let pattern = NetworkPattern::parse(pattern).unwrap();
             let target = HostName::parse(target).unwrap();

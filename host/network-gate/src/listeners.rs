@@ -1,0 +1,14 @@
+//! What a network is served through.
+
+/// The listeners of one network, as the sandbox made them.
+#[derive(Debug)]
+pub struct Listeners {
+    /// Connections, which the kernel knows the meant ends of.
+    pub relays: Vec<std::net::TcpListener>,
+    /// Questions for names.
+    pub dns: Vec<std::net::UdpSocket>,
+    /// The same over TCP.
+    pub dns_streams: Vec<std::net::TcpListener>,
+    /// The process below which everything in the network is.
+    pub keeper: u32,
+}

@@ -1,0 +1,104 @@
+//! Connections of commands: the gate in their network, and what it is answered.
+
+mod judge;
+mod memory;
+mod question;
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use portcullis_confine::{Confinement, Ends, Listeners, Running};
+use portcullis_decision::RuleSet;
+use portcullis_network_gate::{Attached, Gate, Judge};
+
+use crate::session::Session;
+use judge::CommandJudge;
+pub(crate) use memory::Memory;
+
+/// The gate of a session.
+#[derive(Debug)]
+pub(crate) struct Network {
+    gate: Gate,
+    line: Arc<Line>,
+}
+
+/// The way from the gate back to its session, which is made later and goes earlier.
+#[derive(Debug, Default)]
+struct Line(OnceLock<Weak<Session>>);
+
+impl Line {
+    fn session(&self) -> Option<Arc<Session>> {
+        self.0.get().and_then(Weak::upgrade)
+    }
+}
+
+impl Network {
+    /// Starts the gate; nothing is permitted before [`Self::connect`].
+    pub(crate) fn start() -> std::io::Result<Self> {
+        Ok(Self { gate: Gate::start()?, line: Arc::default() })
+    }
+
+    /// Lets the gate know whose connections it holds.
+    pub(crate) fn connect(&self, session: &Arc<Session>) {
+        let _set_once = self.line.0.set(Arc::downgrade(session));
+    }
+
+    /// Asks the user no more.
+    pub(crate) fn close(&self) {
+        self.gate.close();
+    }
+
+    /// Waits until everything is known of the connections that have ended.
+    pub(crate) fn settle(&self) {
+        self.gate.settle();
+    }
+
+    /// Serves the network of a sandbox. `stricter` are the rules of the one command that it is for, where it is not
+    /// for all.
+    pub(crate) fn serve(
+        &self,
+        listeners: Listeners,
+        stricter: Option<Arc<RuleSet>>,
+    ) -> std::io::Result<Attached> {
+        let Listeners { proxy: _, v4, v6, keeper } = listeners;
+        let mut served = portcullis_network_gate::Listeners {
+            relays: Vec::new(),
+            dns: Vec::new(),
+            dns_streams: Vec::new(),
+            keeper,
+        };
+        for Ends { relay, dns, dns_stream } in std::iter::once(v4).chain(v6) {
+            served.relays.push(relay);
+            served.dns.push(dns);
+            served.dns_streams.push(dns_stream);
+        }
+        let judge: Arc<dyn Judge> = Arc::new(CommandJudge::new(Arc::clone(&self.line), stricter));
+        self.gate.attach(served, judge)
+    }
+}
+
+/// A sandbox with what serves its network.
+#[derive(Debug)]
+pub struct Sandbox {
+    // Dropped first: with it every connection is closed.
+    _network: Option<Attached>,
+    confinement: Confinement,
+}
+
+impl Sandbox {
+    pub(crate) fn new(confinement: Confinement, network: Option<Attached>) -> Self {
+        Self { _network: network, confinement }
+    }
+}
+
+impl std::ops::Deref for Sandbox {
+    type Target = Confinement;
+
+    fn deref(&self) -> &Confinement {
+        &self.confinement
+    }
+}
+
+/// The process by which connections of a command are known; 0 where it is not known.
+pub(crate) fn command_of(running: &Running) -> u32 {
+    running.init().unwrap_or_default()
+}

@@ -1,0 +1,268 @@
+//! The answers to the gate: rules and policies, what the user said before, the user.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use portcullis_decision::request::{Action, Attribute, Endpoint, NetworkAccess, Origin};
+use portcullis_decision::{AnsweredBy, Decision, Effect, GrantPattern, GrantScope, Request, RuleSet};
+use portcullis_network_gate::{
+    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Want,
+};
+
+use super::Line;
+use super::memory::place;
+use super::question::{about_all, about_more, places};
+use crate::ask::{Answer, Choice, Refusal};
+use crate::cancel::Cancel;
+use crate::question::{endpoint_pattern, question};
+use crate::session::{Authorized, Session};
+use crate::visible::visible;
+
+/// Answers for the connections in one sandbox.
+pub(super) struct CommandJudge {
+    line: Arc<Line>,
+    /// Rules for this sandbox alone; none where those of the session hold, as they are at the time.
+    stricter: Option<Arc<RuleSet>>,
+}
+
+impl CommandJudge {
+    pub(super) fn new(line: Arc<Line>, stricter: Option<Arc<RuleSet>>) -> Self {
+        Self { line, stricter }
+    }
+
+    fn with_rules<T>(&self, session: &Session, use_them: impl FnOnce(&RuleSet) -> T) -> T {
+        match &self.stricter {
+            Some(rules) => use_them(rules),
+            None => use_them(&session.force().rules),
+        }
+    }
+
+    /// What rules, policies, grants and earlier answers say.
+    fn judge(&self, session: &Session, attempt: &Attempt) -> (Request, Decision) {
+        let request = request(session, attempt);
+        let mut decision = self.with_rules(session, |rules| match attempt.want {
+            Want::Connect => session.decide_by(&request, rules),
+            Want::SendMore { .. } => {
+                let budget = rules.budget(&attempt.access.target, attempt.access.port);
+                Decision::by_rule(budget.beyond)
+            }
+        });
+        if decision.effect() == Effect::Ask && attempt.want == Want::Connect {
+            let place = place(&attempt.access);
+            if session.connections.is_allowed(attempt.command, &place) {
+                decision = decision.granted(AnsweredBy::User, "you allowed it for this command");
+            } else if session.connections.is_denied(&place) {
+                decision = decision.refused("you said no to it before");
+            }
+        }
+        if !session.setup.context.interactive {
+            decision = decision.refused(Refusal::Nobody.reason());
+        }
+        (request, decision)
+    }
+
+    fn put(&self, session: &Session, round: u64, attempts: &[Attempt]) -> Answered {
+        let judged: Vec<(Request, Decision)> = attempts.iter().map(|one| self.judge(session, one)).collect();
+        let asked = judged.iter().find(|(_, decision)| decision.effect() == Effect::Ask);
+        let (Some((request, decision)), Some(first)) = (asked, attempts.first()) else {
+            return Answered { judged, answer: Answer::Covered, choice: None };
+        };
+        let call = session.connections.identity(first.command).and_then(|identity| identity.call);
+        let question = question(session.asks.next_id(), call.as_deref(), request, decision);
+        let mut question = match first.want {
+            Want::Connect => about_all(question, &places(attempts.iter().map(|one| &one.access))),
+            Want::SendMore { sent } => about_more(question, sent),
+        };
+        question.timeout_ms = question.timeout_ms.or(session.settings().ask.timeout_ms);
+        let cancel = Cancel::default();
+        session.connections.begin_round(round, first.command, cancel.clone());
+        let is_covered = || self.judge(session, first).1.effect() != Effect::Ask;
+        let answer = session.asks.put(&session.setup.desk, &question, request, &cancel, is_covered);
+        session.connections.end_round(round, first.command);
+        let choice = match &answer {
+            Answer::Choice(index) => question.choices.get(*index).cloned(),
+            Answer::Refused(_) | Answer::Covered => None,
+        };
+        Answered { judged, answer, choice }
+    }
+}
+
+/// What came of a question.
+struct Answered {
+    judged: Vec<(Request, Decision)>,
+    answer: Answer,
+    choice: Option<Choice>,
+}
+
+impl Judge for CommandJudge {
+    fn decide(&self, attempt: &Attempt) -> Judgement {
+        let Some(session) = self.line.session() else { return Judgement::Deny(closed()) };
+        let (request, decision) = self.judge(&session, attempt);
+        if decision.effect() == Effect::Ask {
+            return Judgement::Ask;
+        }
+        settle(&session, attempt, request, decision)
+    }
+
+    fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
+        let Some(session) = self.line.session() else {
+            return attempts.iter().map(|_| Judgement::Deny(closed())).collect();
+        };
+        let Answered { judged, answer, choice } = self.put(&session, round, attempts);
+        if let Some(choice) = choice.as_ref().filter(|choice| choice.scope == GrantScope::Session) {
+            remember(&session, choice, attempts);
+        }
+        let each = attempts.iter().zip(judged).map(|(attempt, (request, decision))| {
+            let is_connection = attempt.want == Want::Connect;
+            let decision = match (&answer, &choice) {
+                _ if decision.effect() != Effect::Ask => decision,
+                (Answer::Covered, _) => self.judge(&session, attempt).1,
+                (Answer::Refused(refusal), _) => {
+                    if *refusal == Refusal::User && is_connection {
+                        session.connections.deny(place(&attempt.access));
+                    }
+                    decision.refused(refusal.reason())
+                }
+                (Answer::Choice(_), Some(choice)) => {
+                    if is_connection {
+                        session.connections.allow(attempt.command, place(&attempt.access));
+                    }
+                    decision.granted(AnsweredBy::User, &choice.label)
+                }
+                (Answer::Choice(_), None) => decision.refused("the answer was not one of the choices"),
+            };
+            // What is still open by now has no answer.
+            settle(&session, attempt, request, decision.refused("the answer does not cover it"))
+        });
+        each.collect()
+    }
+
+    fn withdraw(&self, round: u64) {
+        if let Some(session) = self.line.session() {
+            session.connections.withdraw(round);
+        }
+    }
+
+    fn address(&self, attempt: &Attempt, address: IpAddr) -> AddressRuling {
+        let Some(session) = self.line.session() else { return AddressRuling::Denied(closed()) };
+        let access = &attempt.access;
+        let ruling = self.with_rules(&session, |rules| rules.address(address, access.port, &access.process));
+        let as_itself = Endpoint::Address(address);
+        match ruling {
+            Some(ruling) if ruling.effect == Effect::Deny => AddressRuling::Denied(Refused {
+                policy: ruling.policy,
+                rule: ruling.rule,
+                reason: format!("`{}` leads to {address}: {}", access.target, visible(&ruling.reason)),
+            }),
+            Some(ruling) if ruling.effect == Effect::Allow => AddressRuling::Named,
+            // The user was asked for the address itself.
+            _ if session.connections.is_allowed(attempt.command, &(as_itself.clone(), access.port)) => {
+                AddressRuling::Named
+            }
+            _ if session.live_grants().iter().any(|grant| names(&grant.pattern, &as_itself, access.port)) => {
+                AddressRuling::Named
+            }
+            _ => AddressRuling::Unnamed,
+        }
+    }
+
+    fn budget(&self, attempt: &Attempt) -> u64 {
+        let Some(session) = self.line.session() else { return 0 };
+        self.with_rules(&session, |rules| rules.budget(&attempt.access.target, attempt.access.port).bytes)
+    }
+
+    fn checks(&self) -> Checks {
+        match self.line.session() {
+            Some(session) => {
+                let connections = session.settings().connecting;
+                Checks { names_match: connections.names_match, hidden_names: connections.hidden_names }
+            }
+            None => Checks::default(),
+        }
+    }
+
+    fn ended(&self, attempt: &Attempt, request: &str, ended: &Ended) {
+        let Some(session) = self.line.session() else { return };
+        let Ended { how, sent, received } = ended;
+        let how = match how {
+            Ending::Closed => "closed".to_owned(),
+            Ending::Refused(refusal) => {
+                note(&session, attempt, &format!("{} (rule `{}`)", refusal.reason, refusal.rule));
+                format!("refused: {}", refusal.reason)
+            }
+            Ending::Unreachable(why) => {
+                note(&session, attempt, why);
+                format!("unreachable: {why}")
+            }
+        };
+        let outcome = format!("{how}; {sent} bytes sent, {received} bytes received");
+        session.setup.journal.after((session.setup.clock)(), request, &outcome);
+    }
+}
+
+/// The request that an attempt is judged as.
+fn request(session: &Session, attempt: &Attempt) -> Request {
+    let mut request = session.request(Origin::Process, Action::Network(attempt.access.clone()));
+    request.parent = session.connections.identity(attempt.command).map(|identity| identity.request);
+    if let Want::SendMore { sent } = attempt.want {
+        request.attributes.push(Attribute { name: "host:sent-bytes".to_owned(), value: sent.to_string() });
+    }
+    request
+}
+
+/// Writes the decision down and makes the answer of it.
+fn settle(session: &Session, attempt: &Attempt, request: Request, decision: Decision) -> Judgement {
+    let Authorized { decision, permit, .. } = session.record(request, decision);
+    match permit {
+        Some(permit) => Judgement::Allow(permit),
+        None => {
+            let cause = decision.cause();
+            let refused = Refused {
+                policy: visible(decision.policy()),
+                rule: visible(&cause.rule),
+                reason: visible(&cause.reason),
+            };
+            note(
+                session,
+                attempt,
+                &format!("{} (rule `{}` of `{}`)", refused.reason, refused.rule, refused.policy),
+            );
+            Judgement::Deny(refused)
+        }
+    }
+}
+
+/// Has the model told what became of a connection of its command.
+fn note(session: &Session, attempt: &Attempt, why: &str) {
+    let NetworkAccess { target, port, .. } = &attempt.access;
+    session.connections.note(attempt.command, format!("network: no connection to {target}:{port}: {why}"));
+}
+
+/// Remembers a grant for each of the places that were asked about.
+fn remember(session: &Session, choice: &Choice, attempts: &[Attempt]) {
+    let patterns: Vec<GrantPattern> = if places(attempts.iter().map(|one| &one.access)).len() > 1 {
+        attempts.iter().map(|one| GrantPattern::Network(endpoint_pattern(&one.access))).collect()
+    } else {
+        vec![choice.pattern.clone()]
+    };
+    let mut known: Vec<GrantPattern> = Vec::new();
+    for pattern in patterns {
+        if !known.contains(&pattern) {
+            session.remember(&Choice { pattern: pattern.clone(), ..choice.clone() });
+            known.push(pattern);
+        }
+    }
+}
+
+/// Whether a grant is for this very address or a block that holds it.
+fn names(pattern: &GrantPattern, address: &Endpoint, port: u16) -> bool {
+    matches!(pattern, GrantPattern::Network(network) if network.host.is_of_addresses() && network.matches(address, port))
+}
+
+fn closed() -> Refused {
+    Refused {
+        policy: "host".to_owned(),
+        rule: "host.closing".to_owned(),
+        reason: "the session is ending".to_owned(),
+    }
+}

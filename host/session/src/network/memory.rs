@@ -1,0 +1,209 @@
+//! What is remembered of connections: answers, which command is which, and what the model is to be told.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use portcullis_decision::request::{Endpoint, NetworkAccess};
+
+use crate::cancel::Cancel;
+
+/// More lines on one command do not help the model.
+const NOTES_MAX: usize = 20;
+/// A command may connect before it is known here which one it is; not for longer than that.
+const INTRODUCTION: Duration = Duration::from_millis(300);
+
+/// A host and a port.
+pub(super) type Place = (Endpoint, u16);
+
+/// Answers and facts on the connections of a session's commands.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    table: Mutex<Table>,
+    introduced: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    commands: HashMap<u32, Command>,
+    /// What the user has said no to; for the whole session.
+    denied: HashSet<Place>,
+    /// The questions that are open.
+    rounds: HashMap<u64, Cancel>,
+}
+
+/// What is known of one command, by the number of its init.
+#[derive(Debug, Default)]
+struct Command {
+    identity: Option<Identity>,
+    allowed: HashSet<Place>,
+    notes: Vec<String>,
+    /// How long its connections have waited for the user, without those of now.
+    waited: Duration,
+    waits_since: Option<Instant>,
+}
+
+/// What a command is known by elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// The id of its request.
+    pub(super) request: String,
+    /// The client's call.
+    pub(super) call: Option<String>,
+}
+
+pub(super) fn place(access: &NetworkAccess) -> Place {
+    (access.target.clone(), access.port)
+}
+
+impl Memory {
+    /// Says which command this is.
+    pub(crate) fn introduce(&self, command: u32, request: &str, call: Option<&str>) {
+        if command == 0 {
+            return;
+        }
+        let identity = Identity { request: request.to_owned(), call: call.map(str::to_owned) };
+        self.table().commands.entry(command).or_default().identity = Some(identity);
+        self.introduced.notify_all();
+    }
+
+    /// Forgets a command that has ended, and returns what the model is to be told of its connections.
+    pub(crate) fn dismiss(&self, command: u32) -> Vec<String> {
+        self.table().commands.remove(&command).map(|command| command.notes).unwrap_or_default()
+    }
+
+    /// Which command this is; waits a moment for one that has just started.
+    pub(super) fn identity(&self, command: u32) -> Option<Identity> {
+        if command == 0 {
+            return None;
+        }
+        let is_unknown =
+            |table: &mut Table| table.commands.get(&command).is_none_or(|command| command.identity.is_none());
+        let waited = self.introduced.wait_timeout_while(self.table(), INTRODUCTION, is_unknown);
+        let (table, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        table.commands.get(&command).and_then(|command| command.identity.clone())
+    }
+
+    pub(super) fn note(&self, command: u32, text: String) {
+        if command == 0 {
+            return;
+        }
+        let mut table = self.table();
+        let notes = &mut table.commands.entry(command).or_default().notes;
+        if notes.len() < NOTES_MAX && !notes.contains(&text) {
+            notes.push(text);
+        }
+    }
+
+    /// Remembers that the user allowed a place to a command, as long as it runs.
+    pub(super) fn allow(&self, command: u32, place: Place) {
+        let mut table = self.table();
+        table.denied.remove(&place);
+        if command != 0 {
+            table.commands.entry(command).or_default().allowed.insert(place);
+        }
+    }
+
+    pub(super) fn is_allowed(&self, command: u32, place: &Place) -> bool {
+        self.table().commands.get(&command).is_some_and(|command| command.allowed.contains(place))
+    }
+
+    pub(super) fn deny(&self, place: Place) {
+        self.table().denied.insert(place);
+    }
+
+    pub(super) fn is_denied(&self, place: &Place) -> bool {
+        self.table().denied.contains(place)
+    }
+
+    /// Notes that a question is open, and that its command waits for it.
+    pub(super) fn begin_round(&self, round: u64, command: u32, cancel: Cancel) {
+        let mut table = self.table();
+        table.rounds.insert(round, cancel);
+        if command != 0 {
+            table.commands.entry(command).or_default().waits_since = Some(Instant::now());
+        }
+    }
+
+    pub(super) fn end_round(&self, round: u64, command: u32) {
+        let mut table = self.table();
+        table.rounds.remove(&round);
+        if let Some(command) = table.commands.get_mut(&command) {
+            command.waited += command.waits_since.take().map(|since| since.elapsed()).unwrap_or_default();
+        }
+    }
+
+    pub(super) fn withdraw(&self, round: u64) {
+        let cancel = self.table().rounds.get(&round).cloned();
+        if let Some(cancel) = cancel {
+            cancel.cancel();
+        }
+    }
+
+    /// How long the user has kept a command waiting, which does not count as its time.
+    pub(crate) fn waited(&self, command: u32) -> Duration {
+        let table = self.table();
+        let Some(command) = table.commands.get(&command) else { return Duration::ZERO };
+        command.waited + command.waits_since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_place() -> Place {
+        (Endpoint::Domain("a.test".to_owned()), 443)
+    }
+
+    #[test]
+    fn what_was_allowed_to_a_command_ends_with_it() {
+        let memory = Memory::default();
+        memory.allow(7, a_place());
+        assert!(memory.is_allowed(7, &a_place()) && !memory.is_allowed(8, &a_place()));
+        memory.note(7, "one".to_owned());
+        memory.note(7, "one".to_owned());
+        assert_eq!(memory.dismiss(7), ["one"]);
+        assert!(!memory.is_allowed(7, &a_place()), "the number may belong to another process next");
+        memory.allow(0, a_place());
+        assert!(!memory.is_allowed(0, &a_place()), "nobody is known by this number");
+    }
+
+    #[test]
+    fn a_no_is_remembered_until_a_yes() {
+        let memory = Memory::default();
+        memory.deny(a_place());
+        assert!(memory.is_denied(&a_place()));
+        memory.allow(7, a_place());
+        assert!(!memory.is_denied(&a_place()));
+    }
+
+    #[test]
+    fn waiting_for_the_user_is_counted() {
+        let memory = Memory::default();
+        memory.begin_round(1, 7, Cancel::default());
+        std::thread::sleep(Duration::from_millis(5));
+        let during = memory.waited(7);
+        assert!(during >= Duration::from_millis(5));
+        memory.end_round(1, 7);
+        let after = memory.waited(7);
+        assert!(after >= during);
+        assert_eq!(memory.waited(7), after);
+    }
+
+    #[test]
+    fn a_command_is_known_as_soon_as_it_is_introduced() {
+        let memory = Memory::default();
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| memory.identity(7));
+            memory.introduce(7, "r1", Some("c1"));
+            let identity = asked.join().unwrap().unwrap();
+            assert_eq!((identity.request.as_str(), identity.call.as_deref()), ("r1", Some("c1")));
+        });
+        assert_eq!(memory.identity(8), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! One question for several places that a command wants to connect to.
+
+use portcullis_decision::GrantScope;
+use portcullis_decision::request::NetworkAccess;
+
+use super::memory::{Place, place};
+use crate::ask::Question;
+
+/// The places of some connections, each once, in their order.
+pub(super) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    for access in accesses {
+        let place = place(access);
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Makes the question about the first of several places one about all of them: what it offers holds for each.
+pub(super) fn about_all(mut question: Question, places: &[Place]) -> Question {
+    let [_, _, ..] = places else { return question };
+    question.title = format!("Allow these {} connections?", places.len());
+    question.subject = listed(places, "\n");
+    // What covers only one of them would be no answer.
+    let mut has_session = false;
+    question.choices.retain(|choice| match choice.scope {
+        GrantScope::Once => true,
+        GrantScope::Session => !std::mem::replace(&mut has_session, true),
+        GrantScope::Project | GrantScope::User => false,
+    });
+    for choice in question.choices.iter_mut().filter(|choice| choice.scope == GrantScope::Session) {
+        choice.label = "Allow connections to all of them for this session".to_owned();
+    }
+    question
+}
+
+/// Makes the question one about sending more than the budget.
+pub(super) fn about_more(mut question: Question, sent: u64) -> Question {
+    question.title = format!("Allow to send more there? {} MiB were sent in this session", sent >> 20);
+    // As much again; a grant for the host would say nothing on the amount.
+    question.choices.retain(|choice| choice.scope == GrantScope::Once);
+    for choice in &mut question.choices {
+        choice.label = "Allow as much again".to_owned();
+    }
+    question
+}
+
+/// Host names in their canonical form are safe to show.
+fn listed(places: &[Place], between: &str) -> String {
+    let shown: Vec<String> = places.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+    shown.join(between)
+}
