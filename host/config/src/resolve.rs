@@ -1,5 +1,6 @@
 //! From settings as written to rules over canonical paths.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern};
@@ -67,7 +68,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         connections,
         allow_read: files.allow_read,
         allow_write: files.allow_write,
-        allowed_domains: network.allowed_domains.iter().map(|entry| entry.value.clone()).collect(),
+        allowed_domains: for_policies(&network.allowed_domains),
         denied_domains,
         strict_allowlist: network.strict_allowlist
             || found.layers.iter().any(|layer| layer.network.strict_allowlist),
@@ -158,6 +159,24 @@ fn connection_rules(network: &Network, layer: Layer) -> Vec<ConnectionRule> {
         rules.push(rule(id, target, Effect::Deny, reason, Some(entry.origin.clone())));
     }
     rules
+}
+
+/// The allowed hosts as policies compare them: the addresses that `localhost` means, in place of it. Those of IPv6
+/// stand behind all others, so that every entry keeps its number.
+fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<NetworkPattern> {
+    let loopback = |pattern: &NetworkPattern, address: IpAddr| NetworkPattern {
+        host: HostPattern::Block(address.into()),
+        ports: pattern.ports.clone(),
+    };
+    let is_local = |pattern: &NetworkPattern| {
+        matches!(pattern.host, HostPattern::Name(_)) && pattern.host.is_of_addresses()
+    };
+    let patterns = allowed.iter().map(|entry| &entry.value);
+    let first = patterns.clone().map(|pattern| {
+        if is_local(pattern) { loopback(pattern, Ipv4Addr::LOCALHOST.into()) } else { pattern.clone() }
+    });
+    let more = patterns.filter(|pattern| is_local(pattern));
+    first.chain(more.map(|pattern| loopback(pattern, Ipv6Addr::LOCALHOST.into()))).collect()
 }
 
 /// The layers' budgets; of several the least counts.

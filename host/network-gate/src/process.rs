@@ -36,8 +36,11 @@ pub(crate) fn client(keeper: u32, client: SocketAddr, server: SocketAddr) -> Cli
     let tables = if client.ip().to_canonical().is_ipv4() { ["tcp", "tcp6"] } else { ["tcp6", "tcp"] };
     let rows =
         tables.into_iter().filter_map(|table| fs::read_to_string(format!("/proc/{keeper}/net/{table}")).ok());
-    let socket =
-        rows.into_iter().find_map(|rows| rows.lines().skip(1).find_map(|row| socket(row, client, server)));
+    // Most rows are of other connections, and need not be read.
+    let port = format!(":{:04X} ", client.port());
+    let socket = rows.into_iter().find_map(|rows| {
+        rows.lines().filter(|row| row.contains(&port)).find_map(|row| socket(row, client, server))
+    });
     match socket {
         Some(number) if number != 0 => Client::Open(number),
         _ => Client::Gone,

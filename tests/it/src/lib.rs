@@ -7,6 +7,7 @@
 //!   [`Launch::rpc`] for a client on pi's standard streams, [`Launch::screen`] for the terminal under tmux.
 //!
 //! - A [`Terminal`] is one run of `portcullis` with a controlling terminal and a person's keys.
+//! - A [`World`] puts a scene into a network with servers in it, on other machines as far as commands can see.
 //! - A [`Serve`] is a client of `portcullis serve` that can say anything, also what no extension would say.
 //!
 //! Nothing here waits for a fixed time: every wait has a condition, and a deadline that ends it with all that was
@@ -38,6 +39,7 @@ mod serve;
 mod terminal;
 mod tools;
 mod user;
+mod world;
 
 pub use deadline::{Deadline, PATIENCE};
 pub use launch::Launch;
@@ -50,3 +52,4 @@ pub use serve::{Interface, Serve};
 pub use terminal::Terminal;
 pub use tools::{Pi, PiVersion, Tools, guest, portcullis};
 pub use user::User;
+pub use world::World;

@@ -7,6 +7,7 @@ mod attacks;
 mod cli;
 mod extension;
 mod harness;
+mod network;
 mod no_host;
 mod own_git;
 mod pi_print;

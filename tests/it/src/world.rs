@@ -1,0 +1,94 @@
+//! A scene whose `portcullis` runs in a network with servers in it; see the program `world` of this crate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+
+use crate::{Finished, Scene, User, reach, tools};
+
+/// Other machines for the commands of a scene.
+#[derive(Debug)]
+pub struct World<'a> {
+    scene: &'a Scene,
+    program: PathBuf,
+    directory: PathBuf,
+}
+
+impl<'a> World<'a> {
+    /// Prepares one; `program` is this crate's `world`, which only a test knows the path of.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn new(scene: &'a Scene, program: &str) -> anyhow::Result<Self> {
+        let directory = scene.at("world");
+        fs::create_dir(&directory)?;
+        scene.user().own(&directory)?;
+        Ok(Self { scene, program: reach::program(Path::new(program), scene.user())?, directory })
+    }
+
+    /// Runs `portcullis run` on a script of bash, under settings that allow and deny these hosts.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started or does not end in time.
+    pub fn run(&self, network: &str, script: &str) -> anyhow::Result<Finished> {
+        let settings = self.settings(network)?;
+        let binary = tools::portcullis(self.scene.user())?;
+        let mut command = self.command(&binary)?;
+        command.args(["run", "--ask", "deny", "--settings"]).arg(settings).args(["--", "bash", "-c", script]);
+        Finished::run(&mut command)
+    }
+
+    /// Runs a script of bash without the sandbox: the control.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started or does not end in time.
+    pub fn control(&self, script: &str) -> anyhow::Result<Finished> {
+        let mut command = self.command(Path::new("bash"))?;
+        command.args(["-c", script]);
+        Finished::run(&mut command)
+    }
+
+    /// Returns a command that runs `program` in the world.
+    ///
+    /// # Errors
+    ///
+    /// Never, as long as the scene lives.
+    pub fn command(&self, program: &Path) -> anyhow::Result<Command> {
+        // In the user's own namespace it may make networks; root may anyway.
+        let own: &[&str] = match rustix::process::geteuid().is_root() && self.scene.user() == User::Caller {
+            true => &[],
+            false => &["--user", "--map-current-user", "--keep-caps"],
+        };
+        let mut command = self.scene.user().command("unshare".as_ref());
+        command.args(own).args(["--net", "--mount", "--"]);
+        command.arg(&self.program).arg(&self.directory).arg(program);
+        self.scene.enter(&mut command);
+        Ok(command)
+    }
+
+    /// Writes the settings with this `network`, and returns where.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn settings(&self, network: &str) -> anyhow::Result<PathBuf> {
+        let files = r#"{ "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] }"#;
+        let path = self.scene.at("network.json");
+        self.scene.write(&path, &format!(r#"{{ "network": {network}, "filesystem": {files} }}"#))?;
+        Ok(path)
+    }
+
+    /// Returns what the servers have seen up to now.
+    ///
+    /// # Errors
+    ///
+    /// When no server was ever started.
+    pub fn seen(&self) -> anyhow::Result<String> {
+        fs::read_to_string(self.directory.join("seen")).context("reading what the servers have seen")
+    }
+}

