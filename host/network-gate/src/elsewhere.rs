@@ -30,13 +30,13 @@ impl Gate {
         match *self {}
     }
 
-    /// Asks no more.
+    /// Closes every connection.
     pub fn close(&self) {
         match *self {}
     }
 
     /// Waits for what has ended.
-    pub fn settle(&self) {
+    pub fn settle(&self, _command: u32) {
         match *self {}
     }
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::ask::Asking;
 use crate::budget::Budgets;
+use crate::carried::Carried;
 use crate::decider::Decider;
 use crate::dns;
 use crate::judge::Judge;
@@ -31,6 +32,8 @@ const RESOLVERS: usize = 8;
 const CONNECTIONS_MAX: usize = 16 * 1024;
 /// Where the process has no descriptor left, it is tried again after this.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long the other side may take to end once a command is gone.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Longer than that nobody waits for the end of what was decided before.
 const SETTLE: Duration = Duration::from_secs(1);
 /// How long a question for a name over TCP may take to arrive.
@@ -41,8 +44,14 @@ const QUESTION: Duration = Duration::from_secs(10);
 pub struct Gate {
     shared: Arc<Shared>,
     handle: Handle,
-    stop: Option<oneshot::Sender<()>>,
-    threads: Vec<JoinHandle<()>>,
+    running: Mutex<Option<Running>>,
+}
+
+/// What carries and asks.
+#[derive(Debug)]
+struct Running {
+    stop: oneshot::Sender<()>,
+    carrying: JoinHandle<()>,
 }
 
 /// A network that is served, until this is dropped.
@@ -68,6 +77,7 @@ impl Gate {
             names: Names::default(),
             budgets: Budgets::default(),
             asking: Arc::clone(&asking),
+            carried: Carried::default(),
             decider: Decider::start()?,
         });
         let carry = move || {
@@ -77,17 +87,33 @@ impl Gate {
             runtime.shutdown_background();
         };
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
-        let threads = vec![thread("net-carry").spawn(carry)?, thread("net-ask").spawn(move || asking.run())?];
-        Ok(Self { shared, handle, stop: Some(stop), threads })
+        let carrying = thread("net-carry").spawn(carry)?;
+        // Nobody waits for this one: a person may be at the keyboard. It ends by itself once it is told.
+        drop(thread("net-ask").spawn(move || asking.run())?);
+        Ok(Self { shared, handle, running: Mutex::new(Some(Running { stop, carrying })) })
     }
 
-    /// Takes the open question back and asks no more; what is not allowed by now is refused.
+    /// Takes the open question back, closes every connection, and waits until the judge has heard of their ends.
     pub fn close(&self) {
         self.shared.asking.close();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Running { stop, carrying }) = running else { return };
+        drop(stop);
+        // It may be the last to know the session, and so the one that drops this.
+        if carrying.thread().id() != std::thread::current().id() {
+            let _panicked = carrying.join();
+        }
+        self.hear_out();
     }
 
-    /// Waits until the judge has heard of every connection that has ended by now, for a second at most.
-    pub fn settle(&self) {
+    /// Waits until the judge has heard of every connection of a command that has ended. What is still under way,
+    /// because the other side goes on although the command is gone, is waited for only a moment.
+    pub fn settle(&self, command: u32) {
+        self.shared.carried.wait(command, LAST_WORDS);
+        self.hear_out();
+    }
+
+    fn hear_out(&self) {
         let (done, is_done) = std::sync::mpsc::channel();
         self.shared.decider.tell(move || {
             // Whoever waited may have lost patience.
@@ -128,12 +154,6 @@ impl Gate {
 impl Drop for Gate {
     fn drop(&mut self) {
         self.close();
-        drop(self.stop.take());
-        // One of them may be the last to know the session, and so the one that drops this.
-        let own = std::thread::current().id();
-        for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != own) {
-            let _panicked = thread.join();
-        }
     }
 }
 

@@ -39,6 +39,8 @@ mod ask;
 #[cfg(target_os = "linux")]
 mod budget;
 #[cfg(target_os = "linux")]
+mod carried;
+#[cfg(target_os = "linux")]
 mod decider;
 #[cfg(target_os = "linux")]
 mod dial;

@@ -123,6 +123,7 @@ struct Report<'a> {
 impl<'a> Report<'a> {
     fn new(scope: &'a Scope, attempt: Attempt, request: &str) -> Self {
         let request = request.to_owned();
+        scope.shared.carried.begin(attempt.command);
         Self { scope, attempt, request, how: Ending::Closed, traffic: Arc::default() }
     }
 }

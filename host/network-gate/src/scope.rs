@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::ask::Asking;
 use crate::budget::{Budgets, Spent};
+use crate::carried::Carried;
 use crate::decider::Decider;
 use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Want};
 use crate::names::Names;
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) names: Names,
     pub(crate) budgets: Budgets,
     pub(crate) asking: Arc<Asking>,
+    pub(crate) carried: Carried,
     pub(crate) decider: Decider,
 }
 
@@ -168,8 +170,9 @@ impl Scope {
 
     /// Tells what became of a connection, once nothing of it is left.
     pub(crate) fn report(&self, attempt: Attempt, request: String, ended: Ended) {
-        let judge = Arc::clone(&self.judge);
+        let (judge, command) = (Arc::clone(&self.judge), attempt.command);
         self.shared.decider.tell(move || judge.ended(&attempt, &request, &ended));
+        self.shared.carried.end(command);
     }
 }
 

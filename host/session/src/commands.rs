@@ -199,7 +199,7 @@ impl Session {
         let command = command_of(&started.running);
         let ended = self.wait_for_end(started, command);
         if let Some(network) = &self.network {
-            network.settle();
+            network.settle(command);
         }
         // A second call finds nothing more.
         let _told_once = started.connections.set(self.connections.dismiss(command));

@@ -42,14 +42,14 @@ impl Network {
         let _set_once = self.line.0.set(Arc::downgrade(session));
     }
 
-    /// Asks the user no more.
+    /// Closes every connection, and asks the user no more.
     pub(crate) fn close(&self) {
         self.gate.close();
     }
 
-    /// Waits until everything is known of the connections that have ended.
-    pub(crate) fn settle(&self) {
-        self.gate.settle();
+    /// Waits until everything is known of the connections of a command that has ended.
+    pub(crate) fn settle(&self, command: u32) {
+        self.gate.settle(command);
     }
 
     /// Serves the network of a sandbox. `stricter` are the rules of the one command that it is for, where it is not

@@ -142,7 +142,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes back what connections of commands wait for: whoever waits for the user keeps the session alive.
+    /// Closes the connections of commands, and takes back what they wait for: whoever waits for the user keeps the
+    /// session alive.
     pub fn close(&self) {
         if let Some(network) = &self.network {
             network.close();
