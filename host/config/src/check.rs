@@ -4,7 +4,7 @@ use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 
 use crate::error::{Problem, shown};
 use crate::json::{Fault, Member, Node, Value};
-use crate::schema::{Field, Presence, Shape, Status, children, nearest_key};
+use crate::schema::{Field, Presence, Shape, Status, children, nearest, nearest_key};
 
 /// A field that is set and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -233,8 +233,18 @@ fn one_of(text: &str, words: &'static [&'static str]) -> Result<(), String> {
     if words.contains(&text) {
         return Ok(());
     }
-    Err(format!("`{}` is not {}", shown(text), Shape::OneOf(words).describe()))
+    if words.len() <= MOST_SPELT_OUT {
+        return Err(format!("`{}` is not {}", shown(text), Shape::OneOf(words).describe()));
+    }
+    let hint = match nearest(text, words.iter().copied()) {
+        Some(nearest) => format!(", did you mean `{nearest}`?"),
+        None => "; `portcullis config schema` lists what is".to_owned(),
+    };
+    Err(format!("`{}` is not known here{hint}", shown(text)))
 }
+
+/// More words than this are no help in a message.
+const MOST_SPELT_OUT: usize = 8;
 
 fn domain(text: &str) -> Result<NetworkPattern, String> {
     NetworkPattern::parse(text)

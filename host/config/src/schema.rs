@@ -130,12 +130,17 @@ pub(crate) fn children(parent: &str) -> impl Iterator<Item = &'static Field> + C
 
 /// Returns the known key nearest to a mistyped one.
 pub(crate) fn nearest_key(typed: &str, parent: &str) -> Option<String> {
+    nearest(typed, children(parent).map(Field::key)).map(str::to_owned)
+}
+
+/// Returns the word that is most like what was typed, if one is.
+pub(crate) fn nearest<'a>(typed: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     /// Below this likeness a suggestion puzzles more than it helps.
     const LIKENESS: f64 = 0.7;
     let typed: String = typed.chars().take(64).collect::<String>().to_lowercase();
-    children(parent)
-        .map(|field| (strsim::jaro_winkler(&typed, &field.key().to_lowercase()), field.key()))
+    words
+        .map(|word| (strsim::jaro_winkler(&typed, &word.to_lowercase()), word))
         .filter(|(likeness, _)| *likeness >= LIKENESS)
         .max_by(|one, two| one.0.total_cmp(&two.0))
-        .map(|(_, key)| key.to_owned())
+        .map(|(_, word)| word)
 }

@@ -121,3 +121,29 @@ fn reading_and_validating_agree() {
         assert_eq!(valid, Tightening::parse(text, &file, Layer::Project).is_ok(), "{text}");
     }
 }
+
+#[test]
+fn only_rules_that_can_be_lifted_are_and_only_by_the_user() {
+    let world = World::new();
+    let lifting = |id: &str| format!(r#"{{ "protections": {{ "lift": ["{id}"] }} }}"#);
+    let whole = |id: &str| {
+        let inner = r#""network": { "allowedDomains": [], "deniedDomains": [] },
+            "filesystem": { "denyRead": [], "allowWrite": [], "denyWrite": [] }"#;
+        lifting(id).replacen('{', &format!("{{ {inner},"), 1)
+    };
+    let check = |text: &str, kind: FileKind, expected: &str| {
+        let found = told(&validate(&world.write("x.json", text), kind, &RealDisk));
+        assert!(expected.is_empty() == found.is_empty(), "{text}: {found:?}");
+        assert!(found.iter().all(|found| found.contains(expected)), "{text}: {found:?}");
+    };
+    check(&whole("host.git-config"), FileKind::Settings, "");
+    check(&whole("host.git-confg"), FileKind::Settings, "did you mean `host.git-config`?");
+    for id in
+        ["host.portcullis", "host.agent-settings", "host.agent-directory", "host.project-agent-settings"]
+    {
+        check(&whole(id), FileKind::Settings, "is not known here");
+    }
+    for layer in [Layer::Project, Layer::Machine] {
+        check(&lifting("host.git-config"), FileKind::Tightening(layer), "`/protections`");
+    }
+}

@@ -1,10 +1,12 @@
 //! `info/attributes`: which filters, merge drivers and converters are used on which files.
 
+use std::collections::BTreeSet;
+
 use super::judge::Finding;
 
 /// The lines that choose a program by name and did not stand there before.
 pub(crate) fn findings(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
-    let before: Vec<&[u8]> =
+    let before: BTreeSet<&[u8]> =
         previous.map(|text| choosing(text).map(|(_, line)| line).collect()).unwrap_or_default();
     choosing(new)
         .filter(|(_, line)| !before.contains(line))

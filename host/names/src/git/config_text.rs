@@ -1,11 +1,14 @@
 //! The grammar of git's configuration files, read exactly as git reads it.
 //!
-//! Where git stops with "bad config line" this stops too. It is stricter in two ways: a text with a NUL byte,
-//! which git's C strings would end at, and one longer than [`LONGEST`] are faults. A text that is read here
+//! Where git stops with "bad config line" this stops too. It is stricter in three ways: a text with a NUL byte,
+//! which git's C strings would end at, one longer than [`LONGEST`], and one of very many variables are faults. A text that is read here
 //! yields the very entries that `git config --list` shows; the tests compare the two.
 
 /// Longest text that is read, in bytes; git's own configuration files have some hundred.
 pub const LONGEST: usize = 1 << 20;
+
+/// As many variables as are read. Each takes a hundred times the memory of its shortest text.
+const MOST: usize = 100_000;
 
 /// One variable of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct Entry {
 pub enum Fault {
     /// It is longer than [`LONGEST`].
     TooLong,
+    /// It has more than a hundred thousand variables.
+    TooMany,
     /// It holds a NUL byte.
     Nul,
     /// Git would call this line, counted from 1, a bad one.
@@ -33,6 +38,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::TooLong => write!(formatter, "it is longer than {LONGEST} bytes"),
+            Self::TooMany => write!(formatter, "it has more than {MOST} variables"),
             Self::Nul => formatter.write_str("it holds a NUL byte"),
             Self::Line(line) => write!(formatter, "line {line} is not what git reads"),
         }
@@ -60,7 +66,8 @@ pub fn parse(text: &[u8]) -> Result<Vec<Entry>, Fault> {
     // A byte order mark is skipped whole; a part of one is a fault, as it is no letter.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut reader = Reader { text, at: 0, line: 1, ended: false };
-    reader.entries().ok_or(Fault::Line(reader.line))
+    let entries = reader.entries().ok_or(Fault::Line(reader.line))?;
+    if entries.len() > MOST { Err(Fault::TooMany) } else { Ok(entries) }
 }
 
 struct Reader<'a> {
@@ -104,7 +111,12 @@ impl Reader<'_> {
                 b'#' | b';' => while self.next_counted() != b'\n' {},
                 byte if is_space(byte) => {}
                 b'[' => section = self.section()?,
-                byte if byte.is_ascii_alphabetic() => entries.push(self.entry(&section, byte)?),
+                byte if byte.is_ascii_alphabetic() => {
+                    entries.push(self.entry(&section, byte)?);
+                    if entries.len() > MOST {
+                        return Some(entries);
+                    }
+                }
                 _ => return None,
             }
         }

@@ -1,6 +1,6 @@
 //! The judgement on the content of git's own files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::config_text::{self, Entry, Fault};
@@ -145,9 +145,8 @@ fn config(
         if before.get(name).is_some_and(|before| values(before) == values(&entries)) {
             continue;
         }
-        let is_new = |entry: &&&Entry| {
-            before.get(name).is_none_or(|before| before.iter().all(|known| known.value != entry.value))
-        };
+        let known: BTreeSet<_> = before.get(name).into_iter().flatten().map(|entry| &entry.value).collect();
+        let is_new = |entry: &&&Entry| !known.contains(&entry.value);
         let told = entries.iter().filter(|entry| !is_harmless(entry)).find(is_new).unwrap_or(first);
         findings.push(Finding {
             line: told.line,

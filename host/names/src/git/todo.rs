@@ -1,10 +1,12 @@
 //! `git-rebase-todo`: what `git rebase --continue` does next.
 
+use std::collections::BTreeSet;
+
 use super::judge::Finding;
 
 /// The lines that run a command and did not stand there before.
 pub(crate) fn findings(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
-    let before: Vec<&[u8]> =
+    let before: BTreeSet<&[u8]> =
         previous.map(|text| commands(text).map(|(_, line)| line).collect()).unwrap_or_default();
     commands(new)
         .filter(|(_, line)| !before.contains(line))

@@ -131,6 +131,8 @@ fn what_git_would_cut_short_is_refused() {
     assert!(parse(b"[core \"x\0\"]\nb = 1\n").is_err());
     assert!(parse(&vec![b'\n'; (1 << 20) + 1]).is_err());
     assert!(parse(&vec![b'\n'; 1 << 20]).is_ok());
+    assert_eq!(parse("a\n".repeat(100_000).as_bytes()).unwrap().len(), 100_000);
+    assert!(parse("a\n".repeat(100_001).as_bytes()).is_err());
 }
 
 #[test]
