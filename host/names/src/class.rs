@@ -1,12 +1,11 @@
 //! What a change at a path comes to, by its name and what lies beside it.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
-use std::sync::LazyLock;
 
 use crate::Site;
 use crate::git::Content;
+use crate::known::{has_known_name, is_known};
 use crate::repository;
 use crate::rules::{Anywhere, RULES, Rule};
 
@@ -116,6 +115,9 @@ pub fn class_under(
     site: &Site<'_>,
     holds: &dyn Fn(&'static Rule) -> bool,
 ) -> Class {
+    if !has_known_name(path) {
+        return Class::Free;
+    }
     let named = by_name(site.relative(path), change, holds);
     named.or(repository::class(path, change, site, holds))
 }
@@ -125,14 +127,9 @@ fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
     // Packages bring such files along by the hundred, and nobody works in there.
     let packages = names.iter().position(|name| *name == "node_modules").unwrap_or(names.len());
-    let starts: Vec<usize> = (0..names.len())
-        .filter(|start| names.get(*start).is_some_and(|name| begins_a_pattern(name)))
-        .collect();
+    let starts: Vec<usize> =
+        (0..names.len()).filter(|start| names.get(*start).is_some_and(|name| is_known(name))).collect();
     let mut class = Class::Free;
-    // Nearly all paths end here: this is asked for every name that is made.
-    if starts.is_empty() {
-        return class;
-    }
     for rule in RULES {
         let within = if rule.anywhere == Anywhere::Asked { packages } else { names.len() };
         for pattern in rule.names {
@@ -167,16 +164,6 @@ enum Match {
     Beginning,
     /// The path holds the pattern, and perhaps more below it.
     Whole,
-}
-
-/// Whether a pattern of any rule begins with this name.
-fn begins_a_pattern(name: &OsStr) -> bool {
-    static FIRST: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
-        let patterns = RULES.iter().flat_map(|rule| rule.names);
-        let first = |pattern: &&str| pattern.split('/').next().unwrap_or_default().to_ascii_lowercase();
-        patterns.map(|pattern| first(pattern).into_bytes()).collect()
-    });
-    FIRST.contains(&name.as_encoded_bytes().to_ascii_lowercase())
 }
 
 /// Looks for a pattern that begins before the name number `within`.

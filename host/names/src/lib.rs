@@ -31,6 +31,7 @@
 use std::path::{Path, PathBuf};
 
 mod class;
+mod known;
 mod repository;
 mod rules;
 

@@ -13,6 +13,10 @@ use crate::rules::{GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_POINTERS, GIT_REBA
 pub const EXAMINED: [&str; 8] =
     ["branches", "config", "config.worktree", "hooks", "info", "modules", "remotes", "worktrees"];
 
+/// Names that mean something for git at the end of a path.
+pub(crate) const LAST_NAMES: [&str; 7] =
+    [".git", ".gitmodules", "HEAD", "commondir", "git-rebase-todo", "objects", "refs"];
+
 /// Says what `change` at `path` comes to for git.
 pub(crate) fn class(
     path: &Path,

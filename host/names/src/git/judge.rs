@@ -138,13 +138,13 @@ fn config(
     let is_bare = is_bare(entries);
     let mut findings = Vec::new();
     for (name, entries) in by_name(entries) {
-        let is_harmless = |entry: &&Entry| is_harmless(content, (path, is_bare), entry, site);
-        let Some(first) = entries.iter().find(|entry| !is_harmless(entry)) else { continue };
         let values = |entries: &[&Entry]| entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>();
         // All values of the key as they were, in their order: the last one counts, and some keys are lists.
         if before.get(name).is_some_and(|before| values(before) == values(&entries)) {
             continue;
         }
+        let is_harmless = |entry: &&Entry| is_harmless(content, (path, is_bare), entry, site);
+        let Some(first) = entries.iter().find(|entry| !is_harmless(entry)) else { continue };
         let known: BTreeSet<_> = before.get(name).into_iter().flatten().map(|entry| &entry.value).collect();
         let is_new = |entry: &&&Entry| !known.contains(&entry.value);
         let told = entries.iter().filter(|entry| !is_harmless(entry)).find(is_new).unwrap_or(first);
