@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Context as _;
 use serde_json::Value;
 
-use crate::{Finished, PiVersion, Rpc, Scene, Screen, reach, tools};
+use crate::{Finished, PiVersion, Rpc, Scene, Screen, World, reach, tools};
 
 /// Everything that is settled before pi starts; what remains is how it is driven.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub struct Launch<'a> {
     program: Vec<OsString>,
     arguments: Vec<OsString>,
     variables: Vec<(String, String)>,
+    world: Option<&'a World<'a>>,
 }
 
 impl<'a> Launch<'a> {
@@ -35,7 +36,7 @@ impl<'a> Launch<'a> {
         scene.write(&written, &script.to_string())?;
         let log = scene.at("requests.jsonl");
         let (arguments, variables) = (vec!["--no-session".into()], Vec::new());
-        Ok(Self { scene, log, node: pi.node, script: written, program, arguments, variables })
+        Ok(Self { scene, log, node: pi.node, script: written, program, arguments, variables, world: None })
     }
 
     /// Prepares pi as `portcullis pi` starts it.
@@ -62,6 +63,13 @@ impl<'a> Launch<'a> {
     #[must_use]
     pub fn through(mut self, program: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.program = program.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Has pi and its model run in a world.
+    #[must_use]
+    pub fn inside(mut self, world: &'a World<'a>) -> Self {
+        self.world = Some(world);
         self
     }
 
@@ -118,7 +126,10 @@ impl<'a> Launch<'a> {
 
     /// Returns the words that start the model and, below it, pi, as the user of the scene.
     pub(crate) fn command_line(&self) -> anyhow::Result<Vec<OsString>> {
-        let mut words = self.scene.user().command_line(&self.node);
+        let mut words = match self.world {
+            Some(world) => world.command_line(&self.node),
+            None => self.scene.user().command_line(&self.node),
+        };
         words.push(model(self.scene)?.into());
         let options: [(&str, PathBuf); 4] = [
             ("--scenario", self.script.clone()),

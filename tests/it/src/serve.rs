@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::outputs::Outputs;
 use crate::print::kill_group;
-use crate::{Deadline, Scene, tools};
+use crate::{Deadline, Scene, World, tools};
 
 /// The version of the protocol that this client speaks.
 const PROTOCOL: u32 = 1;
@@ -51,10 +51,31 @@ impl Serve {
     ///
     /// When it is missing or cannot be started.
     pub fn start(scene: &Scene, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
+        Self::start_in(scene, scene.user().command("/bin/sh".as_ref()), arguments, variables)
+    }
+
+    /// Starts the host in a world, under settings with this `network`, and says `hello`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started, or does not accept it.
+    pub fn inside(scene: &Scene, world: &World<'_>, network: &str, interface: Interface) -> Result<Self> {
+        world.settings_of_the_user(network)?;
+        let mut serve = Self::start_in(scene, world.command("/bin/sh".as_ref())?, &[], &[])?;
+        let hello = serve.hello(interface);
+        serve.succeed("hello", &hello)?;
+        Ok(serve)
+    }
+
+    fn start_in(
+        scene: &Scene,
+        mut command: std::process::Command,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Self> {
         use std::os::unix::process::CommandExt as _;
         let errors = scene.at("serve-stderr.txt");
         scene.write(&errors, "")?;
-        let mut command = scene.user().command("/bin/sh".as_ref());
         command.args(["-c", WITH_CHANNEL, "sh"]).arg(&errors);
         command.arg(tools::portcullis(scene.user())?).arg("serve").args(arguments);
         scene.enter(&mut command);

@@ -1,5 +1,6 @@
 //! A scene whose `portcullis` runs in a network with servers in it; see the program `world` of this crate.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,16 +60,28 @@ impl<'a> World<'a> {
     ///
     /// Never, as long as the scene lives.
     pub fn command(&self, program: &Path) -> anyhow::Result<Command> {
+        let words = self.command_line(program);
+        let (unshare, arguments) = words.split_first().context("a command line begins with a program")?;
+        let mut command = Command::new(unshare);
+        command.args(arguments);
+        self.scene.enter(&mut command);
+        Ok(command)
+    }
+
+    /// Returns the words that run `program` in the world, as the scene's user.
+    #[must_use]
+    pub fn command_line(&self, program: &Path) -> Vec<OsString> {
         // In the user's own namespace it may make networks; root may anyway.
         let own: &[&str] = match rustix::process::geteuid().is_root() && self.scene.user() == User::Caller {
             true => &[],
             false => &["--user", "--map-current-user", "--keep-caps"],
         };
-        let mut command = self.scene.user().command("unshare".as_ref());
-        command.args(own).args(["--net", "--mount", "--"]);
-        command.arg(&self.program).arg(&self.directory).arg(program);
-        self.scene.enter(&mut command);
-        Ok(command)
+        let mut words = self.scene.user().command_line("unshare".as_ref());
+        words.extend(own.iter().chain(&["--net", "--mount", "--"]).map(OsString::from));
+        words.extend(
+            [self.program.clone(), self.directory.clone(), program.to_owned()].map(PathBuf::into_os_string),
+        );
+        words
     }
 
     /// Writes the settings with this `network`, and returns where.
@@ -77,8 +90,20 @@ impl<'a> World<'a> {
     ///
     /// When the system refuses.
     pub fn settings(&self, network: &str) -> anyhow::Result<PathBuf> {
+        self.write_settings(self.scene.at("network.json"), network)
+    }
+
+    /// Makes them the user's own, which hold where none are named.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn settings_of_the_user(&self, network: &str) -> anyhow::Result<PathBuf> {
+        self.write_settings(self.scene.home().join(".pi/agent/sandbox/default.json"), network)
+    }
+
+    fn write_settings(&self, path: PathBuf, network: &str) -> anyhow::Result<PathBuf> {
         let files = r#"{ "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] }"#;
-        let path = self.scene.at("network.json");
         self.scene.write(&path, &format!(r#"{{ "network": {network}, "filesystem": {files} }}"#))?;
         Ok(path)
     }

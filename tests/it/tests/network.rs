@@ -2,6 +2,7 @@
 //!
 //! Attacks are from the catalogue, by their numbers; each comes with a control that works without us.
 
+mod asking;
 mod attacks;
 
 use anyhow::{Context as _, Result, ensure};

@@ -1,0 +1,203 @@
+//! Connections that wait for the user.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use portcullis_it::script::{bash, expecting, say, turns};
+use portcullis_it::{Interface, Launch, PiVersion, Scene, Serve, User, World, processes};
+use serde_json::{Value, json};
+
+use super::PROGRAM;
+
+as_each_user!(
+    a_connection_waits_and_a_grant_holds_for_the_next_command,
+    several_hosts_of_one_command_are_one_question,
+    a_no_is_remembered_and_told,
+    who_gives_up_takes_the_question_back,
+    an_aborted_command_takes_its_question_along,
+    the_time_of_a_command_stands_still_while_it_waits,
+    a_killed_host_lets_nothing_through,
+);
+
+on_each_pi!(in_pis_terminal);
+
+const ASK: &str = r#"{ "allowedDomains": [], "deniedDomains": [] }"#;
+const GET: &str = "curl -sS http://allowed.test/";
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn labels(question: &Value) -> String {
+    question.pointer("/params/options").map(Value::to_string).unwrap_or_default()
+}
+
+fn a_connection_waits_and_a_grant_holds_for_the_next_command(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let id = host.begin(&format!("{GET} --connect-timeout 2"), &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    ensure!(text(&question, "/params/subject") == "allowed.test:80", "{question}");
+    ensure!(text(&question, "/params/asker").contains("curl (pid "), "{question}");
+    ensure!(text(&question, "/params/callId") == format!("call-{id}"), "{question}");
+    ensure!(labels(&question).contains("for this command"), "{question}");
+    // Longer than the client's own limit for connecting.
+    std::thread::sleep(Duration::from_millis(2_500));
+    ensure!(!world.seen().unwrap_or_default().contains("allowed"), "something left before the answer");
+    host.answer(&question, &json!(1))?;
+    let (_, output) = host.finish(id)?;
+    ensure!(output.contains("REACHED"), "{output}");
+    // The grant is for this host and port.
+    let (_, output) = host.run(GET)?;
+    ensure!(output.contains("REACHED"), "{output}");
+    let id = host.begin("curl -sS http://allowed.test:8080/", &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    ensure!(text(&question, "/params/subject") == "allowed.test:8080", "{question}");
+    host.answer(&question, &json!("refuse"))?;
+    host.finish(id)?;
+    Ok(())
+}
+
+fn several_hosts_of_one_command_are_one_question(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let script = "for host in allowed sub.allowed sub.allowed other.allowed; do curl -sS http://$host.test/ & done; wait";
+    let id = host.begin(script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    // What comes a moment later is asked next.
+    let mut asked = String::new();
+    let mut questions = 0;
+    while asked.matches(":80").count() < 3 {
+        let question = host.question()?;
+        asked.push_str(text(&question, "/params/subject"));
+        asked.push('\n');
+        questions += 1;
+        host.answer(&question, &json!(0))?;
+    }
+    let (_, output) = host.finish(id)?;
+    ensure!(
+        output.matches("REACHED").count() == 4 && questions < 3,
+        "{questions} questions: {asked}; {output}"
+    );
+    // It was for this command.
+    let id = host.begin(GET, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    host.answer(&question, &json!("refuse"))?;
+    host.finish(id)?;
+    Ok(())
+}
+
+fn a_no_is_remembered_and_told(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let id = host.begin(&format!("{GET}; {GET}"), &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    host.answer(&question, &json!("refuse"))?;
+    let (result, output) = host.finish(id)?;
+    ensure!(output.contains("you said no (rule") && output.contains("you said no to it before"), "{output}");
+    let told =
+        "network: no connection to allowed.test:80: `allowedDomains` does not name this host; you said no";
+    ensure!(result.pointer("/notes").is_some_and(|notes| notes.to_string().contains(told)), "{result}");
+    let (_, output) = host.run(GET)?;
+    ensure!(output.contains("you said no to it before"), "{output}");
+    Ok(())
+}
+
+fn who_gives_up_takes_the_question_back(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let id = host.begin(&format!("{GET} --max-time 1; echo over"), &json!({ "PATH": "/usr/bin:/bin" }))?;
+    host.question()?;
+    host.wait("a withdrawal", |message| message.get("method") == Some(&json!("ask/withdraw")))?;
+    let (_, output) = host.finish(id)?;
+    ensure!(output.contains("over") && !output.contains("REACHED"), "{output}");
+    Ok(())
+}
+
+fn an_aborted_command_takes_its_question_along(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let id = host.begin(GET, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    host.question()?;
+    host.line(json!({ "jsonrpc": "2.0", "method": "cancel", "params": { "id": id } }).to_string())?;
+    host.wait("a withdrawal", |message| message.get("method") == Some(&json!("ask/withdraw")))?;
+    let reply = host.reply(id)?;
+    ensure!(reply.get("error").is_some(), "{reply}");
+    ensure!(host.close()?.success());
+    ensure!(!world.seen().unwrap_or_default().contains("allowed"));
+    Ok(())
+}
+
+fn the_time_of_a_command_stands_still_while_it_waits(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let params = json!({
+        "callId": "c", "stream": 77, "script": GET, "cwd": scene.project(),
+        "env": { "PATH": "/usr/bin:/bin" }, "origin": "agent", "timeoutMs": 1_500,
+    });
+    let id = host.request("exec", &params)?;
+    let question = host.question()?;
+    std::thread::sleep(Duration::from_millis(2_500));
+    host.answer(&question, &json!(0))?;
+    let reply = host.reply(id)?;
+    ensure!(reply.pointer("/result/timedOut") == Some(&json!(false)), "{reply}");
+    ensure!(reply.pointer("/result/exitCode") == Some(&json!(0)), "{reply}");
+    Ok(())
+}
+
+fn a_killed_host_lets_nothing_through(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    host.begin(&format!("{GET}; echo ended > ended"), &json!({ "PATH": "/usr/bin:/bin" }))?;
+    host.question()?;
+    // Itself, and not the world around it.
+    let process = processes::host_of(&scene)?;
+    ensure!(Command::new("kill").args(["-KILL", &process.id.to_string()]).status()?.success());
+    processes::wait_end(&process)?;
+    std::thread::sleep(Duration::from_millis(300));
+    ensure!(!world.seen().unwrap_or_default().contains("allowed"));
+    ensure!(!scene.project().join("ended").exists(), "the command went on");
+    Ok(())
+}
+
+/// A command waits at a prompt, goes on after it, and the next one needs none.
+fn in_pis_terminal(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    world.settings_of_the_user(ASK)?;
+    let script = turns([
+        ("first", vec![bash(GET), expecting("REACHED", say("first over"))]),
+        ("second", vec![bash(GET), expecting("REACHED", say("second over"))]),
+        (
+            "third",
+            vec![bash("curl -sS http://sub.allowed.test/"), expecting("you said no", say("third over"))],
+        ),
+    ]);
+    let screen = Launch::guarded(&scene, version, &script)?.inside(&world).screen()?;
+    screen.wait_for("Sandbox:")?;
+    screen.enter("the first")?;
+    screen.wait("a question about the host", |text| {
+        text.contains("allowed.test:80") && text.contains("Refuse")
+    })?;
+    // Below the refusal: for this command, for this session.
+    screen.press("Down")?;
+    screen.press("Down")?;
+    screen.press("Enter")?;
+    screen.wait_for("first over")?;
+    screen.enter("the second")?;
+    screen.wait_for("second over")?;
+    screen.enter("the third")?;
+    screen
+        .wait("another question", |text| text.contains("sub.allowed.test:80") && text.contains("Refuse"))?;
+    screen.press("Escape")?;
+    screen.wait_for("third over")?;
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
