@@ -10,6 +10,7 @@
 //! capability but that to look into the session's own processes. When it ends, the keeper does.
 
 mod act;
+mod asking;
 mod calls;
 mod content;
 mod directories;
@@ -32,6 +33,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use crate::layer::{During, Failure, privileges};
 use crate::names::Names;
 use crate::{Stage, transport};
+use asking::Asking;
 use directories::Made;
 use process::Processes;
 use staged::Staging;
@@ -57,6 +59,7 @@ struct Broker {
     /// Ids of rules on such names that do not hold.
     lifted: Vec<String>,
     staging: Staging,
+    asking: Asking,
     processes: Processes,
     made: Made,
     /// Held to write while something is renamed, and to read while anything else is done with a name.
@@ -70,6 +73,8 @@ pub(crate) struct Orders {
     pub(crate) judged: Vec<PathBuf>,
     /// Ids of rules that do not hold.
     pub(crate) lifted: Vec<String>,
+    /// Where the host is told of calls that wait.
+    pub(crate) asks: OwnedFd,
 }
 
 /// Starts the broker; it waits until it gets its listener.
@@ -106,7 +111,8 @@ fn run(
     orders: Orders,
     commands: SharedNumbers,
 ) -> std::io::Result<()> {
-    let channel = leave_everything_else(single, channel)?;
+    let Orders { names, judged, lifted, asks } = orders;
+    let [channel, asks] = keep_only(single, [channel, asks])?;
     privileges::enforce_on_broker()?;
     let processes = Processes::new(commands)?;
     let Some(message) = transport::receive(&channel)? else { return Ok(()) };
@@ -114,7 +120,6 @@ fn run(
     let listener = Listener::new(listener);
     // Before Linux 6.6 hand-overs cost more; nothing else changes.
     drop(listener.wake_synchronously());
-    let Orders { names, judged, lifted } = orders;
     // For as long as the process lives, and so for all its threads.
     let broker: &'static Broker = Box::leak(Box::new(Broker {
         listener,
@@ -123,6 +128,7 @@ fn run(
         judged,
         lifted,
         staging: Staging::default(),
+        asking: Asking::new(asks),
         processes,
         made: Made::default(),
         still: RwLock::new(()),
@@ -131,13 +137,17 @@ fn run(
 }
 
 /// Closes what belongs to the keeper: nothing of it may stay open here when it ends.
-fn leave_everything_else(single: &SingleThread, channel: OwnedFd) -> std::io::Result<OwnedFd> {
-    rustix::stdio::dup2_stdin(&channel)?;
-    // Closed below by its number, as is what the keeper's own code owns, to which this process never returns.
-    let _number = channel.into_raw_fd();
+fn keep_only(single: &SingleThread, kept: [OwnedFd; 2]) -> std::io::Result<[OwnedFd; 2]> {
+    let [first, second] = kept;
+    rustix::stdio::dup2_stdin(&first)?;
+    rustix::stdio::dup2_stdout(&second)?;
+    // Closed below by their numbers, as is what the keeper's own code owns, to which this process never returns.
+    let _numbers = (first.into_raw_fd(), second.into_raw_fd());
     descriptor::close_inherited(single, 3)?;
-    let channel = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let second = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     let nothing = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::stdio::dup2_stdin(nothing)?;
-    Ok(channel)
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok([first, second])
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::held::{Held, Waiting};
 use crate::{Exit, Stage};
 
 /// One command, shared by those who wait for it and the thread that hears from the keeper.
@@ -12,6 +13,8 @@ pub(crate) struct Job {
     id: u64,
     state: Mutex<State>,
     changed: Condvar,
+    /// Its waiting calls, where somebody answers for them.
+    waiting: Option<Waiting>,
     /// The process number of the command's init, 0 as long as it is not known.
     init: AtomicU32,
 }
@@ -26,8 +29,16 @@ enum State {
 
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "commands run on Linux only"))]
 impl Job {
-    pub(crate) fn new(id: u64) -> Self {
-        Self { id, state: Mutex::new(State::Pending), changed: Condvar::new(), init: AtomicU32::new(0) }
+    pub(crate) fn new(id: u64, waiting: Option<Waiting>) -> Self {
+        let (state, changed) = (Mutex::new(State::Pending), Condvar::new());
+        Self { id, state, changed, waiting, init: AtomicU32::new(0) }
+    }
+
+    /// Has a call wait for who answers for the command's calls; where nobody does it is refused.
+    pub(crate) fn hold(&self, call: Held) {
+        if let Some(waiting) = &self.waiting {
+            waiting.add(call);
+        }
     }
 
     /// Waits until the program runs, or it is known that it never will: the stage and errno of that.
@@ -45,11 +56,19 @@ impl Job {
     }
 
     pub(crate) fn refused(&self, stage: Stage, errno: i32) {
+        self.close();
         self.change(State::Refused(stage, errno));
     }
 
     pub(crate) fn ended(&self, exit: Exit) {
+        self.close();
         self.change(State::Ended(exit));
+    }
+
+    fn close(&self) {
+        if let Some(waiting) = &self.waiting {
+            waiting.close();
+        }
     }
 
     fn change(&self, to: State) {
@@ -59,6 +78,10 @@ impl Job {
 }
 
 impl Job {
+    pub(crate) fn next_held(&self) -> Option<Held> {
+        self.waiting.as_ref()?.next()
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -110,7 +133,7 @@ mod tests {
 
     #[test]
     fn waiting_ends_with_the_command_or_the_time() {
-        let job = Job::new(1);
+        let job = Job::new(1, None);
         assert_eq!(job.wait_timeout(Duration::from_millis(5)), None);
         assert_eq!(job.init(), None);
         job.started(Some(7));
@@ -127,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_command_that_never_ran_says_why() {
-        let job = Job::new(1);
+        let job = Job::new(1, None);
         job.refused(Stage::Exec, 2);
         assert_eq!(job.wait_for_start(), Err((Stage::Exec, 2)));
         assert_eq!(job.wait(), Exit::Lost);

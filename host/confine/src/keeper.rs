@@ -98,7 +98,7 @@ fn set_up(
     identity: Identity,
     make_names: MakeNames,
 ) -> Result<(Ready, Session), Failure> {
-    let setup = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
+    let (setup, asks) = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
     identity.map()?;
     rustix::process::setsid().during(Stage::Process)?;
     rustix::system::sethostname(setup.hostname.as_bytes()).during(Stage::HostName)?;
@@ -121,7 +121,7 @@ fn set_up(
         Some(_) if landlock.is_none() => return Err(Errno::OPNOTSUPP).during(Stage::Landlock),
         Some(rules) => {
             let names = make_names(&rules.data).ok_or(Errno::INVAL).during(Stage::Names)?;
-            let orders = broker::Orders { names, judged, lifted: rules.lifted.clone() };
+            let orders = broker::Orders { names, judged, lifted: rules.lifted.clone(), asks };
             let (broker, commands) = broker::start(single, orders, commands)?;
             (Some(broker), commands)
         }
@@ -155,9 +155,10 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     writable.filter(|place| !is_spared(place)).map(Path::to_owned).collect()
 }
 
-fn read_setup(control: &OwnedFd) -> Option<Setup> {
+/// Returns what the host wants, and where the broker tells it of calls that wait.
+fn read_setup(control: &OwnedFd) -> Option<(Setup, OwnedFd)> {
     let message = transport::receive(control).ok()??;
-    Setup::decode(&message.bytes).ok()
+    Some((Setup::decode(&message.bytes).ok()?, message.descriptors.into_iter().next()?))
 }
 
 fn open_view() -> rustix::io::Result<(OwnedFd, OwnedFd)> {

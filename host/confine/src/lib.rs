@@ -63,6 +63,7 @@
 mod confinement;
 mod error;
 mod gate;
+mod held;
 mod job;
 mod link;
 mod names;
@@ -73,6 +74,8 @@ mod running;
 mod stage;
 mod view;
 
+#[cfg(target_os = "linux")]
+mod asking;
 #[cfg(target_os = "linux")]
 mod broker;
 #[cfg(target_os = "linux")]
@@ -87,6 +90,7 @@ mod wire;
 pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
 pub use error::{LaunchError, PlanError, StartError, ViewError};
 pub use gate::{Ends, Listeners, NoGate};
+pub use held::{Attempt, Held};
 pub use names::{Judgement, MakeNames, NameRules, Names};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use profile::{Access, Command, Limits, Place, Profile};

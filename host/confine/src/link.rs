@@ -25,6 +25,7 @@ mod here {
     use std::os::fd::{BorrowedFd, OwnedFd};
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+    use crate::held::{Held, Waiting};
     use crate::job::Job;
     use crate::wire::{Ending, Event, Request};
     use crate::{Command, Exit, transport};
@@ -50,8 +51,13 @@ mod here {
         }
 
         /// Hands a command to the keeper.
-        pub(crate) fn launch(&self, command: &Command, stdio: [BorrowedFd<'_>; 3]) -> io::Result<Arc<Job>> {
-            let job = self.add()?;
+        pub(crate) fn launch(
+            &self,
+            command: &Command,
+            stdio: [BorrowedFd<'_>; 3],
+            waiting: Option<Waiting>,
+        ) -> io::Result<Arc<Job>> {
+            let job = self.add(waiting)?;
             let request = Request::encode_launch(job.id(), command);
             if let Err(error) = transport::send(&self.socket, &request, &stdio) {
                 self.jobs().under_way.remove(&job.id());
@@ -60,13 +66,21 @@ mod here {
             Ok(job)
         }
 
-        fn add(&self) -> io::Result<Arc<Job>> {
+        /// Has a call wait for who answers for its command; where nobody does it is refused.
+        pub(crate) fn hold(&self, command: u64, call: Held) {
+            let job = self.jobs().under_way.get(&command).map(Arc::clone);
+            if let Some(job) = job {
+                job.hold(call);
+            }
+        }
+
+        fn add(&self, waiting: Option<Waiting>) -> io::Result<Arc<Job>> {
             let mut jobs = self.jobs();
             if jobs.closed {
                 return Err(io::Error::from(io::ErrorKind::BrokenPipe));
             }
             jobs.last_id += 1;
-            let job = Arc::new(Job::new(jobs.last_id));
+            let job = Arc::new(Job::new(jobs.last_id, waiting));
             jobs.under_way.insert(job.id(), Arc::clone(&job));
             Ok(job)
         }

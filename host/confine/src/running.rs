@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::held::Held;
 use crate::job::Job;
 use crate::link::Link;
 
@@ -54,6 +55,12 @@ impl Running {
     /// Nothing is returned where it is not known, as when the command ended at once.
     pub fn init(&self) -> Option<u32> {
         self.job.init()
+    }
+
+    /// Waits for the next call of the command that waits for an answer; none when the command has ended, or was not
+    /// started with [`crate::Confinement::launch_asking`].
+    pub fn next_held(&self) -> Option<Held> {
+        self.job.next_held()
     }
 
     /// Sends a signal to the command's process group, as a terminal would.

@@ -3,6 +3,7 @@
 //! Both ends are the same program, so the form is plain: little-endian numbers, and byte strings with their
 //! length before them. Paths, arguments and variables travel as the bytes they are.
 
+pub(crate) mod asks;
 mod codec;
 
 use std::ffi::{OsStr, OsString};

@@ -13,6 +13,7 @@ use portcullis_file_gate::{FileError, Purpose};
 
 use crate::cancel::Cancel;
 use crate::environment::environment;
+use crate::held::Questions;
 use crate::network::{Sandbox, command_of};
 use crate::paths;
 use crate::profile::limits;
@@ -91,7 +92,10 @@ impl From<Box<Decision>> for CommandFailure {
 /// A command that is running.
 #[derive(Debug)]
 pub struct Started {
-    running: Arc<Running>,
+    pub(crate) running: Arc<Running>,
+    pub(crate) questions: Questions,
+    /// The client's call, where there is one.
+    pub(crate) call: Option<String>,
     // The sandbox lives as long as a command runs in it, also when grants have made a new one.
     _sandbox: Arc<Sandbox>,
     request: Request,
@@ -182,7 +186,7 @@ impl Session {
         };
         let wall = force.rules.limits().wall_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let time = [call.timeout, wall].into_iter().flatten().min();
-        let running = Arc::new(sandbox.launch(command, stdio)?);
+        let running = Arc::new(sandbox.launch_asking(command, stdio)?);
         self.connections.introduce(command_of(&running), &request.id, call.call);
         let killed = Arc::downgrade(&running);
         cancel.on_cancel(move || {
@@ -191,13 +195,26 @@ impl Session {
             }
         });
         let ends_at = time.and_then(|time| Instant::now().checked_add(time));
-        Ok(Started { running, _sandbox: sandbox, request, advice, ends_at, connections: OnceLock::new() })
+        Ok(Started {
+            running,
+            questions: Questions::default(),
+            call: call.call.map(str::to_owned),
+            _sandbox: sandbox,
+            request,
+            advice,
+            ends_at,
+            connections: OnceLock::new(),
+        })
     }
 
-    /// Waits until a command and everything it started are gone, and kills it when its time runs out.
+    /// Waits until a command and everything it started are gone, and kills it when its time runs out. Meanwhile the
+    /// user is asked about what its calls wait for; that time does not count.
     pub fn finish_command(&self, started: &Started) -> Ended {
         let command = command_of(&started.running);
-        let ended = self.wait_for_end(started, command);
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| self.answer_held(started, scope));
+            self.wait_for_end(started, command)
+        });
         if let Some(network) = &self.network {
             network.settle(command);
         }
@@ -207,18 +224,21 @@ impl Session {
         ended
     }
 
-    /// While a connection of the command waits for the user, the time of the command stands still.
+    /// While a call or a connection of the command waits for the user, the time of the command stands still.
     fn wait_for_end(&self, started: &Started, command: u32) -> Ended {
         let Some(ends_at) = started.ends_at else {
             return Ended { exit: started.running.wait(), timed_out: false };
         };
         loop {
-            let left = (ends_at + self.connections.waited(command)).saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let waited = self.connections.waited(command) + started.questions.waited();
+            let left = (ends_at + waited).saturating_duration_since(Instant::now());
+            let is_open = started.questions.is_open();
+            if left.is_zero() && !is_open {
                 started.running.kill();
                 return Ended { exit: started.running.wait(), timed_out: true };
             }
-            if let Some(exit) = started.running.wait_timeout(left) {
+            let time = if is_open { left.max(PAUSE) } else { left };
+            if let Some(exit) = started.running.wait_timeout(time) {
                 return Ended { exit, timed_out: false };
             }
         }
@@ -234,6 +254,9 @@ impl Session {
         Ok(paths::located(&self.setup.context, &cwd.to_string_lossy(), cwd, &located))
     }
 }
+
+/// How often the time is looked at while an answer is waited for.
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl Started {
     /// What policies want the model to be told with the result.

@@ -22,6 +22,7 @@ mod chain_rules;
 mod environment;
 mod executed;
 mod force;
+mod held;
 mod network;
 mod paths;
 mod profile;

@@ -10,6 +10,7 @@ as_each_user!(
     run_gives_the_commands_status,
     run_confines,
     run_asks_as_told,
+    questions_while_a_command_runs,
     check_answers_by_exit_code,
     a_mistake_in_the_settings_permits_nothing,
     another_policy_file,
@@ -94,6 +95,24 @@ fn run_asks_as_told(user: User) -> Result<()> {
     let unasked = scene.portcullis(&["run", "--policy", &policy, "--", "touch", "made-too"])?;
     let unasked = unasked.ended_with(CANNOT_EXECUTE)?;
     ensure!(!scene.project().join("made-too").exists(), "{unasked:#?}");
+    Ok(())
+}
+
+/// A command goes on after the answer, and one that may not is told so.
+fn questions_while_a_command_runs(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let (inside, outside) = (scene.project().join(".npmrc"), scene.outside().join("notes"));
+    let script = format!("echo x > .npmrc; echo y > '{}'; echo end", outside.display());
+    for ask in ["deny", "prompt"] {
+        let refused = scene.portcullis(&["run", "--ask", ask, "--", "sh", "-c", &script])?.ended_with(0)?;
+        ensure!(
+            refused.stdout.contains("end") && refused.stderr.contains("Permission denied"),
+            "{refused:#?}"
+        );
+        ensure!(!inside.exists() && !outside.exists(), "{refused:#?}");
+    }
+    let allowed = scene.portcullis(&["run", "--ask", "allow", "--", "sh", "-c", &script])?.ended_with(0)?;
+    ensure!(fs::read_to_string(&inside)? == "x\n" && fs::read_to_string(&outside)? == "y\n", "{allowed:#?}");
     Ok(())
 }
 

@@ -5,7 +5,7 @@ mod open;
 mod transfer;
 
 pub(super) use names::{bind, make_directory, make_link, make_node, remove, truncate};
-pub(super) use open::open;
+pub(super) use open::{give, open};
 pub(super) use transfer::{link, rename};
 
 use rustix::io::Errno;

@@ -16,9 +16,9 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, linkat, op
 use rustix::io::Errno;
 
 use super::Broker;
-use super::judge::assuming;
+use super::judge::{ask, assuming};
 use super::resolve::Place;
-use super::worker::{Stop, Worker};
+use super::worker::{Stop, Turn, Worker};
 
 /// The longest text that is judged; git's own files are far shorter.
 const TEXT_BYTES: u64 = 1 << 20;
@@ -37,13 +37,21 @@ impl Broker {
     }
 
     /// Judges a file that is to get the name `new`, and leaves a copy of it in its own place.
-    pub(super) fn install(&self, content: Content, old: &Place, new: &Place) -> Result<(), Errno> {
+    pub(super) fn install(
+        &self,
+        turn: &Turn,
+        (rule, content): (&'static Rule, Content),
+        old: &Place,
+        new: &Place,
+    ) -> Result<(), Stop> {
         let text = read(old.directory.as_fd(), &old.name)?.ok_or(Errno::NOENT)?;
         let previous = read(new.directory.as_fd(), &new.name)?;
-        if !self.is_harmless(content, &new.path, (previous.as_deref(), &text)) {
-            return Err(Errno::ACCESS);
+        match self.site(|site| git::judge(content, &new.path, previous.as_deref(), &text, site)) {
+            Judgement::Harmless => {}
+            Judgement::Asks(_) => ask(turn, Change::Install, new, rule.id)?,
+            Judgement::Unreadable(_) => return Err(Errno::ACCESS.into()),
         }
-        self.replace_by_copy(old.directory.as_fd(), &old.name, &text)
+        Ok(self.replace_by_copy(old.directory.as_fd(), &old.name, &text)?)
     }
 
     /// Puts a new file with this text in the place of a name.

@@ -10,8 +10,10 @@ use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
 use super::Broker;
+use super::asking::Question;
 use super::resolve::Place;
 use super::worker::{Stop, Turn, Worker};
+use crate::Attempt;
 use crate::names::Judgement;
 
 /// A change that may be made.
@@ -20,7 +22,7 @@ pub(super) enum Allowed {
     /// As it is.
     Plain,
     /// If what the file is to hold does no harm.
-    ByContent(Content),
+    ByContent(&'static Rule, Content),
     /// If every name below may be had there.
     Below,
 }
@@ -45,7 +47,8 @@ impl Worker {
     pub(super) fn permit(&self, turn: &Turn, change: Change, place: &Place) -> Result<Allowed, Stop> {
         match self.broker.names.judge(&place.path) {
             Judgement::Free => {}
-            Judgement::Asked | Judgement::Refused => return Err(Errno::ACCESS.into()),
+            Judgement::Asked => ask(turn, change, place, "")?,
+            Judgement::Refused => return Err(Errno::ACCESS.into()),
         }
         // Of two changes that make a repository together, one must see the other.
         if may_complete(&place.path) {
@@ -53,14 +56,16 @@ impl Worker {
         }
         // One rule that is lifted, or leaves it to the command, must not hide another that speaks of the same name.
         let holds = |rule: &'static Rule| {
-            self.broker.holds(rule) && !(rule.anywhere == Anywhere::Asked && self.is_own(turn, place, rule))
+            let is_left = || self.is_own(turn, place, rule) || turn.is_allowed(&place.path, rule.id);
+            self.broker.holds(rule) && !(rule.anywhere == Anywhere::Asked && is_left())
         };
         match self.broker.site(|site| class_under(&place.path, change, site, &holds)) {
             Class::Free => Ok(Allowed::Plain),
             Class::Walk => Ok(Allowed::Below),
             Class::Completes(directory) => self.examine(&directory, place).map(|()| Allowed::Plain),
-            Class::Judged(_, content) => Ok(Allowed::ByContent(content)),
-            Class::Asked(_) | Class::Denied(_) => Err(Errno::ACCESS.into()),
+            Class::Judged(rule, content) => Ok(Allowed::ByContent(rule, content)),
+            Class::Asked(rule) => ask(turn, change, place, rule.id).map(|()| Allowed::Plain),
+            Class::Denied(_) => Err(Errno::ACCESS.into()),
         }
     }
 
@@ -68,7 +73,8 @@ impl Worker {
     pub(super) fn permit_plain(&self, turn: &Turn, change: Change, place: &Place) -> Result<(), Stop> {
         match self.permit(turn, change, place)? {
             Allowed::Plain => Ok(()),
-            Allowed::ByContent(_) | Allowed::Below => Err(Errno::ACCESS.into()),
+            Allowed::ByContent(rule, _) => ask(turn, change, place, rule.id),
+            Allowed::Below => Err(Errno::ACCESS.into()),
         }
     }
 
@@ -85,6 +91,25 @@ impl Worker {
         // Nobody gets this answer.
         if turn.is_waiting(self.broker) { Ok(()) } else { Err(Errno::INTR) }
     }
+}
+
+/// Lets a change pass that the user has said yes to, and has others asked about.
+pub(super) fn ask(turn: &Turn, change: Change, place: &Place, rule: &'static str) -> Result<(), Stop> {
+    if turn.is_allowed(&place.path, rule) {
+        return Ok(());
+    }
+    let attempt = match change {
+        Change::MakeDirectory => Attempt::MakeDirectory,
+        Change::Remove | Change::MoveAway => Attempt::Remove,
+        Change::Write
+        | Change::Install
+        | Change::Symlink
+        | Change::MoveTree
+        | Change::Special
+        | Change::Link
+        | Change::Metadata => Attempt::Write,
+    };
+    Err(Stop::Ask(Box::new(Question { attempt, path: place.path.clone(), rule, outside: None })))
 }
 
 /// How many names stand between the outermost one that a rule is about and the end of the path.

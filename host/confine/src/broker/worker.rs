@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_sys::memory::read_string;
@@ -11,6 +12,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::asking::Question;
 use super::calls::{At, Kind};
 use super::process::Caller;
 use super::{Broker, act};
@@ -33,12 +35,14 @@ pub(super) enum Outcome {
 }
 
 /// Why a call is not carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stop {
     /// A refusal, or an error of the kernel's; the caller gets the number.
     Error(Errno),
     /// It is to be tried again while nobody else does anything with names.
     NotAlone,
+    /// The user is to be asked.
+    Ask(Box<Question>),
 }
 
 impl From<Errno> for Stop {
@@ -68,6 +72,8 @@ pub(super) struct Worker {
 pub(super) struct Turn {
     pub(super) call: Call,
     pub(super) caller: Arc<Caller>,
+    /// Names that the user has said yes to, each with the rule that wanted it asked.
+    pub(super) allowed: Vec<(PathBuf, &'static str)>,
 }
 
 /// Answers calls for as long as there are any to come.
@@ -80,6 +86,7 @@ pub(super) fn run(
     for _ in 1..THREADS_AT_LEAST.max(THREADS_PER_PROCESSOR * processors) {
         start(move || serve(broker))?;
     }
+    start(move || broker.asking.hear(&begin(broker)))?;
     ready()?;
     serve(broker)
 }
@@ -106,16 +113,23 @@ impl Drop for EndsAll {
     }
 }
 
-fn serve(broker: &'static Broker) -> ! {
-    let _ends_all = EndsAll;
+/// Makes the calling thread one that can carry out calls.
+fn begin(broker: &'static Broker) -> Worker {
     if own_file_attributes().is_err() {
         exit_now(1);
     }
     rustix::process::umask(Mode::empty());
-    let worker = Worker { broker, mask: Cell::new(0), alone: Cell::new(false) };
+    Worker { broker, mask: Cell::new(0), alone: Cell::new(false) }
+}
+
+fn serve(broker: &'static Broker) -> ! {
+    let _ends_all = EndsAll;
+    let worker = begin(broker);
     loop {
         match broker.listener.receive() {
-            Ok(call) => worker.take(call),
+            Ok(call) => {
+                worker.take(&Turn { call, caller: broker.processes.caller(call.thread), allowed: Vec::new() })
+            }
             // The caller has gone before it was heard, or a signal came.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {}
             Err(_) => exit_now(1),
@@ -124,17 +138,20 @@ fn serve(broker: &'static Broker) -> ! {
 }
 
 impl Worker {
-    fn take(&self, call: Call) {
-        let turn = Turn { call, caller: self.broker.processes.caller(call.thread) };
-        let answer = match self.carry_out(&turn) {
+    pub(super) fn take(&self, turn: &Turn) {
+        let answer = match self.carry_out(turn) {
             Ok(Outcome::Answer(answer)) => answer,
             Ok(Outcome::Done) => return,
             Err(Stop::Error(error)) => Answer::Error(error.raw_os_error()),
             // Nobody else was there.
             Err(Stop::NotAlone) => Answer::Error(libc::EDEADLK),
+            Err(Stop::Ask(question)) => match self.broker.asking.ask(self.broker, turn, &question) {
+                Some(()) => return,
+                None => Answer::Error(libc::EACCES),
+            },
         };
         // It fails when the caller has gone, who needs no answer then.
-        drop(self.broker.listener.answer(call.id, answer));
+        drop(self.broker.listener.answer(turn.call.id, answer));
     }
 
     fn carry_out(&self, turn: &Turn) -> Attempt {
@@ -190,6 +207,11 @@ impl Worker {
 }
 
 impl Turn {
+    /// Whether the user has said yes to this name, as far as a rule is concerned.
+    pub(super) fn is_allowed(&self, path: &Path, rule: &str) -> bool {
+        self.allowed.iter().any(|(allowed, of)| allowed == path && *of == rule)
+    }
+
     /// Reads a path from the caller's memory. It may change there the next moment; what counts is what is read.
     pub(super) fn path(&self, at: At) -> Result<std::ffi::CString, Errno> {
         self.text(at.text)

@@ -12,6 +12,8 @@ use std::thread::JoinHandle;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::KEEPER_ARGUMENT;
+use crate::asking;
+use crate::held::Waiting;
 use crate::link::Link;
 use crate::transport::{self, Message};
 use crate::wire::{Event, Network, Refusal, Setup};
@@ -27,6 +29,8 @@ pub struct Confinement {
     view: View,
     report: Report,
     listener: Option<JoinHandle<()>>,
+    /// Hears of calls that wait.
+    asked: Option<JoinHandle<()>>,
 }
 
 impl Confinement {
@@ -85,14 +89,17 @@ impl Confinement {
         // The first process only opens the door to the namespaces and ends by itself.
         drop(door.wait());
         let keeper = keeper?;
-        let begun = transport::send(&ours, &setup.encode(), &[]).map_err(|_gone| StartError::Lost);
+        let (asked, asks) = transport::pair().map_err(spawn_error)?;
+        let begun =
+            transport::send(&ours, &setup.encode(), &[asks.as_fd()]).map_err(|_gone| StartError::Lost);
+        drop(asks);
         match begun.and_then(|()| wait_until_ready(&ours)) {
             Ok(Ready { root, mounts, landlock, gate }) => {
                 let gate = is_gated.then(|| gate.and_then(|gate| listeners(gate, &keeper)));
                 let names = if setup.names.is_some() { Force::Full } else { no_name_rules() };
                 let no_gate = gate.as_ref().and_then(|gate| gate.as_ref().err());
                 let report = report(landlock, no_gate, names);
-                Ok((Self::new(ours, View::new(root, mounts, keeper), report), gate))
+                Ok((Self::new((ours, asked), View::new(root, mounts, keeper), report), gate))
             }
             Err(error) => {
                 end(&keeper);
@@ -101,11 +108,13 @@ impl Confinement {
         }
     }
 
-    fn new(socket: OwnedFd, view: View, report: Report) -> Self {
+    fn new((socket, asked): (OwnedFd, OwnedFd), view: View, report: Report) -> Self {
         let link = Arc::new(Link::new(socket));
         let listening = Arc::clone(&link);
         let listener = std::thread::spawn(move || listening.listen());
-        Self { link, view, report, listener: Some(listener) }
+        let hearing = Arc::clone(&link);
+        let asked = std::thread::spawn(move || asking::hear(&hearing, asked));
+        Self { link, view, report, listener: Some(listener), asked: Some(asked) }
     }
 
     /// Returns the files as commands see them.
@@ -118,11 +127,29 @@ impl Confinement {
     /// # Errors
     /// When the program was not run. Nothing of the command is left then.
     pub fn launch(&self, command: Command, stdio: [OwnedFd; 3]) -> Result<Running, LaunchError> {
+        self.start_command(command, stdio, None)
+    }
+
+    /// As [`Self::launch`], for whoever answers for the command's calls that rules say to ask about: see
+    /// [`Running::next_held`].
+    ///
+    /// # Errors
+    /// As for [`Self::launch`].
+    pub fn launch_asking(&self, command: Command, stdio: [OwnedFd; 3]) -> Result<Running, LaunchError> {
+        self.start_command(command, stdio, Some(Waiting::default()))
+    }
+
+    fn start_command(
+        &self,
+        command: Command,
+        stdio: [OwnedFd; 3],
+        waiting: Option<Waiting>,
+    ) -> Result<Running, LaunchError> {
         check(&command)?;
         let [input, output, error] = &stdio;
         let job = self
             .link
-            .launch(&command, [input.as_fd(), output.as_fd(), error.as_fd()])
+            .launch(&command, [input.as_fd(), output.as_fd(), error.as_fd()], waiting)
             .map_err(|_gone| LaunchError::Lost)?;
         drop(stdio);
         job.wait_for_start().map_err(|(stage, errno)| launch_error(stage, errno, command))?;
@@ -141,8 +168,8 @@ impl Confinement {
 impl Drop for Confinement {
     fn drop(&mut self) {
         end(&self.view.keeper());
-        if let Some(listener) = self.listener.take() {
-            drop(listener.join());
+        for thread in [self.listener.take(), self.asked.take()].into_iter().flatten() {
+            drop(thread.join());
         }
     }
 }

@@ -26,6 +26,7 @@ mod death;
 mod files;
 mod gate;
 mod git;
+mod held;
 mod kit;
 mod names;
 mod network;
@@ -51,6 +52,7 @@ fn all_tests() -> Vec<Test> {
         below::TESTS,
         names::TESTS,
         git::TESTS,
+        held::TESTS,
         races::TESTS,
         workloads::TESTS,
         network::TESTS,

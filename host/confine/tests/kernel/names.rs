@@ -19,13 +19,14 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::pipes_and_sockets_work", pipes_and_sockets_work),
 ];
 
-/// A judge for tests: lines of `refuse` with the name of a component.
-struct Lines(Vec<String>);
+/// A judge for tests: lines of `refuse` or `ask` with the name of a component.
+struct Lines(Vec<(Judgement, String)>);
 
 impl Names for Lines {
     fn judge(&self, path: &Path) -> Judgement {
-        let is_refused = self.0.iter().any(|refused| path.iter().any(|component| component == &**refused));
-        if is_refused { Judgement::Refused } else { Judgement::Free }
+        let holds = |wanted: &str| path.iter().any(|component| component == wanted);
+        let found = self.0.iter().filter(|(_, wanted)| holds(wanted)).map(|(judgement, _)| *judgement);
+        found.max().unwrap_or(Judgement::Free)
     }
 
     fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
@@ -35,7 +36,15 @@ impl Names for Lines {
 
 /// What the keepers of these tests make their judge with.
 pub(crate) fn make(data: &[u8]) -> Option<Box<dyn Names>> {
-    let line = |line: &str| Some(line.strip_prefix("refuse ")?.to_owned());
+    let line = |line: &str| {
+        let (kind, name) = line.split_once(' ')?;
+        let judgement = match kind {
+            "refuse" => Judgement::Refused,
+            "ask" => Judgement::Asked,
+            _ => return None,
+        };
+        Some((judgement, name.to_owned()))
+    };
     let lines = std::str::from_utf8(data).ok()?.lines().map(line).collect::<Option<_>>()?;
     Some(Box::new(Lines(lines)))
 }
@@ -44,7 +53,7 @@ pub(crate) fn rules(lines: &str) -> NameRules {
     NameRules { data: lines.into(), spared: vec!["/tmp".into()], lifted: Vec::new() }
 }
 
-fn session(lines: &str) -> Session {
+pub(crate) fn session(lines: &str) -> Session {
     Session::with(|_, profile| profile.names = Some(rules(lines)))
 }
 

@@ -10,14 +10,19 @@ use std::time::Duration;
 use portcullis_names::Change;
 use portcullis_names::git::Content;
 use portcullis_sys::notify::Answer;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fcntl_setfl, fstat, openat, statat};
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, accessat, fcntl_setfl, fstat, openat, statat,
+};
 use rustix::io::Errno;
 
 use super::super::Broker;
+use super::super::asking::Question;
 use super::super::calls::At;
-use super::super::judge::Allowed;
+use super::super::judge::{Allowed, ask};
 use super::super::resolve::{Found, LastLink, Place};
-use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker, start};
+use super::super::worker::{Attempt as Ending, Outcome, Stop, Turn, Worker, start};
+use crate::Attempt;
+use crate::names::Judgement;
 
 /// How often a link that appears where there was none is followed again.
 const ATTEMPTS: usize = 8;
@@ -30,7 +35,7 @@ const PIPES: usize = 64;
 const UNNAMED: OFlags = OFlags::TMPFILE.difference(OFlags::DIRECTORY);
 
 /// Opens a file for a command, and makes it if that is wanted.
-pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) -> Attempt {
+pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) -> Ending {
     let flags = OFlags::from_bits_retain(flags);
     if flags.contains(OFlags::PATH) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
@@ -54,6 +59,10 @@ pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) 
                     attempt => return attempt,
                 }
             }
+            Found::Name(place) if writes(flags) => {
+                ask_outside(worker, turn, &place, (flags, mode))?;
+                return Ok(Outcome::LEFT_TO_THE_KERNEL);
+            }
             Found::Name(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
         }
     }
@@ -64,13 +73,17 @@ fn writes(flags: OFlags) -> bool {
     flags & OFlags::RWMODE != OFlags::RDONLY || flags.contains(OFlags::TRUNC)
 }
 
-fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags, Mode)) -> Attempt {
+fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags, Mode)) -> Ending {
     match worker.permit(turn, Change::Write, &place) {
         Ok(Allowed::Plain) => {}
         // What is there already can be read; if it is not, Landlock keeps it from being made.
         Ok(_) | Err(Stop::Error(_)) if !writes(flags) => return Ok(Outcome::LEFT_TO_THE_KERNEL),
-        Ok(Allowed::ByContent(content)) if content.may_be_unseen() => {}
-        Ok(Allowed::ByContent(content)) => return open_staged(worker, turn, place, content, (flags, mode)),
+        Ok(Allowed::ByContent(_, content)) if content.may_be_unseen() => {}
+        Ok(Allowed::ByContent(_, content)) if is_pointer(content) => {
+            return open_staged(worker, turn, place, content, (flags, mode));
+        }
+        // Others of git's files are renamed into place; who writes one by hand is asked about.
+        Ok(Allowed::ByContent(rule, _)) => ask(turn, Change::Write, &place, rule.id)?,
         Ok(Allowed::Below) => return Err(Errno::ACCESS.into()),
         Err(stop) => return Err(stop),
     }
@@ -87,8 +100,44 @@ fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags,
     }
 }
 
+/// Whether git writes such a file in place.
+fn is_pointer(content: Content) -> bool {
+    matches!(content, Content::GitFile | Content::CommonDirectory | Content::WayBack)
+}
+
+/// Has the user asked about a file outside the writable places, if nothing but its mount keeps it from being
+/// written.
+fn ask_outside(
+    worker: &Worker,
+    turn: &Turn,
+    place: &Place,
+    (flags, mode): (OFlags, Mode),
+) -> Result<(), Stop> {
+    if place.as_directory || worker.broker.names.judge(&place.path) != Judgement::Asked {
+        return Ok(());
+    }
+    let directory = &place.directory;
+    let blocked = match statat(directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(status) if FileType::from_raw_mode(status.st_mode) == FileType::RegularFile => {
+            accessat(directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS)
+        }
+        Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
+            accessat(directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+        }
+        Ok(_) | Err(_) => return Ok(()),
+    };
+    // The kernel looks at owners and modes first, so the user is not asked for what would fail anyway.
+    if blocked != Err(Errno::ROFS) {
+        return Ok(());
+    }
+    let mode = mode.as_raw_mode() & !worker.broker.processes.mask(&turn.caller);
+    let outside = Some((flags.bits(), mode));
+    let path = place.path.clone();
+    Err(Stop::Ask(Box::new(Question { attempt: Attempt::Write, path, rule: "", outside })))
+}
+
 /// Hands a file to the caller, opened as it wanted it.
-fn give(broker: &Broker, turn: &Turn, file: &OwnedFd, flags: OFlags) -> Attempt {
+pub(crate) fn give(broker: &Broker, turn: &Turn, file: &OwnedFd, flags: OFlags) -> Ending {
     if !flags.contains(OFlags::NONBLOCK) {
         let kept = OFlags::APPEND | OFlags::DIRECT | OFlags::NOATIME;
         fcntl_setfl(file, flags & kept)?;
@@ -104,7 +153,7 @@ fn give(broker: &Broker, turn: &Turn, file: &OwnedFd, flags: OFlags) -> Attempt 
 
 /// A pipe is opened for writing once somebody reads from it, as the kernel would do; a thread of its own looks, so
 /// that no other call waits.
-fn wait_elsewhere(worker: &Worker, turn: &Turn, place: &Place, flags: OFlags) -> Attempt {
+fn wait_elsewhere(worker: &Worker, turn: &Turn, place: &Place, flags: OFlags) -> Ending {
     let status = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(status.st_mode) != FileType::Fifo {
         return Err(Errno::NXIO.into());
@@ -170,7 +219,7 @@ fn open_unnamed(
     directory: i32,
     path: &std::ffi::CStr,
     (flags, mode): (OFlags, Mode),
-) -> Attempt {
+) -> Ending {
     let Ok((holder, path)) = worker.broker.resolve_directory(&turn.caller, directory, path) else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
@@ -191,12 +240,9 @@ fn open_staged(
     place: Place,
     content: Content,
     (flags, mode): (OFlags, Mode),
-) -> Attempt {
-    // Others of git's files are renamed into place, and only those are changed in part by anybody.
-    let is_pointer = matches!(content, Content::GitFile | Content::CommonDirectory | Content::WayBack);
+) -> Ending {
     let exists = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     match exists {
-        _ if !is_pointer => return Err(Errno::ACCESS.into()),
         true if flags.contains(OFlags::CREATE | OFlags::EXCL) => return Err(Errno::EXIST.into()),
         true if !flags.contains(OFlags::TRUNC) => return Err(Errno::ACCESS.into()),
         false if !flags.contains(OFlags::CREATE) => return Err(Errno::NOENT.into()),
@@ -222,7 +268,7 @@ pub(super) fn permit_open(worker: &Worker, turn: &Turn, open: &OwnedFd, path: &P
 }
 
 /// Opens anew what the caller has open, by whatever name that is now.
-fn open_anew(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Attempt {
+fn open_anew(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending {
     let Ok(open) = worker.broker.processes.open_link(&turn.caller, &format!("fd/{number}")) else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };

@@ -51,11 +51,11 @@ fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Mov
     let what = kind_of(old.directory.as_fd(), &old.name)?;
     worker.permit_plain(turn, Change::MoveAway, old)?;
     let allowed = worker.permit(turn, change_for(what), new)?;
-    if let Allowed::ByContent(content) = allowed {
+    if let Allowed::ByContent(rule, content) = allowed {
         // Of two files that change their places, one would lose its own before it has the other's.
         return match kind {
             Move::Exchange => Err(Errno::ACCESS.into()),
-            Move::One => Ok(worker.broker.install(content, old, new)?),
+            Move::One => worker.broker.install(turn, (rule, content), old, new),
         };
     }
     let is_alike = || worker.broker.names.is_alike_below(&old.path, &new.path);
@@ -130,7 +130,7 @@ impl Walk<'_> {
             return self.below(holder, name, (&old.path, &new.path));
         }
         match self.worker.permit(self.turn, change_for(kind), &new)? {
-            Allowed::ByContent(content) => self.judge(content, &old, &new),
+            Allowed::ByContent(_, content) => self.judge(content, &old, &new),
             Allowed::Plain | Allowed::Below => Ok(()),
         }
     }
@@ -138,7 +138,7 @@ impl Walk<'_> {
     /// A text that means the same in both places has been judged when it came.
     fn judge(&self, content: Content, old: &Place, new: &Place) -> Result<(), Stop> {
         let before = self.worker.permit(self.turn, Change::Install, old);
-        if before == Ok(Allowed::ByContent(content)) {
+        if matches!(before, Ok(Allowed::ByContent(_, known)) if known == content) {
             return Ok(());
         }
         let broker = self.worker.broker;

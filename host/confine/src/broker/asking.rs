@@ -1,0 +1,116 @@
+//! Calls that wait until the host has answered.
+//!
+//! No thread waits with them. When an answer comes the call is looked at again from the beginning, with the name that
+//! was asked about allowed and no other.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use portcullis_sys::notify::Answer;
+use rustix::fs::OFlags;
+
+use super::Broker;
+use super::act::give;
+use super::calls::Kind;
+use super::worker::{Stop, Turn, Worker};
+use crate::wire::asks::{Answered, Asked, Ending};
+use crate::{Attempt, transport};
+
+/// How many calls may wait at once.
+const AT_ONCE: usize = 1024;
+/// How many names of one call are asked about, one after the other.
+const NAMES: usize = 4;
+
+/// What has to be asked before a call goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) attempt: Attempt,
+    pub(super) path: PathBuf,
+    /// The rule on names, empty for the session's own rules.
+    pub(super) rule: &'static str,
+    /// Flags and mode for a file that only the host can open.
+    pub(super) outside: Option<(u32, u32)>,
+}
+
+/// The line to the host, and the calls that wait.
+pub(super) struct Asking {
+    line: OwnedFd,
+    waiting: Mutex<HashMap<u64, Waiting>>,
+}
+
+/// A call that waits, and the name and rule that it is to be allowed.
+type Waiting = (Turn, (PathBuf, &'static str));
+
+impl Asking {
+    pub(super) fn new(line: OwnedFd) -> Self {
+        Self { line, waiting: Mutex::default() }
+    }
+
+    /// Has a call wait; none when it cannot.
+    pub(super) fn ask(&self, broker: &Broker, turn: &Turn, question: &Question) -> Option<()> {
+        let command = broker.processes.command(&turn.caller)?;
+        let id = turn.call.id;
+        {
+            let mut waiting = self.lock();
+            if waiting.len() >= AT_ONCE {
+                waiting.retain(|_, (turn, _)| turn.is_waiting(broker));
+            }
+            if waiting.len() >= AT_ONCE || turn.allowed.len() >= NAMES {
+                return None;
+            }
+            waiting.insert(id, (turn.clone(), (question.path.clone(), question.rule)));
+        }
+        let asked = Asked {
+            id,
+            command,
+            attempt: question.attempt,
+            path: question.path.clone(),
+            rule: question.rule.to_owned(),
+            outside: question.outside,
+        };
+        let sent = transport::send(&self.line, &asked.encode(), &[]);
+        if sent.is_err() {
+            self.lock().remove(&id)?;
+            return None;
+        }
+        Some(())
+    }
+
+    /// Lets calls go on as answers come, until the host has gone.
+    pub(super) fn hear(&self, worker: &Worker) {
+        while let Ok(Some(message)) = transport::receive(&self.line) {
+            let Ok(Answered { id, ending }) = Answered::decode(&message.bytes) else { return };
+            let Some((mut turn, allowed)) = self.lock().remove(&id) else { continue };
+            let file = message.descriptors.into_iter().next();
+            match (ending, file) {
+                (Ending::GoesOn, _) => {
+                    turn.allowed.push(allowed);
+                    worker.take(&turn);
+                }
+                (Ending::File, Some(file)) => hand_over(worker.broker, &turn, &file),
+                (Ending::Failed(errno), _) => refuse(worker.broker, &turn, errno),
+                (Ending::Refused | Ending::File, _) => refuse(worker.broker, &turn, libc::EACCES),
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn hand_over(broker: &Broker, turn: &Turn, file: &OwnedFd) {
+    let Some(Kind::Open { flags, .. }) = Kind::of(&turn.call) else {
+        return refuse(broker, turn, libc::EACCES);
+    };
+    if let Err(Stop::Error(error)) = give(broker, turn, file, OFlags::from_bits_retain(flags)) {
+        refuse(broker, turn, error.raw_os_error());
+    }
+}
+
+fn refuse(broker: &Broker, turn: &Turn, errno: i32) {
+    // Whoever is not there any more needs no answer.
+    drop(broker.listener.answer(turn.call.id, Answer::Error(errno)));
+}

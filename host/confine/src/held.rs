@@ -1,0 +1,168 @@
+//! Calls of commands that wait, inside the call, until somebody has answered for them.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What a waiting call is about to do with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempt {
+    /// A file is made or changed.
+    Write,
+    /// A directory is made.
+    MakeDirectory,
+    /// The name goes.
+    Remove,
+}
+
+/// A call of a command that waits. Dropping it without an answer refuses it.
+#[must_use = "a call that is not answered is refused"]
+pub struct Held {
+    /// What it is about to do.
+    pub(crate) attempt: Attempt,
+    pub(crate) path: PathBuf,
+    pub(crate) rule: String,
+    pub(crate) answer: Option<Box<dyn FnOnce(Answer) + Send>>,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    GoOn,
+    Refuse,
+}
+
+impl Held {
+    /// Returns what the call is about to do.
+    pub fn attempt(&self) -> Attempt {
+        self.attempt
+    }
+
+    /// Returns the name that it is about, as commands see it: canonical but for the last component.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the id of the rule of `portcullis-names` that wants it asked; empty where the rules of the session
+    /// do.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// Lets the call go on. A file outside the writable places is opened for it in the host's own view.
+    pub fn allow(mut self) {
+        self.give(Answer::GoOn);
+    }
+
+    /// Has the call fail.
+    pub fn refuse(mut self) {
+        self.give(Answer::Refuse);
+    }
+
+    fn give(&mut self, answer: Answer) {
+        if let Some(give) = self.answer.take() {
+            give(answer);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.give(Answer::Refuse);
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Held")
+            .field("attempt", &self.attempt)
+            .field("path", &self.path)
+            .field("rule", &self.rule)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The waiting calls of one command that nobody has looked at yet.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: VecDeque<Held>,
+    /// The command has ended: there are no calls to come.
+    closed: bool,
+}
+
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "commands run on Linux only"))]
+impl Waiting {
+    /// Adds a call; one of a command that has ended is refused.
+    pub(crate) fn add(&self, call: Held) {
+        let mut state = self.lock();
+        if !state.closed {
+            state.calls.push_back(call);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Says that there are no calls to come.
+    pub(crate) fn close(&self) {
+        let calls = {
+            let mut state = self.lock();
+            state.closed = true;
+            std::mem::take(&mut state.calls)
+        };
+        drop(calls);
+        self.changed.notify_all();
+    }
+}
+
+impl Waiting {
+    /// Waits for the next call; none when the command has ended.
+    pub(crate) fn next(&self) -> Option<Held> {
+        let state = self.changed.wait_while(self.lock(), |state| state.calls.is_empty() && !state.closed);
+        state.unwrap_or_else(PoisonError::into_inner).calls.pop_front()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn held(told: &Arc<Mutex<Vec<Answer>>>) -> Held {
+        let told = Arc::clone(told);
+        let answer = Box::new(move |answer| told.lock().expect("no panic").push(answer));
+        Held { attempt: Attempt::Write, path: "/x".into(), rule: String::new(), answer: Some(answer) }
+    }
+
+    #[test]
+    fn a_call_is_answered_once_and_refused_if_nobody_does() {
+        let told = Arc::default();
+        held(&told).allow();
+        held(&told).refuse();
+        drop(held(&told));
+        assert_eq!(*told.lock().expect("no panic"), [Answer::GoOn, Answer::Refuse, Answer::Refuse]);
+    }
+
+    #[test]
+    fn calls_are_waited_for_until_the_command_has_ended() {
+        let (told, waiting) = (Arc::default(), Waiting::default());
+        waiting.add(held(&told));
+        waiting.next().expect("a call").allow();
+        waiting.add(held(&told));
+        waiting.close();
+        waiting.add(held(&told));
+        assert!(waiting.next().is_none());
+        assert_eq!(*told.lock().expect("no panic"), [Answer::GoOn, Answer::Refuse, Answer::Refuse]);
+    }
+}

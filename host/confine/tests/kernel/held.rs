@@ -1,0 +1,120 @@
+//! Calls that wait until somebody has answered.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use portcullis_confine::{Attempt, Exit};
+
+use crate::Test;
+use crate::kit::{self, Session};
+use crate::names::session;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("held::a_call_goes_on_after_a_yes", a_call_goes_on_after_a_yes),
+    ("held::a_call_fails_after_a_no", a_call_fails_after_a_no),
+    ("held::a_file_outside_is_opened_by_the_host", a_file_outside_is_opened_by_the_host),
+    ("held::a_call_that_waits_ends_with_its_command", a_call_that_waits_ends_with_its_command),
+    ("held::other_commands_go_on", other_commands_go_on),
+];
+
+/// Runs a script and answers for its calls; returns how it ended, what it said and what it asked.
+fn asked(session: &Session, script: &str, answer: bool) -> (Exit, String, Vec<(Attempt, String)>) {
+    let (read, write) = kit::pipe();
+    let copy = write.try_clone().expect("a copy");
+    let command = session.command(&["sh", "-c", script]);
+    let running = session.confinement.launch_asking(command, [kit::null(), write, copy]).expect("starts");
+    let mut asked = Vec::new();
+    while let Some(held) = running.next_held() {
+        let path = held.path().strip_prefix(session.place.path()).expect("below the place");
+        asked.push((held.attempt(), path.display().to_string()));
+        if answer { held.allow() } else { held.refuse() }
+    }
+    let mut output = String::new();
+    File::from(read).read_to_string(&mut output).expect("output");
+    (running.wait(), output, asked)
+}
+
+fn a_call_goes_on_after_a_yes() {
+    let session = session("ask slow");
+    let write = |path: &str| (Attempt::Write, path.to_owned());
+    let make = |path: &str| (Attempt::MakeDirectory, path.to_owned());
+    let remove = |path: &str| (Attempt::Remove, path.to_owned());
+    for (script, expected) in [
+        ("echo x > slow && test -s slow", vec![write("work/slow")]),
+        ("mkdir sub/slow && test -d sub/slow", vec![make("work/sub/slow")]),
+        ("mv slow moved && test -s moved", vec![remove("work/slow")]),
+        ("mv moved slow && test -s slow", vec![write("work/slow")]),
+        ("rm slow && ! test -e slow", vec![remove("work/slow")]),
+        ("ln -s file slow && test -L slow", vec![write("work/slow")]),
+        ("mkdir d && mv d sub/slow/d", vec![write("work/sub/slow/d")]),
+    ] {
+        let (exit, output, asked) = asked(&session, script, true);
+        assert_eq!((exit, asked), (Exit::Code(0), expected), "{script}: {output}");
+    }
+    // A rule on names that other programs execute asks, too, and says which.
+    let (exit, output, asked) = asked(&session, "echo x > .npmrc", true);
+    assert_eq!((exit, asked), (Exit::Code(0), vec![write("work/.npmrc")]), "{output}");
+}
+
+fn a_call_fails_after_a_no() {
+    let session = session("ask slow");
+    let (exit, output, asked) = asked(&session, "echo x > slow || echo go on", false);
+    assert_eq!((exit, asked.len()), (Exit::Code(0), 1));
+    assert!(output.contains("Permission denied") && output.contains("go on"), "{output}");
+    assert!(!session.path("work/slow").exists());
+    // Nobody to ask is a no.
+    session.sh("echo x > slow").assert_fails();
+}
+
+fn a_file_outside_is_opened_by_the_host() {
+    let session = session("ask open");
+    let script =
+        "umask 077; cd \"$P/home/open\" && echo new > new && echo more >> file && ! mkdir d 2> /dev/null";
+    let (exit, output, asked) = asked(&session, script, true);
+    let expected = ["home/open/new", "home/open/file"].map(|path| (Attempt::Write, path.to_owned()));
+    assert_eq!((exit, asked), (Exit::Code(0), expected.to_vec()), "{output}");
+    assert_eq!(fs::read_to_string(session.path("home/open/new")).expect("made"), "new\n");
+    assert!(fs::read_to_string(session.path("home/open/file")).expect("changed").ends_with("more\n"));
+    let (exit, output, asked) = self::asked(&session, "echo x > \"$P/home/open/other\"", false);
+    assert!(exit != Exit::Code(0) && asked.len() == 1 && output.contains("Permission denied"), "{output}");
+    assert!(!session.path("home/open/other").exists());
+    // What is hidden is not there to be asked about.
+    let (_, _, asked) =
+        self::asked(&session, "echo x > \"$P/home/closed/other\"; echo x > \"$P/secret/key\"", true);
+    assert_eq!(asked, []);
+}
+
+fn a_call_that_waits_ends_with_its_command() {
+    let session = session("ask slow");
+    let command = session.command(&["sh", "-c", "echo x > slow"]);
+    let stdio = [kit::null(), kit::null(), kit::null()];
+    let running = session.confinement.launch_asking(command, stdio).expect("starts");
+    let held = running.next_held().expect("it asks");
+    let begun = Instant::now();
+    running.kill();
+    assert_eq!(running.wait(), Exit::Signal(9));
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    assert!(running.next_held().is_none());
+    held.allow();
+    session.sh("echo y > other && cat other").assert(0, "y");
+    assert!(!session.path("work/slow").exists());
+}
+
+fn other_commands_go_on() {
+    let session = session("ask slow");
+    let start = |script: &str| {
+        let stdio = [kit::null(), kit::null(), kit::null()];
+        session.confinement.launch_asking(session.command(&["sh", "-c", script]), stdio).expect("starts")
+    };
+    // More of them than the broker has threads.
+    let waiting: Vec<_> =
+        (0..20).map(|number| start(&format!("mkdir -p {number} && echo x > {number}/slow"))).collect();
+    let held: Vec<_> = waiting.iter().map(|running| running.next_held().expect("it asks")).collect();
+    session.sh("for i in 1 2 3; do echo y > f$i; done; ls f1 f2 f3 | wc -l").assert(0, "3");
+    held.into_iter().for_each(portcullis_confine::Held::allow);
+    for running in waiting {
+        assert!(running.next_held().is_none());
+        assert_eq!(running.wait(), Exit::Code(0));
+    }
+}

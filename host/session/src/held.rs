@@ -1,0 +1,161 @@
+//! Calls of a running command that wait while the user is asked.
+//!
+//! One question for a command and a place: whatever the answer, further calls of the command there get the same.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use portcullis_confine::{Attempt, Held};
+use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
+
+use crate::cancel::Cancel;
+use crate::commands::Started;
+use crate::paths;
+use crate::session::Session;
+
+/// What is asked about once: the rule that wants it, and the directory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Subject {
+    rule: String,
+    place: PathBuf,
+}
+
+/// The questions of one command.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Taken back when the command has ended.
+    cancel: Cancel,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// None while the user is being asked.
+    answers: HashMap<Subject, Option<bool>>,
+    /// How many are open, and since when there is any.
+    open: usize,
+    since: Option<Instant>,
+    /// How long there was one altogether.
+    waited: Duration,
+}
+
+impl Questions {
+    /// How long the command has waited for answers so far.
+    pub(crate) fn waited(&self) -> Duration {
+        let state = self.lock();
+        state.waited + state.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Whether the command waits for an answer now.
+    pub(crate) fn is_open(&self) -> bool {
+        self.lock().open > 0
+    }
+
+    /// Returns the answer for a subject, asking with `ask` if nobody has yet.
+    fn answer(&self, subject: Subject, ask: impl FnOnce(&Cancel) -> bool) -> bool {
+        let mut state = self.lock();
+        loop {
+            match state.answers.get(&subject) {
+                Some(Some(answer)) => return *answer,
+                Some(None) => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => break,
+            }
+        }
+        state.answers.insert(subject.clone(), None);
+        state.open += 1;
+        state.since.get_or_insert_with(Instant::now);
+        drop(state);
+        let answer = ask(&self.cancel);
+        let mut state = self.lock();
+        state.answers.insert(subject, Some(answer));
+        state.open -= 1;
+        if state.open == 0 {
+            let since = state.since.take();
+            state.waited += since.map_or(Duration::ZERO, |since| since.elapsed());
+        }
+        self.changed.notify_all();
+        answer
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// Answers for the calls of a command that wait, until it has ended.
+    pub(crate) fn answer_held<'scope>(
+        &'scope self,
+        started: &'scope Started,
+        scope: &'scope Scope<'scope, '_>,
+    ) {
+        while let Some(held) = started.running.next_held() {
+            scope.spawn(move || self.answer(started, held));
+        }
+        started.questions.cancel.cancel();
+    }
+
+    fn answer(&self, started: &Started, held: Held) {
+        let path = held.path().to_owned();
+        let place = path.parent().unwrap_or(Path::new("/")).to_owned();
+        let subject = Subject { rule: held.rule().to_owned(), place };
+        let attempt = held.attempt();
+        let is_allowed = started.questions.answer(subject, |cancel| {
+            let request = self.request(Origin::Process, self.held_action(&path, attempt));
+            self.authorize(request, started.call.as_deref(), cancel).granted().is_ok()
+        });
+        if is_allowed { held.allow() } else { held.refuse() }
+    }
+
+    fn held_action(&self, path: &Path, attempt: Attempt) -> Action {
+        let operation = match attempt {
+            Attempt::Write => FileOperation::Write(Content::Unknown),
+            Attempt::MakeDirectory => FileOperation::CreateDirectory,
+            Attempt::Remove => FileOperation::Delete,
+        };
+        let kind = if attempt == Attempt::MakeDirectory { PathKind::Directory } else { PathKind::File };
+        let path = paths::reference(&self.setup.context, &path.to_string_lossy(), path, path, kind);
+        Action::File(FileAccess { path, operation, facts: FileFacts::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn subject(place: &str) -> Subject {
+        Subject { rule: String::new(), place: place.into() }
+    }
+
+    #[test]
+    fn a_place_is_asked_about_once() {
+        let questions = Questions::default();
+        assert!(questions.answer(subject("/a"), |_| true));
+        assert!(questions.answer(subject("/a"), |_| panic!("asked again")));
+        assert!(!questions.answer(subject("/b"), |_| false));
+        assert!(!questions.answer(subject("/b"), |_| panic!("asked again")));
+        assert!(!questions.is_open());
+    }
+
+    #[test]
+    fn who_comes_while_it_is_asked_waits_for_the_same_answer() {
+        let questions = Arc::new(Questions::default());
+        std::thread::scope(|scope| {
+            let (ask, asked) = std::sync::mpsc::channel::<()>();
+            let first = scope.spawn(|| questions.answer(subject("/a"), move |_| asked.recv().is_ok()));
+            while !questions.is_open() {
+                std::thread::yield_now();
+            }
+            let second = scope.spawn(|| questions.answer(subject("/a"), |_| panic!("asked again")));
+            assert!(questions.waited() > Duration::ZERO);
+            ask.send(()).unwrap();
+            assert!(first.join().unwrap() && second.join().unwrap());
+        });
+    }
+}
