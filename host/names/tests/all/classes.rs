@@ -198,6 +198,8 @@ fn names_that_other_tools_execute() {
         (".npmrc", "host.tool-files"),
         ("pkg/.envrc", "host.tool-files"),
         ("mise.toml", "host.tool-files"),
+        ("sub/.hg/hgrc", "host.tool-files"),
+        (".jj/repo/config.toml", "host.tool-files"),
         (".vscode/tasks.json", "host.editor-files"),
         ("sub/.idea/workspace.xml", "host.editor-files"),
         (".vimrc", "host.editor-files"),
