@@ -122,6 +122,7 @@ pub(crate) fn network(place: &Place<'_>) -> Result<Network, Fault> {
         denied_domain_reasons: place.child("deniedDomainReasons").text_map(),
         strict_allowlist: place.child("strictAllowlist").flag(false),
         denied_resolved_addresses: addresses(&place.child("deniedResolvedAddresses"))?,
+        unix_sockets: paths(&place.child("allowUnixSockets"))?,
         connecting: Connecting {
             names_match: place.child("requireHostMatch").flag(true),
             hidden_names: place.child("hiddenServerNames").text() == Some("allow"),

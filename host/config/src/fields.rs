@@ -80,10 +80,10 @@ pub const FIELDS: &[Field] = &[
     ),
     row(
         "network.allowUnixSockets",
-        Shape::List(&Shape::Text),
+        Shape::List(&Shape::Path),
         Optional,
-        NoEffect("only macOS has what it is about; sockets stay closed"),
-        "Unix sockets that commands may use.",
+        Honoured,
+        "Unix sockets that commands may use although they lie in a hidden place, such as `/run`. Whoever serves one acts for the command, outside of the sandbox.",
     ),
     row(
         "network.allowAllUnixSockets",

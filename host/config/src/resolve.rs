@@ -10,7 +10,7 @@ use portcullis_decision::verdict::Effect;
 use crate::discover::Found;
 use crate::disk::Disk;
 use crate::error::{ConfigError, shown};
-use crate::pattern::Surroundings;
+use crate::pattern::{Surroundings, refused};
 use crate::places::{Places, canonical};
 use crate::protect::Ground;
 use crate::region;
@@ -72,6 +72,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         denied_domains,
         strict_allowlist: network.strict_allowlist
             || found.layers.iter().any(|layer| layer.network.strict_allowlist),
+        sockets: sockets(&network.unix_sockets, &around)?,
         connecting: network.connecting,
         budgets: budgets(found),
         policies,
@@ -177,6 +178,18 @@ fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<NetworkPattern> {
     });
     let more = patterns.filter(|pattern| is_local(pattern));
     first.chain(more.map(|pattern| loopback(pattern, Ipv6Addr::LOCALHOST.into()))).collect()
+}
+
+/// A socket is named as it is: what a pattern matched later would be open without anybody having seen it.
+fn sockets(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec<PathBuf>, ConfigError> {
+    let one = |entry: &Entry<PathEntry>| {
+        let resolved = around.resolve(entry)?;
+        match resolved.glob {
+            None => Ok(resolved.base),
+            Some(_) => Err(refused(&entry.origin, "a socket is named by its path, without `*` and `?`")),
+        }
+    };
+    entries.iter().map(one).collect()
 }
 
 /// The layers' budgets; of several the least counts.

@@ -39,6 +39,8 @@ pub struct Resolved {
     pub denied_domains: Vec<NetworkPattern>,
     /// Whether hosts that are not allowed are refused in place of asked for.
     pub strict_allowlist: bool,
+    /// Unix sockets that commands may use.
+    pub sockets: Vec<PathBuf>,
     /// What is looked at in connections.
     pub connecting: Connecting,
     /// What may be sent without a question, for each layer that says so.

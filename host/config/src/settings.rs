@@ -52,6 +52,8 @@ pub struct Network {
     pub strict_allowlist: bool,
     /// Addresses never reached, under whatever name.
     pub denied_resolved_addresses: Vec<Entry<HostPattern>>,
+    /// Unix sockets that commands may use.
+    pub unix_sockets: Vec<Entry<PathEntry>>,
     /// What is looked at in connections.
     pub connecting: Connecting,
     /// MiB that may be sent to one host and port in a session without a question; none: the host's default.

@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use portcullis_config::Resolved;
 use portcullis_confine::{Confinement, Report};
 use portcullis_decision::rules::Place;
 use portcullis_decision::{Base, Context, Grant, Request, RuleLayer, RuleSet, path_text};
@@ -87,7 +88,7 @@ impl Force {
             {
                 before.confinement.clone()
             }
-            _ => confinement(&setup.resolved.lifted, (confining, network), &rules, None),
+            _ => confinement(&setup.resolved, (confining, network), &rules, None),
         };
         let gate = Gate::new(views(&confinement, &setup.resolved.temp)).map_err(OpenError::Gate)?;
         let ends_at = grants.iter().map(|grant| grant.expires_at).filter(|end| *end != 0).min();
@@ -112,7 +113,7 @@ impl Force {
         layers.extend(stricter);
         let rules = Arc::new(RuleSet::compile(layers, self.rules.base().clone(), grants));
         let how = (&setup.confinement, network);
-        confinement(&setup.resolved.lifted, how, &rules, Some(&rules)).map(Some)
+        confinement(&setup.resolved, how, &rules, Some(&rules)).map(Some)
     }
 
     /// Whether every grant in it is still live at `now`.
@@ -143,7 +144,7 @@ fn layers(setup: &Setup, temp: &Path) -> Result<Vec<RuleLayer>, OpenError> {
 
 /// Sets a sandbox up; `stricter` are the rules where they are not those of the session.
 fn confinement(
-    lifted: &[String],
+    resolved: &Resolved,
     (how, network): (&Confining, Option<&Network>),
     rules: &RuleSet,
     stricter: Option<&Arc<RuleSet>>,
@@ -151,7 +152,7 @@ fn confinement(
     match how {
         Confining::NoCommands => Err("no command is run here".to_owned()),
         Confining::Sandbox { executable, temp } => {
-            let profile = profile(rules, temp, lifted)?;
+            let profile = profile(rules, temp, &resolved.lifted, &resolved.sockets)?;
             let failed = |error: &dyn std::error::Error| with_causes(error);
             let (confinement, gate) = Confinement::start_gated(executable, &profile, &rules.loopback_ports())
                 .map_err(|error| failed(&error))?;

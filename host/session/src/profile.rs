@@ -1,11 +1,12 @@
 //! From the rule set to what the sandbox is told: places, in the order in which deeper ones win.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use portcullis_confine::{Access, Limits, Place, Profile};
-use portcullis_decision::RuleSet;
-use portcullis_decision::profile::Limits as RuleLimits;
+use portcullis_decision::profile::{FileRight, Limits as RuleLimits};
+use portcullis_decision::{Caller, Effect, RuleSet};
 
 use crate::error::with_causes;
 use crate::names::name_rules;
@@ -17,8 +18,14 @@ const HOSTNAME: &str = "sandbox";
 const OWN: &[&str] = &["/dev", "/proc"];
 
 /// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none. Rules on names that
-/// other programs execute do not hold where their ids are among `lifted`.
-pub(crate) fn profile(rules: &RuleSet, temp: &Path, lifted: &[String]) -> Result<Profile, String> {
+/// other programs execute do not hold where their ids are among `lifted`. Of hidden places `sockets` are shown all the
+/// same.
+pub(crate) fn profile(
+    rules: &RuleSet,
+    temp: &Path,
+    lifted: &[String],
+    sockets: &[PathBuf],
+) -> Result<Profile, String> {
     let mut wanted: BTreeMap<PathBuf, Access> = BTreeMap::new();
     for place in rules.places() {
         let access = match (place.read, place.write) {
@@ -32,6 +39,7 @@ pub(crate) fn profile(rules: &RuleSet, temp: &Path, lifted: &[String]) -> Result
         }
     }
     hide_by_directory(&mut wanted, &rules.base().closed);
+    show_sockets(&mut wanted, rules, sockets);
     match wanted.remove(Path::new("/")) {
         None | Some(Access::ReadOnly) => {}
         Some(Access::Hidden) => {
@@ -56,6 +64,19 @@ pub(crate) fn profile(rules: &RuleSet, temp: &Path, lifted: &[String]) -> Result
         limits: limits(rules.limits()),
         names: Some(names),
     })
+}
+
+/// What a rule denies stays hidden; only what is a socket at the start is shown, so that nothing else can take its
+/// place in the settings' name.
+fn show_sockets(wanted: &mut BTreeMap<PathBuf, Access>, rules: &RuleSet, sockets: &[PathBuf]) {
+    let is_socket = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+    let temp = &rules.base().temp;
+    for socket in sockets.iter().filter(|path| is_socket(path)) {
+        let is_in_sight = access_at(wanted, socket) == Access::ReadWrite && !socket.starts_with(temp);
+        if !is_in_sight && rules.file(socket, FileRight::Read, Caller::Command).effect != Effect::Deny {
+            wanted.insert(socket.clone(), Access::ReadOnly);
+        }
+    }
 }
 
 /// The path to use for a place. A rule that restricts a link restricts what it leads to; one that

@@ -5,6 +5,10 @@
 mod asking;
 mod attacks;
 
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Scene, User, World};
 
@@ -19,6 +23,7 @@ as_each_user!(
     ports_of_this_machines_loopback_are_named,
     servers_inside_can_be_reached_inside,
     hidden_names_can_be_allowed,
+    unix_sockets_are_named,
     without_a_host_nothing_is_reached,
     many_connections_at_once_are_refused,
 );
@@ -210,6 +215,40 @@ fn hidden_names_can_be_allowed(user: User) -> Result<()> {
     let script = "curl -sS -H 'Host: other.test' http://allowed.test/";
     let finished = world.run(network, script)?;
     ensure!(finished.stdout.contains("as other.test"), "{finished:#?}");
+    Ok(())
+}
+
+/// In `/tmp`, which is the session's own, nothing of this machine is seen but what is named.
+fn unix_sockets_are_named(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let place = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in("/tmp")?;
+    let socket = place.path().join("socket");
+    let listener = UnixListener::bind(&socket)?;
+    for path in [place.path(), &socket] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777))?;
+    }
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            drop(stream.write_all(b"REACHED\n"));
+        }
+    });
+    let script = format!(
+        "perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Peer => q({})) or die $!; print <$s>'",
+        socket.display()
+    );
+    ensure!(world.control(&script)?.stdout.contains("REACHED"), "control");
+    let hosts = r#""allowedDomains": [], "deniedDomains": []"#;
+    let named = format!(r#"{{ {hosts}, "allowUnixSockets": ["{}"] }}"#, socket.display());
+    let finished = world.run(&named, &script)?;
+    ensure!(finished.stdout.contains("REACHED"), "{finished:#?}");
+    let finished = world.run(&format!("{{ {hosts} }}"), &script)?;
+    ensure!(!finished.stdout.contains("REACHED"), "{finished:#?}");
+    // What is no socket at the start does not appear.
+    std::fs::write(place.path().join("file"), "secret")?;
+    let other = format!(r#"{{ {hosts}, "allowUnixSockets": ["{}/file"] }}"#, place.path().display());
+    let finished = world.run(&other, &format!("cat {}/file", place.path().display()))?;
+    ensure!(!finished.stdout.contains("secret"), "{finished:#?}");
     Ok(())
 }
 
