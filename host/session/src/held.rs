@@ -16,6 +16,9 @@ use crate::commands::Started;
 use crate::paths;
 use crate::session::Session;
 
+/// How often the user is asked for one command: what needs more is no oversight.
+const QUESTIONS: usize = 20;
+
 /// What is asked about once: the rule that wants it, and the directory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Subject {
@@ -62,6 +65,7 @@ impl Questions {
             match state.answers.get(&subject) {
                 Some(Some(answer)) => return *answer,
                 Some(None) => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None if state.answers.len() >= QUESTIONS => return false,
                 None => break,
             }
         }
@@ -141,6 +145,16 @@ mod tests {
         assert!(!questions.answer(subject("/b"), |_| false));
         assert!(!questions.answer(subject("/b"), |_| panic!("asked again")));
         assert!(!questions.is_open());
+    }
+
+    #[test]
+    fn a_command_does_not_ask_for_ever() {
+        let questions = Questions::default();
+        for number in 0..QUESTIONS {
+            assert!(questions.answer(subject(&format!("/{number}")), |_| true));
+        }
+        assert!(!questions.answer(subject("/more"), |_| panic!("asked")));
+        assert!(questions.answer(subject("/0"), |_| panic!("asked")));
     }
 
     #[test]

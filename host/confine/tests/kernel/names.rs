@@ -17,6 +17,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::modes_and_errors_are_the_kernels", modes_and_errors_are_the_kernels),
     ("names::descriptors_by_path_lead_to_the_callers_own", descriptors_by_path_lead_to_the_callers_own),
     ("names::pipes_and_sockets_work", pipes_and_sockets_work),
+    ("names::places_are_apart", places_are_apart),
+    ("names::nothing_goes_on_without_the_broker", nothing_goes_on_without_the_broker),
 ];
 
 /// A judge for tests: lines of `refuse` or `ask` with the name of a component.
@@ -218,4 +220,30 @@ fn pipes_and_sockets_work() {
          exit !bind($s, sockaddr_un(\"sub/bad\"))'")
         .assert_fails();
     assert!(!session.path("work/sub/bad").exists());
+}
+
+fn places_are_apart() {
+    let session = session("");
+    // `mv` copies when the kernel says that there are two file systems, and so does whoever links.
+    session.allows(
+        "echo x > /tmp/x && mv /tmp/x x && mv x /tmp/x && ! ln /tmp/x y 2> e; grep -q cross-device e",
+    );
+    session.sh("cp -al \"$P/home/open\" copied 2>&1 | grep -c cross-device").assert(0, "2");
+}
+
+fn nothing_goes_on_without_the_broker() {
+    let session = session("");
+    let (running, _output) = session.start(session.command(&["sleep", "100"])).expect("starts");
+    let view = session.confinement.view();
+    let number = std::os::fd::AsRawFd::as_raw_fd(&view.keeper());
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).expect("its number");
+    let keeper = info.lines().find_map(|line| line.strip_prefix("Pid:")).expect("its number").trim();
+    let children =
+        fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).expect("its children");
+    let broker = children.split_whitespace().next().and_then(|first| first.parse().ok()).expect("a child");
+    let broker = rustix::process::Pid::from_raw(broker).expect("a number");
+    rustix::process::kill_process(broker, rustix::process::Signal::KILL).expect("killed");
+    let exit = running.wait_timeout(std::time::Duration::from_secs(2));
+    assert_eq!(exit, Some(portcullis_confine::Exit::Lost));
+    assert!(session.run(session.command(&["true"])).is_err());
 }

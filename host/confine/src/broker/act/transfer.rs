@@ -28,7 +28,8 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
     let old = broker.resolve(&turn.caller, from.directory, &old, LastLink::Keep);
     let new = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep);
     let (Found::Name(old), Found::Name(new)) = (old, new) else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
-    if !broker.is_judged(&old.path) && !broker.is_judged(&new.path) {
+    // Places have mounts of their own: from one to the other nothing moves, as the kernel will say.
+    if !broker.is_judged(&old.path) || !broker.is_judged(&new.path) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
     let flags = RenameFlags::from_bits_retain(flags);
@@ -168,6 +169,7 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
     match broker.resolve(&turn.caller, from.directory, &old, last) {
         Found::Descriptor(number) if last == LastLink::Follow => link_open(worker, turn, number, &new),
         Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
+        Found::Name(old) if !broker.is_judged(&old.path) => Ok(Outcome::LEFT_TO_THE_KERNEL),
         Found::Name(old) => {
             let kind = kind_of(old.directory.as_fd(), &old.name)?;
             worker.permit_plain(turn, Change::Link, &old)?;
