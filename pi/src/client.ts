@@ -8,8 +8,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import type {
   AskParams, AskResponse, AskWithdrawNotification, DecideParams, DecideResponse, Empty, EventNotification, ExecParams,
-  ExecResponse, FileCloseParams, FileOpenParams, FileOpenResponse, FileReadParams, FileReadResponse,
-  FileWriteHandleParams, FileWriteParams, FileWriteResponse, HelloParams, HelloResponse, StatusResponse,
+  ExecResponse, FileCloseParams, FileFindParams, FileGrepParams, FileListParams, FileListResponse, FileOpenParams,
+  FileOpenResponse, FileOutputParams, FileReadParams, FileReadResponse, FileSearchResponse, FileWriteHandleParams, FileWriteParams, FileWriteResponse, HelloParams, HelloResponse, InspectParams,
+  InspectResponse, StatusResponse,
 } from "./protocol.ts";
 import { encode } from "./encode.ts";
 import { frameSplitter, lineSplitter } from "./wire.ts";
@@ -23,6 +24,11 @@ interface Methods {
   "file/write": [FileWriteParams, FileWriteResponse];
   "file/writeHandle": [FileWriteHandleParams, FileWriteResponse];
   "file/close": [FileCloseParams, Empty];
+  "file/list": [FileListParams, FileListResponse];
+  "file/find": [FileFindParams, FileSearchResponse];
+  "file/grep": [FileGrepParams, FileSearchResponse];
+  "file/output": [FileOutputParams, Empty];
+  inspect: [InspectParams, InspectResponse];
   exec: [ExecParams, ExecResponse];
   status: [Empty, StatusResponse];
   shutdown: [Empty, Empty];

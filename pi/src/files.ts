@@ -3,9 +3,9 @@
  * everything after that uses what was opened: the name is never looked up a second time.
  */
 import type { EditOperations, ReadOperations, WriteOperations } from "@earendil-works/pi-coding-agent";
-import type { HostClient } from "./client.ts";
-import { fileError } from "./messages.ts";
-import type { FileIntent } from "./protocol.ts";
+import { type HostClient, HostError } from "./client.ts";
+import { fileError, type SystemCall } from "./messages.ts";
+import type { FailureData, FileIntent } from "./protocol.ts";
 
 /** Base64 of this fits a message of the host with room to spare. */
 const CHUNK_BYTES = 4 * 1024 * 1024;
@@ -29,6 +29,8 @@ export class FileCall {
   #path = "";
   #handle: Promise<number> | undefined;
   #content: Promise<Content> | undefined;
+  /** A directory can be accessed; only the reading of it fails. */
+  #directory: HostError | undefined;
 
   constructor(host: HostClient, call: Call) {
     this.#host = host;
@@ -49,7 +51,7 @@ export class FileCall {
       readFile: async (path) => (await this.#read(path)).bytes,
       writeFile: async (path, content) => {
         const handle = await this.#opened(path);
-        await this.#file(this.#host.call("file/writeHandle", { handle, content }, this.#call.signal));
+        await this.#file("open", this.#host.call("file/writeHandle", { handle, content }, this.#call.signal));
       },
     };
   }
@@ -61,7 +63,7 @@ export class FileCall {
       mkdir: async () => {},
       writeFile: async (path, content) => {
         this.#path = path;
-        await this.#file(this.#host.call("file/write", { callId, path, given, content }, signal));
+        await this.#file("open", this.#host.call("file/write", { callId, path, given, content }, signal));
       },
     };
   }
@@ -80,7 +82,12 @@ export class FileCall {
     const { callId, given, signal } = this.#call;
     this.#path = path;
     this.#handle = this.#host.call("file/open", { callId, path, given, intent }, signal).then(({ handle }) => handle);
-    await this.#file(this.#handle);
+    try {
+      await this.#handle;
+    } catch (error) {
+      if (!isDirectory(error)) throw fileError(error, "access", path);
+      this.#directory = error;
+    }
   }
 
   #opened(path: string): Promise<number> {
@@ -89,11 +96,12 @@ export class FileCall {
   }
 
   #read(path: string): Promise<Content> {
-    this.#content ??= this.#file(this.#readAll(path));
+    this.#content ??= this.#file("read", this.#readAll(path));
     return this.#content;
   }
 
   async #readAll(path: string): Promise<Content> {
+    if (this.#directory !== undefined) throw this.#directory;
     const handle = await this.#opened(path);
     const parts: Buffer[] = [];
     let offset = 0;
@@ -107,11 +115,15 @@ export class FileCall {
     }
   }
 
-  async #file<T>(outcome: Promise<T>): Promise<T> {
+  async #file<T>(call: SystemCall, outcome: Promise<T>): Promise<T> {
     try {
       return await outcome;
     } catch (error) {
-      throw fileError(error, this.#path);
+      throw fileError(error, call, this.#path);
     }
   }
+}
+
+function isDirectory(error: unknown): error is HostError {
+  return error instanceof HostError && (error.data as FailureData | undefined)?.kind === "isDirectory";
 }

@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 import { commandOperations, type OwnTools } from "./tools.ts";
 
 /** Under these names only our tools run: a policy could take another one for what the host confines. */
-const OURS = new Set(["bash", "read", "write", "edit"]);
+const OURS = new Set(["bash", "read", "write", "edit", "ls", "find", "grep"]);
 
 /** Lets a call through, changes its input, or blocks it. */
 export async function gateToolCall(
@@ -31,24 +31,6 @@ export async function gateToolCall(
     return undefined;
   } catch (error) {
     return block(error instanceof Error ? error.message : String(error));
-  }
-}
-
-/** What pi shows in place of a result; pi 0.74 does not export the type. */
-interface Withheld {
-  content: { type: "text"; text: string }[];
-  details: object;
-  isError: true;
-}
-
-/** Withholds what a tool brought back when the host has gone in the meantime. */
-export function gateToolResult(session: Session): Withheld | undefined {
-  try {
-    session.host();
-    return undefined;
-  } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
-    return { content: [{ type: "text", text }], details: {}, isError: true };
   }
 }
 

@@ -8,12 +8,13 @@ import { homedir } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
-  createBashToolDefinition, createEditToolDefinition, createReadToolDefinition, createWriteToolDefinition,
-  type ExtensionAPI, getAgentDir, VERSION,
+  createBashToolDefinition, createEditToolDefinition, createFindToolDefinition, createGrepToolDefinition,
+  createLsToolDefinition, createReadToolDefinition, createWriteToolDefinition, type ExtensionAPI, getAgentDir, VERSION,
 } from "@earendil-works/pi-coding-agent";
 import { announce, inquire } from "./copies.ts";
 import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
-import { block, gateToolCall, gateToolResult, gateUserCommand, refusedCommand } from "./gate.ts";
+import { block, gateToolCall, gateUserCommand, refusedCommand } from "./gate.ts";
+import { inspectToolResult } from "./inspect.ts";
 import { findHost } from "./lookup.ts";
 import { FLAG_ATE_PROMPT, TWICE } from "./messages.ts";
 import { Session } from "./session.ts";
@@ -46,6 +47,7 @@ export default function portcullis(pi: ExtensionAPI): void {
 
   pi.on("session_start", async (event, context) => {
     copy.started(event);
+    keepInactive(pi, argv);
     const { off, atePrompt } = readSwitch(pi.getFlag(FLAG), argv);
     if (off) session.disable(context);
     else await session.start(context);
@@ -56,7 +58,7 @@ export default function portcullis(pi: ExtensionAPI): void {
     await session.stop();
   });
   pi.on("tool_call", (event, context) => gateToolCall(pi, session, own, event, context));
-  pi.on("tool_result", () => gateToolResult(session));
+  pi.on("tool_result", (event, context) => inspectToolResult(pi, session, event, context));
   pi.on("user_bash", () => gateUserCommand(session));
   pi.on("before_agent_start", (event) => {
     const brief = session.state.kind === "open" ? session.state.status.brief : "";
@@ -69,11 +71,25 @@ function wouldReactivate(argv: readonly string[]): boolean {
   return VERSION.startsWith("0.") && (argv.includes("--no-builtin-tools") || argv.includes("-nbt"));
 }
 
+/** Tools that pi leaves inactive unless the user names them. */
+const USUALLY_INACTIVE = new Set(["ls", "find", "grep"]);
+
+/** pi 0.x activates every tool of an extension; those that the user did not ask for are put away again. */
+function keepInactive(pi: ExtensionAPI, argv: readonly string[]): void {
+  if (!VERSION.startsWith("0.") || argv.includes("--tools") || argv.includes("-t")) return;
+  const active = pi.getActiveTools();
+  const wanted = active.filter((name) => !USUALLY_INACTIVE.has(name));
+  if (wanted.length < active.length) pi.setActiveTools(wanted);
+}
+
 const MAKERS = {
   bash: createBashToolDefinition,
   read: createReadToolDefinition,
   write: createWriteToolDefinition,
   edit: createEditToolDefinition,
+  ls: createLsToolDefinition,
+  find: createFindToolDefinition,
+  grep: createGrepToolDefinition,
 };
 
 /** What a second copy does: nothing, unless the first one turns out not to be running. */

@@ -1,5 +1,5 @@
 /** Every sentence that people or the model read. */
-import { getSystemErrorName } from "node:util";
+import { getSystemErrorMap } from "node:util";
 import { type AskParams, type Denial, FILE_FAILED, type FailureData, type FailureKind } from "./protocol.ts";
 import { HostError } from "./client.ts";
 
@@ -18,6 +18,12 @@ export function refused(denial: Denial): string {
   const hint = denial.hint === undefined ? "" : ` ${plain(denial.hint, 400)}`;
   return `Denied by the sandbox (policy ${plain(denial.policy, 80)}, rule ${plain(denial.rule, 80)}): `
     + `${plain(denial.reason.replace(/\.$/, ""), 400)}.${hint}`;
+}
+
+export function withheld(cause: Denial | undefined): string {
+  const { policy, rule, reason } = cause ?? { policy: "?", rule: "?", reason: "no reason was given" };
+  return `The sandbox withholds what the tool brought back (policy ${plain(policy, 80)}, rule ${plain(rule, 80)}): `
+    + `${plain(reason.replace(/\.$/, ""), 400)}.`;
 }
 
 export function notOurs(tool: string): string {
@@ -57,12 +63,14 @@ export function plain(text: string, longest: number): string {
   return `${visible.slice(0, half)} …(${visible.length - 2 * half} characters left out)… ${visible.slice(-half)}`;
 }
 
-const ERRNO_NAMES: Partial<Record<FailureKind, string>> = {
-  notFound: "ENOENT", isDirectory: "EISDIR", notDirectory: "ENOTDIR", notPermitted: "EACCES", tooLarge: "EFBIG",
-};
+/** The system call that pi's own tool would have failed in, for the text of the error. */
+export type SystemCall = "access" | "open" | "read" | "scandir" | "mkdir";
+
+/** Where the host tells the number of the error, Node's own words for it are what pi's tool would have thrown. */
+const OF_SYSTEM: ReadonlySet<FailureKind> = new Set(["notFound", "isDirectory", "notDirectory", "notPermitted", "other"]);
 
 /** Turns an error of a file request into what pi's own tool would have thrown. */
-export function fileError(error: unknown, path: string): Error {
+export function fileError(error: unknown, call: SystemCall, path: string): Error {
   if (!(error instanceof HostError) || error.code !== FILE_FAILED || error.data === undefined) {
     return error instanceof Error ? error : new Error(String(error));
   }
@@ -72,7 +80,9 @@ export function fileError(error: unknown, path: string): Error {
     const { policy = "?", rule = "?", reason = error.message, hint } = data;
     return new Error(refused({ policy, rule, reason, ...(hint === undefined ? {} : { hint }) }));
   }
-  const code = data.errno === undefined ? ERRNO_NAMES[data.kind] : getSystemErrorName(-data.errno);
-  if (code === undefined) return new Error(error.message);
-  return Object.assign(new Error(`${code}: ${error.message}, '${path}'`), { code });
+  const known = data.errno === undefined ? undefined : getSystemErrorMap().get(-data.errno);
+  if (known === undefined || !OF_SYSTEM.has(data.kind)) return new Error(error.message);
+  // Node names no path where it only has a descriptor.
+  const where = call === "read" ? call : `${call} '${path}'`;
+  return Object.assign(new Error(`${known[0]}: ${known[1]}, ${where}`), { code: known[0] });
 }

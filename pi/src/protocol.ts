@@ -114,6 +114,47 @@ export type DecideResponse = {
 /** Whether a tool call may go on. An `ask` never reaches the wire: the host has asked by then. */
 export type ToolEffect = "allow" | "deny";
 
+/** What a tool brought back, before the model sees it. */
+export type InspectParams = {
+  /** pi's id of the call. */
+  callId: Text,
+  /** The name of the tool. */
+  tool: Text,
+  /** Who supplies the tool, as in `decide`. */
+  provider: Text,
+  /** The arguments that it was called with. */
+  input: Record<string, unknown>,
+  /** Whether the tool failed. */
+  isError: boolean,
+  /** The blocks of the result. */
+  content: Array<OutputBlock>,
+};
+
+/** One block of the output of a tool. */
+export type OutputBlock = { "kind": "text",
+  /** The text. */
+  text: string, } | { "kind": "image",
+  /** Its type. */
+  mimeType: string,
+  /** How many bytes it has. */
+  bytes: number, } | { "kind": "other",
+  /** A JSON document. */
+  json: string,
+};
+
+/** What becomes of it. */
+export type InspectResponse = {
+  /** Whether the model sees it. */
+  verdict: OutputVerdict,
+  /** What the model sees in its place, with `replace`. */
+  content?: Array<OutputBlock>,
+  /** Who keeps it from the model and why, with `withhold`. */
+  cause?: Denial,
+};
+
+/** What becomes of the output of a tool. */
+export type OutputVerdict = "pass" | "replace" | "withhold";
+
 /** Opens a file: the one place where the decision is made and the user is asked. */
 export type FileOpenParams = {
   /** pi's id of the call. */
@@ -204,6 +245,85 @@ export type FileWriteResponse = {
 export type FileCloseParams = {
   /** The open file. */
   handle: number,
+};
+
+/** Lists a directory. */
+export type FileListParams = {
+  /** pi's id of the call. */
+  callId: Text,
+  /** The absolute path that pi resolved. */
+  path: AbsolutePath,
+  /** The path as the model wrote it. */
+  given?: Text,
+};
+
+/** The names in a directory that may be seen, in the order of their bytes. */
+export type FileListResponse = {
+  /** The names. */
+  entries: Array<ListedName>,
+};
+
+/** One name in a directory. */
+export type ListedName = {
+  /** The name. */
+  name: string,
+  /** What it names. */
+  kind: ListedKind,
+};
+
+/** What a name in a directory names, links followed. */
+export type ListedKind = "directory" | "other" | "nothing";
+
+/** Finds names below a directory; the host carries it out and words the result. */
+export type FileFindParams = {
+  /** pi's id of the call. */
+  callId: Text,
+  /** The directory that relative paths start at. */
+  cwd: AbsolutePath,
+  /** Where to search, as the model wrote it. */
+  path?: string,
+  /** The glob. */
+  pattern: string,
+  /** How many names at most. */
+  limit?: number,
+};
+
+/** Finds lines in files; the host carries it out and words the result. */
+export type FileGrepParams = {
+  /** pi's id of the call. */
+  callId: Text,
+  /** The directory that relative paths start at. */
+  cwd: AbsolutePath,
+  /** Where to search, as the model wrote it. */
+  path?: string,
+  /** A regular expression, or a text. */
+  pattern: string,
+  /** Only files whose path fits this glob. */
+  glob?: string,
+  /** Whether upper and lower case are the same. */
+  ignoreCase: boolean,
+  /** Whether the pattern is a text. */
+  literal: boolean,
+  /** How many lines before and after each match. */
+  context?: number,
+  /** How many matches at most. */
+  limit?: number,
+};
+
+/** What a search found, in the words of pi's own tool. */
+export type FileSearchResponse = {
+  /** What the model is told; why it failed, with `failed`. */
+  text: string,
+  /** Whether the tool fails with `text`. */
+  failed: boolean,
+  /** What pi's own tool keeps beside the text. */
+  details?: Record<string, unknown>,
+};
+
+/** Names a file into which pi put the whole output of a command, so that it can be read. */
+export type FileOutputParams = {
+  /** The file; its name is one that pi gives to such files. */
+  path: AbsolutePath,
 };
 
 /** Why a file operation failed. */

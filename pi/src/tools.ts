@@ -1,20 +1,20 @@
-/** pi's bash, read, write and edit, with the host doing what they do. */
+/** pi's own tools, with the host doing what they do. */
 import type {
-  BashOperations, EditOperations, ExtensionAPI, ReadOperations, ToolDefinition, WriteOperations,
+  BashOperations, EditOperations, ExtensionAPI, LsOperations, ReadOperations, ToolDefinition, WriteOperations,
 } from "@earendil-works/pi-coding-agent";
 import type { HostClient } from "./client.ts";
-import { FileCall } from "./files.ts";
+import { type Call, FileCall } from "./files.ts";
 import { refused } from "./messages.ts";
 import type { ExecOrigin } from "./protocol.ts";
+import { find, grep, listOperations, type Search } from "./searches.ts";
 import type { Session } from "./session.ts";
 
-// The four tools have different parameters, which nothing here looks into.
+// The tools have different parameters, which nothing here looks into.
 type Definition = ToolDefinition<any, any, any>;
 type Make<Operations> = (cwd: string, options?: { operations?: Operations }) => Definition;
 
 /** What is looked at in the parameters of a call; pi has checked them. */
-interface Parameters {
-  path?: string;
+interface Parameters extends Search {
   edits?: { oldText: string; newText: string }[];
 }
 
@@ -24,6 +24,10 @@ export interface Makers {
   read: Make<ReadOperations>;
   write: Make<WriteOperations>;
   edit: Make<EditOperations>;
+  ls: Make<LsOperations>;
+  /** What these two do is replaced as a whole: pi's own start programs that nothing confines. */
+  find: Make<never>;
+  grep: Make<never>;
 }
 
 /** The names of the tools that are replaced. */
@@ -52,9 +56,12 @@ export class OwnTools {
         execute: async (callId, params: Parameters, signal, onUpdate, context) => {
           const host = session.host();
           if (host === undefined) return makers[name](context.cwd).execute(callId, params, signal, onUpdate, context);
-          const file = new FileCall(host, { callId, given: params.path ?? "", signal });
+          if (name === "find") return find(host, callId, context.cwd, params, signal);
+          if (name === "grep") return grep(host, callId, context.cwd, params, signal);
+          const call = { callId, given: params.path ?? ".", signal };
+          const file = new FileCall(host, call);
           try {
-            const confined = confinedTool(name, makers, context.cwd, file, host, callId, params);
+            const confined = confinedTool(name, makers, context.cwd, host, file, call, params);
             return await confined.execute(callId, params, signal, onUpdate, context);
           } finally {
             await file.close();
@@ -89,11 +96,12 @@ export function commandOperations(host: HostClient, callId: string, origin: Exec
 }
 
 function confinedTool(
-  name: OwnTool, makers: Makers, cwd: string, file: FileCall, host: HostClient, callId: string,
-  params: Parameters,
+  name: Exclude<OwnTool, "find" | "grep">, makers: Makers, cwd: string, host: HostClient, file: FileCall,
+  call: Call, params: Parameters,
 ): Definition {
   switch (name) {
-    case "bash": return makers.bash(cwd, { operations: commandOperations(host, callId, "agent") });
+    case "bash": return makers.bash(cwd, { operations: commandOperations(host, call.callId, "agent") });
+    case "ls": return makers.ls(cwd, { operations: listOperations(host, call) });
     case "read": return makers.read(cwd, { operations: file.read() });
     case "write": return makers.write(cwd, { operations: file.write() });
     case "edit": return makers.edit(cwd, { operations: file.edit(params.edits ?? []) });

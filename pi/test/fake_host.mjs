@@ -28,6 +28,7 @@ const status = { state: process.env.FAKE_HELLO === "disabled" ? "disabled" : "en
 const handles = new Map();
 const asks = new Map();
 const running = new Map();
+const hanging = new Map();
 let next = 1;
 
 function ask(params, id) {
@@ -93,6 +94,24 @@ const methods = {
     handles.delete(handle);
     return {};
   },
+  async "file/list"({ path: name }) {
+    if (name.includes("secret")) fail("denied", "denied");
+    if (name.includes("none")) fail("notFound", "no such file or directory", 2);
+    return { entries: [{ name: "a", kind: "other" }, { name: "d", kind: "directory" }, { name: "gone", kind: "nothing" }] };
+  },
+  async "file/find"({ callId, cwd, ...search }) { return { text: JSON.stringify(search), failed: false, details: { limit: search.limit } }; },
+  async "file/grep"({ pattern }, id) {
+    if (pattern === "deny-me") fail("denied", "denied");
+    if (pattern === "hang-me") return new Promise((_resolve, reject) => hanging.set(id, reject));
+    return pattern === "fail-me" ? { text: "no such pattern", failed: true } : { text: "", failed: false };
+  },
+  async "file/output"() { return {}; },
+  async inspect({ content }) {
+    const text = JSON.stringify(content);
+    if (text.includes("withhold-me")) return { verdict: "withhold", cause };
+    if (!text.includes("redact-me")) return { verdict: "pass" };
+    return { verdict: "replace", content: content.map((block) => (block.kind === "text" ? { kind: "text", text: "***" } : block)) };
+  },
   async exec(params, id) {
     if (params.script.includes("die-now")) process.exit(9);
     const denied = { timedOut: false, notes: [], denied: cause };
@@ -122,6 +141,7 @@ const methods = {
 
 function cancel(id) {
   running.get(id)?.();
+  hanging.get(id)?.({ code: -32800, message: "cancelled" });
   for (const [askId, question] of asks) {
     if (question.id !== id) continue;
     asks.delete(askId);

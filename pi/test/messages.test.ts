@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HostError } from "../src/client.ts";
-import { fileError, plain, question, refused } from "../src/messages.ts";
+import { fileError, plain, question, refused, type SystemCall } from "../src/messages.ts";
 import { footerText, showStatus } from "../src/status.ts";
 import { askOf } from "./support.ts";
 
@@ -22,17 +22,18 @@ test("a subject cannot look like the host's own lines, nor a policy's text", () 
 });
 
 test("a file error is what pi's own tool would throw", () => {
-  const error = (data: object) => fileError(new HostError(-32010, "no such file", data), "/a") as Error & { code?: string };
-  assert.equal(error({ kind: "notFound" }).code, "ENOENT");
+  const error = (data: object, call: SystemCall = "access") => fileError(new HostError(-32010, "why", data), call, "/a") as Error & { code?: string };
   assert.equal(error({ kind: "other", errno: 13 }).code, "EACCES");
-  assert.equal(error({ kind: "notFound", errno: 2 }).message, "ENOENT: no such file, '/a'");
+  assert.equal(error({ kind: "notFound", errno: 2 }).message, "ENOENT: no such file or directory, access '/a'");
+  assert.equal(error({ kind: "isDirectory", errno: 21 }, "read").message, "EISDIR: illegal operation on a directory, read");
+  assert.equal(error({ kind: "notRegular", errno: 22 }).message, "why");
   assert.equal(error({ kind: "conflict" }).code, undefined);
   const denied = error({ kind: "denied", policy: "p", rule: "r", reason: "why.", hint: "Do that.", errno: 13 });
   assert.equal(denied.code, undefined);
   assert.equal(denied.message, "Denied by the sandbox (policy p, rule r): why. Do that.");
   assert.equal(refused({ policy: "p", rule: "r", reason: "why" }), "Denied by the sandbox (policy p, rule r): why.");
   const other = new Error("x");
-  assert.equal(fileError(other, "/a"), other);
+  assert.equal(fileError(other, "open", "/a"), other);
 });
 
 test("the footer says what is so", () => {

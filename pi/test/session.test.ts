@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, test } from "node:test";
 import { announce, inquire } from "../src/copies.ts";
-import { gateToolCall, gateToolResult, gateUserCommand, providerOf } from "../src/gate.ts";
+import { gateToolCall, gateUserCommand, providerOf } from "../src/gate.ts";
+import { inspectToolResult } from "../src/inspect.ts";
 import { Session } from "../src/session.ts";
 import { type Makers, OwnTools } from "../src/tools.ts";
 import { FAKE_HOST, until } from "./support.ts";
@@ -64,6 +65,17 @@ const makers: Makers = {
     await ops.writeFile(path, String(await ops.readFile(path)).replace(edits[0].oldText, edits[0].newText));
     return "edited";
   }),
+  ls: tool("ls", async (ops, { path }) => {
+    if (!await ops.exists(path)) throw new Error("not found");
+    if (!(await ops.stat(path)).isDirectory()) throw new Error("no directory");
+    const names = [];
+    for (const name of await ops.readdir(path)) {
+      try { names.push((await ops.stat(join(path, name))).isDirectory() ? `${name}/` : name); } catch { /* as pi does */ }
+    }
+    return names.join(" ");
+  }),
+  find: tool("find", async () => { throw new Error("replaced as a whole"); }),
+  grep: tool("grep", async () => { throw new Error("replaced as a whole"); }),
 } as Makers;
 
 function registered(it: Session): { pi: Any; own: OwnTools; run(name: string, params: object, signal?: AbortSignal): Promise<unknown> } {
@@ -78,14 +90,19 @@ function registered(it: Session): { pi: Any; own: OwnTools; run(name: string, pa
 const call = (it: Session, pi: Any, own: OwnTools, toolName: string, input: object) =>
   gateToolCall(pi, it, own, { type: "tool_call", toolCallId: "c1", toolName, input } as Any, context());
 
+const inspect = (it: Session, pi: Any, text: string, more: object = {}) => {
+  const event = { type: "tool_result", toolCallId: "c1", toolName: "other", input: {}, content: [{ type: "text", text }], isError: false, ...more };
+  return inspectToolResult(pi, it, event as Any, context());
+};
+
 test("before the start, after the end and without a host nothing is permitted", async () => {
   const it = session(() => { throw new Error("there is no host"); });
   const { pi, own, run } = registered(it);
   const closed = async (why: RegExp) => {
     for (const name of ["bash", "read", "write", "edit"]) await assert.rejects(run(name, { path: "f", command: "x", edits: [] }), why);
-    for (const name of ["bash", "grep", "other"]) assert.match((await call(it, pi, own, name, {}))?.reason ?? "", why);
+    for (const name of ["bash", "other"]) assert.match((await call(it, pi, own, name, {}))?.reason ?? "", why);
     assert.match((gateUserCommand(it) as Any).result.output, why);
-    assert.match(gateToolResult(it)?.content[0]?.text ?? "", why);
+    assert.match((await inspect(it, pi, "x") as Any)?.content[0]?.text ?? "", why);
   };
   await closed(/has not started/);
   await it.start(context());
@@ -159,6 +176,53 @@ test("tools of others are decided, their input rewritten in place", async () => 
   await it.stop();
 });
 
+test("results pass the host, which may keep them back or change them", async () => {
+  const it = await started();
+  const { pi } = registered(it);
+  assert.equal(await inspect(it, pi, "harmless"), undefined);
+  const redacted = await inspect(it, pi, "redact-me");
+  assert.deepEqual(redacted, { content: [{ type: "text", text: "***" }], details: {} });
+  const kept = await inspect(it, pi, "withhold-me");
+  assert.equal(kept?.isError, true);
+  assert.match(JSON.stringify(kept), /withholds what the tool brought back \(policy fake/);
+  assert.doesNotMatch(JSON.stringify(kept), /withhold-me/);
+  const picture = { type: "image", data: "AAAA", mimeType: "image/png" };
+  const both = await inspect(it, pi, "redact-me", { content: [{ type: "text", text: "redact-me" }, picture] });
+  assert.deepEqual(both?.content, [{ type: "text", text: "***" }, picture]);
+  const structured = await inspect(it, pi, "x", { structuredContent: { deep: "withhold-me" } });
+  assert.equal(structured?.isError, true);
+  const broken = await inspect(it, { getAllTools: () => { throw new Error("stale"); } }, "x");
+  assert.match(JSON.stringify(broken), /stale/);
+  await it.stop();
+});
+
+test("the host is told where pi put the whole output of a command", async () => {
+  process.env.FAKE_LOG = at("outputs");
+  const it = await started();
+  delete process.env.FAKE_LOG;
+  const { pi } = registered(it);
+  const file = (digit: string, kind = "bash", ending = "log") => join(tmpdir(), `pi-${kind}-${digit.repeat(16)}.${ending}`);
+  await inspect(it, pi, `…\n\n[Showing lines 1-2. Full output: ${file("a")}]\n\nCommand exited with code 1`, { toolName: "bash" });
+  await inspect(it, pi, `…9 chars truncated… ${file("b", "mcp", "txt")}`);
+  await inspect(it, pi, `/elsewhere/pi-bash-${"c".repeat(16)}.log pi-bash-${"d".repeat(16)}.log /tmp/pi-bash-ee.log`);
+  await it.stop();
+  const named = readFileSync(at("outputs"), "utf8").match(/(?<="path":").*(?="\})/g);
+  assert.deepEqual(named, [file("a"), file("b", "mcp", "txt")]);
+});
+
+test("lists and searches are the host's", async () => {
+  const it = await started();
+  const { run } = registered(it);
+  assert.equal(await run("ls", { path: "" }), "a d/");
+  await assert.rejects(run("ls", { path: "none" }), /not found/);
+  await assert.rejects(run("ls", { path: "secret" }), /Denied by the sandbox/);
+  assert.deepEqual(await run("find", { pattern: "*.x", limit: 3 }), { content: [{ type: "text", text: '{"pattern":"*.x","limit":3}' }], details: { limit: 3 } });
+  await assert.rejects(run("grep", { pattern: "fail-me" }), /^Error: no such pattern$/);
+  await assert.rejects(run("grep", { pattern: "deny-me" }), /Denied by the sandbox/);
+  await assert.rejects(run("grep", { pattern: "hang-me" }, AbortSignal.timeout(50)), /^Error: Operation aborted$/);
+  await it.stop();
+});
+
 test("under our names only our own tools run", async () => {
   const it = await started();
   const { pi, own } = registered(it);
@@ -178,8 +242,8 @@ test("under our names only our own tools run", async () => {
 test("who supplies a tool", () => {
   const name = (tool: string, source: string, path: string) =>
     providerOf({ getAllTools: () => [{ name: tool, sourceInfo: { source, path } }] } as Any, tool);
-  assert.equal(name("grep", "builtin", "builtin:grep"), "builtin");
-  assert.equal(name("grep", "builtin", "<builtin:grep>"), "builtin");
+  assert.equal(name("powershell", "builtin", "builtin:powershell"), "builtin");
+  assert.equal(name("x", "builtin", "<builtin:x>"), "builtin");
   assert.equal(name("mcp__git_hub__x", "builtin", "builtin:mcp"), "mcp:git_hub");
   assert.equal(name("mcp__t__x", "cli", "/e.ts"), "extension:/e.ts");
   assert.equal(name("x", "npm:foo", "/n/foo"), "extension:npm:foo");
@@ -190,11 +254,12 @@ test("the user's switch leaves pi's tools alone", async () => {
   const it = session(() => { throw new Error("not looked for"); });
   it.disable(context());
   const { pi, own, run } = registered(it);
-  for (const name of ["bash", "read", "write", "edit"]) assert.equal(await run(name, {}), "local");
-  assert.deepEqual(local.splice(0), ["bash", "read", "write", "edit"]);
+  const names = ["bash", "read", "write", "edit", "ls", "find", "grep"];
+  for (const name of names) assert.equal(await run(name, {}), "local");
+  assert.deepEqual(local.splice(0), names);
   assert.equal(await call(it, pi, own, "bash", {}), undefined);
   assert.equal(gateUserCommand(it), undefined);
-  assert.equal(gateToolResult(it), undefined);
+  assert.equal(await inspect(it, pi, "x"), undefined);
   assert.deepEqual(footer, ["Sandbox: disabled"]);
 });
 

@@ -16,6 +16,7 @@ mod serve;
 
 mod exit;
 mod journal;
+mod manifest;
 mod page;
 mod scratch;
 mod terminal;

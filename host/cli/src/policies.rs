@@ -9,6 +9,8 @@ use portcullis_decision::{Chain, Combine, Member, Mode};
 use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
 use serde_json::{Map, Value};
 
+use crate::manifest;
+
 /// The default policy's component; CI proves that it is what its sources build.
 const WORKSPACE: &[u8] = include_bytes!("../../../policies/workspace/policy.wasm");
 
@@ -24,13 +26,17 @@ pub(crate) fn load(resolved: &Resolved, named: &[PathBuf], cache: &Path) -> anyh
                 PolicyMode::Enforce => Mode::Enforce,
                 PolicyMode::Observe => Mode::Observe,
             };
-            members.push(loader.member(&policy.name, &component, &policy.config, mode)?);
+            let file = match &policy.source {
+                PolicySource::File(path) => Some(path.as_path()),
+                PolicySource::Shipped(_) => None,
+            };
+            members.push(loader.member(&policy.name, file, &component, &policy.config, mode)?);
         }
     } else {
         for file in named {
             let component = read_component(file)?;
             let name = unique(&members, file)?;
-            members.push(loader.member(&name, &component, &Map::new(), Mode::Enforce)?);
+            members.push(loader.member(&name, Some(file), &component, &Map::new(), Mode::Enforce)?);
         }
     }
     let combine = if named.is_empty() { resolved.combine.clone() } else { Combine::Strictest };
@@ -46,6 +52,7 @@ impl Loader<'_> {
     fn member(
         &self,
         name: &str,
+        file: Option<&Path>,
         component: &[u8],
         config: &Map<String, Value>,
         mode: Mode,
@@ -54,6 +61,11 @@ impl Loader<'_> {
         let description = self.runtime.describe(component).with_context(context)?;
         let config = configuration(self.resolved, &description.config_schema, config)?;
         let policy = self.runtime.load(name, component, &config).with_context(context)?;
+        let rewrites = match file {
+            Some(file) => manifest::declares_rewrites(file, &description.id).with_context(context)?,
+            None => false,
+        };
+        let policy = if rewrites { policy.rewriting() } else { policy };
         Ok(Member { policy: Arc::new(policy), mode })
     }
 }

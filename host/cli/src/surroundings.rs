@@ -21,6 +21,8 @@ pub(crate) struct Surroundings {
     pub(crate) state: PathBuf,
     /// Where compiled policies are kept.
     pub(crate) cache: PathBuf,
+    /// Where programs keep what the user has set for them.
+    pub(crate) settings: PathBuf,
     /// Where the extension is unpacked.
     pub(crate) data: PathBuf,
     /// Directories of PATH, the absolute ones.
@@ -54,6 +56,7 @@ impl Surroundings {
             agent_directory,
             state: xdg("XDG_STATE_HOME", ".local/state"),
             cache: xdg("XDG_CACHE_HOME", ".cache"),
+            settings: absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
             data: xdg("XDG_DATA_HOME", ".local/share"),
             path: std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect(),
             user: account.as_ref().map(|account| account.name.clone()).unwrap_or_default(),

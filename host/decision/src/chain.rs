@@ -175,7 +175,7 @@ fn hear(policy: &dyn Policy, request: &Request, context: &Context) -> Result<Eva
         return Ok(Evaluation { verdict: Verdict::Abstain, cause: Cause::default(), trace: Vec::new() });
     }
     let evaluation = policy.evaluate(request, context)?;
-    match unmet(&evaluation, &request.action) {
+    match unmet(&evaluation, &request.action, policy.rewrites()) {
         Some(name) => {
             Err(PolicyError::BadAnswer { detail: format!("obligation `{name}` cannot be met by this host") })
         }
@@ -184,17 +184,25 @@ fn hear(policy: &dyn Policy, request: &Request, context: &Context) -> Result<Eva
 }
 
 /// The name of an obligation that this host cannot meet for `action`.
-fn unmet(evaluation: &Evaluation, action: &Action) -> Option<String> {
+fn unmet(evaluation: &Evaluation, action: &Action, may_rewrite: bool) -> Option<String> {
     let Verdict::Allow(obligations) = &evaluation.verdict else { return None };
     obligations.iter().find_map(|obligation| match obligation {
         Obligation::Other(attribute) => Some(attribute.name.clone()),
-        // A rewrite needs a pack that declares it; packs do not exist without a manifest.
         Obligation::RewriteScript(_) => Some("rewrite-script".to_owned()),
-        Obligation::RewriteInput(_) => Some("rewrite-input".to_owned()),
+        // Only a manifest that the user trusts makes a policy one that changes what is done.
+        Obligation::RewriteInput(input) => {
+            let is_met = may_rewrite && matches!(action, Action::Tool(_)) && is_object(input);
+            (!is_met).then(|| "rewrite-input".to_owned())
+        }
         // The content of a file goes to the model as it is, with no room for more.
         Obligation::Advise(_) if matches!(action, Action::File(_)) => Some("advise".to_owned()),
         Obligation::Notify(_) | Obligation::Advise(_) => None,
     })
+}
+
+/// Whether a text is a JSON object, which every tool's input is.
+fn is_object(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
 }
 
 fn answer(evaluation: &Evaluation, failed: bool) -> Answer {
@@ -225,11 +233,7 @@ fn ruling_on(request: &Request, rules: &RuleSet) -> Option<Ruling> {
     match &request.action {
         Action::File(access) => {
             let canonical = &access.path.canonical;
-            let first = if matches!(access.operation, FileOperation::Search(_)) {
-                on_path(canonical, |path| rules.search(path))
-            } else {
-                on_path(canonical, |path| rules.file(path, access.operation.right(), Caller::Tool))
-            };
+            let first = on_path(canonical, |path| rules.file(path, access.operation.right(), Caller::Tool));
             let (FileOperation::Move(other) | FileOperation::Link(other)) = &access.operation else {
                 return Some(first);
             };

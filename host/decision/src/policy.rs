@@ -37,6 +37,16 @@ pub trait Policy: Send + Sync {
     /// As for [`Policy::evaluate`].
     fn for_command(&self, request: &Request, context: &Context) -> Result<Option<Profile>, PolicyError>;
 
+    /// Whether [`Policy::inspect`] wants to be called at all.
+    fn inspects(&self) -> bool {
+        true
+    }
+
+    /// Whether it was declared, by somebody the user trusts, that this policy rewrites what it allows.
+    fn rewrites(&self) -> bool {
+        false
+    }
+
     /// Looks at tool output; none: it does not want to.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::Permit;
 use portcullis_decision::request::{FileFacts, PathKind};
 
+use crate::search::{FindQuery, Flow, Found, GrepQuery, Line, SearchEnd, SearchError, SearchGuard};
 use crate::{FileContent, FileError, Limits, Links, Listing, Purpose, View, Views, WriteOptions, Written};
 
 /// Carries out file operations; on this system it refuses all of them.
@@ -110,6 +111,36 @@ impl Gate {
         _limits: Limits,
         _keep: &mut dyn FnMut(&Path, PathKind) -> bool,
     ) -> Result<Listing, FileError> {
+        match located.0 {}
+    }
+
+    /// Cannot be called, as nothing is ever located.
+    ///
+    /// # Errors
+    /// None.
+    pub fn find(
+        &self,
+        located: Located,
+        _permit: Permit,
+        _query: &FindQuery,
+        _guard: &dyn SearchGuard,
+        _tell: &mut dyn FnMut(&Found<'_>) -> Flow,
+    ) -> Result<SearchEnd, SearchError> {
+        match located.0 {}
+    }
+
+    /// Cannot be called, as nothing is ever located.
+    ///
+    /// # Errors
+    /// None.
+    pub fn grep(
+        &self,
+        located: Located,
+        _permit: Permit,
+        _query: &GrepQuery,
+        _guard: &dyn SearchGuard,
+        _tell: &mut dyn FnMut(&Line<'_>) -> Flow,
+    ) -> Result<SearchEnd, SearchError> {
         match located.0 {}
     }
 }

@@ -43,6 +43,14 @@ pub enum FileError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// It holds more names than a listing may have.
+    #[error("`{path}` holds more than {limit} names; search in it for those you need")]
+    TooManyNames {
+        /// The path.
+        path: String,
+        /// The limit.
+        limit: usize,
+    },
     /// It is not what was read before, or it came or went in the meantime.
     #[error("`{path}` was changed by someone else; read it again")]
     Conflict {
@@ -127,7 +135,7 @@ impl FileError {
             Self::NotADirectory { .. } => Some(20),
             Self::IsDirectory { .. } => Some(21),
             Self::NotAFile { .. } | Self::Special { .. } => Some(22),
-            Self::TooLarge { .. } => Some(27),
+            Self::TooLarge { .. } | Self::TooManyNames { .. } => Some(27),
             Self::Loop { .. } => Some(40),
             Self::Denied { source, .. } | Self::Io { source, .. } => source.raw_os_error(),
             Self::Conflict { .. }

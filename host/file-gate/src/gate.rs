@@ -14,8 +14,12 @@ use crate::kernel::{Descriptors, failure};
 use crate::locate::{self, Root};
 use crate::located::{Editing, Located};
 use crate::operation::{FileContent, Limits, Links, Listing, Purpose, WriteOptions, Written};
+use crate::search::{
+    FindQuery, Flow, Found, GrepQuery, IgnoreFiles, Line, SearchEnd, SearchError, SearchGuard,
+};
 use crate::view::{View, Views};
-use crate::{FileError, list, read, write};
+use crate::walk::Walk;
+use crate::{FileError, find, grep, list, read, write};
 
 /// Carries out file operations, each only with the permit for it.
 #[derive(Debug)]
@@ -47,7 +51,7 @@ impl Gate {
     /// though it lies in the host's temporary directory.
     ///
     /// # Errors
-    /// When the name is not `pi-bash-<hex>.log` in an absolute directory.
+    /// When the name is not `pi-<tool>-<hex>.<ending>` in an absolute directory.
     pub fn register_output(&self, path: &Path) -> Result<(), FileError> {
         if !path.is_absolute() || path_text::normalize(path) != path || !is_output_name(path) {
             return Err(failure("register", path, Errno::INVAL));
@@ -190,6 +194,64 @@ impl Gate {
         list::directory(&self.descriptors, &located, limits, keep)
     }
 
+    /// Tells `tell` the names below a directory that fit the query, with a permit to search it.
+    ///
+    /// # Errors
+    /// For everything but directories, and for a glob that makes no sense.
+    pub fn find(
+        &self,
+        located: Located,
+        permit: Permit,
+        query: &FindQuery,
+        guard: &dyn SearchGuard,
+        tell: &mut dyn FnMut(&Found<'_>) -> Flow,
+    ) -> Result<SearchEnd, SearchError> {
+        searching(&located, &permit, &query.glob)?;
+        let end = find::names(self.walk(&located, &query.ignore, guard)?, &located, query, tell)?;
+        self.root_of(&located).still_stands()?;
+        Ok(end)
+    }
+
+    /// Tells `tell` the lines that fit the query in a file or in the files below a directory, with a permit
+    /// to search there.
+    ///
+    /// # Errors
+    /// For devices and the like, and for a pattern that makes no sense.
+    pub fn grep(
+        &self,
+        located: Located,
+        permit: Permit,
+        query: &GrepQuery,
+        guard: &dyn SearchGuard,
+        tell: &mut dyn FnMut(&Line<'_>) -> Flow,
+    ) -> Result<SearchEnd, SearchError> {
+        searching(&located, &permit, &query.pattern)?;
+        let walk = self.walk(&located, &query.ignore, guard)?;
+        let end = grep::lines(walk, &located, query, Limits::default(), tell)?;
+        self.root_of(&located).still_stands()?;
+        Ok(end)
+    }
+
+    fn walk<'a>(
+        &'a self,
+        located: &Located,
+        files: &'a IgnoreFiles,
+        guard: &'a dyn SearchGuard,
+    ) -> Result<Walk<'a>, FileError> {
+        let root = self.root_of(located);
+        root.still_stands()?;
+        let (descriptors, view) = (&self.descriptors, located.view);
+        Ok(Walk { descriptors, root, view, guard, files, end: SearchEnd::default() })
+    }
+
+    /// Where the walk to something located began.
+    fn root_of(&self, located: &Located) -> Root<'_> {
+        match (&self.views, located.view) {
+            (Views::Session { root, .. }, View::Session) => Root::Session(root.as_ref()),
+            (Views::Session { .. } | Views::Host, _) => Root::Host,
+        }
+    }
+
     fn locate_from(
         &self,
         root: Root<'_>,
@@ -227,6 +289,16 @@ fn operation<'a>(located: &Located, permit: &'a Permit) -> Result<&'a FileOperat
     })
 }
 
+/// Whether a permit is for a search for `pattern` in what was located.
+fn searching(located: &Located, permit: &Permit, pattern: &str) -> Result<(), FileError> {
+    let operation = operation(located, permit)?;
+    let FileOperation::Search(query) = operation else { return Err(wrong_operation(operation, "search")) };
+    if query.pattern == pattern {
+        return Ok(());
+    }
+    Err(FileError::WrongPermit { detail: "it is for another pattern".to_owned() })
+}
+
 fn wrong_operation(permitted: &FileOperation, wanted: &str) -> FileError {
     FileError::WrongPermit { detail: format!("it allows to {}, not to {wanted}", permitted.verb()) }
 }
@@ -244,9 +316,18 @@ fn is_content(content: &Content, bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether the last name is one that pi gives to truncated output.
+/// Whether the last name is one that pi gives to what a tool brought back: `pi-bash-<hex>.log` and the like.
 fn is_output_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let hex = name.strip_prefix("pi-bash-").and_then(|rest| rest.strip_suffix(".log")).unwrap_or_default();
-    !hex.is_empty() && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+    let parts = || {
+        let (tool, rest) = name.strip_prefix("pi-")?.split_once('-')?;
+        let (digits, ending) = rest.split_once('.')?;
+        Some((tool, digits, ending))
+    };
+    let Some((tool, digits, ending)) = parts() else { return false };
+    let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_word(tool)
+        && is_word(ending)
+        && !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -36,12 +36,19 @@
 
 mod error;
 mod operation;
+mod search;
 mod view;
 
 pub mod spelling;
 
 #[cfg(target_os = "linux")]
+mod find;
+#[cfg(target_os = "linux")]
 mod gate;
+#[cfg(target_os = "linux")]
+mod grep;
+#[cfg(target_os = "linux")]
+mod ignores;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
@@ -54,6 +61,8 @@ mod located;
 mod read;
 #[cfg(target_os = "linux")]
 mod temporary;
+#[cfg(target_os = "linux")]
+mod walk;
 #[cfg(target_os = "linux")]
 mod write;
 
@@ -68,4 +77,8 @@ pub use gate::Gate;
 #[cfg(target_os = "linux")]
 pub use located::{Editing, Located};
 pub use operation::{Entry, FileContent, Identity, Limits, Links, Listing, Purpose, WriteOptions, Written};
+pub use search::{
+    Case, FindQuery, Flow, Found, GitRepositories, GrepQuery, IgnoreFiles, Line, PatternSyntax, SearchEnd,
+    SearchError, SearchGuard,
+};
 pub use view::{RootView, View, Views};

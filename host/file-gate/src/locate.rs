@@ -53,7 +53,7 @@ impl Root<'_> {
     }
 
     /// Makes sure that everything opened so far was seen with all mounts in place.
-    fn still_stands(self) -> Result<(), FileError> {
+    pub(crate) fn still_stands(self) -> Result<(), FileError> {
         match self {
             Self::Host => Ok(()),
             Self::Session(view) => view.root().map(|_| ()).map_err(FileError::ViewEnded),

@@ -1,7 +1,7 @@
 //! From what was written to an absolute path, by the rules of pi.
 //!
-//! pi 0.74 and 1.5 agree but for two things, in which this module follows 1.5: `file://` addresses are
-//! understood, and `..` is taken away as text also in absolute paths.
+//! pi 0.x and 1.x agree but for two things: 1.x understands `file://` addresses, and takes `..` away as text also in
+//! absolute paths, where 0.x leaves it to the kernel.
 //! A path that pi has resolved itself goes through [`absolute`], which changes nothing.
 
 use std::path::{Path, PathBuf};
@@ -39,11 +39,36 @@ pub enum SpellingError {
     },
 }
 
-/// Resolves what the model or the user wrote.
+/// Which pi wrote it, or would read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PiLine {
+    /// 0.x.
+    V0,
+    /// 1.x and later.
+    V1,
+}
+
+impl PiLine {
+    /// The line that a version belongs to.
+    #[must_use]
+    pub fn of(version: &str) -> Self {
+        if version.starts_with("0.") { Self::V0 } else { Self::V1 }
+    }
+}
+
+/// Resolves what the user wrote, by the rules of the current pi.
 ///
 /// # Errors
 /// When it cannot be a path, or `cwd` or `home` is needed and not absolute.
 pub fn resolve(given: &str, cwd: &Path, home: &Path) -> Result<PathBuf, SpellingError> {
+    resolve_as(PiLine::V1, given, cwd, home)
+}
+
+/// Resolves what the model wrote, as the pi of `line` does.
+///
+/// # Errors
+/// As for [`resolve`].
+pub fn resolve_as(line: PiLine, given: &str, cwd: &Path, home: &Path) -> Result<PathBuf, SpellingError> {
     checked(given)?;
     let spaced: String = given.chars().map(plain_space).collect();
     let written = spaced.strip_prefix('@').unwrap_or(&spaced);
@@ -52,7 +77,7 @@ pub fn resolve(given: &str, cwd: &Path, home: &Path) -> Result<PathBuf, Spelling
     } else if let Some(below) = written.strip_prefix("~/") {
         // Without its slashes: joined with them, the path would start at the root again.
         home.join(below.trim_start_matches('/'))
-    } else if written.starts_with("file://") {
+    } else if line == PiLine::V1 && written.starts_with("file://") {
         local_file(written).map_err(|problem| SpellingError::Address { address: shown(written), problem })?
     } else {
         cwd.join(written)
@@ -60,7 +85,8 @@ pub fn resolve(given: &str, cwd: &Path, home: &Path) -> Result<PathBuf, Spelling
     if !path.is_absolute() {
         return Err(SpellingError::NotAbsolute { path: path_text::encode(&path) });
     }
-    let path = path_text::normalize(&path);
+    let is_taken_over = line == PiLine::V0 && (written.starts_with('/') || written.starts_with('~'));
+    let path = if is_taken_over { path } else { path_text::normalize(&path) };
     match path.as_os_str().len() {
         length if length > PATH_MAX => Err(SpellingError::TooLong { length }),
         _ => Ok(path),
@@ -235,6 +261,20 @@ mod tests {
         assert_eq!(absolute("a"), Err(SpellingError::NotAbsolute { path: "a".into() }));
         assert_eq!(absolute(""), Err(SpellingError::NotAbsolute { path: String::new() }));
         assert_eq!(absolute("/a\0"), Err(SpellingError::Nul));
+    }
+
+    #[test]
+    fn what_the_older_pi_reads_otherwise() {
+        let check = |given: &str, expected: &str| {
+            let resolved = resolve_as(PiLine::of("0.74.2"), given, Path::new("/w/p"), Path::new("/home/u"));
+            assert_eq!(resolved.map(PathBuf::into_os_string), Ok(expected.into()), "{given:?}");
+        };
+        check("file:///etc/x", "/w/p/file:/etc/x");
+        check("/a/l/../b", "/a/l/../b");
+        check("~/l/../b", "/home/u/l/../b");
+        check("l/../b", "/w/p/b");
+        check("@/a", "/a");
+        assert_eq!(PiLine::of("1.5.2"), PiLine::V1);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
@@ -16,6 +17,10 @@ const XATTR_MAX: usize = 64 * 1024;
 
 /// How often two files are exchanged to get the right one back, when others do the same.
 const EXCHANGES: usize = 16;
+
+/// Held from an exchange to its end. Two writers of this process would otherwise take each other for strangers, and
+/// exchange the same names in turns until one of them gives up.
+static EXCHANGING: Mutex<()> = Mutex::new(());
 
 /// The access control list of a file, which is also in its mode.
 const ACCESS_LIST: &str = "system.posix_acl_access";
@@ -98,6 +103,7 @@ impl<'a> Temporary<'a> {
         name: &OsStr,
         is_expected: impl Fn(&Status) -> bool,
     ) -> Result<Option<Status>, Errno> {
+        let _alone = EXCHANGING.lock().unwrap_or_else(PoisonError::into_inner);
         self.rename(name, RenameFlags::EXCHANGE)?;
         let displaced = Status::of_name(self.directory, self.name.as_ref());
         if displaced.as_ref().is_ok_and(&is_expected) {

@@ -106,6 +106,7 @@ impl Runtime {
             limits: self.limits,
             runner,
             exports,
+            rewrites: false,
             log: Mutex::new(VecDeque::from(log)),
         })
     }

@@ -32,6 +32,7 @@ pub struct ComponentPolicy {
     pub(crate) limits: Limits,
     pub(crate) runner: Runner,
     pub(crate) exports: Exports,
+    pub(crate) rewrites: bool,
     pub(crate) log: Mutex<VecDeque<LogLine>>,
 }
 
@@ -68,6 +69,13 @@ impl ComponentPolicy {
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
+    }
+
+    /// Lets it change the input of tools that it allows; its manifest has declared that it does.
+    #[must_use]
+    pub fn rewriting(mut self) -> Self {
+        self.rewrites = true;
+        self
     }
 
     /// How its copies are started.
@@ -163,6 +171,14 @@ impl Policy for ComponentPolicy {
         self.on_a_copy(self.limits.decision_time, |running, time| {
             v0_1::for_command(running, export, time, request, context)
         })
+    }
+
+    fn rewrites(&self) -> bool {
+        self.rewrites
+    }
+
+    fn inspects(&self) -> bool {
+        self.exports.output_filter.is_some()
     }
 
     fn inspect(

@@ -1,6 +1,8 @@
 //! What pi's read, write and edit tools need: a file is opened once, and what was opened is used.
 
-use crate::{AbsolutePath, Text, wire_structs};
+use serde_json::{Map, Number, Value};
+
+use crate::{AbsolutePath, Text, wire_structs, wire_words};
 
 wire_structs! {
     /// Opens a file: the one place where the decision is made and the user is asked.
@@ -86,10 +88,112 @@ wire_structs! {
         pub size: u64,
     }
 
+    /// Lists a directory.
+    pub struct FileListParams {
+        /// pi's id of the call.
+        pub call_id: Text,
+        /// The absolute path that pi resolved.
+        pub path: AbsolutePath,
+        /// The path as the model wrote it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub given: Option<Text>,
+    }
+
+    /// The names in a directory that may be seen, in the order of their bytes.
+    pub struct FileListResponse {
+        /// The names.
+        pub entries: Vec<ListedName>,
+    }
+
+    /// One name in a directory.
+    pub struct ListedName {
+        /// The name.
+        pub name: String,
+        /// What it names.
+        pub kind: ListedKind,
+    }
+
+    /// Finds names below a directory; the host carries it out and words the result.
+    pub struct FileFindParams {
+        /// pi's id of the call.
+        pub call_id: Text,
+        /// The directory that relative paths start at.
+        pub cwd: AbsolutePath,
+        /// Where to search, as the model wrote it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub path: Option<String>,
+        /// The glob.
+        pub pattern: String,
+        /// How many names at most.
+        #[cfg_attr(feature = "typescript", ts(optional, type = "number"))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub limit: Option<Number>,
+    }
+
+    /// Finds lines in files; the host carries it out and words the result.
+    pub struct FileGrepParams {
+        /// pi's id of the call.
+        pub call_id: Text,
+        /// The directory that relative paths start at.
+        pub cwd: AbsolutePath,
+        /// Where to search, as the model wrote it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub path: Option<String>,
+        /// A regular expression, or a text.
+        pub pattern: String,
+        /// Only files whose path fits this glob.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub glob: Option<String>,
+        /// Whether upper and lower case are the same.
+        #[serde(default)]
+        pub ignore_case: bool,
+        /// Whether the pattern is a text.
+        #[serde(default)]
+        pub literal: bool,
+        /// How many lines before and after each match.
+        #[cfg_attr(feature = "typescript", ts(optional, type = "number"))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub context: Option<Number>,
+        /// How many matches at most.
+        #[cfg_attr(feature = "typescript", ts(optional, type = "number"))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub limit: Option<Number>,
+    }
+
+    /// What a search found, in the words of pi's own tool.
+    pub struct FileSearchResponse {
+        /// What the model is told; why it failed, with `failed`.
+        pub text: String,
+        /// Whether the tool fails with `text`.
+        pub failed: bool,
+        /// What pi's own tool keeps beside the text.
+        #[cfg_attr(feature = "typescript", ts(optional, type = "Record<string, unknown>"))]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub details: Option<Map<String, Value>>,
+    }
+
+    /// Names a file into which pi put the whole output of a command, so that it can be read.
+    pub struct FileOutputParams {
+        /// The file; its name is one that pi gives to such files.
+        pub path: AbsolutePath,
+    }
+
     /// Closes an open file.
     pub struct FileCloseParams {
         /// The open file.
         pub handle: u32,
+    }
+}
+
+wire_words! {
+    /// What a name in a directory names, links followed.
+    pub enum ListedKind {
+        /// A directory.
+        Directory,
+        /// Something else.
+        Other,
+        /// Nothing, or something that may not be seen.
+        Nothing,
     }
 }
 

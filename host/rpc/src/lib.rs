@@ -52,8 +52,9 @@ pub use ask::{
 pub use connection::{Receiver, Sender, connection};
 pub use failure::{ErrorCode, ErrorObject, FailureData, FailureKind, RpcError};
 pub use files::{
-    Edit, FileCloseParams, FileIntent, FileOpenParams, FileOpenResponse, FileReadParams, FileReadResponse,
-    FileWriteHandleParams, FileWriteParams, FileWriteResponse,
+    Edit, FileCloseParams, FileFindParams, FileGrepParams, FileIntent, FileListParams, FileListResponse,
+    FileOpenParams, FileOpenResponse, FileOutputParams, FileReadParams, FileReadResponse, FileSearchResponse,
+    FileWriteHandleParams, FileWriteParams, FileWriteResponse, ListedKind, ListedName,
 };
 pub use json::object;
 pub use line::MAX_MESSAGE_BYTES;
@@ -64,7 +65,8 @@ pub use session::{
 pub use stream::{Frame, MAX_FRAME_BYTES, StreamId, StreamWriter, read_frame};
 pub use text::{AbsolutePath, Text};
 pub use tools::{
-    DecideParams, DecideResponse, Denial, EnvironmentName, ExecOrigin, ExecParams, ExecResponse, ToolEffect,
+    DecideParams, DecideResponse, Denial, EnvironmentName, ExecOrigin, ExecParams, ExecResponse,
+    InspectParams, InspectResponse, OutputBlock, OutputVerdict, ToolEffect,
 };
 
 use wire_types::{wire_structs, wire_words};

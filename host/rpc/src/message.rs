@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, ExecParams, FileCloseParams, FileOpenParams,
-    FileReadParams, FileWriteHandleParams, FileWriteParams, HelloParams, json, wire_structs,
+    AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, ExecParams, FileCloseParams, FileFindParams,
+    FileGrepParams, FileListParams, FileOpenParams, FileOutputParams, FileReadParams, FileWriteHandleParams,
+    FileWriteParams, HelloParams, InspectParams, json, wire_structs,
 };
 
 /// The largest id: a JavaScript number holds every integer up to here, and none is rounded to another.
@@ -40,6 +41,16 @@ pub enum Request {
     FileWriteHandle(FileWriteHandleParams),
     /// `file/close`, answered with `Empty`.
     FileClose(FileCloseParams),
+    /// `file/list`, answered with a `FileListResponse`.
+    FileList(FileListParams),
+    /// `file/find`, answered with a `FileSearchResponse`.
+    FileFind(FileFindParams),
+    /// `file/grep`, answered with a `FileSearchResponse`.
+    FileGrep(FileGrepParams),
+    /// `file/output`, answered with `Empty`.
+    FileOutput(FileOutputParams),
+    /// `inspect`, answered with an `InspectResponse`.
+    Inspect(InspectParams),
     /// `exec`, answered with an `ExecResponse`.
     Exec(ExecParams),
     /// `status`, answered with a `StatusResponse`.
@@ -163,6 +174,11 @@ fn request(method: &str, params: Option<Value>) -> Result<Request, ErrorObject> 
         "file/write" => Request::FileWrite(typed(method, params)?),
         "file/writeHandle" => Request::FileWriteHandle(typed(method, params)?),
         "file/close" => Request::FileClose(typed(method, params)?),
+        "file/list" => Request::FileList(typed(method, params)?),
+        "file/find" => Request::FileFind(typed(method, params)?),
+        "file/grep" => Request::FileGrep(typed(method, params)?),
+        "file/output" => Request::FileOutput(typed(method, params)?),
+        "inspect" => Request::Inspect(typed(method, params)?),
         "exec" => Request::Exec(typed(method, params)?),
         "status" => typed::<Empty>(method, params).map(|_| Request::Status)?,
         "shutdown" => typed::<Empty>(method, params).map(|_| Request::Shutdown)?,

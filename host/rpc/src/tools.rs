@@ -43,6 +43,35 @@ wire_structs! {
         pub rewritten_input: Option<Map<String, Value>>,
     }
 
+    /// What a tool brought back, before the model sees it.
+    pub struct InspectParams {
+        /// pi's id of the call.
+        pub call_id: Text,
+        /// The name of the tool.
+        pub tool: Text,
+        /// Who supplies the tool, as in `decide`.
+        pub provider: Text,
+        /// The arguments that it was called with.
+        #[cfg_attr(feature = "typescript", ts(type = "Record<string, unknown>"))]
+        pub input: Map<String, Value>,
+        /// Whether the tool failed.
+        pub is_error: bool,
+        /// The blocks of the result.
+        pub content: Vec<OutputBlock>,
+    }
+
+    /// What becomes of it.
+    pub struct InspectResponse {
+        /// Whether the model sees it.
+        pub verdict: OutputVerdict,
+        /// What the model sees in its place, with `replace`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub content: Option<Vec<OutputBlock>>,
+        /// Who keeps it from the model and why, with `withhold`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub cause: Option<Denial>,
+    }
+
     /// A command for the confined shell.
     pub struct ExecParams {
         /// pi's id of the call; the client invents one for the user's own commands.
@@ -110,6 +139,42 @@ wire_words! {
         /// The user, with `!`.
         User,
     }
+}
+
+wire_words! {
+    /// What becomes of the output of a tool.
+    pub enum OutputVerdict {
+        /// The model sees it as it is.
+        Pass,
+        /// The model sees something else in its place.
+        Replace,
+        /// The model only sees why not.
+        Withhold,
+    }
+}
+
+/// One block of the output of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum OutputBlock {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture; its content is not sent.
+    Image {
+        /// Its type.
+        mime_type: String,
+        /// How many bytes it has.
+        bytes: u32,
+    },
+    /// Anything else.
+    Other {
+        /// A JSON document.
+        json: String,
+    },
 }
 
 /// The name of an environment variable: not empty, without `=` and NUL.

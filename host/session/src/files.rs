@@ -1,6 +1,6 @@
 //! The file tools: what is located is decided on, and the operation goes on with the same descriptor.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_decision::request::{
@@ -13,7 +13,7 @@ use portcullis_file_gate::{
 };
 
 use crate::cancel::Cancel;
-use crate::force::{Confining, Force};
+use crate::force::Force;
 use crate::paths;
 use crate::session::{Authorized, Session};
 
@@ -182,34 +182,6 @@ impl Session {
         Ok((canonical, written?))
     }
 
-    /// Judges a file operation that somebody else carries out, on the canonical path that is returned.
-    ///
-    /// # Errors
-    /// When the path cannot be resolved.
-    pub fn judge_file(
-        &self,
-        call: FileCall<'_>,
-        operation: FileOperation,
-    ) -> Result<Authorized, FileFailure> {
-        let action = self.file_action(call, operation)?;
-        Ok(self.authorize(self.request(Origin::Agent, action), call.call, call.cancel))
-    }
-
-    /// Where the host's own view has what commands and file tools see at the canonical `path`: what is
-    /// carried out by somebody else would otherwise meet the `/tmp` that everybody shares.
-    #[must_use]
-    pub fn host_path(&self, path: &Path) -> PathBuf {
-        let (force, shown) = (self.force(), &self.setup.resolved.temp);
-        match (&self.setup.confinement, path.strip_prefix(shown)) {
-            (Confining::Sandbox { temp, .. }, Ok(below))
-                if force.confinement.is_ok() && !force.shows_the_hosts(path, shown) =>
-            {
-                temp.join(below)
-            }
-            _ => path.to_owned(),
-        }
-    }
-
     /// The action of a file operation, the path resolved; nothing is decided.
     ///
     /// # Errors
@@ -225,7 +197,7 @@ impl Session {
 
     /// Locates the file and has the operation authorized. What is not there is judged all the same, so
     /// that nobody learns what exists where they may not look.
-    fn located(
+    pub(crate) fn located(
         &self,
         gate: &Gate,
         call: FileCall<'_>,
@@ -315,7 +287,7 @@ fn purpose(operation: &FileOperation) -> Purpose {
     }
 }
 
-fn told<T>(result: &Result<T, FileError>) -> String {
+pub(crate) fn told<T, E: std::fmt::Display>(result: &Result<T, E>) -> String {
     match result {
         Ok(_) => "done".to_owned(),
         Err(error) => error.to_string(),

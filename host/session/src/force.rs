@@ -121,12 +121,6 @@ impl Force {
         self.ends_at.is_none_or(|end| now < end)
     }
 
-    /// Whether commands see the host's own files at `path`, below the private directory `temp`.
-    pub(crate) fn shows_the_hosts(&self, path: &Path, temp: &Path) -> bool {
-        let inside = |place: &&Place| place.path != temp && place.path.starts_with(temp);
-        self.places.iter().filter(inside).any(|place| path.starts_with(&place.path))
-    }
-
     /// What the kernel enforces on commands; none when there is no sandbox.
     #[must_use]
     pub fn report(&self) -> Option<&Report> {

@@ -11,7 +11,9 @@
 
 mod commands;
 mod files;
+mod searches;
 mod session;
+mod tools;
 
 mod ask;
 mod cancel;
@@ -42,5 +44,7 @@ pub use force::{Confining, Force};
 pub use journal::{Entry, Journal, JournalError};
 pub use names::make_names;
 pub use network::Sandbox;
+pub use searches::{Listed, SearchFailure};
 pub use session::{Authorized, Granted, Session, Setup, advice};
+pub use tools::Output;
 pub use visible::visible;

@@ -1,15 +1,18 @@
 //! The session itself: what it was set up with, and the single path from a request to a permit.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use portcullis_config::Resolved;
+use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::{Action, Origin};
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{
     AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantScope, Permit, Request, RuleSet,
 };
+use portcullis_file_gate::FileError;
 
 use crate::ask::{Answer, Asks, Choice, Desk};
 use crate::cancel::Cancel;
@@ -18,6 +21,7 @@ use crate::force::{Confining, Force};
 use crate::journal::{Entry, Journal};
 use crate::network::{Memory, Network};
 use crate::question::question;
+use crate::tools::Calls;
 use crate::visible::visible;
 
 /// What a session is set up with.
@@ -53,6 +57,9 @@ pub struct Session {
     pub(crate) setup: Setup,
     pub(crate) force: RwLock<Arc<Force>>,
     grants: Mutex<Vec<Grant>>,
+    pub(crate) calls: Calls,
+    /// Files of pi's with the whole output of commands.
+    outputs: Mutex<Vec<PathBuf>>,
     pub(crate) asks: Asks,
     next_request: AtomicU64,
     pub(crate) connections: Memory,
@@ -131,6 +138,8 @@ impl Session {
             setup,
             force: RwLock::new(Arc::new(force)),
             grants: Mutex::default(),
+            calls: Calls::default(),
+            outputs: Mutex::default(),
             asks: Asks::default(),
             next_request: AtomicU64::new(0),
             connections: Memory::default(),
@@ -180,6 +189,9 @@ impl Session {
                     None => decision = decision.refused("the answer was not one of the choices"),
                 },
             }
+        }
+        if let Some(call) = call {
+            self.calls.remember(call, &request);
         }
         self.record(request, decision)
     }
@@ -257,7 +269,13 @@ impl Session {
             Ok(built) => built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned(),
         };
         match (built, failed) {
-            (Ok(built), None) => *force = Arc::new(built),
+            (Ok(built), None) => {
+                for path in self.lock_outputs().iter() {
+                    // Each was accepted before, by its name alone.
+                    let _accepted = built.gate.register_output(path);
+                }
+                *force = Arc::new(built);
+            }
             (_, reason) => {
                 let reason = reason.unwrap_or_default();
                 self.setup
@@ -279,6 +297,21 @@ impl Session {
         force()
     }
 
+    /// Lets a file into which pi put the whole output of a command be read by exactly its name.
+    ///
+    /// # Errors
+    /// When it is not called as pi calls such files.
+    pub fn register_output(&self, path: &Path) -> Result<(), FileError> {
+        let force = self.force.read().unwrap_or_else(PoisonError::into_inner);
+        force.gate.register_output(path)?;
+        self.lock_outputs().push(path.to_owned());
+        Ok(())
+    }
+
+    fn lock_outputs(&self) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The grants that live now.
     #[must_use]
     pub fn live_grants(&self) -> Vec<Grant> {
@@ -296,6 +329,12 @@ impl Session {
     #[must_use]
     pub fn settings(&self) -> &Resolved {
         &self.setup.resolved
+    }
+
+    /// The agent of the session.
+    #[must_use]
+    pub fn agent(&self) -> &AgentInfo {
+        &self.setup.context.agent
     }
 
     /// The policies' lines for the model, each under the name of its policy.

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User, portcullis};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use table::{Attack, By, IN_A_PROJECT, IN_THE_HOME_DIRECTORY};
 
@@ -21,7 +21,6 @@ as_each_user!(
     commands_in_a_project,
     commands_in_the_home_directory,
     file_tools,
-    searches_of_tmp_meet_the_sessions_own,
     a_sandbox_that_cannot_be_made_anew_opens_nothing,
     settings_behind_a_link_stay_as_they_are,
     projects_cannot_loosen,
@@ -232,26 +231,6 @@ fn file_tools(user: User) -> Result<()> {
     ensure!(!scene.outside().join("new").exists());
     let control = json!({ "callId": "w", "path": at("fine"), "content": "x" });
     host.succeed("file/write", &control)?;
-    Ok(())
-}
-
-/// Row 21: pi looks at the host's files, where `/tmp` is everybody's.
-fn searches_of_tmp_meet_the_sessions_own(user: User) -> Result<()> {
-    let scene = Scene::new(user)?;
-    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
-    host.run("mkdir /tmp/mine && echo x > /tmp/mine/x")?;
-    for (tool, path) in [("ls", "/tmp"), ("grep", "/tmp/mine"), ("find", "/tmp/mine"), ("ls", "/tmp/none")] {
-        let call = json!({ "callId": "d", "tool": tool, "provider": "builtin", "input": { "path": path, "pattern": "x" } });
-        let reply = host.succeed("decide", &call)?;
-        let rewritten = reply
-            .pointer("/rewrittenInput/path")
-            .and_then(Value::as_str)
-            .with_context(|| format!("{reply}"))?;
-        let home = scene.home().canonicalize()?;
-        ensure!(rewritten.starts_with(&home.display().to_string()), "{tool} {path} would meet {rewritten}");
-        let is_there = std::path::Path::new(rewritten).exists();
-        ensure!(is_there == (path != "/tmp/none"), "{tool} {path} would meet {rewritten}");
-    }
     Ok(())
 }
 

@@ -1,17 +1,22 @@
 //! Tools that the host does not carry out itself: judged here, carried out by whoever has them.
 
-use portcullis_decision::request::{Action, FileOperation, Origin, SearchQuery, ToolCall};
-use portcullis_decision::{Decision, Effect};
-use portcullis_file_gate::spelling;
-use portcullis_rpc::{DecideParams, DecideResponse, ErrorCode, ErrorObject, ToolEffect};
-use portcullis_session::{Cancel, FileCall, Session, advice};
+use portcullis_decision::request::{Action, Origin, ToolCall};
+use portcullis_decision::verdict::ContentBlock;
+use portcullis_decision::{Decision, Effect, Inspection};
+use portcullis_rpc::{
+    DecideParams, DecideResponse, Denial, ErrorCode, ErrorObject, InspectParams, InspectResponse,
+    OutputBlock, OutputVerdict, Text, ToolEffect,
+};
+use portcullis_session::{Cancel, Output, Session, advice};
 use serde_json::{Map, Value};
 
-use crate::serve::files::failure;
 use crate::serve::{Host, Stage, closed, off};
 
 /// Who supplies pi's own tools.
 const BUILT_IN: &str = "builtin";
+/// pi's tool for another shell, for which there is no sandbox here.
+const POWERSHELL: &str = "powershell";
+const NO_POWERSHELL: &str = "PowerShell cannot be confined on this system; use the tool `bash`";
 
 impl Host {
     pub(super) fn decide(
@@ -33,60 +38,78 @@ impl Host {
         cancel: &Cancel,
     ) -> Result<DecideResponse, ErrorObject> {
         let call = params.call_id.as_str();
-        let search = if params.provider.as_str() == BUILT_IN { search(params) } else { None };
-        let Some((given, operation)) = search else {
-            let action = Action::Tool(ToolCall {
-                name: params.tool.as_str().to_owned(),
-                provider: params.provider.as_str().to_owned(),
-                input: Value::Object(params.input.clone()).to_string(),
-            });
-            let authorized = session.authorize(session.request(Origin::Agent, action), Some(call), cancel);
-            if authorized.decision.effect() == Effect::Allow {
-                session.outcome(&authorized.request, "left to pi");
-            }
-            return Ok(response(&authorized.decision, None));
-        };
-        let path = spelling::resolve(&given, &session.settings().workspace, &self.around.home)
-            .map_err(|error| ErrorObject::new(ErrorCode::InvalidParams, error.to_string()))?;
-        let file = FileCall { path: &path, given: &given, call: Some(call), cancel };
-        let authorized = session.judge_file(file, operation).map_err(|error| failure(&error))?;
-        let Action::File(access) = &authorized.request.action else {
-            return Err(ErrorObject::new(ErrorCode::Internal, "a file operation became something else"));
-        };
-        // pi must use the path that was judged, not its own reading of what was written.
-        let rewritten = portcullis_decision::path_text::decode(&access.path.canonical)
-            .and_then(|path| session.host_path(&path).into_os_string().into_string().ok())
-            .map(|path| with_path(&params.input, path));
+        let input = Value::Object(params.input.clone()).to_string();
+        let tool = tool_call(&params.tool, &params.provider, &input);
+        if params.provider.as_str() == BUILT_IN && params.tool.as_str() == POWERSHELL {
+            let request = session.request(Origin::Agent, Action::Tool(tool));
+            let refused = session.refuse(request, "host.powershell", NO_POWERSHELL);
+            return Ok(response(&refused.decision, None));
+        }
+        let authorized = session.authorize_tool(tool, Some(call), cancel);
+        let mut rewritten = None;
         if authorized.decision.effect() == Effect::Allow {
             session.outcome(&authorized.request, "left to pi");
+            if let Action::Tool(tool) = &authorized.request.action
+                && tool.input != input
+            {
+                rewritten = Some(serde_json::from_str(&tool.input).map_err(|error| {
+                    ErrorObject::new(ErrorCode::Internal, format!("the new input of the tool: {error}"))
+                })?);
+            }
         }
-        match rewritten {
-            Some(input) => Ok(response(&authorized.decision, Some(input))),
-            None => Err(ErrorObject::new(
-                ErrorCode::InvalidParams,
-                "the path is not text, so pi cannot be told it",
-            )),
-        }
+        Ok(response(&authorized.decision, rewritten))
+    }
+
+    pub(super) fn inspect(&self, params: &InspectParams) -> Result<InspectResponse, ErrorObject> {
+        self.with_session(|session| {
+            let input = Value::Object(params.input.clone()).to_string();
+            let output = Output {
+                call: params.call_id.as_str(),
+                tool: tool_call(&params.tool, &params.provider, &input),
+                is_error: params.is_error,
+                content: params.content.iter().cloned().map(block_in).collect(),
+            };
+            Ok(match session.inspect(output) {
+                Inspection::Pass => {
+                    InspectResponse { verdict: OutputVerdict::Pass, content: None, cause: None }
+                }
+                Inspection::Replace { content, .. } => InspectResponse {
+                    verdict: OutputVerdict::Replace,
+                    content: Some(content.into_iter().map(block_out).collect()),
+                    cause: None,
+                },
+                Inspection::Withhold { policy, cause } => InspectResponse {
+                    verdict: OutputVerdict::Withhold,
+                    content: None,
+                    cause: Some(Denial { policy, rule: cause.rule, reason: cause.reason, hint: None }),
+                },
+            })
+        })
     }
 }
 
-/// The path and operation of pi's own tools that look at files and are not carried out by the host.
-fn search(params: &DecideParams) -> Option<(String, FileOperation)> {
-    let text = |key: &str| params.input.get(key).and_then(Value::as_str).map(str::to_owned);
-    // A path of another type is pi's to refuse; here it is judged as the directory pi would take.
-    let path = text("path").filter(|path| !path.is_empty()).unwrap_or_else(|| ".".to_owned());
-    let query = || SearchQuery { pattern: text("pattern").unwrap_or_default(), glob: text("glob") };
-    match params.tool.as_str() {
-        "ls" => Some((path, FileOperation::List)),
-        "grep" | "find" => Some((path, FileOperation::Search(query()))),
-        _ => None,
+fn tool_call(name: &Text, provider: &Text, input: &str) -> ToolCall {
+    ToolCall {
+        name: name.as_str().to_owned(),
+        provider: provider.as_str().to_owned(),
+        input: input.to_owned(),
     }
 }
 
-fn with_path(input: &Map<String, Value>, path: String) -> Map<String, Value> {
-    let mut input = input.clone();
-    input.insert("path".to_owned(), Value::String(path));
-    input
+fn block_in(block: OutputBlock) -> ContentBlock {
+    match block {
+        OutputBlock::Text { text } => ContentBlock::Text(text),
+        OutputBlock::Image { mime_type, bytes } => ContentBlock::Image(mime_type, bytes),
+        OutputBlock::Other { json } => ContentBlock::Other(json),
+    }
+}
+
+fn block_out(block: ContentBlock) -> OutputBlock {
+    match block {
+        ContentBlock::Text(text) => OutputBlock::Text { text },
+        ContentBlock::Image(mime_type, bytes) => OutputBlock::Image { mime_type, bytes },
+        ContentBlock::Other(json) => OutputBlock::Other { json },
+    }
 }
 
 fn response(decision: &Decision, rewritten_input: Option<Map<String, Value>>) -> DecideResponse {

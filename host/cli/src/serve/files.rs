@@ -7,14 +7,16 @@ use std::sync::{Mutex, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portcullis_decision::Decision;
-use portcullis_file_gate::{FileError, spelling};
+use portcullis_file_gate::FileError;
+use portcullis_file_gate::spelling::{self, PiLine};
 use portcullis_rpc::{
     Empty, ErrorCode, ErrorObject, FailureData, FailureKind, FileCloseParams, FileIntent, FileOpenParams,
-    FileOpenResponse, FileReadParams, FileReadResponse, FileWriteHandleParams, FileWriteParams,
-    FileWriteResponse,
+    FileOpenResponse, FileOutputParams, FileReadParams, FileReadResponse, FileWriteHandleParams,
+    FileWriteParams, FileWriteResponse,
 };
 use portcullis_session::{Cancel, EditFile, FileCall, FileFailure, Session};
 
+use crate::serve::image::image_type;
 use crate::serve::{Host, Stage, closed, off};
 
 /// How many files a client may have open at once; pi needs one for each call.
@@ -94,6 +96,7 @@ impl Host {
     }
 
     pub(super) fn file_read(&self, params: &FileReadParams) -> Result<FileReadResponse, ErrorObject> {
+        let line = self.pi_line();
         let open = self.handles.lock();
         let bytes = open.get(&params.handle).map(Opened::bytes).ok_or_else(bad_handle)?;
         let start = usize::try_from(params.offset).unwrap_or(usize::MAX).min(bytes.len());
@@ -103,7 +106,7 @@ impl Host {
         Ok(FileReadResponse {
             content_base64: STANDARD.encode(part),
             eof: end == bytes.len(),
-            mime_type: if start == 0 { image_type(bytes).map(str::to_owned) } else { None },
+            mime_type: if start == 0 { image_type(line, bytes).map(str::to_owned) } else { None },
         })
     }
 
@@ -158,6 +161,23 @@ impl Host {
         Ok(Empty {})
     }
 
+    /// Lets pi's own file with the whole output of a command be read by exactly its name.
+    pub(super) fn file_output(&self, params: &FileOutputParams) -> Result<Empty, ErrorObject> {
+        self.with_session(|session| {
+            let registered = session.register_output(params.path.as_path());
+            registered.map_err(|error| failure(&error.into()))?;
+            Ok(Empty {})
+        })
+    }
+
+    /// Which line of pi the client belongs to.
+    fn pi_line(&self) -> PiLine {
+        match self.stage().as_ref() {
+            Stage::Open(wired) => PiLine::of(&wired.session.agent().version),
+            Stage::Closed(_) | Stage::Off => PiLine::V1,
+        }
+    }
+
     /// Calls `act` with the session, if there is one.
     pub(super) fn with_session<T>(
         &self,
@@ -171,7 +191,7 @@ impl Host {
     }
 }
 
-fn misspelt(error: &spelling::SpellingError) -> ErrorObject {
+pub(super) fn misspelt(error: &spelling::SpellingError) -> ErrorObject {
     ErrorObject::new(ErrorCode::InvalidParams, error.to_string())
 }
 
@@ -227,7 +247,7 @@ fn kind(error: &FileError) -> FailureKind {
         FileError::IsDirectory { .. } => FailureKind::IsDirectory,
         FileError::NotADirectory { .. } => FailureKind::NotDirectory,
         FileError::NotAFile { .. } | FileError::Special { .. } => FailureKind::NotRegular,
-        FileError::TooLarge { .. } => FailureKind::TooLarge,
+        FileError::TooLarge { .. } | FileError::TooManyNames { .. } => FailureKind::TooLarge,
         FileError::Conflict { .. } | FileError::Moved { .. } => FailureKind::Conflict,
         FileError::Denied { .. } => FailureKind::NotPermitted,
         FileError::Linked { .. }
@@ -237,30 +257,5 @@ fn kind(error: &FileError) -> FailureKind {
         | FileError::ViewEnded(_)
         | FileError::Unsupported
         | FileError::Io { .. } => FailureKind::Other,
-    }
-}
-
-/// The type of an image that pi shows to the model, by its first bytes.
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn images_are_known_by_their_first_bytes() {
-        assert_eq!(image_type(b"\x89PNG\r\n\x1a\n...."), Some("image/png"));
-        assert_eq!(image_type(b"RIFF\0\0\0\0WEBPVP8"), Some("image/webp"));
-        assert_eq!(image_type(b"RIFF\0\0\0\0WAVE"), None);
-        assert_eq!(image_type(b"text"), None);
-        assert_eq!(image_type(b""), None);
     }
 }

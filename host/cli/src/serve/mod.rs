@@ -8,7 +8,10 @@ mod commands;
 mod decide;
 mod files;
 mod hello;
+mod image;
+mod searches;
 mod status;
+mod wording;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -133,6 +136,11 @@ impl Host {
             Request::FileWrite(params) => self.reply(id, self.file_write(&params, cancel)),
             Request::FileWriteHandle(params) => self.reply(id, self.file_write_handle(&params, cancel)),
             Request::FileClose(params) => self.reply(id, self.file_close(&params)),
+            Request::FileList(params) => self.reply(id, self.file_list(&params, cancel)),
+            Request::FileFind(params) => self.reply(id, self.file_find(&params, cancel)),
+            Request::FileGrep(params) => self.reply(id, self.file_grep(&params, cancel)),
+            Request::FileOutput(params) => self.reply(id, self.file_output(&params)),
+            Request::Inspect(params) => self.reply(id, self.inspect(&params)),
             Request::Exec(params) => self.reply(id, self.exec(params, cancel)),
             // The reader answers it by itself.
             Request::Shutdown => self.reply(id, Ok(Empty {})),

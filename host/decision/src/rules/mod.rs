@@ -196,25 +196,6 @@ impl RuleSet {
         answer
     }
 
-    /// Answers for a search of everything below `directory`, which is as strict as the strictest rule
-    /// on reading anything there: whoever searches reads what the rules do not let be read.
-    #[must_use]
-    pub fn search(&self, directory: &Path) -> Ruling {
-        let here = self.file(directory, FileRight::Read, Caller::Tool);
-        let below = self.places().into_iter().filter(|place| place.path.starts_with(directory));
-        let rulings = below.map(|place| self.file(&place.path, FileRight::Read, Caller::Tool));
-        let named =
-            self.restricting_patterns(FileRight::Read).map(|(layer, rule)| Ruling::of_rule(layer, rule));
-        rulings.chain(named).fold(here, |strictest, next| {
-            if next.effect > strictest.effect {
-                let reason = format!("below it lies what may not be read: {}", next.reason);
-                Ruling { reason, ..next }
-            } else {
-                strictest
-            }
-        })
-    }
-
     /// The strictest answer of the layers; none where no layer has an opinion.
     fn opinion(&self, path: &Path, right: FileRight) -> Option<(&RuleLayer, &FileRule)> {
         let mut last: Vec<Option<usize>> = vec![None; self.layers.len()];

@@ -144,26 +144,6 @@ fn places_are_what_commands_meet() {
 }
 
 #[test]
-fn a_search_is_as_strict_as_what_lies_below() {
-    let rules = rules(&[]);
-    for (directory, effect, rule) in [
-        ("/home/u/p", Effect::Allow, "read"),
-        ("/usr", Effect::Allow, "programs"),
-        ("/home/u/.pi", Effect::Deny, "auth"),
-        ("/home/u/.pi/agent/skills", Effect::Allow, "agent"),
-        ("/home/u", Effect::Deny, "auth"),
-        ("/", Effect::Deny, "auth"),
-        ("/etc", Effect::Ask, "base.outside"),
-    ] {
-        let ruling = rules.search(Path::new(directory));
-        assert_eq!((ruling.effect, ruling.rule.as_str()), (effect, rule), "{directory}");
-    }
-    let secret = rule("key", FilePattern::glob("*.key").unwrap(), FileRights::READ, Effect::Deny);
-    let rules = RuleSet::compile(vec![layer("one", vec![secret])], base(), &[]);
-    assert_eq!(rules.search(Path::new("/home/u/p")).rule, "key");
-}
-
-#[test]
 fn connections() {
     let network = |id: &str, target: &str, program: &str, effect| NetworkRule {
         id: id.into(),

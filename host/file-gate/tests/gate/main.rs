@@ -26,6 +26,8 @@ mod reads;
 #[cfg(target_os = "linux")]
 mod runner;
 #[cfg(target_os = "linux")]
+mod searches;
+#[cfg(target_os = "linux")]
 mod session;
 #[cfg(target_os = "linux")]
 mod views;

@@ -5,14 +5,22 @@ use std::process::ExitCode;
 
 use portcullis_each_user::run;
 
-use crate::{edits, permits, races, reads, views, writes};
+use crate::{edits, permits, races, reads, searches, views, writes};
 
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     if let Some((races::FLIP, words)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         return races::flip_for_ever(words);
     }
-    let tests =
-        [reads::TESTS, writes::TESTS, edits::TESTS, permits::TESTS, views::TESTS, races::TESTS].concat();
+    let tests = [
+        reads::TESTS,
+        writes::TESTS,
+        edits::TESTS,
+        permits::TESTS,
+        views::TESTS,
+        searches::TESTS,
+        races::TESTS,
+    ]
+    .concat();
     run(&tests, &arguments)
 }

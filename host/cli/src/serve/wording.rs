@@ -1,0 +1,139 @@
+//! The results of searches in the very words of pi's own tools, which the model knows.
+//!
+//! Pure: what was found goes in, text comes out. Where the two lines of pi differ, so does this.
+
+mod find;
+mod grep;
+mod number;
+
+pub(super) use find::{FindText, USUAL_LIMIT as USUAL_NAMES};
+pub(super) use grep::{GrepText, USUAL_LIMIT as USUAL_MATCHES};
+pub(super) use number::{at_least_one, positive};
+
+use portcullis_rpc::FileSearchResponse;
+use serde_json::{Map, Value, json};
+
+/// Longest output of a tool in bytes.
+const MAX_BYTES: usize = 50 * 1024;
+/// The same in pi's words.
+const MAX_BYTES_SHOWN: &str = "50.0KB";
+/// What pi keeps as the limit of lines where there is none: JavaScript's largest integer.
+const NO_LINE_LIMIT: u64 = (1 << 53) - 1;
+
+/// Makes the result of a tool that failed.
+pub(super) fn failed(text: impl Into<String>) -> FileSearchResponse {
+    FileSearchResponse { text: text.into(), failed: true, details: None }
+}
+
+/// Makes a result without details.
+fn plain(text: &str) -> FileSearchResponse {
+    FileSearchResponse { text: text.to_owned(), failed: false, details: None }
+}
+
+/// The output of a search, of which no more is kept than is shown.
+#[derive(Debug, Default)]
+struct Output {
+    /// What is shown, and one line more where there is one.
+    kept: Vec<String>,
+    /// Of the whole output, each line with its end.
+    bytes: usize,
+    lines: usize,
+}
+
+/// What is said behind the output, and what pi keeps beside it.
+#[derive(Debug, Default)]
+struct Notices {
+    texts: Vec<String>,
+    details: Map<String, Value>,
+}
+
+impl Notices {
+    fn add(&mut self, text: String, detail: &str, value: impl Into<Value>) {
+        self.texts.push(text);
+        self.details.insert(detail.to_owned(), value.into());
+    }
+}
+
+impl Output {
+    fn push(&mut self, text: String) {
+        let before = self.bytes;
+        self.bytes += text.len() + 1;
+        self.lines += 1;
+        if before <= MAX_BYTES + 1 {
+            self.kept.push(text);
+        }
+    }
+
+    /// Takes what fits into the limit; adds a notice where that is not all.
+    fn cut(&self, notices: &mut Notices) -> String {
+        let total = self.bytes.saturating_sub(1);
+        if total <= MAX_BYTES {
+            return self.kept.join("\n");
+        }
+        let shown = self.fitting();
+        let text = self.kept.get(..shown).unwrap_or_default().join("\n");
+        let truncation = json!({
+            "content": text, "truncated": true, "truncatedBy": "bytes",
+            "totalLines": self.lines, "totalBytes": total,
+            "outputLines": shown, "outputBytes": text.len(),
+            "lastLinePartial": false, "firstLineExceedsLimit": shown == 0,
+            "maxLines": NO_LINE_LIMIT, "maxBytes": MAX_BYTES,
+        });
+        notices.add(format!("{MAX_BYTES_SHOWN} limit reached"), "truncation", truncation);
+        text
+    }
+
+    /// How many of the lines fit.
+    fn fitting(&self) -> usize {
+        let mut length = 0;
+        let mut shown = 0;
+        for text in &self.kept {
+            length += text.len() + usize::from(shown > 0);
+            if length > MAX_BYTES {
+                break;
+            }
+            shown += 1;
+        }
+        shown
+    }
+}
+
+/// Puts the notices behind the text.
+fn with_notices(mut text: String, notices: Notices) -> FileSearchResponse {
+    if !notices.texts.is_empty() {
+        text.push_str(&format!("\n\n[{}]", notices.texts.join(". ")));
+    }
+    let details = (!notices.details.is_empty()).then_some(notices.details);
+    FileSearchResponse { text, failed: false, details }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_cut_between_lines_and_counted() {
+        let mut output = Output::default();
+        for _ in 0..2_000 {
+            output.push("x".repeat(99));
+        }
+        let mut notices = Notices::default();
+        let text = output.cut(&mut notices);
+        assert_eq!(text.len(), 512 * 100 - 1);
+        let details = with_notices(text, notices).details.unwrap_or_default();
+        let truncation = details.get("truncation").cloned().unwrap_or_default();
+        assert_eq!(truncation.get("totalLines"), Some(&json!(2_000)));
+        assert_eq!(truncation.get("totalBytes"), Some(&json!(199_999)));
+        assert_eq!(truncation.get("outputLines"), Some(&json!(512)));
+        assert!(output.kept.len() < 520, "no more is kept than is shown");
+    }
+
+    #[test]
+    fn a_first_line_that_is_too_long_leaves_nothing() {
+        let mut output = Output::default();
+        output.push("x".repeat(MAX_BYTES + 1));
+        let mut notices = Notices::default();
+        assert_eq!(output.cut(&mut notices), "");
+        assert_eq!(notices.texts, ["50.0KB limit reached"]);
+    }
+}

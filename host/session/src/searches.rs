@@ -1,0 +1,195 @@
+//! Listing and searching: what may not be read is not in the result, its name included.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::request::{
+    Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, SearchQuery,
+};
+use portcullis_decision::rules::Caller;
+use portcullis_decision::{AnsweredBy, Decision, Effect, Mode};
+use portcullis_file_gate::{
+    FileError, FindQuery, Flow, Found, GrepQuery, Limits, Line, Located, Purpose, SearchEnd, SearchError,
+    SearchGuard,
+};
+
+use crate::cancel::Cancel;
+use crate::files::{FileCall, FileFailure, told};
+use crate::force::Force;
+use crate::paths;
+use crate::session::{Granted, Session};
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The name.
+    pub name: OsString,
+    /// What it names, links followed; [`PathKind::Missing`] where that is nothing, or may not be seen.
+    pub kind: PathKind,
+}
+
+/// Why a search did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchFailure {
+    /// It was not allowed, or the place is not there.
+    #[error(transparent)]
+    File(#[from] FileFailure),
+    /// It failed.
+    #[error(transparent)]
+    Search(#[from] SearchError),
+}
+
+impl Session {
+    /// Lists a directory, in the order of the names' bytes.
+    ///
+    /// # Errors
+    /// When it is not allowed, or is no directory, or holds more names than anyone wants to know.
+    pub fn list_directory(&self, call: FileCall<'_>) -> Result<Vec<Listed>, FileFailure> {
+        let force = self.force();
+        let (located, granted, guard) = self.searchable(&force, call, FileOperation::List)?;
+        let limits = Limits::default();
+        let place = located.canonical_text().to_owned();
+        let top = located.canonical().to_owned();
+        let mut keep = |path: &Path, kind| guard.may_enter(path, kind) && guard.may_show(path, kind);
+        let listing = force.gate.list(located, granted.permit, limits, &mut keep);
+        self.outcome(&granted.request, &told(&listing));
+        let listing = listing?;
+        if listing.truncated {
+            return Err(FileError::TooManyNames { path: place, limit: limits.entries }.into());
+        }
+        let listed = |entry: portcullis_file_gate::Entry| {
+            let is_link = entry.kind == PathKind::Symlink;
+            let kind = if is_link { guard.behind(&top.join(&entry.name)) } else { entry.kind };
+            Listed { name: entry.name, kind }
+        };
+        let mut names: Vec<Listed> = listing.entries.into_iter().map(listed).collect();
+        names.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(names)
+    }
+
+    /// Finds names below a directory.
+    ///
+    /// # Errors
+    /// When it is not allowed, or the place or the query makes no sense.
+    pub fn find_files(
+        &self,
+        call: FileCall<'_>,
+        query: &FindQuery,
+        tell: &mut dyn FnMut(&Found<'_>) -> Flow,
+    ) -> Result<SearchEnd, SearchFailure> {
+        let force = self.force();
+        let operation = FileOperation::Search(SearchQuery { pattern: query.glob.clone(), glob: None });
+        let (located, granted, guard) = self.searchable(&force, call, operation)?;
+        let found = force.gate.find(located, granted.permit, query, &guard, tell);
+        self.outcome(&granted.request, &told(&found));
+        Ok(found?)
+    }
+
+    /// Finds lines in a file, or in the files below a directory. `begin` is told what the search starts at.
+    ///
+    /// # Errors
+    /// As for [`Session::find_files`].
+    pub fn grep_files(
+        &self,
+        call: FileCall<'_>,
+        query: &GrepQuery,
+        begin: &mut dyn FnMut(PathKind),
+        tell: &mut dyn FnMut(&Line<'_>) -> Flow,
+    ) -> Result<SearchEnd, SearchFailure> {
+        let force = self.force();
+        let search = SearchQuery { pattern: query.pattern.clone(), glob: query.glob.clone() };
+        let (located, granted, guard) = self.searchable(&force, call, FileOperation::Search(search))?;
+        begin(located.kind());
+        let found = force.gate.grep(located, granted.permit, query, &guard, tell);
+        self.outcome(&granted.request, &told(&found));
+        Ok(found?)
+    }
+
+    /// Locates where a search starts and has it authorized.
+    fn searchable<'a>(
+        &'a self,
+        force: &'a Arc<Force>,
+        call: FileCall<'a>,
+        operation: FileOperation,
+    ) -> Result<(Located, Granted, Guard<'a>), FileFailure> {
+        let (located, authorized) = self.located(&force.gate, call, Purpose::Existing, operation)?;
+        let covered = self.covered(force, &located, &authorized.decision);
+        let granted = authorized.granted()?;
+        let is_judged = |member: &portcullis_decision::Member| {
+            member.mode == Mode::Enforce && member.policy.handles().file
+        };
+        let judged = self.setup.chain.members.iter().any(is_judged);
+        Ok((located, granted, Guard { session: self, force, cancel: call.cancel, covered, judged }))
+    }
+
+    /// Whose questions are answered by the yes to the search itself: the same rule asks the same about
+    /// everything below.
+    fn covered(&self, force: &Force, located: &Located, decision: &Decision) -> Vec<(String, String)> {
+        let mut covered = Vec::new();
+        if decision.answered_by() != AnsweredBy::Nothing {
+            covered.push((decision.policy().to_owned(), decision.cause().rule.clone()));
+        }
+        let ruling = force.rules.file(located.canonical(), FileRight::Read, Caller::Tool);
+        if ruling.effect == Effect::Ask {
+            covered.push((ruling.policy, ruling.rule));
+        }
+        covered
+    }
+}
+
+/// Keeps what may not be read out of a search.
+struct Guard<'a> {
+    session: &'a Session,
+    force: &'a Force,
+    cancel: &'a Cancel,
+    /// Policy and rule of the questions that are answered.
+    covered: Vec<(String, String)>,
+    /// Whether policies have a say about files beside their rules.
+    judged: bool,
+}
+
+impl SearchGuard for Guard<'_> {
+    fn may_enter(&self, path: &Path, _kind: PathKind) -> bool {
+        let answer = self.force.rules.answer(path, FileRight::Read, Caller::Tool);
+        self.allows(answer.effect, answer.policy, answer.rule)
+    }
+
+    fn may_show(&self, path: &Path, kind: PathKind) -> bool {
+        if !self.judged {
+            return true;
+        }
+        let context = &self.session.setup.context;
+        let given = portcullis_decision::path_text::encode(path);
+        let action = Action::File(FileAccess {
+            path: paths::reference(context, &given, path, path, kind),
+            operation: if kind == PathKind::Directory { FileOperation::List } else { FileOperation::Read },
+            facts: FileFacts::default(),
+        });
+        let decision = self.session.decide(&self.session.request(Origin::Agent, action));
+        self.allows(decision.effect(), decision.policy(), &decision.cause().rule)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+}
+
+impl Guard<'_> {
+    fn allows(&self, effect: Effect, policy: &str, rule: &str) -> bool {
+        match effect {
+            Effect::Allow => true,
+            Effect::Ask => self.covered.iter().any(|(by, of)| by == policy && of == rule),
+            Effect::Deny => false,
+        }
+    }
+
+    /// What a link leads to. Where that may not be seen it leads nowhere, so that a link does not tell
+    /// what exists elsewhere.
+    fn behind(&self, link: &Path) -> PathKind {
+        let Ok(located) = self.force.gate.locate(link, Purpose::Existing) else { return PathKind::Missing };
+        let (path, kind): (PathBuf, _) = (located.canonical().to_owned(), located.kind());
+        if self.may_enter(&path, kind) { kind } else { PathKind::Missing }
+    }
+}

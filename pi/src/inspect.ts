@@ -1,0 +1,82 @@
+/**
+ * What tools bring back passes the host before the model sees it. pi swallows what a handler of results throws, and
+ * goes on with the result: so nothing here throws, and whatever goes wrong withholds it.
+ */
+import { tmpdir } from "node:os";
+import { dirname } from "node:path";
+import type { ExtensionAPI, ExtensionContext, ToolResultEvent } from "@earendil-works/pi-coding-agent";
+import type { HostClient } from "./client.ts";
+import { providerOf } from "./gate.ts";
+import { withheld } from "./messages.ts";
+import type { OutputBlock } from "./protocol.ts";
+import type { Session } from "./session.ts";
+
+/** The blocks of a result; pi 0.74 does not export their types. */
+type Block = { type: "text"; text: string } | { type: "image"; data: string; mimeType: string };
+
+/** What pi takes in place of a result. */
+interface Replacement {
+  content: Block[];
+  details: object;
+  structuredContent?: unknown;
+  isError?: true;
+}
+
+/** A file that pi writes where a tool brings back more than the model is shown; nobody can guess its name. */
+const FULL_OUTPUT = /\/[^\s"'\]]*\/pi-[a-z]+-[0-9a-f]{16}\.[a-z0-9]{1,5}/g;
+
+/** Shows a result to the host; returns what pi is to use in its place, or nothing. */
+export async function inspectToolResult(
+  pi: Pick<ExtensionAPI, "getAllTools">, session: Session, event: ToolResultEvent, context: Pick<ExtensionContext, "signal">,
+): Promise<Replacement | undefined> {
+  try {
+    const host = session.host();
+    if (host === undefined) return undefined;
+    await nameFullOutput(host, event);
+    const structured = (event as { structuredContent?: unknown }).structuredContent;
+    const blocks = event.content as Block[];
+    const content = blocks.map(shown);
+    if (structured !== undefined) content.push({ kind: "other", json: JSON.stringify(structured) ?? "null" });
+    const answer = await host.call("inspect", {
+      callId: event.toolCallId, tool: event.toolName, provider: providerOf(pi, event.toolName),
+      input: event.input, isError: event.isError, content,
+    }, context.signal?.aborted ? undefined : context.signal);
+    if (answer.verdict === "pass") return undefined;
+    if (answer.verdict === "replace") return replacement(answer.content ?? [], blocks);
+    return keptBack(withheld(answer.cause));
+  } catch (error) {
+    return keptBack(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** The model is told to read this file; only the host can let it. */
+async function nameFullOutput(host: HostClient, event: ToolResultEvent): Promise<void> {
+  const texts = (event.content as Block[]).map((block) => (block.type === "text" ? block.text : ""));
+  const found = texts.flatMap((text) => text.match(FULL_OUTPUT) ?? []).filter((path) => dirname(path) === tmpdir());
+  for (const path of new Set(found)) await host.call("file/output", { path }).catch(() => {});
+}
+
+function shown(block: Block): OutputBlock {
+  switch (block.type) {
+    case "text": return { kind: "text", text: block.text };
+    case "image": return { kind: "image", mimeType: block.mimeType, bytes: Buffer.byteLength(block.data, "base64") };
+    default: return { kind: "other", json: JSON.stringify(block) ?? "null" };
+  }
+}
+
+/** The host gives as many blocks as it got, of the same kinds; the last may be the result for programs. */
+function replacement(content: OutputBlock[], originals: Block[]): Replacement {
+  const blocks = originals.map((original, place): Block => {
+    const block = content[place];
+    if (block?.kind === "text") return { type: "text", text: block.text };
+    if (block?.kind === "image") return original;
+    return { type: "text", text: block?.json ?? "" };
+  });
+  const last = content[originals.length];
+  const structured = last?.kind === "other" ? { structuredContent: JSON.parse(last.json) as unknown } : {};
+  return { content: blocks, details: {}, ...structured };
+}
+
+function keptBack(text: string): Replacement {
+  return { content: [{ type: "text", text }], details: {}, isError: true };
+}

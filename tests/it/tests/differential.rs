@@ -1,0 +1,95 @@
+//! The same calls through pi alone and through pi under Portcullis, in the same project: what the tools return is
+//! the same, to the byte, and so is what they leave on the disk.
+
+mod calls;
+mod corpus;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::script::{call, calls, say};
+use portcullis_it::{Launch, PiVersion, Scene, User, script};
+use serde_json::{Value, json};
+
+use calls::Call;
+
+on_each_pi!(results_are_pis_own);
+
+fn results_are_pis_own(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let all = calls::all(&scene, user);
+    let alone = run(&scene, version, &all, Guard::Without)?;
+    let guarded = run(&scene, version, &all, Guard::With)?;
+    let mut differing = Vec::new();
+    for (call, (expected, found)) in all.iter().zip(alone.results.iter().zip(&guarded.results)) {
+        if call.comparable(expected) != call.comparable(found) {
+            differing
+                .push(format!("{} {}\n  alone   {expected}\n  guarded {found}", call.tool, call.arguments));
+        }
+    }
+    ensure!(differing.is_empty(), "{} calls differ:\n{}", differing.len(), differing.join("\n"));
+    for (path, expected) in &alone.disk {
+        let found = guarded.disk.get(path);
+        ensure!(found == Some(expected), "`{path}`: {expected:?} alone, {found:?} guarded");
+    }
+    ensure!(alone.disk.len() == guarded.disk.len(), "{:?} {:?}", alone.disk.keys(), guarded.disk.keys());
+    Ok(())
+}
+
+enum Guard {
+    With,
+    Without,
+}
+
+/// What one run of pi left.
+struct Outcome {
+    results: Vec<Value>,
+    /// Mode and content of each file of the project.
+    disk: BTreeMap<String, (u32, Vec<u8>)>,
+}
+
+fn run(scene: &Scene, version: PiVersion, all: &[Call], guard: Guard) -> Result<Outcome> {
+    corpus::make(scene)?;
+    let mut steps: Vec<Value> = all.iter().map(|one| calls([call(one.tool, &one.arguments)])).collect();
+    steps.push(say("done"));
+    let script = script(steps);
+    let launch = match guard {
+        Guard::With => Launch::guarded(scene, version, &script)?,
+        Guard::Without => Launch::plain(scene, version, &script)?,
+    };
+    let launch = launch.with(["--mode", "json", "--tools", "read,write,edit,ls,find,grep"]);
+    let finished = launch.print("go")?.ended_with(0)?;
+    let events = finished.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ended = events.filter(|event| event.get("type") == Some(&json!("tool_execution_end")));
+    let results: Vec<Value> = ended.map(|event| shortened(&event)).collect();
+    ensure!(results.len() == all.len(), "{} results of {} calls: {finished:#?}", results.len(), all.len());
+    let mut disk = BTreeMap::new();
+    read_disk(&scene.project(), &scene.project(), &mut disk)?;
+    Ok(Outcome { results, disk })
+}
+
+/// What of the end of a call is the tool's.
+fn shortened(event: &Value) -> Value {
+    let result = event.get("result").cloned().unwrap_or_default();
+    json!({
+        "content": result.get("content"), "details": result.get("details"),
+        "structured": result.get("structuredContent"), "isError": event.get("isError"),
+    })
+}
+
+fn read_disk(top: &Path, directory: &Path, disk: &mut BTreeMap<String, (u32, Vec<u8>)>) -> Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    for entry in std::fs::read_dir(directory).with_context(|| format!("{}", directory.display()))? {
+        let path = entry?.path();
+        let status = std::fs::symlink_metadata(&path)?;
+        if status.is_dir() {
+            read_disk(top, &path, disk)?;
+            continue;
+        }
+        let content = if status.is_file() { std::fs::read(&path)? } else { Vec::new() };
+        let name = path.strip_prefix(top)?.to_string_lossy().into_owned();
+        disk.insert(name, (status.mode(), content));
+    }
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! The calls that are compared.
+
+use portcullis_it::{Scene, User};
+use serde_json::{Value, json};
+
+/// A call of a tool.
+pub(super) struct Call {
+    pub(super) tool: &'static str,
+    pub(super) arguments: Value,
+    order: Order,
+}
+
+/// Whether pi's own tool returns what it finds in an order of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Fixed,
+    /// ripgrep looks at several files at once, so whole files come in any order.
+    OfFiles,
+}
+
+impl Call {
+    /// The result in a form that does not depend on the order in which files were looked at.
+    pub(super) fn comparable(&self, result: &Value) -> Value {
+        let mut result = result.clone();
+        if self.order == Order::OfFiles
+            && let Some(text) = result.pointer_mut("/content/0/text")
+        {
+            let mut lines: Vec<String> =
+                text.as_str().unwrap_or_default().split('\n').map(str::to_owned).collect();
+            lines.sort_unstable();
+            *text = json!(lines);
+        }
+        result
+    }
+}
+
+/// All calls, in the order in which they are made.
+pub(super) fn all(scene: &Scene, user: User) -> Vec<Call> {
+    let mut all = reads(scene);
+    all.extend(listings(scene));
+    all.extend(finds(scene));
+    all.extend(greps(scene, user));
+    all.extend(edits());
+    all.extend(writes());
+    all
+}
+
+fn fixed(tool: &'static str, arguments: Value) -> Call {
+    Call { tool, arguments, order: Order::Fixed }
+}
+
+fn reads(scene: &Scene) -> Vec<Call> {
+    let project = scene.project().display().to_string();
+    let names = [
+        "a.txt",
+        "no-end.txt",
+        "empty.txt",
+        "only-end.txt",
+        "crlf.txt",
+        "cr.txt",
+        "bom.txt",
+        "unicode.txt",
+        "nul.txt",
+        "long.txt",
+        "exactly.txt",
+        "wide.txt",
+        "wide-later.txt",
+        "latin1.txt",
+        "utf16.txt",
+        "link.txt",
+        "to-src/a.ts",
+        "small.png",
+        "wide.png",
+        "animated.png",
+        "broken.png",
+        "not.gif",
+        "broken.gif",
+        "tiny.gif",
+        "lossless.jpg",
+        "broken.jpg",
+        "broken.webp",
+        "tiny.bmp",
+        "bm.txt",
+        "none.txt",
+        "dangling",
+        "circle",
+        "src",
+        "a.txt/below",
+        "@a.txt",
+        "./a.txt",
+        "src/../a.txt",
+        "sp\u{a0}ace/with\u{2003}space.txt",
+        "Shot at 3 PM.png.txt",
+        "caf\u{e9}.txt",
+        "it's.txt",
+        "[x].env",
+        "a*b",
+        "",
+        "a.txt/",
+    ];
+    let mut all: Vec<Call> = names.iter().map(|name| fixed("read", json!({ "path": name }))).collect();
+    let parts = [
+        json!({ "path": "long.txt", "offset": 10, "limit": 5 }),
+        json!({ "path": "long.txt", "offset": 2_990 }),
+        json!({ "path": "long.txt", "offset": 4_000 }),
+        json!({ "path": "long.txt", "offset": 3_001 }),
+        json!({ "path": "long.txt", "limit": 2_500 }),
+        json!({ "path": "long.txt", "offset": 0, "limit": 0 }),
+        json!({ "path": "long.txt", "offset": -5, "limit": 2 }),
+        json!({ "path": "long.txt", "offset": 1.5, "limit": 2.5 }),
+        json!({ "path": "long.txt", "limit": -1 }),
+        json!({ "path": "wide-later.txt", "offset": 2 }),
+        json!({ "path": "empty.txt", "offset": 2 }),
+        json!({ "path": format!("{project}/a.txt"), "limit": 1 }),
+        json!({ "path": format!("file://{project}/a.txt") }),
+        json!({ "path": format!("{project}/src/../../{}/a.txt", scene.project().file_name().unwrap_or_default().to_string_lossy()) }),
+    ];
+    all.extend(parts.into_iter().map(|arguments| fixed("read", arguments)));
+    all
+}
+
+fn listings(scene: &Scene) -> Vec<Call> {
+    let project = scene.project().display().to_string();
+    [
+        json!({}),
+        json!({ "path": "." }),
+        json!({ "path": "" }),
+        json!({ "path": "src" }),
+        json!({ "path": "src/" }),
+        json!({ "path": "to-src" }),
+        json!({ "path": ".git/info" }),
+        json!({ "path": format!("{project}/src/deep") }),
+        json!({ "path": "a.txt" }),
+        json!({ "path": "none" }),
+        json!({ "path": "dangling" }),
+        json!({ "limit": 5 }),
+        json!({ "limit": 1 }),
+        json!({ "path": "src", "limit": 2 }),
+        json!({ "path": "@src" }),
+    ]
+    .into_iter()
+    .map(|arguments| fixed("ls", arguments))
+    .collect()
+}
+
+fn finds(scene: &Scene) -> Vec<Call> {
+    let project = scene.project().display().to_string();
+    [
+        json!({ "pattern": "*.ts" }),
+        json!({ "pattern": "*.TSX" }),
+        json!({ "pattern": "*.tsx" }),
+        json!({ "pattern": "*" }),
+        json!({ "pattern": "src/**/*.ts" }),
+        json!({ "pattern": "**/*.txt" }),
+        json!({ "pattern": "**" }),
+        json!({ "pattern": "deep" }),
+        json!({ "pattern": "*.log" }),
+        json!({ "pattern": "*.txt", "path": "nested" }),
+        json!({ "pattern": "*.txt", "path": "build" }),
+        json!({ "pattern": "*", "path": "to-src" }),
+        json!({ "pattern": "*.{ts,TSX}", "path": "src" }),
+        json!({ "pattern": "[ab].t*" }),
+        json!({ "pattern": format!("{project}/src/*.ts") }),
+        json!({ "pattern": "nothing-like-it" }),
+        json!({ "pattern": "*.ts", "path": "none" }),
+        json!({ "pattern": "*.ts", "path": "a.txt" }),
+        json!({ "pattern": "[a" }),
+        json!({ "pattern": "{a" }),
+        json!({ "pattern": "*.ts", "limit": 2 }),
+        json!({ "pattern": "*.ts", "limit": 3 }),
+        json!({ "pattern": "*.ts", "path": "src", "limit": 500 }),
+        json!({ "pattern": "with*", "path": "sp ace" }),
+    ]
+    .into_iter()
+    .map(|arguments| fixed("find", arguments))
+    .collect()
+}
+
+fn greps(scene: &Scene, user: User) -> Vec<Call> {
+    let project = scene.project().display().to_string();
+    let of_files = |arguments| Call { tool: "grep", arguments, order: Order::OfFiles };
+    let mut all: Vec<Call> = [
+        json!({ "pattern": "needle", "glob": "*.ts" }),
+        json!({ "pattern": "needle", "glob": "src/**/*.ts" }),
+        json!({ "pattern": "needle", "glob": "!**/*.txt", "limit": 2_000 }),
+        json!({ "pattern": "needle", "glob": "*.log" }),
+        json!({ "pattern": "needle", "path": "src" }),
+        json!({ "pattern": "NEEDLE", "path": "src", "ignoreCase": true }),
+        json!({ "pattern": "needle", "path": "nested" }),
+        json!({ "pattern": "needle", "path": "build" }),
+        json!({ "pattern": "needle", "path": ".hidden" }),
+        json!({ "pattern": "needle", "path": "to-src" }),
+        json!({ "pattern": "zero matches for this" }),
+        json!({ "pattern": "needle", "path": "sp ace", "context": 2 }),
+        json!({ "pattern": "(?i)shot|curly|decomposed" }),
+    ]
+    .into_iter()
+    .map(of_files)
+    .collect();
+    all.extend(
+        [
+            json!({ "pattern": "needle", "path": "many.txt" }),
+            json!({ "pattern": "needle", "path": "many.txt", "limit": 400 }),
+            json!({ "pattern": "needle", "path": "many.txt", "limit": 401 }),
+            json!({ "pattern": "needle", "path": "many.txt", "limit": 3, "context": 2 }),
+            json!({ "pattern": "number 7 ", "path": "many.txt", "context": 3 }),
+            json!({ "pattern": "number (1|3) ", "path": "many.txt", "context": 1 }),
+            json!({ "pattern": "number (1|3) ", "path": "many.txt", "context": 1, "limit": 1 }),
+            json!({ "pattern": "needle", "path": "crlf.txt" }),
+            json!({ "pattern": "needle", "path": "crlf.txt", "context": 1 }),
+            json!({ "pattern": "needle", "path": "cr.txt" }),
+            json!({ "pattern": "needle", "path": "cr.txt", "context": 1 }),
+            json!({ "pattern": "three$", "path": "crlf.txt" }),
+            json!({ "pattern": "needle", "path": "bom.txt", "context": 5 }),
+            json!({ "pattern": "^head", "path": "bom.txt" }),
+            json!({ "pattern": "needle", "path": "utf16.txt" }),
+            json!({ "pattern": "needle", "path": "latin1.txt" }),
+            json!({ "pattern": "needle", "path": "latin1.txt", "context": 1 }),
+            json!({ "pattern": "needle", "path": "nul.txt" }),
+            json!({ "pattern": "needle", "path": "wide.txt" }),
+            json!({ "pattern": "next", "path": "wide.txt", "context": 1 }),
+            json!({ "pattern": "beta", "path": "no-end.txt", "context": 1 }),
+            json!({ "pattern": "gamma", "path": "a.txt", "context": 9 }),
+            json!({ "pattern": "", "path": "a.txt" }),
+            json!({ "pattern": "a.p", "path": "a.txt" }),
+            json!({ "pattern": "a.p", "path": "a.txt", "literal": true }),
+            json!({ "pattern": "(", "path": "a.txt" }),
+            json!({ "pattern": "(", "path": "a.txt", "literal": true }),
+            json!({ "pattern": "a\\nb", "path": "a.txt" }),
+            json!({ "pattern": "a\nb", "path": "a.txt", "literal": true }),
+            json!({ "pattern": "\\x00", "path": "a.txt" }),
+            json!({ "pattern": "[[:alpha:]]{5}\\b", "path": "a.txt" }),
+            json!({ "pattern": "needle", "glob": "[a" }),
+            json!({ "pattern": "needle", "path": "none" }),
+            json!({ "pattern": "needle", "path": "dangling" }),
+            json!({ "pattern": "alpha", "path": "link.txt" }),
+            json!({ "pattern": "alpha", "path": format!("{project}/a.txt") }),
+            json!({ "pattern": "alpha", "path": "a.txt", "limit": 0 }),
+            json!({ "pattern": "-e", "path": "a.txt" }),
+        ]
+        .into_iter()
+        .map(|arguments| fixed("grep", arguments)),
+    );
+    // A file of 500 units and a character that the limit cuts in half: pi 0.x leaves half of it, which only
+    // JavaScript can hold.
+    if user == User::Ordinary {
+        all.push(fixed("grep", json!({ "pattern": "x{501}", "path": "wide.txt" })));
+    }
+    all
+}
+
+fn edits() -> Vec<Call> {
+    let edit = |path: &str, edits: &[(&str, &str)]| {
+        let edits: Vec<Value> =
+            edits.iter().map(|(old, new)| json!({ "oldText": old, "newText": new })).collect();
+        fixed("edit", json!({ "path": path, "edits": edits }))
+    };
+    vec![
+        edit("a.txt", &[("beta", "BETA")]),
+        edit("a.txt", &[("alpha", "A"), ("gamma", "G")]),
+        edit("crlf.txt", &[("two needle\nthree", "2\n3\n4")]),
+        edit("mixed.txt", &[("three", "3\n3")]),
+        edit("bom.txt", &[("head", "HEAD")]),
+        edit("bom-crlf.txt", &[("head\nbody", "new\nlines")]),
+        edit("unicode.txt", &[("naive 'quotes' - dash", "plain")]),
+        edit("no-end.txt", &[("beta", "beta\n")]),
+        edit("script.sh", &[("needle", "thread")]),
+        edit("link.txt", &[("BETA", "through a link")]),
+        edit("latin1.txt", &[("plain", "other")]),
+        edit("a.txt", &[("not in it", "x")]),
+        edit("a.txt", &[("a", "x")]),
+        edit("a.txt", &[("", "x")]),
+        edit("a.txt", &[("G", "G")]),
+        edit("a.txt", &[("through a", "1"), ("a link", "2")]),
+        edit("none.txt", &[("x", "y")]),
+        edit("src", &[("x", "y")]),
+        edit("dangling", &[("x", "y")]),
+        edit("a.txt/below", &[("x", "y")]),
+        edit("many.txt", &[("number 200 ", "number two hundred ")]),
+    ]
+}
+
+fn writes() -> Vec<Call> {
+    [
+        ("new.txt", "new\n"),
+        ("deep/er/new.txt", "x"),
+        ("a.txt", "over\r\nwritten"),
+        ("script.sh", "#!/bin/sh\n"),
+        ("link.txt", "through the link\n"),
+        ("dangling", "made through a link\n"),
+        ("empty-now.txt", ""),
+        ("unicode-\u{1F600}.txt", "\u{FEFF}with a mark \u{1F600}\n"),
+        ("src", "x"),
+        ("src/", "x"),
+        ("@at.txt", "at"),
+        ("sp\u{a0}ace/new.txt", "space"),
+    ]
+    .into_iter()
+    .map(|(path, content)| fixed("write", json!({ "path": path, "content": content })))
+    .collect()
+}

@@ -1,0 +1,241 @@
+//! Tools that pi or somebody else carries out: other extensions', MCP servers', codemode's, PowerShell. Policies see
+//! their names, providers and input, can rewrite the input where that was declared, and see what they bring back.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use portcullis_it::script::{bash, call, calls, expecting, expecting_no, read, say};
+use portcullis_it::{Finished, Launch, PiVersion, Scene, User, guest, script};
+use serde_json::{Value, json};
+
+on_each_pi!(
+    tools_of_other_extensions,
+    rewriting_has_to_be_declared,
+    output_is_redacted_and_withheld,
+    a_crash_on_the_way_of_the_output_withholds,
+    unknown_tools_are_a_question,
+);
+
+as_each_user!(mcp_servers, codemode, powershell);
+
+/// A tool that says what it was called with, and leaves a trace on the disk.
+const EXTENSION: &str = r#"
+import { writeFileSync } from "node:fs";
+export default function (pi) {
+  pi.registerTool({
+    name: "repeat", label: "repeat", description: "Repeats a text",
+    parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+    async execute(_id, { text }) {
+      writeFileSync("called-with", text);
+      return { content: [{ type: "text", text: `it was called with ${text}` }], details: {} };
+    },
+  });
+}
+"#;
+
+/// A server that reads any file with the rights of the user.
+const SERVER: &str = r#"
+import { createInterface } from "node:readline";
+import { readFileSync } from "node:fs";
+const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n");
+const tool = { name: "peek", description: "Reads a file", inputSchema: { type: "object", properties: { path: { type: "string" } } } };
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (method === "initialize") {
+    send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "s", version: "1" } } });
+  } else if (method === "tools/list") send({ id, result: { tools: [tool] } });
+  else if (method === "tools/call") send({ id, result: { content: [{ type: "text", text: readFileSync(params.arguments.path, "utf8") }] } });
+  else if (id !== undefined) send({ id, result: {} });
+});
+"#;
+
+fn repeat(text: &str) -> Value {
+    calls([call("repeat", &json!({ "text": text }))])
+}
+
+/// Runs a script under the policy `filter`, whose manifest says whether it rewrites.
+fn filtered(scene: &Scene, version: PiVersion, rewrites: bool, steps: Vec<Value>) -> Result<Finished> {
+    let policy = scene.at("policies/filter.wasm");
+    scene.write(&policy, "")?;
+    fs::copy(guest("filter", scene.user())?, &policy)?;
+    let manifest = format!("[policy]\nid = \"test:filter\"\n[capabilities]\nrewrites = {rewrites}\n");
+    scene.write(&scene.at("policies/policy.toml"), &manifest)?;
+    under(scene, version, &json!([{ "use": policy }]), steps)
+}
+
+/// Runs a script with another extension beside ours, under `policies`.
+fn under(scene: &Scene, version: PiVersion, policies: &Value, steps: Vec<Value>) -> Result<Finished> {
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": [] },
+        "policies": policies,
+    });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    let extension = scene.at("other/repeat.ts");
+    scene.write(&extension, EXTENSION)?;
+    let script = script(steps);
+    let launch = Launch::guarded(scene, version, &script)?;
+    launch.with(["-e".into(), extension.into_os_string()]).print("go")?.ended_with(0)
+}
+
+fn called_with(scene: &Scene) -> String {
+    fs::read_to_string(scene.project().join("called-with")).unwrap_or_default()
+}
+
+fn tools_of_other_extensions(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let steps = vec![
+        repeat("hello"),
+        expecting("called with hello", repeat("forbid-me")),
+        expecting("filter\\.forbidden", repeat("please rewrite-me")),
+        // What a policy puts in its place is judged like everything else.
+        expecting("called with please rewritten", repeat("please rewrite-badly")),
+        expecting("filter\\.forbidden", say("done")),
+    ];
+    filtered(&scene, version, true, steps)?;
+    ensure!(called_with(&scene) == "please rewritten", "{}", called_with(&scene));
+    Ok(())
+}
+
+fn rewriting_has_to_be_declared(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let steps = vec![repeat("rewrite-me"), expecting("rewrite-input", say("done"))];
+    filtered(&scene, version, false, steps)?;
+    ensure!(called_with(&scene).is_empty(), "it ran: {}", called_with(&scene));
+    Ok(())
+}
+
+fn output_is_redacted_and_withheld(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("secret.txt"), "the password is hunter2\n")?;
+    scene.write(&scene.project().join("hidden.txt"), "do withhold-me please\n")?;
+    let steps = vec![
+        repeat("hunter2"),
+        expecting_no("hunter2", expecting("called with \\*\\*\\*", read("secret.txt"))),
+        expecting_no("hunter2", expecting("password is \\*\\*\\*", bash("cat secret.txt; exit 3"))),
+        expecting_no("hunter2", expecting("password is \\*\\*\\*", read("hidden.txt"))),
+        expecting_no(
+            "withhold-me",
+            expecting("withholds what the tool brought back", bash("cat hidden.txt")),
+        ),
+        expecting_no(
+            "withhold-me",
+            expecting("filter\\.withheld", calls([call("repeat", &json!({ "text": "on" }))])),
+        ),
+        expecting("called with on", say("done")),
+    ];
+    let finished = filtered(&scene, version, true, steps)?;
+    let seen = serde_json::to_string(&finished.requests)?;
+    ensure!(!seen.contains("password is hunter2") && !seen.contains("do withhold-me"), "{finished:#?}");
+    Ok(())
+}
+
+fn a_crash_on_the_way_of_the_output_withholds(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("a.txt"), "alpha\n")?;
+    for fault in ["trap", "loop"] {
+        let policies =
+            json!([{ "use": guest("hostile", user)?, "config": { "fault": fault, "in": "inspect" } }]);
+        let steps = vec![
+            read("a.txt"),
+            expecting_no("alpha", expecting("withholds", repeat("hello"))),
+            expecting_no("called with", expecting("host\\.policy-failed", say("done"))),
+        ];
+        under(&scene, version, &policies, steps)?;
+    }
+    Ok(())
+}
+
+fn unknown_tools_are_a_question(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let steps = vec![repeat("hello"), expecting("nobody is there to ask", say("done"))];
+    under(&scene, version, &json!([{ "use": "workspace" }]), steps)?;
+    ensure!(called_with(&scene).is_empty(), "it ran: {}", called_with(&scene));
+    Ok(())
+}
+
+/// The call of a server's tool is judged like any other. What the server does by itself is not, and that it can is the
+/// control.
+fn mcp_servers(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.outside().join("notes"), "the password is hunter2\n")?;
+    let server = scene.at("server.mjs");
+    scene.write(&server, SERVER)?;
+    let node = scene.install_pi(PiVersion::V1_5)?.node;
+    let servers =
+        json!({ "mcpServers": { "files": { "command": node, "args": [server], "exposure": "direct" } } });
+    scene.write(&scene.home().join(".pi/agent/mcp.json"), &servers.to_string())?;
+    let peek = |path: &str| calls([call("mcp__files__peek", &json!({ "path": path }))]);
+    let notes = scene.outside().join("notes").display().to_string();
+    let steps = vec![
+        peek(&notes),
+        expecting_no("hunter2", expecting("password is \\*\\*\\*", peek(&format!("{notes}/forbid-me")))),
+        expecting("filter\\.forbidden", say("done")),
+    ];
+    filtered(&scene, PiVersion::V1_5, true, steps)?;
+    let log = audit(&scene)?;
+    ensure!(log.contains("\"mcp:files\"") && log.contains("mcp__files__peek"), "{log}");
+
+    let steps = vec![peek(&notes), expecting_no("hunter2", expecting("nobody is there", say("done")))];
+    under(&scene, PiVersion::V1_5, &json!([{ "use": "workspace" }]), steps)?;
+    let control = script([peek(&notes), expecting("hunter2", say("done"))]);
+    Launch::plain(&scene, PiVersion::V1_5, &control)?.print("go")?.ended_with(0)?;
+    Ok(())
+}
+
+/// Calls that a script of the model makes go the same way as the model's own.
+fn codemode(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let outside = scene.outside().join("notes");
+    scene.write(&outside, "hunter1")?;
+    scene.write(&scene.project().join("inside"), "alpha")?;
+    let code = format!(
+        "const one = await tools.bash({{ command: 'echo sum-$((40+2)); echo x > \"{}/made\"' }}); text(JSON.stringify(one)); \
+         text(await tools.read({{ path: 'inside' }})); \
+         try {{ text(await tools.read({{ path: '{}' }})); }} catch (error) {{ text('ERR ' + error.message); }}",
+        scene.outside().display(),
+        outside.display(),
+    );
+    let nested = || calls([call("codemode", &json!({ "code": code }))]);
+    let guarded = script([nested(), expecting_no("hunter1", expecting("sum-42.*alpha.*ERR", say("done")))]);
+    let tools = ["--tools", "bash,read,codemode"];
+    let launch = |launch: Launch<'_>| launch.with(tools).print("go")?.ended_with(0);
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+        "policies": [{ "use": guest("filter", user)? }],
+    });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    let finished = launch(Launch::guarded(&scene, PiVersion::V1_5, &guarded)?)?;
+    ensure!(!scene.outside().join("made").exists(), "{finished:#?}");
+    let control = script([nested(), expecting("sum-42.*alpha.*hunter1", say("done"))]);
+    launch(Launch::plain(&scene, PiVersion::V1_5, &control)?)?;
+    ensure!(scene.outside().join("made").exists(), "the control wrote nothing");
+    Ok(())
+}
+
+fn powershell(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let script = script([
+        calls([call("powershell", &json!({ "command": "echo hello" }))]),
+        expecting("use the tool `bash`|not found|[Uu]nknown tool", say("done")),
+    ]);
+    let launch = Launch::guarded(&scene, PiVersion::V1_5, &script)?;
+    launch.with(["--tools", "bash,powershell"]).print("go")?.ended_with(0)?;
+    // What the host says of it, whatever pi offers here.
+    let mut host = portcullis_it::Serve::greeted(&scene, &[], portcullis_it::Interface::Present)?;
+    let call =
+        json!({ "callId": "p", "tool": "powershell", "provider": "builtin", "input": { "command": "x" } });
+    let refused = host.succeed("decide", &call)?;
+    ensure!(refused.get("rule") == Some(&json!("host.powershell")), "{refused}");
+    Ok(())
+}
+
+/// All lines of the log.
+fn audit(scene: &Scene) -> Result<String> {
+    let mut text = String::new();
+    for entry in fs::read_dir(scene.home().join(".local/state/portcullis/audit"))? {
+        text.push_str(&fs::read_to_string(entry?.path())?);
+    }
+    Ok(text)
+}
