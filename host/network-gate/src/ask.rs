@@ -24,6 +24,8 @@ pub(crate) struct Asking {
 #[derive(Default)]
 struct State {
     waiting: Vec<Waiting>,
+    /// How many are being looked at for the next question.
+    in_hand: usize,
     round: Option<Round>,
     rounds: u64,
     is_closed: bool,
@@ -59,7 +61,7 @@ impl Asking {
         let (reply, answer) = oneshot::channel();
         let mut state = self.state();
         let asked = state.round.as_ref().map_or(0, |round| round.replies.len());
-        if state.is_closed || state.waiting.len() + asked >= WAITING_MAX {
+        if state.is_closed || state.waiting.len() + state.in_hand + asked >= WAITING_MAX {
             return None;
         }
         state.waiting.push(Waiting { attempt, judge: Arc::clone(judge), reply });
@@ -118,9 +120,16 @@ impl Asking {
 
     /// Settles what an earlier answer covers, and makes one question of what can be asked together.
     fn next_round(&self) -> Option<(u64, Arc<dyn Judge>, Vec<Attempt>)> {
-        let waiting = std::mem::take(&mut self.state().waiting);
+        let waiting = {
+            let mut state = self.state();
+            state.in_hand = state.waiting.len();
+            std::mem::take(&mut state.waiting)
+        };
         let mut open = waiting.into_iter().filter_map(Waiting::unless_settled);
-        let first = open.next()?;
+        let Some(first) = open.next() else {
+            self.state().in_hand = 0;
+            return None;
+        };
         let (judge, command, want) = (Arc::clone(&first.judge), first.attempt.command, first.attempt.want);
         let mut chosen = vec![first];
         let mut later = Vec::new();
@@ -133,6 +142,7 @@ impl Asking {
             if is_alike && fits { chosen.push(next) } else { later.push(next) }
         }
         let mut state = self.state();
+        state.in_hand = 0;
         later.append(&mut state.waiting);
         state.waiting = later;
         if state.is_closed {

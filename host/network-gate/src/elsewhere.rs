@@ -13,6 +13,14 @@ pub enum Gate {}
 #[derive(Debug)]
 pub enum Attached {}
 
+impl Attached {
+    /// Returns the address of the proxy inside.
+    #[must_use]
+    pub fn proxy(&self) -> &str {
+        match *self {}
+    }
+}
+
 impl Gate {
     /// Says that this system has no gate.
     ///

@@ -22,6 +22,7 @@ use crate::dns;
 use crate::judge::Judge;
 use crate::listeners::Listeners;
 use crate::names::Names;
+use crate::proxy;
 use crate::refuse;
 use crate::relay;
 use crate::scope::{Scope, Shared};
@@ -57,7 +58,19 @@ struct Running {
 /// A network that is served, until this is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it closes every connection of the network"]
-pub struct Attached(#[expect(dead_code, reason = "its end is what is waited for")] oneshot::Sender<()>);
+pub struct Attached {
+    #[expect(dead_code, reason = "its end is what is waited for")]
+    end: oneshot::Sender<()>,
+    proxy: String,
+}
+
+impl Attached {
+    /// Returns the address of the proxy inside, with the token, as programs want it.
+    #[must_use]
+    pub fn proxy(&self) -> &str {
+        &self.proxy
+    }
+}
 
 impl Gate {
     /// Starts the threads; nothing is served yet.
@@ -127,12 +140,16 @@ impl Gate {
     /// # Errors
     /// When a listener cannot be used.
     pub fn attach(&self, listeners: Listeners, judge: Arc<dyn Judge>) -> io::Result<Attached> {
-        let scope = Arc::new(Scope { shared: Arc::clone(&self.shared), judge, keeper: listeners.keeper });
+        let token = token()?;
+        let proxy = format!("http://{}:{token}@{}", proxy::USER, listeners.proxy.local_addr()?);
+        let scope =
+            Arc::new(Scope { shared: Arc::clone(&self.shared), judge, keeper: listeners.keeper, token });
         let _entered = self.handle.enter();
         let mut servers: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
         for listener in listeners.relays {
             servers.push(Box::pin(accept(usable(listener)?, Arc::clone(&scope), relay::serve)));
         }
+        servers.push(Box::pin(accept(usable(listeners.proxy)?, Arc::clone(&scope), proxy::serve)));
         for socket in listeners.dns {
             socket.set_nonblocking(true)?;
             servers.push(Box::pin(answer(UdpSocket::from_std(socket)?, Arc::clone(&scope))));
@@ -147,7 +164,7 @@ impl Gate {
             let _ended = ended.await;
             // With the set every connection is dropped.
         });
-        Ok(Attached(end))
+        Ok(Attached { end, proxy })
     }
 }
 
@@ -155,6 +172,13 @@ impl Drop for Gate {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// A secret that no other session's commands know.
+fn token() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn usable(listener: std::net::TcpListener) -> io::Result<TcpListener> {

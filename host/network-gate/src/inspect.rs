@@ -19,6 +19,7 @@ use chunked::Chunked;
 use client_hello::Hello;
 pub(crate) use client_hello::is_tls;
 use head::{Body, Named};
+pub(crate) use head::{Ordered, end as end_of_head, order};
 
 /// A first line that is longer belongs to no HTTP request.
 const LINE_MAX: usize = 16 * 1024;

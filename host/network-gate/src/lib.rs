@@ -53,6 +53,8 @@ mod names;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
+mod proxy;
+#[cfg(target_os = "linux")]
 mod pump;
 #[cfg(target_os = "linux")]
 mod range;

@@ -9,6 +9,8 @@ pub struct Listeners {
     pub dns: Vec<std::net::UdpSocket>,
     /// The same over TCP.
     pub dns_streams: Vec<std::net::TcpListener>,
+    /// For programs that are told to use a proxy.
+    pub proxy: std::net::TcpListener,
     /// The process below which everything in the network is.
     pub keeper: u32,
 }

@@ -57,6 +57,8 @@ pub(crate) struct Pump<'a> {
     pub(crate) inspector: Mutex<Inspector>,
     /// The server has answered an offer to speak another protocol.
     pub(crate) answered: Notify,
+    /// What the client has sent already.
+    pub(crate) first: Vec<u8>,
 }
 
 impl Pump<'_> {
@@ -70,6 +72,8 @@ impl Pump<'_> {
 
     async fn out(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
         let mut chunk = vec![0; CHUNK];
+        let ready = self.inspector().push(&self.first)?;
+        self.forward(&ready, from.as_ref(), &mut to).await?;
         loop {
             while self.inspector().awaits_answer() {
                 self.answered.notified().await;

@@ -25,7 +25,7 @@ pub(crate) enum News {
 }
 
 /// Tells the client why and closes the connection. `beginning` is what is known to be its first bytes.
-pub(crate) async fn tell(mut client: TcpStream, beginning: &[u8], news: News, why: &str) {
+pub(crate) async fn tell(client: TcpStream, beginning: &[u8], news: News, why: &str) {
     let mut peeked = [0; 16];
     let beginning = if beginning.is_empty() { peek(&client, &mut peeked).await } else { beginning };
     let message = match beginning.first() {
@@ -33,7 +33,12 @@ pub(crate) async fn tell(mut client: TcpStream, beginning: &[u8], news: News, wh
         Some(_) if is_http(beginning) => page(news, why),
         _ => return reset(&client),
     };
-    if client.write_all(&message).await.is_ok() && client.shutdown().await.is_ok() {
+    say(client, &message).await;
+}
+
+/// Says something and closes the connection.
+pub(crate) async fn say(mut client: TcpStream, message: &[u8]) {
+    if client.write_all(message).await.is_ok() && client.shutdown().await.is_ok() {
         let mut rest = [0; 4096];
         let drain = async { while client.read(&mut rest).await.is_ok_and(|length| length > 0) {} };
         let _in_time = timeout(DRAIN, drain).await;
@@ -59,7 +64,19 @@ fn is_http(beginning: &[u8]) -> bool {
     )
 }
 
-fn page(news: News, why: &str) -> Vec<u8> {
+/// What a program reads that does not know the session's token.
+pub(crate) fn unknown() -> Vec<u8> {
+    let body = "portcullis: this proxy is for programs that know the session's token (PORTCULLIS_PROXY)\n";
+    format!(
+        "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"portcullis\"\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// An answer in HTTP.
+pub(crate) fn page(news: News, why: &str) -> Vec<u8> {
     let status = match news {
         News::Denied => "403 Forbidden",
         News::Malformed => "400 Bad Request",

@@ -5,12 +5,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use rustix::net::sockopt::{ip_original_dst, ipv6_original_dst};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::dial::dial;
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{Attempt, Ended, Ending, Refusal};
+use crate::proxy::Manner;
 use crate::pump::{Cut, Pump, Traffic};
 use crate::refuse::{self, News};
 use crate::scope::{Cleared, Scope, Wanted};
@@ -21,7 +23,7 @@ pub(crate) async fn serve(scope: Arc<Scope>, client: TcpStream, from: SocketAddr
     match scope.shared.names.endpoint(meant.ip()) {
         Some(target) => {
             let wanted = Wanted { target, port: meant.port(), client: from, server: meant };
-            connect(&scope, client, &wanted).await;
+            connect(&scope, client, &wanted, Manner::Direct, Vec::new()).await;
         }
         // An address that stands for names, but nobody has asked for this one.
         None => refuse::reset(&client),
@@ -38,22 +40,42 @@ fn original_destination(client: &TcpStream) -> Option<SocketAddr> {
     meant.ok().filter(|meant| *meant != own)
 }
 
-/// Has a connection decided, and carries it.
-async fn connect(scope: &Scope, client: TcpStream, wanted: &Wanted) {
+/// Has a connection decided, and carries it. `beginning` is what the client has sent already.
+pub(crate) async fn connect(
+    scope: &Scope,
+    client: TcpStream,
+    wanted: &Wanted,
+    manner: Manner,
+    beginning: Vec<u8>,
+) {
     match scope.clear(wanted, &client).await {
         Cleared::Allowed(attempt, permit) => {
             let report = Report::new(scope, *attempt, permit.request());
-            carry(report, client, wanted).await;
+            carry(report, client, wanted, manner, beginning).await;
         }
         Cleared::Denied(refusal) => {
             let why = told(wanted, &refusal);
-            refuse::tell(client, &[], News::Denied, &why).await;
+            refuse_unheard(client, manner, News::Denied, &why).await;
         }
         Cleared::Abandoned => {}
     }
 }
 
-async fn carry(mut report: Report<'_>, mut client: TcpStream, wanted: &Wanted) {
+/// Refuses a client to which nothing was said yet.
+async fn refuse_unheard(client: TcpStream, manner: Manner, news: News, why: &str) {
+    match manner.refused(news, why) {
+        Some(message) => refuse::say(client, &message).await,
+        None => refuse::tell(client, &[], news, why).await,
+    }
+}
+
+async fn carry(
+    mut report: Report<'_>,
+    mut client: TcpStream,
+    wanted: &Wanted,
+    manner: Manner,
+    beginning: Vec<u8>,
+) {
     let scope = report.scope;
     let mut server = match dial(scope, &report.attempt).await {
         Ok(server) => server,
@@ -66,9 +88,12 @@ async fn carry(mut report: Report<'_>, mut client: TcpStream, wanted: &Wanted) {
             // Told before the client can know, and act on it.
             report.how = ending;
             drop(report);
-            return refuse::tell(client, &[], news, &why).await;
+            return refuse_unheard(client, manner, news, &why).await;
         }
     };
+    if client.write_all(manner.confirmed()).await.is_err() {
+        return;
+    }
     // Small messages go at once; where it cannot be set they go a little later.
     let _unset = (client.set_nodelay(true), server.set_nodelay(true));
     let limit = scope.judge.budget(&report.attempt);
@@ -83,6 +108,7 @@ async fn carry(mut report: Report<'_>, mut client: TcpStream, wanted: &Wanted) {
         traffic: &traffic,
         inspector: Mutex::new(inspector),
         answered: Notify::new(),
+        first: beginning,
     };
     let cut = pump.run(&mut client, &mut server).await;
     let Err(cut) = cut else { return };

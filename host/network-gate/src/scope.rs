@@ -38,6 +38,8 @@ pub(crate) struct Scope {
     pub(crate) judge: Arc<dyn Judge>,
     /// The process below which everything in the network is.
     pub(crate) keeper: u32,
+    /// What a program has to know to use the proxy.
+    pub(crate) token: String,
 }
 
 /// What a connection is for, as far as it is known at once.

@@ -179,6 +179,7 @@ impl Session {
             argv: argv(call.program),
             env: environment(call.environment, &force.rules, &temp)
                 .into_iter()
+                .chain(sandbox.proxy_variable())
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
             cwd: call.cwd.to_owned(),

@@ -59,11 +59,12 @@ impl Network {
         listeners: Listeners,
         stricter: Option<Arc<RuleSet>>,
     ) -> std::io::Result<Attached> {
-        let Listeners { proxy: _, v4, v6, keeper } = listeners;
+        let Listeners { proxy, v4, v6, keeper } = listeners;
         let mut served = portcullis_network_gate::Listeners {
             relays: Vec::new(),
             dns: Vec::new(),
             dns_streams: Vec::new(),
+            proxy,
             keeper,
         };
         for Ends { relay, dns, dns_stream } in std::iter::once(v4).chain(v6) {
@@ -80,13 +81,20 @@ impl Network {
 #[derive(Debug)]
 pub struct Sandbox {
     // Dropped first: with it every connection is closed.
-    _network: Option<Attached>,
+    network: Option<Attached>,
     confinement: Confinement,
 }
 
 impl Sandbox {
     pub(crate) fn new(confinement: Confinement, network: Option<Attached>) -> Self {
-        Self { _network: network, confinement }
+        Self { network, confinement }
+    }
+}
+
+impl Sandbox {
+    /// The variable by which programs find the proxy inside; none where no connection leads out.
+    pub(crate) fn proxy_variable(&self) -> Option<(String, String)> {
+        self.network.as_ref().map(|network| ("PORTCULLIS_PROXY".to_owned(), network.proxy().to_owned()))
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) enum Body {
 ///
 /// # Errors
 /// For line ends that servers read differently.
-pub(super) fn end(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
+pub(crate) fn end(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
     let mut line_start = 0;
     for (at, &byte) in bytes.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
@@ -159,6 +159,74 @@ fn body(lengths: &[&str], encodings: &[&str], minor: u8) -> Result<Body, &'stati
     }
 }
 
+/// A request to a proxy.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ordered {
+    pub(crate) host: Endpoint,
+    pub(crate) port: Option<u16>,
+    /// `CONNECT`, after which everything is the client's own.
+    pub(crate) is_tunnel: bool,
+    /// What shows that the client may use the proxy.
+    pub(crate) password: Option<String>,
+    /// The request as it goes to the server: nothing of it is meant for a proxy, and it is the last one.
+    pub(crate) head: Vec<u8>,
+}
+
+/// Reads a head that was sent to a proxy.
+///
+/// # Errors
+/// As for [`read`], and when it names two servers or is none for a proxy.
+pub(crate) fn order(head: &[u8]) -> Result<Ordered, &'static str> {
+    let Head { names, .. } = read(head)?;
+    let text = std::str::from_utf8(head).map_err(|_no_text| "the request is no text")?;
+    let mut lines = text.split("\r\n");
+    let (method, target, minor) = request_line(lines.next().unwrap_or_default())?;
+    let is_tunnel = method == "CONNECT";
+    if !is_tunnel && !target.to_ascii_lowercase().starts_with("http://") {
+        return Err("a proxy is asked with a whole address that begins with http://, or with CONNECT");
+    }
+    // Behind the header, if there is one, stands the name of the target.
+    let Some((wanted, others)) = names.split_last() else { return Err("the request names no server") };
+    if others.iter().any(|other| other.host != wanted.host || !is_same_port(other.port, wanted.port)) {
+        return Err("the request names two servers");
+    }
+    let fields = lines.take_while(|line| !line.is_empty());
+    let (of_proxy, of_server): (Vec<&str>, Vec<&str>) = fields.partition(|line| is_for_proxy(line));
+    let passwords: Vec<&str> = of_proxy
+        .iter()
+        .filter_map(|line| field(line).ok())
+        .filter(|(name, _)| is_password(name))
+        .map(|(_, value)| value)
+        .collect();
+    let password = match passwords.as_slice() {
+        [one] => Some((*one).to_owned()),
+        _ => None,
+    };
+    let authority = of_absolute_form(target).unwrap_or_default();
+    let path =
+        target.split_once("://").and_then(|(_, rest)| rest.strip_prefix(authority)).unwrap_or_default();
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    let fields: String = of_server.iter().flat_map(|line| [line, "\r\n"]).collect();
+    let head = format!("{method} {path} HTTP/1.{minor}\r\n{fields}Connection: close\r\n\r\n").into_bytes();
+    Ok(Ordered { host: wanted.host.clone(), port: wanted.port, is_tunnel, password, head })
+}
+
+/// A header need not repeat the port.
+fn is_same_port(header: Option<u16>, target: Option<u16>) -> bool {
+    const USUAL: u16 = 80;
+    header.is_none_or(|port| port == target.unwrap_or(USUAL))
+}
+
+fn is_password(name: &str) -> bool {
+    name.eq_ignore_ascii_case("proxy-authorization")
+}
+
+/// Whether a line is about the connection to the proxy.
+fn is_for_proxy(line: &str) -> bool {
+    let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+    name.starts_with("proxy-") || matches!(name.as_str(), "connection" | "keep-alive")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +312,32 @@ mod tests {
         assert_eq!(read("CONNECT a:1 HTTP/1.1"), (Body::Tunnel, None));
         let upgrade = read("GET / HTTP/1.1\r\nUpgrade: WebSocket");
         assert_eq!(upgrade, (Body::Bytes(0), Some("websocket".to_owned())));
+    }
+
+    #[test]
+    fn a_proxy_sends_on_what_is_for_the_server() {
+        let order = |head: &str| order(head.replace('\n', "\r\n").as_bytes());
+        let asked = order(
+            "GET http://A.test:8080/x?y HTTP/1.1\nHost: a.test:8080\nProxy-Authorization: Basic x\n\
+             Proxy-Connection: keep-alive\nConnection: keep-alive\nAccept: */*\n\n",
+        )
+        .unwrap();
+        assert_eq!((asked.host.to_string().as_str(), asked.port), ("a.test", Some(8080)));
+        assert_eq!(asked.password.as_deref(), Some("Basic x"));
+        let sent = "GET /x?y HTTP/1.1\r\nHost: a.test:8080\r\nAccept: */*\r\nConnection: close\r\n\r\n";
+        assert_eq!(String::from_utf8(asked.head).unwrap(), sent);
+        let bare = order("GET http://a.test?y HTTP/1.1\nHost: a.test\n\n").unwrap();
+        assert!(String::from_utf8(bare.head).unwrap().starts_with("GET /?y HTTP/1.1\r\n"));
+        assert!(order("CONNECT a.test:443 HTTP/1.1\nHost: a.test:443\n\n").unwrap().is_tunnel);
+        for head in [
+            "GET / HTTP/1.1\nHost: a.test\n\n",
+            "GET http://a.test/ HTTP/1.1\nHost: b.test\n\n",
+            "GET https://a.test/ HTTP/1.1\nHost: a.test\n\n",
+            "CONNECT b.test:443 HTTP/1.1\nHost: a.test\n\n",
+            "CONNECT a.test:443 HTTP/1.1\nHost: a.test:80\n\n",
+        ] {
+            assert!(order(head).is_err(), "{head}");
+        }
     }
 
     proptest::proptest! {

@@ -1,0 +1,84 @@
+//! SOCKS 5 with a user name and a password, see RFC 1928 and RFC 1929.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use portcullis_decision::pattern::HostName;
+use portcullis_decision::request::Endpoint;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::{Fault, Manner, Order, USER, is_token};
+use crate::refuse::News;
+
+pub(super) const VERSION: u8 = 5;
+const PASSWORD: u8 = 2;
+const NO_METHOD: u8 = 0xff;
+/// The version of the sub-negotiation, and its answers.
+const PASSWORD_VERSION: u8 = 1;
+const WELCOME: u8 = 0;
+const UNWELCOME: u8 = 1;
+const CONNECT: u8 = 1;
+/// Kinds of addresses.
+const V4: u8 = 1;
+const NAME: u8 = 3;
+const V6: u8 = 4;
+/// Replies.
+const DONE: u8 = 0;
+const NOT_ALLOWED: u8 = 2;
+const UNREACHABLE: u8 = 4;
+const NO_SUCH_COMMAND: u8 = 7;
+const NO_SUCH_ADDRESS: u8 = 8;
+
+/// The connection is there.
+pub(super) const CONFIRMED: [u8; 10] = reply(DONE);
+
+/// A reply; the address in it is of no use to anybody.
+const fn reply(code: u8) -> [u8; 10] {
+    [VERSION, code, 0, V4, 0, 0, 0, 0, 0, 0]
+}
+
+pub(super) fn refused(news: News) -> [u8; 10] {
+    reply(match news {
+        News::Denied | News::Malformed => NOT_ALLOWED,
+        News::Unreachable => UNREACHABLE,
+    })
+}
+
+/// Reads what a program wants, whose first byte has been read.
+pub(super) async fn greet(token: &str, client: &mut TcpStream) -> Result<Order, Fault> {
+    let methods = short(client).await?;
+    if !methods.contains(&PASSWORD) {
+        return Err(Fault::Told(vec![VERSION, NO_METHOD]));
+    }
+    client.write_all(&[VERSION, PASSWORD]).await?;
+    let version = client.read_u8().await?;
+    let (user, password) = (short(client).await?, short(client).await?);
+    if version != PASSWORD_VERSION || user != USER.as_bytes() || !is_token(&password, token) {
+        return Err(Fault::Told(vec![PASSWORD_VERSION, UNWELCOME]));
+    }
+    client.write_all(&[PASSWORD_VERSION, WELCOME]).await?;
+    let (version, command, _, kind) =
+        (client.read_u8().await?, client.read_u8().await?, client.read_u8().await?, client.read_u8().await?);
+    if version != VERSION || command != CONNECT {
+        return Err(Fault::Told(reply(NO_SUCH_COMMAND).to_vec()));
+    }
+    let host = match kind {
+        V4 => Some(Endpoint::Address(Ipv4Addr::from(client.read_u32().await?).into())),
+        V6 => Some(Endpoint::Address(Ipv6Addr::from(client.read_u128().await?).to_canonical())),
+        NAME => String::from_utf8(short(client).await?)
+            .ok()
+            .filter(|name| name.is_ascii())
+            .and_then(|name| HostName::parse(&name).ok()),
+        _ => None,
+    };
+    let port = client.read_u16().await?;
+    let host = host.ok_or_else(|| Fault::Told(reply(NO_SUCH_ADDRESS).to_vec()))?;
+    Ok(Order { host, port, manner: Manner::Socks, beginning: Vec::new() })
+}
+
+/// Bytes with their number before them.
+async fn short(client: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; client.read_u8().await?.into()];
+    client.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
