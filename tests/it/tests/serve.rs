@@ -11,6 +11,7 @@ as_each_user!(
     secrets_are_denied_without_a_question,
     nobody_to_ask_means_no,
     questions_and_commands_at_once,
+    calls_of_a_command_wait_for_the_answer,
     a_yes_for_the_session_ends_with_it,
     a_cancelled_question_is_withdrawn,
     cancel_ends_the_whole_tree,
@@ -123,6 +124,37 @@ fn questions_and_commands_at_once(user: User) -> Result<()> {
     ensure!(output == "other\n", "{output}");
     let (_, output) = host.finish(running)?;
     ensure!(output == "went\n", "{output}");
+    Ok(())
+}
+
+/// The same command goes on after a yes; each place is asked about once.
+fn calls_of_a_command_wait_for_the_answer(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let text = |value: &Value, pointer: &str| {
+        value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let environment = json!({ "PATH": "/usr/bin:/bin", "OUT": scene.outside() });
+    let script = "echo settings > .npmrc && cat .npmrc; for i in 1 2 3; do echo $i > $OUT/f$i; done; cat $OUT/f3; \
+        echo x > a/.envrc || echo refused";
+    std::fs::create_dir(scene.project().join("a"))?;
+    scene.user().own(&scene.project().join("a"))?;
+    let id = host.begin(script, &environment)?;
+    for (name, answer) in [(".npmrc", json!(0)), ("f1", json!(0)), ("a/.envrc", json!("refuse"))] {
+        let question = host.question()?;
+        ensure!(text(&question, "/params/subject").ends_with(name), "{question}");
+        ensure!(text(&question, "/params/callId") == format!("call-{id}"), "{question}");
+        host.answer(&question, &answer)?;
+    }
+    let (_, output) = host.finish(id)?;
+    ensure!(output.starts_with("settings\n3\n") && output.ends_with("refused\n"), "{output}");
+    // The yes was for this command.
+    let id = host.begin("echo other > .npmrc || echo refused", &environment)?;
+    let question = host.question()?;
+    host.answer(&question, &json!("refuse"))?;
+    let (_, output) = host.finish(id)?;
+    ensure!(output.ends_with("refused\n"), "{output}");
+    ensure!(std::fs::read_to_string(scene.project().join(".npmrc"))? == "settings\n");
     Ok(())
 }
 
