@@ -43,6 +43,8 @@ fn main() -> ExitCode {
         println!("bwrap is not on PATH, so it takes no part; `cargo xtask setup` fetches it");
     }
     println!("{}", Race::new("launch of /bin/true").run(contestants));
+    rules(&myself, scratch.path());
+    throughput(&ready, &project);
     ExitCode::SUCCESS
 }
 
@@ -59,6 +61,63 @@ impl Names for NoRules {
     }
 }
 
+/// What many rules on paths cost a fresh sandbox, and bubblewrap with as many binds.
+fn rules(myself: &Path, scratch: &Path) {
+    let few = Ruled::make(&scratch.join("few"), 5);
+    let many = Ruled::make(&scratch.join("many"), 500);
+    let fresh = |ruled: &Ruled| {
+        launch(&Confinement::start(myself, &ruled.profile).expect("a sandbox"), &ruled.project);
+    };
+    let contestants = vec![
+        Contestant::new("5 rules on paths", 3, || fresh(&few)),
+        Contestant::new("500 rules on paths", 3, || fresh(&many)),
+    ];
+    println!("{}", Race::new("fresh sandbox with rules").run(contestants));
+}
+
+/// A project with directories in it that are read-only and hidden by turns.
+struct Ruled {
+    project: PathBuf,
+    profile: Profile,
+}
+
+impl Ruled {
+    fn make(root: &Path, rules: u32) -> Self {
+        let (project, temp) = (root.join("project"), root.join("tmp"));
+        std::fs::create_dir_all(&project).expect("a directory");
+        std::fs::create_dir(&temp).expect("a directory");
+        let mut profile = profile(&project, temp);
+        for number in 0..rules {
+            let path = project.join(format!("d{}/e{number}", number % 20));
+            std::fs::create_dir_all(&path).expect("a directory");
+            let access = if number % 2 == 0 { Access::ReadOnly } else { Access::Hidden };
+            profile.places.push(Place { path, access });
+        }
+        Self { project, profile }
+    }
+}
+
+/// Commands in flight when throughput is measured.
+const IN_FLIGHT: usize = 8;
+/// How many commands each of them starts in a round.
+const EACH: usize = 10;
+
+fn throughput(ready: &Confinement, project: &Path) {
+    let at_once = |act: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| {
+            for _ in 0..IN_FLIGHT {
+                scope.spawn(|| (0..EACH).for_each(|_| act()));
+            }
+        });
+    };
+    let contestants = vec![
+        Contestant::new("posix_spawn", 1, || at_once(&bare)),
+        Contestant::new("sandbox that stands ready", 1, || at_once(&|| launch(ready, project))),
+    ];
+    let title = format!("{} commands, {IN_FLIGHT} in flight", IN_FLIGHT * EACH);
+    println!("{}", Race::new(&title).run(contestants));
+}
+
 /// The system read-only, homes hidden, the project writable.
 fn profile(project: &Path, temp: PathBuf) -> Profile {
     let place = |path: &Path, access| Place { path: path.to_owned(), access };
@@ -72,6 +131,7 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),
         names: Some(NameRules { data: Vec::new(), spared: vec![PathBuf::from("/tmp")], lifted: Vec::new() }),
+        acting: None,
     }
 }
 

@@ -106,6 +106,7 @@ fn inside(sandbox: &Confinement, project: &Path, script: &str) {
 
 fn profile(project: &Path, temp: PathBuf) -> Profile {
     Profile {
+        acting: None,
         places: vec![Place { path: project.to_owned(), access: Access::ReadWrite }],
         temp,
         hostname: "sandbox".to_owned(),

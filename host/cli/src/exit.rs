@@ -14,8 +14,12 @@ pub(crate) enum Exit {
     Ask,
     /// `check`: refused.
     Deny,
-    /// `audit verify`: a log is broken; `config validate`: a file cannot be used.
+    /// `audit verify`: a log is broken; `config validate`: a file cannot be used; `doctor`: an attack came through.
     Bad,
+    /// `doctor`: the sandbox works, but is less than it can be.
+    Weaker,
+    /// `doctor`: commands are refused here.
+    NoSandbox,
     /// `run`: the command's own status.
     Command(u8),
 }
@@ -30,6 +34,8 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Bad => 1,
+            Self::Weaker => 3,
+            Self::NoSandbox => 4,
             Self::Ask => 10,
             Self::Deny => 20,
             Self::Command(code) => code,

@@ -15,6 +15,7 @@ mod commands;
 mod serve;
 
 mod exit;
+mod git_identity;
 mod journal;
 mod manifest;
 mod page;
@@ -42,6 +43,7 @@ pub fn run() -> ExitCode {
         Verb::Explain(decision) => commands::explain::run(&decision),
         Verb::Audit(audit) => commands::audit::run(audit),
         Verb::Config(config) => commands::config::run(config),
+        Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Serve => serve::run(),
         Verb::Pi(pi) => commands::pi::run(&pi),
         Verb::PiExtension(action) => commands::pi_extension::run(&action),

@@ -1,13 +1,15 @@
-//! The portcullis program: the keeper of a sandbox when it is started as one, otherwise the command line.
+//! The portcullis program: a part of a sandbox when it is started as one, otherwise the command line.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let is_keeper =
-        std::env::args_os().nth(1).is_some_and(|first| first == portcullis_confine::KEEPER_ARGUMENT);
-    if is_keeper {
-        // Before anything else starts a thread or opens a descriptor.
+    let first = std::env::args_os().nth(1).unwrap_or_default();
+    // Before anything else starts a thread or opens a descriptor.
+    if first == portcullis_confine::KEEPER_ARGUMENT {
         return portcullis_confine::keeper_main(portcullis_session::make_names);
+    }
+    if first == portcullis_confine::PROBE_ARGUMENT {
+        return portcullis_confine::probe_main();
     }
     portcullis_cli::run()
 }

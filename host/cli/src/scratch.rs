@@ -12,7 +12,7 @@ mod remove {
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// A session's directory, removed with everything in it when this is dropped.
@@ -41,6 +41,17 @@ impl Scratch {
         })?;
         private_directory().create(directory.join("tmp"))?;
         Ok(Self { directory, _lock: lock })
+    }
+
+    /// Gives what commands see as `/tmp` to the owner of `place`.
+    pub(crate) fn give_to_owner_of(&self, place: &Path) -> io::Result<()> {
+        let metadata = place.metadata()?;
+        std::os::unix::fs::chown(self.temp(), Some(metadata.uid()), Some(metadata.gid()))
+    }
+
+    /// The session's directory.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// What commands see as `/tmp`.

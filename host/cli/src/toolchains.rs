@@ -22,7 +22,22 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("go", &[]),
     ("miniconda3", &[]),
     ("anaconda3", &[]),
+    ("miniforge3", &[]),
+    (".pixi", &[]),
+    (".rye", &[]),
+    (".proto", &[]),
+    (".nodenv", &[]),
+    (".jenv", &[]),
+    (".swiftly", &[]),
+    (".dotnet", &[]),
+    (".rvm", &[]),
 ];
+
+/// So many names of a directory are looked at; more are in no directory of programs that somebody keeps.
+const MOST_NAMES: usize = 2000;
+
+/// Programs that the programs of a toolchain are run by, and that may lie in another one.
+const INTERPRETERS: [&str; 4] = ["python", "python3", "node", "ruby"];
 
 /// The roots of toolchains for the directories of `path`: a known directory as a whole, of any other
 /// only the directory that is on PATH itself.
@@ -39,13 +54,75 @@ fn roots_of(directory: &Path, home: &Path) -> Vec<PathBuf> {
     let known = KNOWN.iter().find(|(name, _)| Path::new(name) == Path::new(first.as_os_str()));
     match known {
         Some((name, others)) => std::iter::once(name).chain(*others).map(|name| home.join(name)).collect(),
-        None => vec![directory.to_owned()],
+        None => std::iter::once(directory.to_owned()).chain(linked(directory, home)).collect(),
     }
+}
+
+/// What the links of a directory such as `~/.local/bin` lead to: tools that were installed each into a place of
+/// its own (pipx, uv), with the interpreter that runs them.
+fn linked(directory: &Path, home: &Path) -> Vec<PathBuf> {
+    let Ok(home) = home.canonicalize() else { return Vec::new() };
+    let Ok(names) = directory.read_dir() else { return Vec::new() };
+    let links =
+        names.flatten().take(MOST_NAMES).filter(|name| name.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let mut roots: Vec<PathBuf> = links.filter_map(|link| root_behind(&link.path(), &home)).collect();
+    roots.sort();
+    roots.dedup();
+    let interpreters: Vec<PathBuf> = roots
+        .iter()
+        .flat_map(|root| INTERPRETERS.map(|name| root.join("bin").join(name)))
+        .filter_map(|program| root_behind(&program, &home))
+        .collect();
+    roots.extend(interpreters);
+    roots
+}
+
+/// The directory around the `bin` that a program really lies in, where that is deep enough in the home directory
+/// to hold nothing else; otherwise the program alone.
+fn root_behind(program: &Path, home: &Path) -> Option<PathBuf> {
+    /// `~/x/y`, but not `~/.local`.
+    const DEEP: usize = 2;
+    let program = program.canonicalize().ok()?;
+    let inside = program.strip_prefix(home).ok()?;
+    let root = inside.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent);
+    Some(match root {
+        Some(root) if root.components().count() >= DEEP => home.join(root),
+        _ => program,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn follows_links_to_tools_that_lie_elsewhere() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let at = |path: &str| home.join(path);
+        for file in [
+            ".local/share/uv/tools/black/bin/black",
+            ".local/share/uv/python/3/bin/python3",
+            "scripts/mine",
+            "x",
+        ] {
+            std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
+            std::fs::write(at(file), "").unwrap();
+        }
+        std::fs::create_dir_all(at(".local/bin")).unwrap();
+        for (link, target) in [
+            (".local/bin/black", ".local/share/uv/tools/black/bin/black"),
+            (".local/share/uv/tools/black/bin/python", ".local/share/uv/python/3/bin/python3"),
+            (".local/bin/mine", "scripts/mine"),
+            (".local/bin/gone", "nowhere"),
+        ] {
+            std::os::unix::fs::symlink(at(target), at(link)).unwrap();
+        }
+        std::os::unix::fs::symlink("/usr/bin/env", at(".local/bin/env")).unwrap();
+        let expected =
+            [".local/bin", ".local/share/uv/python/3", ".local/share/uv/tools/black", "scripts/mine"].map(at);
+        assert_eq!(roots(&[at(".local/bin")], &home), expected);
+    }
 
     #[test]
     fn finds_roots() {

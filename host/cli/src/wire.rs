@@ -11,11 +11,15 @@ use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::path_text;
 use portcullis_session::{Confining, Desk, Entry, Journal, JournalError, Session, Setup};
 
+use crate::git_identity;
 use crate::journal::AuditJournal;
 use crate::policies;
 use crate::scratch::Scratch;
 use crate::surroundings::{Surroundings, now, random_name};
 use crate::toolchains;
+
+/// The running program itself, also when its file has been replaced since.
+pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// What a session is made for.
 #[derive(Debug, Clone)]
@@ -120,16 +124,28 @@ pub(crate) fn session(
             let sessions = around.state.join("sessions");
             let scratch = Scratch::make(&sessions, &id)
                 .with_context(|| format!("making the session's directory in `{}`", sessions.display()))?;
+            if rustix::process::geteuid().is_root() {
+                // Root's commands act as the owner of the project.
+                scratch.give_to_owner_of(&ground.resolved.workspace)?;
+            }
             (Box::new(AuditJournal::new(log)), Some(scratch))
         }
     };
     let confinement = match &scratch {
         None => Confining::NoCommands,
-        // The running program itself, also when its file has been replaced since.
-        Some(scratch) => Confining::Sandbox { executable: "/proc/self/exe".into(), temp: scratch.temp() },
+        Some(scratch) => Confining::Sandbox { executable: OWN_PROGRAM.into(), temp: scratch.temp() },
     };
-    let setup =
-        Setup { resolved: ground.resolved, chain, context, clock: Box::new(now), journal, desk, confinement };
+    let (asked, project) = (around.clone(), ground.resolved.workspace.clone());
+    let setup = Setup {
+        resolved: ground.resolved,
+        chain,
+        context,
+        clock: Box::new(now),
+        journal,
+        desk,
+        confinement,
+        variables: Box::new(move || git_identity::variables(&asked, &project)),
+    };
     let session = Session::open(setup).context("opening the session")?;
     Ok(Wired { session, _scratch: scratch })
 }

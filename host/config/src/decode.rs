@@ -14,7 +14,8 @@ use crate::check::{KeptField, bad_value, step};
 use crate::error::Problem;
 use crate::json::{Fault, Member, Node, Value};
 use crate::settings::{
-    Ask, Connecting, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry, Settings,
+    Ask, Connecting, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry, RequiredTier,
+    Settings,
 };
 
 pub(crate) fn settings(
@@ -34,6 +35,7 @@ pub(crate) fn settings(
         policies,
         combine,
         ask: ask(&top.child("ask")),
+        required_tier: required_tier(&top.child("requiredTier")).unwrap_or_default(),
         limits: limits(&top.child("limits")),
         environment: environment(&top.child("environment"))?,
         lifted: top.child("protections").child("lift").texts(),
@@ -217,6 +219,14 @@ fn only_denies(item: &Place<'_>) -> Result<(), Fault> {
 
 fn ask(place: &Place<'_>) -> Ask {
     Ask { timeout_ms: place.child("timeoutMs").number() }
+}
+
+/// Nothing where nothing is said.
+pub(crate) fn required_tier(place: &Place<'_>) -> Option<RequiredTier> {
+    match place.text()? {
+        "namespaces" => Some(RequiredTier::Namespaces),
+        _ => Some(RequiredTier::Full),
+    }
 }
 
 pub(crate) fn limits(place: &Place<'_>) -> Limits {

@@ -28,6 +28,7 @@ mod discover;
 mod disk;
 mod error;
 mod fields;
+mod git_directory;
 mod json;
 mod json_schema;
 mod own_git;
@@ -63,7 +64,7 @@ pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
 pub use settings::{
     Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry,
-    PolicyEntry, PolicyMode, PolicySource, Settings,
+    PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,
 };
 pub use tighten::{Layer, TIGHTENING_FIELDS, Tightening};
 pub use validate::{Checked, FileKind, validate, validate_all};

@@ -268,6 +268,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) places: &'a Places,
     pub(crate) workspace: &'a Path,
     pub(crate) homes: &'a [PathBuf],
+    /// The workspace's repository, where it lies elsewhere.
+    pub(crate) git_directory: Option<&'a Path>,
     pub(crate) disk: &'a dyn Disk,
 }
 
@@ -294,6 +296,10 @@ impl Ground<'_> {
                 let reason = "it holds credentials of a toolchain";
                 self.add(&mut rules, "host.toolchain-credentials", &root.join(name), Kind::Hidden, reason)?;
             }
+        }
+        if let Some(repository) = self.git_directory {
+            let reason = "your own git runs programs from it";
+            self.add(&mut rules, "host.git-hooks", &repository.join("hooks"), Kind::Fixed, reason)?;
         }
         for source in own_git::sources(self.workspace, self.homes, self.disk) {
             self.add(&mut rules, source.id, &source.path, source.kind, source.reason)?;

@@ -251,13 +251,17 @@ fn standing(field: &Field, layer: Layer, index: usize, part: &Written<'_>, resol
 
 /// Whether one value holds for all layers: of others every layer's entries do.
 fn is_single(field: &Field) -> bool {
-    field.name.starts_with("limits.") || field.name == "network.strictAllowlist"
+    field.name.starts_with("limits.")
+        || field.name == "network.strictAllowlist"
+        || field.name == "requiredTier"
 }
 
-/// The strictest value: the lowest number, and `true` before `false`.
+/// The strictest value: the lowest number, `true` before `false`, and `full` before `namespaces`.
 fn strictest(settings: &[Setting]) -> Option<Json> {
-    let number =
-        |setting: &&Setting| setting.value.as_u64().unwrap_or(u64::from(setting.value != json!(true)));
+    let number = |setting: &&Setting| {
+        let is_strict = setting.value == json!(true) || setting.value == json!("full");
+        setting.value.as_u64().unwrap_or(u64::from(!is_strict))
+    };
     settings.iter().min_by_key(number).map(|setting| setting.value.clone())
 }
 
@@ -269,6 +273,7 @@ fn default_value(field: &str) -> Json {
         "policies" => json!({ "use": "workspace" }),
         "combine" => json!("strictest"),
         "ask.hold" => json!("connect"),
+        "requiredTier" => json!("full"),
         _ => match crate::schema::field(field).map(|field| field.shape) {
             Some(Shape::List(_) | Shape::Objects) => json!([]),
             Some(Shape::Map(_)) => json!({}),

@@ -10,6 +10,7 @@ use portcullis_decision::verdict::Effect;
 use crate::discover::Found;
 use crate::disk::Disk;
 use crate::error::{ConfigError, shown};
+use crate::git_directory::git_directory;
 use crate::pattern::{Surroundings, refused};
 use crate::places::{Places, canonical};
 use crate::protect::Ground;
@@ -39,13 +40,22 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let around = Surroundings { workspace: &workspace, home: &home, disk };
     let settings = &found.settings;
     let policies = policies(found, &around)?;
+    let git_directory = git_directory(&workspace, disk);
 
-    let ground = Ground { places, workspace: &workspace, homes: &homes, disk };
+    let ground = Ground {
+        places,
+        workspace: &workspace,
+        homes: &homes,
+        disk,
+        git_directory: git_directory.as_deref(),
+    };
     let mut rules = ground.rules(&decisive_files(found, places, &policies))?;
     rules.retain(|rule| !settings.lifted.contains(&rule.id));
     let files = region::files(settings, &around, &homes)?;
     rules.extend(files.rules);
     let mut connections = connection_rules(&settings.network, Layer::User);
+    let tiers = found.layers.iter().filter_map(|layer| layer.required_tier);
+    let required_tier = tiers.chain([settings.required_tier]).max().unwrap_or_default();
     let mut limits = settings.limits;
     let mut environment = settings.environment.clone();
     environment.drop.extend(settings.credentials.variables.iter().cloned());
@@ -62,6 +72,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let mut resolved = Resolved {
         enabled: settings.enabled,
         workspace: workspace.clone(),
+        git_directory,
         temp: places.temp.clone(),
         closed: files.closed,
         rules,
@@ -78,6 +89,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         policies,
         combine: settings.combine.clone(),
         ask: settings.ask,
+        required_tier,
         limits,
         environment,
         lifted: settings.lifted.clone(),

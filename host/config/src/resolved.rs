@@ -10,7 +10,7 @@ use portcullis_decision::verdict::Effect;
 
 use crate::check::KeptField;
 use crate::rule::{ConnectionRule, Rule, environment_rules, layers};
-use crate::settings::{Ask, Connecting, Environment, Origin, PolicyMode, PolicySource};
+use crate::settings::{Ask, Connecting, Environment, Origin, PolicyMode, PolicySource, RequiredTier};
 use crate::tighten::Layer;
 
 /// Settings ready for use: plain data, every path absolute and canonical.
@@ -20,6 +20,8 @@ pub struct Resolved {
     pub enabled: bool,
     /// The canonical working directory.
     pub workspace: PathBuf,
+    /// The repository of a workspace that is a linked worktree or a submodule, where it lies elsewhere.
+    pub git_directory: Option<PathBuf>,
     /// The temporary directory as commands and tools see it.
     pub temp: PathBuf,
     /// Regions hidden from commands and a question for tools, where no rule speaks.
@@ -51,6 +53,8 @@ pub struct Resolved {
     pub combine: Combine,
     /// Questions to the user.
     pub ask: Ask,
+    /// The least that the sandbox of commands must be, the strictest of all layers.
+    pub required_tier: RequiredTier,
     /// Limits of one command, the strictest of all layers; none: the host's default.
     pub limits: Limits,
     /// What commands see of the environment.
@@ -118,7 +122,8 @@ impl Resolved {
     /// Returns what holds where no rule speaks.
     #[must_use]
     pub fn base(&self) -> Base {
-        Base { workspace: vec![self.workspace.clone()], temp: self.temp.clone(), closed: self.closed.clone() }
+        let workspace = std::iter::once(&self.workspace).chain(&self.git_directory).cloned().collect();
+        Base { workspace, temp: self.temp.clone(), closed: self.closed.clone() }
     }
 
     /// Returns where the rule with this layer and id was written.

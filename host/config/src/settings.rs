@@ -29,6 +29,8 @@ pub struct Settings {
     pub combine: Combine,
     /// Questions to the user.
     pub ask: Ask,
+    /// The least that the sandbox of commands must be.
+    pub required_tier: RequiredTier,
     /// Limits of one command; none: the host's default.
     pub limits: Limits,
     /// What commands see of the environment.
@@ -168,6 +170,16 @@ pub enum PolicyMode {
     Enforce,
     /// They are logged and do not count.
     Observe,
+}
+
+/// The least that the sandbox of commands must be, the milder first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RequiredTier {
+    /// Namespaces, mounts and the filter of system calls.
+    Namespaces,
+    /// Everything.
+    #[default]
+    Full,
 }
 
 /// Questions to the user.

@@ -8,7 +8,7 @@ use crate::check::{Completeness, check, step};
 use crate::decode::{self, Place};
 use crate::error::{ConfigError, Problem};
 use crate::json::{Fault, Node, Value};
-use crate::settings::{Entry, Network, PathEntry, invalid};
+use crate::settings::{Entry, Network, PathEntry, RequiredTier, invalid};
 
 /// What a layer that can only tighten adds to the user's settings.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Tightening {
     pub deny_read: Vec<Entry<PathEntry>>,
     /// Paths that are not written.
     pub deny_write: Vec<Entry<PathEntry>>,
+    /// The least that the sandbox must be; the stricter of this and the user's holds.
+    pub required_tier: Option<RequiredTier>,
     /// Limits; the stricter of these and the user's holds.
     pub limits: Limits,
     /// Globs over names of variables that commands do not see.
@@ -68,6 +70,7 @@ pub const TIGHTENING_FIELDS: &[&str] = &[
     "filesystem",
     "filesystem.denyRead",
     "filesystem.denyWrite",
+    "requiredTier",
     "limits",
     "limits.wallMs",
     "limits.cpuMs",
@@ -101,6 +104,7 @@ impl Tightening {
             network: decode::network(&top.child("network"))?,
             deny_read: decode::paths(&filesystem.child("denyRead"))?,
             deny_write: decode::paths(&filesystem.child("denyWrite"))?,
+            required_tier: decode::required_tier(&top.child("requiredTier")),
             limits: decode::limits(&top.child("limits")),
             drop: top.child("environment").child("drop").texts(),
         };

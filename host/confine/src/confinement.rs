@@ -2,6 +2,8 @@
 
 #[cfg_attr(not(target_os = "linux"), path = "confinement/elsewhere.rs")]
 mod here;
+#[cfg(target_os = "linux")]
+mod meeting;
 
 pub use here::{Confinement, keeper_main};
 

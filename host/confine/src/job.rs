@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::held::{Held, Waiting};
-use crate::{Exit, Stage};
+use crate::{Breach, Exit, Stage};
 
 /// One command, shared by those who wait for it and the thread that hears from the keeper.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ enum State {
     Pending,
     Running,
     Refused(Stage, i32),
-    Ended(Exit),
+    Ended(Exit, Option<Breach>),
 }
 
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "commands run on Linux only"))]
@@ -46,7 +46,7 @@ impl Job {
         let state = self.changed.wait_while(self.state(), |state| matches!(state, State::Pending));
         match *state.unwrap_or_else(PoisonError::into_inner) {
             State::Refused(stage, errno) => Err((stage, errno)),
-            State::Pending | State::Running | State::Ended(_) => Ok(()),
+            State::Pending | State::Running | State::Ended(..) => Ok(()),
         }
     }
 
@@ -60,9 +60,9 @@ impl Job {
         self.change(State::Refused(stage, errno));
     }
 
-    pub(crate) fn ended(&self, exit: Exit) {
+    pub(crate) fn ended(&self, exit: Exit, breach: Option<Breach>) {
         self.close();
-        self.change(State::Ended(exit));
+        self.change(State::Ended(exit, breach));
     }
 
     fn close(&self) {
@@ -92,9 +92,16 @@ impl Job {
 
     pub(crate) fn exit(&self) -> Option<Exit> {
         match *self.state() {
-            State::Ended(exit) => Some(exit),
+            State::Ended(exit, _) => Some(exit),
             State::Refused(..) => Some(Exit::Lost),
             State::Pending | State::Running => None,
+        }
+    }
+
+    pub(crate) fn breach(&self) -> Option<Breach> {
+        match *self.state() {
+            State::Ended(_, breach) => breach,
+            State::Refused(..) | State::Pending | State::Running => None,
         }
     }
 
@@ -112,7 +119,7 @@ impl Job {
         loop {
             let state = self.state();
             match *state {
-                State::Ended(exit) => return Some(exit),
+                State::Ended(exit, _) => return Some(exit),
                 State::Refused(..) => return Some(Exit::Lost),
                 State::Pending | State::Running => {}
             }
@@ -140,7 +147,7 @@ mod tests {
         assert_eq!((job.wait_for_start(), job.init()), (Ok(()), Some(7)));
         std::thread::scope(|scope| {
             let waiters = [scope.spawn(|| job.wait()), scope.spawn(|| job.wait())];
-            job.ended(Exit::Code(3));
+            job.ended(Exit::Code(3), None);
             for waiter in waiters {
                 assert_eq!(waiter.join().expect("no panic"), Exit::Code(3));
             }

@@ -4,6 +4,7 @@
 
 mod program;
 mod serve;
+mod watch;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use rustix::io::Errno;
 use crate::broker;
 use crate::layer::landlock::Landlock;
 use crate::layer::namespaces::Identity;
-use crate::layer::{During, Failure, landlock, mounts, namespaces, network, privileges, seccomp};
+use crate::layer::{During, Failure, landlock, limits, mounts, namespaces, network, privileges, seccomp};
 use crate::plan::{Plan, Step, Writable};
 use crate::wire::{Event, Network, Refusal, Setup};
 use crate::{Limits, MakeNames, NameRules, Stage, transport};
@@ -54,7 +55,7 @@ fn keep(single: SingleThread, control: OwnedFd, identity: Identity, names: MakeN
     match settled.and_then(|settled| Ok((settled, set_up(&single, &control, identity, names)?))) {
         Ok((settled, (ready, session))) => {
             let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
-            ready.tell(&control, landlock);
+            ready.tell(&control, landlock, session.processes_are_bounded);
             serve::Keeper::new((single, settled), control, session).serve();
         }
         Err(failure) => tell(&control, &failed(&failure), &[]),
@@ -67,6 +68,8 @@ fn keep(single: SingleThread, control: OwnedFd, identity: Identity, names: MakeN
 struct Session {
     identity: Identity,
     limits: Limits,
+    /// Whether the kernel refuses processes above the limit, for root too.
+    processes_are_bounded: bool,
     /// Nothing, where the kernel has none.
     landlock: Option<Landlock>,
     /// Nothing, where there are no rules over names.
@@ -83,12 +86,12 @@ struct Ready {
 }
 
 impl Ready {
-    fn tell(self, control: &OwnedFd, landlock: u32) {
+    fn tell(self, control: &OwnedFd, landlock: u32, processes_are_bounded: bool) {
         let no_gate = self.gate.as_ref().err().map(Failure::refusal);
         let gate = self.gate.as_ref().ok().and_then(Option::as_ref);
         let mut descriptors = vec![self.root.as_fd(), self.mounts.as_fd()];
         descriptors.extend(gate.map(network::Gate::descriptors).unwrap_or_default());
-        tell(control, &Event::Ready { landlock, no_gate }, &descriptors);
+        tell(control, &Event::Ready { landlock, processes_are_bounded, no_gate }, &descriptors);
     }
 }
 
@@ -99,7 +102,10 @@ fn set_up(
     make_names: MakeNames,
 ) -> Result<(Ready, Session), Failure> {
     let (setup, asks) = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
-    identity.map()?;
+    // Whoever is to act as somebody else has been mapped from outside.
+    if setup.acting.is_none() {
+        identity.map()?;
+    }
     rustix::process::setsid().during(Stage::Process)?;
     rustix::system::sethostname(setup.hostname.as_bytes()).during(Stage::HostName)?;
     network::enforce()?;
@@ -108,7 +114,15 @@ fn set_up(
         // Without it there is no way out, which is less than wanted but no less safe.
         Network::Gated { host_ports } => network::open_gate(host_ports).map(Some),
     };
-    mounts::enforce(&setup.plan, identity)?;
+    let processes_are_bounded = setup.limits.processes.is_some_and(limits::bound_processes);
+    mounts::enforce(&setup.plan, setup.limits.memory_bytes)?;
+    if identity.is_root() && setup.acting.is_none() {
+        mounts::check_owners(&setup.plan)?;
+    }
+    let identity = match setup.acting {
+        Some(owner) => identity.act_as(owner)?,
+        None => identity,
+    };
     let (root, mounts) = open_view().during(Stage::View)?;
     let commands = SharedNumbers::new().during(Stage::Process)?;
     let judged = setup.names.as_ref().map(|names| judged(&setup.plan, names)).unwrap_or_default();
@@ -135,7 +149,8 @@ fn set_up(
         }
     }
     let ready = Ready { root, mounts, gate };
-    Ok((ready, Session { identity, limits: setup.limits, landlock, broker, commands }))
+    let limits = setup.limits;
+    Ok((ready, Session { identity, limits, processes_are_bounded, landlock, broker, commands }))
 }
 
 /// Returns the writable places in which names are judged: all but those in which no rule can match.

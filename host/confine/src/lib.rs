@@ -54,12 +54,14 @@
 //!     hostname: "sandbox".into(),
 //!     limits: Limits::default(),
 //!     names: None,
+//!     acting: None,
 //! };
 //! let plan = Plan::new(&profile, &|_| PathKind::Directory)?;
 //! assert!(plan.to_string().contains("hide /home with u/project"));
 //! # Ok::<(), portcullis_confine::PlanError>(())
 //! ```
 
+mod breach;
 mod confinement;
 mod error;
 mod gate;
@@ -68,10 +70,13 @@ mod job;
 mod link;
 mod names;
 mod plan;
+mod probe;
 mod profile;
 mod report;
 mod running;
+mod sockets;
 mod stage;
+mod tier;
 mod view;
 
 #[cfg(target_os = "linux")]
@@ -87,14 +92,20 @@ mod transport;
 #[cfg(target_os = "linux")]
 mod wire;
 
+pub use breach::Breach;
 pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
 pub use error::{LaunchError, PlanError, StartError, ViewError};
 pub use gate::{Ends, Listeners, NoGate};
 pub use held::{Attempt, Held};
 pub use names::{Judgement, MakeNames, NameRules, Names};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
-pub use profile::{Access, Command, Limits, Place, Profile};
+pub use probe::{
+    Advice, Facts, Finding, PROBE_ARGUMENT, Primitive, Refused, advice, apparmor_profile, probe, probe_main,
+};
+pub use profile::{Access, Command, Limits, Owner, Place, Profile, machine_memory};
 pub use report::{Force, Layer, Report};
 pub use running::{Exit, Running};
+pub use sockets::bound_sockets;
 pub use stage::Stage;
+pub use tier::Tier;
 pub use view::View;

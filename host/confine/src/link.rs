@@ -106,7 +106,7 @@ mod here {
             }
             let mut jobs = self.jobs();
             jobs.closed = true;
-            jobs.under_way.drain().for_each(|(_, job)| job.ended(Exit::Lost));
+            jobs.under_way.drain().for_each(|(_, job)| job.ended(Exit::Lost, None));
         }
 
         fn pass_on(&self, event: &Event, sender: Option<u32>) {
@@ -121,12 +121,13 @@ mod here {
                         job.refused(refusal.stage, refusal.errno);
                     }
                 }
-                Event::Ended { id, ending } => {
+                Event::Ended { id, ending, breach } => {
                     if let Some(job) = self.jobs().under_way.remove(id) {
-                        job.ended(match *ending {
+                        let exit = match *ending {
                             Ending::Code(code) => Exit::Code(code),
                             Ending::Signal(signal) => Exit::Signal(signal),
-                        });
+                        };
+                        job.ended(exit, *breach);
                     }
                 }
                 Event::Keeper | Event::Ready { .. } | Event::Failed { .. } => {}

@@ -22,8 +22,21 @@ pub struct Profile {
     pub hostname: String,
     /// What all commands of the session may use at most, each by itself.
     pub limits: Limits,
+    /// As whom commands act, where that is not the caller.
+    ///
+    /// Only root can act as somebody else, and in the sandbox only as one: the owner of the project.
+    pub acting: Option<Owner>,
     /// Rules over names in writable places; without them the places are all that commands are held to.
     pub names: Option<NameRules>,
+}
+
+/// A user with a group, and no other groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// The user's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
 }
 
 /// How much of the tree below a path can be seen and written, until a deeper place changes it.
@@ -46,20 +59,26 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Upper bounds for one process (see setrlimit(2)); where nothing is given, the user's own bounds hold.
+/// Upper bounds for one command; where nothing is given, the user's own bounds hold.
 ///
 /// Core dumps are always off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Open descriptors (`RLIMIT_NOFILE`).
+    /// Open descriptors of one process (`RLIMIT_NOFILE`).
     pub open_files: Option<u64>,
-    /// Processes and threads of the user inside the session (`RLIMIT_NPROC`); binds nothing for root.
+    /// Processes and threads at once: the highest number in the command's pid namespace (since Linux 6.14),
+    /// before that a count taken ten times a second; `RLIMIT_NPROC` besides, which binds nothing for root.
     pub processes: Option<u64>,
     /// Bytes of one file (`RLIMIT_FSIZE`).
     pub file_bytes: Option<u64>,
-    /// Bytes of address space (`RLIMIT_AS`).
+    /// Bytes of memory that all processes of the command use together, looked at ten times a second: the
+    /// command is killed above it.
     pub memory_bytes: Option<u64>,
-    /// Seconds of processor time (`RLIMIT_CPU`).
+    /// Bytes that one process may have of its own (`RLIMIT_DATA`): more is refused to it.
+    ///
+    /// Programs that reserve far more than they use, such as those built with a sanitizer, do not start under it.
+    pub data_bytes: Option<u64>,
+    /// Seconds of processor time of one process (`RLIMIT_CPU`).
     pub cpu_seconds: Option<u64>,
 }
 
@@ -76,10 +95,44 @@ pub struct Command {
     pub limits: Limits,
 }
 
+/// Returns the bytes of memory that this machine has; nothing where it does not say.
+#[must_use]
+pub fn machine_memory() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        let info = rustix::system::sysinfo();
+        u64::from(info.mem_unit).checked_mul(info.totalram).filter(|bytes| *bytes > 0)
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 #[cfg(target_os = "linux")]
 impl Limits {
     /// Returns the limits in the order of their fields.
-    pub(crate) fn as_list(self) -> [Option<u64>; 5] {
-        [self.open_files, self.processes, self.file_bytes, self.memory_bytes, self.cpu_seconds]
+    pub(crate) fn as_list(self) -> [Option<u64>; 6] {
+        [
+            self.open_files,
+            self.processes,
+            self.file_bytes,
+            self.memory_bytes,
+            self.data_bytes,
+            self.cpu_seconds,
+        ]
+    }
+
+    /// Makes them of a list in the order of their fields.
+    pub(crate) fn from_list(list: [Option<u64>; 6]) -> Self {
+        let [open_files, processes, file_bytes, memory_bytes, data_bytes, cpu_seconds] = list;
+        Self { open_files, processes, file_bytes, memory_bytes, data_bytes, cpu_seconds }
+    }
+
+    /// Returns the stricter of two, field by field.
+    pub(crate) fn strictest(self, other: Self) -> Self {
+        let mut list = self.as_list();
+        for (one, other) in list.iter_mut().zip(other.as_list()) {
+            *one = one.iter().chain(&other).min().copied();
+        }
+        Self::from_list(list)
     }
 }

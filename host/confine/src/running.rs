@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::breach::Breach;
 use crate::held::Held;
 use crate::job::Job;
 use crate::link::Link;
@@ -61,6 +62,11 @@ impl Running {
     /// started with [`crate::Confinement::launch_asking`].
     pub fn next_held(&self) -> Option<Held> {
         self.job.next_held()
+    }
+
+    /// Returns the limit that the command has met, once it has ended.
+    pub fn breach(&self) -> Option<Breach> {
+        self.job.breach()
     }
 
     /// Sends a signal to the command's process group, as a terminal would.

@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use crate::plan::{Opening, PathKind, Plan, Step, Writable};
-use crate::{Command, Limits, NameRules, Stage};
+use crate::{Breach, Command, Limits, NameRules, Owner, Stage};
 pub(crate) use codec::{Reader, Writer};
 
 /// A message that does not mean anything; the sender is not the same program.
@@ -24,6 +24,8 @@ pub(crate) struct Setup {
     pub(crate) plan: Plan,
     pub(crate) hostname: String,
     pub(crate) limits: Limits,
+    /// As whom commands act; the host has mapped both users then.
+    pub(crate) acting: Option<Owner>,
     pub(crate) network: Network,
     pub(crate) names: Option<NameRules>,
 }
@@ -63,6 +65,8 @@ pub(crate) enum Event {
     Ready {
         /// The version of Landlock that commands are under, 0 for none.
         landlock: u32,
+        /// Whether the kernel refuses processes above their limit, for root too.
+        processes_are_bounded: bool,
         /// Why there is no gate although one was wanted.
         no_gate: Option<Refusal>,
     },
@@ -73,7 +77,7 @@ pub(crate) enum Event {
     /// The program never ran, and nothing of the command is left.
     NotStarted { id: u64, refusal: Refusal },
     /// Nothing of the command is left.
-    Ended { id: u64, ending: Ending },
+    Ended { id: u64, ending: Ending, breach: Option<Breach> },
 }
 
 /// What the kernel refused.
@@ -95,6 +99,7 @@ impl Setup {
         let mut writer = Writer::default();
         writer.string(self.hostname.as_ref());
         writer.limits(self.limits);
+        writer.owner(self.acting);
         writer.network(&self.network);
         writer.count(self.plan.steps().len());
         self.plan.steps().iter().for_each(|step| writer.step(step));
@@ -106,10 +111,11 @@ impl Setup {
         let mut reader = Reader::new(bytes);
         let hostname = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
         let limits = reader.limits()?;
+        let acting = reader.owner()?;
         let network = reader.network()?;
         let plan = Plan::from_steps(reader.list(Reader::step)?);
         let names = reader.names()?;
-        reader.end(Self { plan, hostname, limits, network, names })
+        reader.end(Self { plan, hostname, limits, acting, network, names })
     }
 }
 
@@ -165,9 +171,10 @@ impl Event {
         let mut writer = Writer::default();
         match self {
             Self::Keeper => writer.number(1),
-            Self::Ready { landlock, no_gate } => {
+            Self::Ready { landlock, processes_are_bounded, no_gate } => {
                 writer.number(2);
                 writer.number(*landlock);
+                writer.number(u32::from(*processes_are_bounded));
                 writer.number(u32::from(no_gate.is_some()));
                 if let Some(refusal) = no_gate {
                     writer.refusal(*refusal);
@@ -187,10 +194,11 @@ impl Event {
                 writer.long(*id);
                 writer.refusal(*refusal);
             }
-            Self::Ended { id, ending } => {
+            Self::Ended { id, ending, breach } => {
                 writer.number(6);
                 writer.long(*id);
                 writer.ending(*ending);
+                writer.number(breach.map_or(0, Breach::number));
             }
         }
         writer.finish()
@@ -202,12 +210,16 @@ impl Event {
             1 => Self::Keeper,
             2 => Self::Ready {
                 landlock: reader.number()?,
+                processes_are_bounded: reader.number()? == 1,
                 no_gate: if reader.number()? == 0 { None } else { Some(reader.refusal()?) },
             },
             3 => Self::Failed { refusal: reader.refusal()?, path: PathBuf::from(reader.string()?) },
             4 => Self::Started { id: reader.long()? },
             5 => Self::NotStarted { id: reader.long()?, refusal: reader.refusal()? },
-            6 => Self::Ended { id: reader.long()?, ending: reader.ending()? },
+            6 => {
+                let (id, ending) = (reader.long()?, reader.ending()?);
+                Self::Ended { id, ending, breach: Breach::from_number(reader.number()?) }
+            }
             _ => return Err(Garbled),
         };
         reader.end(event)
@@ -215,6 +227,13 @@ impl Event {
 }
 
 impl Writer {
+    fn owner(&mut self, owner: Option<Owner>) {
+        self.number(u32::from(owner.is_some()));
+        let Owner { uid, gid } = owner.unwrap_or(Owner { uid: 0, gid: 0 });
+        self.number(uid);
+        self.number(gid);
+    }
+
     fn limits(&mut self, limits: Limits) {
         for limit in limits.as_list() {
             self.number(u32::from(limit.is_some()));
@@ -292,19 +311,20 @@ impl Writer {
 }
 
 impl Reader<'_> {
+    fn owner(&mut self) -> Result<Option<Owner>, Garbled> {
+        let given = self.number()?;
+        let owner = Owner { uid: self.number()?, gid: self.number()? };
+        Ok((given == 1).then_some(owner))
+    }
+
     fn limits(&mut self) -> Result<Limits, Garbled> {
-        let mut limit = || -> Result<Option<u64>, Garbled> {
+        let mut list = Limits::default().as_list();
+        for limit in &mut list {
             let given = self.number()?;
             let value = self.long()?;
-            Ok((given == 1).then_some(value))
-        };
-        Ok(Limits {
-            open_files: limit()?,
-            processes: limit()?,
-            file_bytes: limit()?,
-            memory_bytes: limit()?,
-            cpu_seconds: limit()?,
-        })
+            *limit = (given == 1).then_some(value);
+        }
+        Ok(Limits::from_list(list))
     }
 
     fn network(&mut self) -> Result<Network, Garbled> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::path_text;
 use portcullis_decision::request::{FileFacts, PathKind};
 use rustix::fs::{
-    AtFlags, CWD, FileType, FsWord, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags,
+    AtFlags, CWD, FileType, FsWord, Gid, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags, Uid,
 };
 use rustix::io::Errno;
 use rustix::path::DecInt;
@@ -202,6 +202,19 @@ pub(crate) fn is_on_read_only_mount(file: impl AsFd) -> Result<bool, Errno> {
 }
 
 /// Says in the words of this crate what the kernel said.
+/// Gives what root has just made to the owner of the directory around it, as whom root acts there; it would be
+/// locked for them otherwise.
+pub(crate) fn hand_over(made: impl AsFd, directory: &OwnedFd) -> Result<(), Errno> {
+    let (own, around) = (Status::of(&made)?, Status::of(directory)?);
+    if own.owner != ROOT || around.owner == ROOT {
+        return Ok(());
+    }
+    let (owner, group) = (Uid::from_raw(around.owner), Gid::from_raw(around.group));
+    rustix::fs::chownat(made, c"", Some(owner), Some(group), AtFlags::EMPTY_PATH)
+}
+
+const ROOT: u32 = 0;
+
 pub(crate) fn failure(doing: &'static str, path: &Path, errno: Errno) -> FileError {
     let path = path_text::encode(path);
     match errno {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 
-use crate::kernel::Status;
+use crate::kernel::{self, Status};
 use crate::operation::Inode;
 
 /// Longest list of names and longest value of an extended attribute, see xattr(7).
@@ -71,6 +71,11 @@ impl<'a> Temporary<'a> {
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
+    }
+
+    /// Gives the file to the owner of its directory, where root made it.
+    pub(crate) fn hand_over(&self) -> Result<(), Errno> {
+        kernel::hand_over(&self.file, self.directory)
     }
 
     pub(crate) fn status(&self) -> Result<Status, Errno> {

@@ -3,20 +3,21 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use portcullis_confine::{Command, Exit, LaunchError, Running};
-use portcullis_decision::request::{Action, CommandExecution, Origin, PathKind, PathRef};
+use portcullis_decision::request::{Action, Attribute, CommandExecution, Origin, PathKind, PathRef};
 use portcullis_decision::{Decision, Request};
 use portcullis_file_gate::{FileError, Purpose};
 
 use crate::cancel::Cancel;
 use crate::environment::environment;
 use crate::held::Questions;
+use crate::limits::{Bounds, LimitMet, bounds, met};
 use crate::network::{Sandbox, command_of};
 use crate::paths;
-use crate::profile::limits;
 use crate::reading;
 use crate::session::{Granted, Session};
 
@@ -51,8 +52,16 @@ pub struct CommandCall<'a> {
 pub struct Ended {
     /// How.
     pub exit: Exit,
+    /// The limit that it met, if it did.
+    pub met: Option<LimitMet>,
+}
+
+impl Ended {
     /// Whether its time ran out.
-    pub timed_out: bool,
+    #[must_use]
+    pub fn timed_out(&self) -> bool {
+        matches!(self.met, Some(LimitMet::Time(_)))
+    }
 }
 
 impl std::fmt::Display for Ended {
@@ -62,7 +71,7 @@ impl std::fmt::Display for Ended {
             Exit::Signal(signal) => write!(formatter, "signal {signal}")?,
             Exit::Lost => formatter.write_str("lost with its sandbox")?,
         }
-        if self.timed_out { formatter.write_str(", its time ran out") } else { Ok(()) }
+        self.met.iter().try_for_each(|met| write!(formatter, ", {met}"))
     }
 }
 
@@ -100,7 +109,10 @@ pub struct Started {
     _sandbox: Arc<Sandbox>,
     request: Request,
     advice: Vec<String>,
-    ends_at: Option<Instant>,
+    bounds: Bounds,
+    started_at: Instant,
+    /// Whether it was killed for saying too much.
+    said_too_much: AtomicBool,
     /// What became of its connections, once it has ended.
     connections: OnceLock<Vec<String>>,
 }
@@ -138,7 +150,11 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<Started, CommandFailure> {
         let action = self.command_action(&call)?;
-        let granted = self.authorize(self.request(call.origin, action), call.call, cancel).granted()?;
+        let mut request = self.request(call.origin, action);
+        // So that the log says in what every command ran.
+        let tier = format!("\"{}\"", self.force().tier());
+        request.attributes.push(Attribute { name: "host:sandbox-tier".to_owned(), value: tier });
+        let granted = self.authorize(request, call.call, cancel).granted()?;
         let request = granted.request.clone();
         self.launch(granted, call, stdio, cancel).inspect_err(|failure| {
             self.outcome(&request, &failure.to_string());
@@ -174,19 +190,19 @@ impl Session {
             Ok(None) => force.confinement.clone().map_err(CommandFailure::NoSandbox)?,
             Err(reason) => return Err(CommandFailure::NoSandbox(reason)),
         };
+        let bounds = bounds(force.rules.limits(), call.origin);
+        let bounds = Bounds { wall: [call.timeout, bounds.wall].into_iter().flatten().min(), ..bounds };
         let temp = self.setup.resolved.temp.to_string_lossy();
         let command = Command {
             argv: argv(call.program),
-            env: environment(call.environment, &force.rules, &temp)
+            env: environment(call.environment, self.variables(), &force.rules, &temp)
                 .into_iter()
                 .chain(sandbox.proxy_variable())
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
             cwd: call.cwd.to_owned(),
-            limits: limits(force.rules.limits()),
+            limits: bounds.sandbox,
         };
-        let wall = force.rules.limits().wall_ms.map(|ms| Duration::from_millis(u64::from(ms)));
-        let time = [call.timeout, wall].into_iter().flatten().min();
         let running = Arc::new(sandbox.launch_asking(command, stdio)?);
         self.connections.introduce(command_of(&running), &request.id, call.call);
         let killed = Arc::downgrade(&running);
@@ -195,7 +211,6 @@ impl Session {
                 running.kill();
             }
         });
-        let ends_at = time.and_then(|time| Instant::now().checked_add(time));
         Ok(Started {
             running,
             questions: Questions::default(),
@@ -203,7 +218,9 @@ impl Session {
             _sandbox: sandbox,
             request,
             advice,
-            ends_at,
+            bounds,
+            started_at: Instant::now(),
+            said_too_much: AtomicBool::new(false),
             connections: OnceLock::new(),
         })
     }
@@ -227,20 +244,19 @@ impl Session {
 
     /// While a call or a connection of the command waits for the user, the time of the command stands still.
     fn wait_for_end(&self, started: &Started, command: u32) -> Ended {
-        let Some(ends_at) = started.ends_at else {
-            return Ended { exit: started.running.wait(), timed_out: false };
-        };
+        let in_time = |exit| Ended { exit, met: started.met(exit) };
+        let Some(wall) = started.bounds.wall else { return in_time(started.running.wait()) };
         loop {
             let waited = self.connections.waited(command) + started.questions.waited();
-            let left = (ends_at + waited).saturating_duration_since(Instant::now());
+            let left = (wall + waited).saturating_sub(started.started_at.elapsed());
             let is_open = started.questions.is_open();
             if left.is_zero() && !is_open {
                 started.running.kill();
-                return Ended { exit: started.running.wait(), timed_out: true };
+                return Ended { exit: started.running.wait(), met: Some(LimitMet::Time(wall)) };
             }
             let time = if is_open { left.max(PAUSE) } else { left };
             if let Some(exit) = started.running.wait_timeout(time) {
-                return Ended { exit, timed_out: false };
+                return in_time(exit);
             }
         }
     }
@@ -270,6 +286,25 @@ impl Started {
     #[must_use]
     pub fn connections(&self) -> &[String] {
         self.connections.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// How many bytes it may put out, where its output passes through the host.
+    #[must_use]
+    pub fn output_bytes(&self) -> u64 {
+        self.bounds.output_bytes
+    }
+
+    /// Ends it because it has put out more.
+    pub fn end_for_output(&self) {
+        self.said_too_much.store(true, Ordering::Relaxed);
+        self.running.kill();
+    }
+
+    fn met(&self, exit: Exit) -> Option<LimitMet> {
+        if self.said_too_much.load(Ordering::Relaxed) {
+            return Some(LimitMet::Output(self.bounds.output_bytes));
+        }
+        met(self.bounds.sandbox, exit, self.running.breach())
     }
 
     /// Passes a signal on to the command.

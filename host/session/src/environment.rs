@@ -172,10 +172,11 @@ const SECRET_VALUES: &[&str] = &[
 /// Makes the environment of a command from the host's and the rules, in which the settings are.
 ///
 /// A name that a rule drops is dropped, one that a rule keeps is kept; for the rest the host's own
-/// lists decide. `TMPDIR` leads to the session's temporary directory.
+/// lists decide. `given` is what the host adds of its own. `TMPDIR` leads to the session's temporary directory.
 #[must_use]
 pub fn environment(
     inherited: impl IntoIterator<Item = (String, String)>,
+    given: &[(String, String)],
     rules: &RuleSet,
     temp: &str,
 ) -> Vec<(String, String)> {
@@ -185,7 +186,7 @@ pub fn environment(
     };
     let mut result: Vec<(String, String)> = inherited.into_iter().filter(is_kept).collect();
     let may_be_given = |name: &str| rules.environment(name).is_none_or(|effect| effect == Effect::Allow);
-    let given = rules.variables().filter(|(name, _)| may_be_given(name)).cloned();
+    let given = given.iter().chain(rules.variables()).filter(|(name, _)| may_be_given(name)).cloned();
     for (name, value) in given.chain([("TMPDIR".to_owned(), temp.to_owned())]) {
         result.retain(|(known, _)| *known != name);
         result.push((name, value));
@@ -252,7 +253,7 @@ mod tests {
     }
 
     fn kept(name: &str, value: &str) -> bool {
-        let result = environment([(name.into(), value.into())], &rules(&[]), "/tmp");
+        let result = environment([(name.into(), value.into())], &[], &rules(&[]), "/tmp");
         result.iter().any(|(known, _)| known == name)
     }
 
@@ -318,8 +319,12 @@ mod tests {
             ("HOME", Effect::Ask),
         ]);
         let inherited = ["LANG", "HOME", "GITHUB_TOKEN", "GITHUB_SECRET", "TMPDIR", "GIVEN"];
-        let result = environment(inherited.map(|name| (name.to_owned(), "x".to_owned())), &rules, "/tmp");
+        let host = [("GIT_AUTHOR_NAME", "Me"), ("NOT_GIVEN", "x"), ("GIVEN", "0")];
+        let host = host.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let inherited = inherited.map(|name| (name.to_owned(), "x".to_owned()));
+        let result = environment(inherited, &host, &rules, "/tmp");
         let result: Vec<_> = result.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(result, [("GITHUB_TOKEN", "x"), ("GIVEN", "1"), ("TMPDIR", "/tmp")]);
+        let expected = [("GITHUB_TOKEN", "x"), ("GIT_AUTHOR_NAME", "Me"), ("GIVEN", "1"), ("TMPDIR", "/tmp")];
+        assert_eq!(result, expected);
     }
 }

@@ -4,8 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portcullis_config::Resolved;
-use portcullis_confine::{Confinement, Report};
+use portcullis_confine::{Report, Tier};
 use portcullis_decision::rules::Place;
 use portcullis_decision::{Base, Context, Grant, Request, RuleLayer, RuleSet, path_text};
 use portcullis_file_gate::{Gate, RootView, Views};
@@ -13,7 +12,7 @@ use portcullis_file_gate::{Gate, RootView, Views};
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
 use crate::network::{Network, Sandbox};
-use crate::profile::profile;
+use crate::sandbox::{Wanted, confinement};
 use crate::session::Setup;
 
 /// How commands are confined.
@@ -88,7 +87,7 @@ impl Force {
             {
                 before.confinement.clone()
             }
-            _ => confinement(&setup.resolved, (confining, network), &rules, None),
+            _ => confinement((confining, network), &rules, None, Wanted::of(setup)),
         };
         let gate = Gate::new(views(&confinement, &setup.resolved.temp)).map_err(OpenError::Gate)?;
         let ends_at = grants.iter().map(|grant| grant.expires_at).filter(|end| *end != 0).min();
@@ -113,12 +112,18 @@ impl Force {
         layers.extend(stricter);
         let rules = Arc::new(RuleSet::compile(layers, self.rules.base().clone(), grants));
         let how = (&setup.confinement, network);
-        confinement(&setup.resolved, how, &rules, Some(&rules)).map(Some)
+        confinement(how, &rules, Some(&rules), Wanted::of(setup)).map(Some)
     }
 
     /// Whether every grant in it is still live at `now`.
     pub(crate) fn outlives(&self, now: u32) -> bool {
         self.ends_at.is_none_or(|end| now < end)
+    }
+
+    /// How much of the sandbox commands have.
+    #[must_use]
+    pub fn tier(&self) -> Tier {
+        self.report().map_or(Tier::None, Report::tier)
     }
 
     /// What the kernel enforces on commands; none when there is no sandbox.
@@ -134,32 +139,6 @@ fn layers(setup: &Setup, temp: &Path) -> Result<Vec<RuleLayer>, OpenError> {
     let mut layers = setup.resolved.ceiling();
     layers.extend(chain_rules::standing(&setup.chain, &context)?);
     Ok(layers)
-}
-
-/// Sets a sandbox up; `stricter` are the rules where they are not those of the session.
-fn confinement(
-    resolved: &Resolved,
-    (how, network): (&Confining, Option<&Network>),
-    rules: &RuleSet,
-    stricter: Option<&Arc<RuleSet>>,
-) -> Result<Arc<Sandbox>, String> {
-    match how {
-        Confining::NoCommands => Err("no command is run here".to_owned()),
-        Confining::Sandbox { executable, temp } => {
-            let profile = profile(rules, temp, &resolved.lifted, &resolved.sockets)?;
-            let failed = |error: &dyn std::error::Error| with_causes(error);
-            let (confinement, gate) = Confinement::start_gated(executable, &profile, &rules.loopback_ports())
-                .map_err(|error| failed(&error))?;
-            // Without a gate every connection is refused, which the report of the sandbox says.
-            let attached = match (network, gate) {
-                (Some(network), Ok(listeners)) => {
-                    Some(network.serve(listeners, stricter.cloned()).map_err(|error| failed(&error))?)
-                }
-                (None, _) | (_, Err(_)) => None,
-            };
-            Ok(Arc::new(Sandbox::new(confinement, attached)))
-        }
-    }
 }
 
 fn views(confinement: &Result<Arc<Sandbox>, String>, temp: &Path) -> Views {

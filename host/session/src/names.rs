@@ -6,7 +6,7 @@ use portcullis_config::Layer;
 use portcullis_confine::{Judgement, NameRules, Names};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Caller, DataError, RuleData};
-use portcullis_decision::{Effect, RuleSet};
+use portcullis_decision::{Base, Effect, RuleSet};
 
 /// The protection of hooks, which forbids tools the whole directory.
 const GIT_HOOKS: &str = "host.git-hooks";
@@ -19,6 +19,14 @@ pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String]) -> Result<NameRules
     // Git makes this directory and puts samples in it; the broker tells them from hooks.
     let data = rules.data().without(Layer::Host.name(), GIT_HOOKS);
     Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec() })
+}
+
+/// Returns what commands are held to by names where nobody has a rule.
+///
+/// # Errors
+/// Never in a build whose tests pass.
+pub fn plain_name_rules() -> Result<NameRules, DataError> {
+    name_rules(&RuleSet::compile(Vec::new(), Base::default(), &[]), &[])
 }
 
 /// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].
@@ -47,8 +55,6 @@ impl Names for RuleNames {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_decision::Base;
-
     use super::*;
 
     #[test]

@@ -1,15 +1,17 @@
 //! From the rule set to what the sandbox is told: places, in the order in which deeper ones win.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_confine::{Access, Limits, Place, Profile};
-use portcullis_decision::profile::{FileRight, Limits as RuleLimits};
+use portcullis_confine::{Access, Owner, Place, Profile};
+use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Effect, RuleSet};
 
 use crate::error::with_causes;
+use crate::limits;
 use crate::names::name_rules;
+use crate::sandbox::Wanted;
 
 /// The machine's name inside.
 const HOSTNAME: &str = "sandbox";
@@ -17,14 +19,13 @@ const HOSTNAME: &str = "sandbox";
 /// The sandbox has its own of these.
 const OWN: &[&str] = &["/dev", "/proc"];
 
-/// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none. Rules on names that
-/// other programs execute do not hold where their ids are among `lifted`. Of hidden places `sockets` are shown all the
-/// same.
+/// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none. `bound` are the
+/// sockets of the host's programs.
 pub(crate) fn profile(
     rules: &RuleSet,
     temp: &Path,
-    lifted: &[String],
-    sockets: &[PathBuf],
+    bound: &[PathBuf],
+    session: Wanted<'_>,
 ) -> Result<Profile, String> {
     let mut wanted: BTreeMap<PathBuf, Access> = BTreeMap::new();
     for place in rules.places() {
@@ -39,7 +40,8 @@ pub(crate) fn profile(
         }
     }
     hide_by_directory(&mut wanted, &rules.base().closed);
-    show_sockets(&mut wanted, rules, sockets);
+    show_sockets(&mut wanted, rules, session.sockets);
+    hide_sockets(&mut wanted, bound, session.sockets);
     match wanted.remove(Path::new("/")) {
         None | Some(Access::ReadOnly) => {}
         Some(Access::Hidden) => {
@@ -56,12 +58,16 @@ pub(crate) fn profile(
         .filter(|(path, _)| path != &rules.base().temp && !is_own(path))
         .map(|(path, access)| Place { path, access })
         .collect();
-    let names = name_rules(rules, lifted).map_err(|error| with_causes(&error))?;
+    let names = name_rules(rules, session.lifted).map_err(|error| with_causes(&error))?;
     Ok(Profile {
         places,
         temp: temp.to_owned(),
         hostname: HOSTNAME.to_owned(),
-        limits: limits(rules.limits()),
+        limits: limits::sandbox(rules.limits()),
+        acting: session
+            .is_root
+            .then(|| rules.base().workspace.first().and_then(|workspace| owner(workspace)))
+            .flatten(),
         names: Some(names),
     })
 }
@@ -77,6 +83,13 @@ fn show_sockets(wanted: &mut BTreeMap<PathBuf, Access>, rules: &RuleSet, sockets
             wanted.insert(socket.clone(), Access::ReadOnly);
         }
     }
+}
+
+/// As whom root's commands act in this project: as its owner, who would otherwise be locked out of what they
+/// leave there, and whom root without capabilities could not stand in for.
+pub(crate) fn owner(workspace: &Path) -> Option<Owner> {
+    let metadata = workspace.metadata().ok()?;
+    (metadata.uid() != 0).then(|| Owner { uid: metadata.uid(), gid: metadata.gid() })
 }
 
 /// The path to use for a place. A rule that restricts a link restricts what it leads to; one that
@@ -125,21 +138,19 @@ fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>, closed: &[PathBuf])
     }
 }
 
+/// A socket leads to a program outside, so it is seen only where the settings, a rule or a grant name it.
+fn hide_sockets(wanted: &mut BTreeMap<PathBuf, Access>, bound: &[PathBuf], named: &[PathBuf]) {
+    // One whose name has gone cannot be reached by it.
+    for path in bound.iter().filter_map(|path| path.canonicalize().ok()) {
+        if !is_own(&path) && !named.contains(&path) {
+            wanted.entry(path).or_insert(Access::Hidden);
+        }
+    }
+}
+
 /// What holds at `path`: the access of the deepest place that holds it.
 fn access_at(wanted: &BTreeMap<PathBuf, Access>, path: &Path) -> Access {
     path.ancestors().find_map(|ancestor| wanted.get(ancestor)).copied().unwrap_or(Access::ReadOnly)
-}
-
-/// The limits of one command in the sandbox's units; what no rule bounds has the host's default.
-pub(crate) fn limits(rules: RuleLimits) -> Limits {
-    const MIB: u64 = 1 << 20;
-    Limits {
-        open_files: rules.open_files.map(u64::from),
-        processes: rules.processes.map(u64::from),
-        file_bytes: rules.file_mib.map(|mib| u64::from(mib) * MIB),
-        memory_bytes: rules.memory_mib.map(|mib| u64::from(mib) * MIB),
-        cpu_seconds: rules.cpu_ms.map(|ms| u64::from(ms).div_ceil(1000)),
-    }
 }
 
 #[cfg(test)]
@@ -171,6 +182,23 @@ mod tests {
             (agent.join("skills"), Access::ReadOnly),
         ]);
         assert_eq!(wanted, expected);
+    }
+
+    #[test]
+    fn sockets_are_seen_only_by_name() {
+        let project = tempfile::tempdir().unwrap();
+        let project = project.path().canonicalize().unwrap();
+        let (named, other, gone) = (project.join("named"), project.join("other"), project.join("gone"));
+        std::fs::write(&named, "").unwrap();
+        std::fs::write(&other, "").unwrap();
+        let meant = project.join("meant");
+        std::fs::write(&meant, "").unwrap();
+        let mut wanted =
+            BTreeMap::from([(project.clone(), Access::ReadWrite), (named.clone(), Access::ReadWrite)]);
+        let bound = [named.clone(), other.clone(), meant.clone(), gone, "/dev/log".into()];
+        hide_sockets(&mut wanted, &bound, &[meant]);
+        let expected = [(project, Access::ReadWrite), (named, Access::ReadWrite), (other, Access::Hidden)];
+        assert_eq!(wanted, BTreeMap::from(expected));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use portcullis_config::Resolved;
@@ -40,6 +40,14 @@ pub struct Setup {
     pub desk: Arc<dyn Desk>,
     /// How commands are confined.
     pub confinement: Confining,
+    /// Says what commands are given beside their environment; asked once, at the first command.
+    pub variables: Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
+}
+
+impl Setup {
+    pub(crate) fn is_root(&self) -> bool {
+        self.context.machine.uid == 0
+    }
 }
 
 impl std::fmt::Debug for Setup {
@@ -65,6 +73,7 @@ pub struct Session {
     pub(crate) connections: Memory,
     /// The gate in the networks of the sandboxes; none where there are no commands.
     pub(crate) network: Option<Network>,
+    variables: OnceLock<Vec<(String, String)>>,
 }
 
 /// What became of a request.
@@ -144,6 +153,7 @@ impl Session {
             next_request: AtomicU64::new(0),
             connections: Memory::default(),
             network,
+            variables: OnceLock::new(),
         });
         if let Some(network) = &session.network {
             network.connect(&session);
@@ -335,6 +345,11 @@ impl Session {
     #[must_use]
     pub fn agent(&self) -> &AgentInfo {
         &self.setup.context.agent
+    }
+
+    /// What commands are given beside their environment.
+    pub(crate) fn variables(&self) -> &[(String, String)] {
+        self.variables.get_or_init(|| (self.setup.variables)())
     }
 
     /// The policies' lines for the model, each under the name of its policy.

@@ -79,6 +79,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
     };
     let clerk = Arc::new(Clerk { answer, asked: Mutex::default() });
     let session = Session::open(Setup {
+        variables: Box::new(Vec::new),
         resolved,
         chain: Chain::default(),
         context,

@@ -181,6 +181,7 @@ fn scene_with(
     let clock = Arc::clone(&seconds);
     let desk = Arc::new(Scripted { answer, ..Scripted::default() });
     let session = Session::open(Setup {
+        variables: Box::new(Vec::new),
         resolved,
         chain: Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() },
         context,

@@ -144,6 +144,14 @@ pub fn own_file_attributes() -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Returns how many bytes a page of memory has.
+#[must_use]
+pub fn page_size() -> u64 {
+    // SAFETY: sysconf reads a number and has no preconditions.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).unwrap_or(4096)
+}
+
 /// Ends this process at once, running no destructors and no exit handlers.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit has no preconditions.

@@ -54,6 +54,17 @@ impl Serve {
         Self::start_in(scene, scene.user().command("/bin/sh".as_ref()), arguments, variables)
     }
 
+    /// Starts the host by a program that ends by becoming what its last words name.
+    ///
+    /// # Errors
+    ///
+    /// When it is missing or cannot be started.
+    pub fn start_through(scene: &Scene, program: &str, words: &[&str]) -> Result<Self> {
+        let mut command = scene.user().command(program.as_ref());
+        command.args(words).arg("/bin/sh");
+        Self::start_in(scene, command, &[], &[])
+    }
+
     /// Starts the host in a world, under settings with this `network`, and says `hello`.
     ///
     /// # Errors

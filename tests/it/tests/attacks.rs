@@ -8,18 +8,21 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User, portcullis};
 use serde_json::json;
 
-use table::{Attack, By, IN_A_PROJECT, IN_THE_HOME_DIRECTORY};
+use table::{Attack, By, IN_A_PROJECT, IN_THE_HOME_DIRECTORY, ROWS, TRIED_ELSEWHERE, WITH_SMALL_LIMITS};
 
 as_each_user!(
     commands_in_a_project,
     commands_in_the_home_directory,
+    commands_with_small_limits,
     file_tools,
     a_sandbox_that_cannot_be_made_anew_opens_nothing,
     settings_behind_a_link_stay_as_they_are,
@@ -49,6 +52,32 @@ fn commands_in_a_project(user: User) -> Result<()> {
 
 fn commands_in_the_home_directory(user: User) -> Result<()> {
     try_all(user, IN_THE_HOME_DIRECTORY, |scene| scene.home(), &[])
+}
+
+/// With the memory that programs may reserve bound as well: what is above is refused, and the rest goes on.
+fn commands_with_small_limits(user: User) -> Result<()> {
+    let limits = r#""limits": { "processes": 60, "memoryMib": 150, "fileMib": 10 } }"#;
+    let rules = format!("{}, {limits}", RULES.trim_end().trim_end_matches('}'));
+    let place = |scene: &Scene| scene.project();
+    try_all(user, WITH_SMALL_LIMITS, place, &[("home/.pi/agent/sandbox/default.json", &rules)])
+}
+
+/// Every row of these layers is tried: by a script here, or where the second table says.
+#[test]
+fn no_row_is_left_out() {
+    let scripts = [IN_A_PROJECT, IN_THE_HOME_DIRECTORY, WITH_SMALL_LIMITS];
+    let tried = |row: u16| {
+        scripts.iter().any(|table| table.iter().any(|attack| attack.0 == row))
+            || TRIED_ELSEWHERE.iter().any(|(number, _)| *number == row)
+    };
+    let missing: Vec<u16> = ROWS.iter().copied().filter(|row| !tried(*row)).collect();
+    assert!(missing.is_empty(), "rows of the corpus without a test: {missing:?}");
+    for (row, test) in TRIED_ELSEWHERE {
+        let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("{row}: `{test}` names no test"));
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+        let text = std::fs::read_to_string(format!("{root}{file}")).unwrap_or_default();
+        assert!(text.contains(&format!("fn {name}(")), "{row}: there is no `{name}` in `{file}`");
+    }
 }
 
 /// Runs every attack of the table, free and confined, and compares.
@@ -106,9 +135,24 @@ fn outcomes(
     let shared = tempfile::NamedTempFile::new_in("/dev/shm")?;
     std::fs::write(shared.path(), "REACHED")?;
     scene.user().own(shared.path())?;
+    let abstract_name = format!("portcullis-it-{}", victim.0.id());
+    let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&abstract_name)?)?;
+    let _named = [scene.project(), scene.outside()]
+        .map(|place| -> Result<UnixListener> {
+            let socket = place.join("service.sock");
+            let listener = UnixListener::bind(&socket)?;
+            std::fs::set_permissions(&socket, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+            Ok(listener)
+        })
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
 
     let mut command = scene.user().command("/bin/bash".as_ref());
-    command.args(["-c", "exec 7<\"$HOME/.ssh/id_rsa\" 8<\"$HOME\"; exec \"$@\"", "bash"]);
+    command.args([
+        "-c",
+        "exec 7<\"$HOME/.ssh/id_rsa\" 8<\"$HOME\" 9<>/dev/tcp/127.0.0.1/$PORT; exec \"$@\"",
+        "bash",
+    ]);
     if let Some(host) = through {
         command.arg(host).args(["run", "--"]);
     }
@@ -117,10 +161,20 @@ fn outcomes(
     scene.enter(&mut command);
     command.current_dir(place(scene));
     // Names that rules keep, so that scripts can be told where things are.
+    command.env("ABSTRACT", &abstract_name);
     command.env("VICTIM", victim.0.id().to_string());
     command.env("SHARED", shared.path().file_name().context("a name")?);
     command.env("PORT", server.local_addr()?.port().to_string()).env("HOST", portcullis(scene.user())?);
-    for name in ["GIT_DIR", "NODE_OPTIONS", "AWS_SECRET_ACCESS_KEY", "MY_TOKEN", "SSH_AUTH_SOCK"] {
+    for name in [
+        "GIT_DIR",
+        "NODE_OPTIONS",
+        "AWS_SECRET_ACCESS_KEY",
+        "MY_TOKEN",
+        "SSH_AUTH_SOCK",
+        "BASH_ENV",
+        "GIT_CONFIG_COUNT",
+        "DBUS_SESSION_BUS_ADDRESS",
+    ] {
         command.env(name, "REACHED");
     }
     let finished = Finished::run(&mut command)?;

@@ -8,6 +8,7 @@ mod cli;
 mod differential;
 mod extension;
 mod harness;
+mod machine;
 mod network;
 mod no_host;
 mod other_tools;

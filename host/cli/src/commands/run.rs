@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 
 use anyhow::Context as _;
-use portcullis_confine::Exit as CommandExit;
+use portcullis_confine::{Exit as CommandExit, Tier};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
 use portcullis_session::{
@@ -53,6 +53,10 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
     let wired = wire::session(&around, &wanted, ground, desk(ask))?;
     for warning in &wired.session.settings().warnings {
         say(&format!("portcullis: {}: {}", warning.origin, warning.text));
+    }
+    let tier = wired.session.force().tier();
+    if !matches!(tier, Tier::Full | Tier::None) {
+        say(&format!("portcullis: the sandbox is only of the tier `{tier}`; `portcullis doctor` says more"));
     }
     match start(&wired.session, &around, &cwd, run.command) {
         // Until here a signal ends us, also at a question; the sandbox goes with us.
@@ -111,8 +115,8 @@ fn follow(session: &Session, started: Started, mut signals: Signals) -> Exit {
         handle.close();
         ended
     });
-    if ended.timed_out {
-        say("portcullis: the command was killed because its time ran out (`limits.wallMs`)");
+    if let Some(met) = ended.met {
+        say(&format!("portcullis: the command met a limit: {met}"));
     }
     for line in started.connections() {
         say(&format!("portcullis: {line}"));

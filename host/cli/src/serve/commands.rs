@@ -8,7 +8,9 @@ use std::time::Duration;
 use portcullis_confine::Exit as CommandExit;
 use portcullis_decision::request::Origin;
 use portcullis_rpc::{Denial, ErrorCode, ErrorObject, ExecOrigin, ExecParams, ExecResponse, StreamId};
-use portcullis_session::{Cancel, CommandCall, CommandFailure, Ended, Program, Session, with_causes};
+use portcullis_session::{
+    Cancel, CommandCall, CommandFailure, Ended, Program, Session, Started, with_causes,
+};
 
 use crate::serve::Host;
 
@@ -48,7 +50,7 @@ impl Host {
             Err(failure) => return refused(&failure, cancel),
         };
         let ended = thread::scope(|scope| {
-            scope.spawn(|| self.forward(reader, params.stream, cancel));
+            scope.spawn(|| self.forward(reader, params.stream, &started, cancel));
             session.finish_command(&started)
         });
         self.output.end(params.stream).map_err(|error| internal(&error))?;
@@ -56,11 +58,12 @@ impl Host {
             return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted"));
         }
         let notes: Vec<String> = started.advice().iter().chain(started.connections()).cloned().collect();
-        response(ended, notes)
+        response(&ended, notes)
     }
 
     /// Sends output until every writer is gone. The whole tree of the command is dead then, so this ends.
-    fn forward(&self, reader: OwnedFd, stream: StreamId, cancel: &Cancel) {
+    fn forward(&self, reader: OwnedFd, stream: StreamId, started: &Started, cancel: &Cancel) {
+        let mut left = started.output_bytes();
         let mut reader = std::fs::File::from(reader);
         let mut chunk = vec![0_u8; CHUNK];
         loop {
@@ -70,7 +73,14 @@ impl Host {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(_) => return,
             };
-            let Some(part) = chunk.get(..length) else { return };
+            let wanted = u64::try_from(length).unwrap_or(u64::MAX);
+            let within = usize::try_from(wanted.min(left)).unwrap_or(length);
+            if wanted > left {
+                // What comes after it is read and dropped until the command is gone.
+                started.end_for_output();
+            }
+            left = left.saturating_sub(wanted);
+            let Some(part) = chunk.get(..within).filter(|part| !part.is_empty()) else { continue };
             if self.output.write(stream, part).is_err() {
                 // Nobody reads any more: the command must not go on unseen.
                 cancel.cancel();
@@ -88,7 +98,7 @@ fn streams() -> std::io::Result<(OwnedFd, [OwnedFd; 3])> {
     Ok((reader.into(), [null.into(), writer.try_clone()?, writer]))
 }
 
-fn response(ended: Ended, notes: Vec<String>) -> Result<ExecResponse, ErrorObject> {
+fn response(ended: &Ended, mut notes: Vec<String>) -> Result<ExecResponse, ErrorObject> {
     let (exit_code, signal) = match ended.exit {
         CommandExit::Code(code) => (Some(code), None),
         CommandExit::Signal(signal) => (None, Some(signal)),
@@ -99,7 +109,9 @@ fn response(ended: Ended, notes: Vec<String>) -> Result<ExecResponse, ErrorObjec
             ));
         }
     };
-    Ok(ExecResponse { exit_code, signal, timed_out: ended.timed_out, denied: None, notes })
+    // pi tells the model of its own timeout in its own words.
+    notes.extend(ended.met.map(|met| format!("The command met a limit of the sandbox: {met}.")));
+    Ok(ExecResponse { exit_code, signal, timed_out: ended.timed_out(), denied: None, notes })
 }
 
 fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, ErrorObject> {

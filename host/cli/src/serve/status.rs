@@ -1,6 +1,6 @@
 //! What the footer and the model are told.
 
-use portcullis_confine::Force as LayerForce;
+use portcullis_confine::{Force as LayerForce, Tier};
 use portcullis_rpc::{SandboxState, StatusResponse};
 use portcullis_session::{Session, visible};
 
@@ -47,6 +47,12 @@ fn warnings(session: &Session) -> Vec<String> {
                 .push(format!("commands are refused, the sandbox could not be set up: {}", visible(reason)));
         }
         Ok(confinement) => {
+            let tier = confinement.report().tier();
+            if tier != Tier::Full {
+                let lacks = tier.lacks().join("; ");
+                warnings
+                    .push(format!("the sandbox is only of the tier `{tier}`, which does not stop: {lacks}"));
+            }
             for (layer, force) in &confinement.report().layers {
                 if let LayerForce::Partial(missing) = force {
                     warnings.push(format!("{layer} is only partly in force: {}", visible(missing)));

@@ -1,10 +1,9 @@
 //! Starting and using a keeper.
 
 use std::io;
-use std::net::TcpListener;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,13 +11,14 @@ use std::thread::JoinHandle;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::KEEPER_ARGUMENT;
+use super::meeting::{Ready, listeners, set_up};
 use crate::asking;
 use crate::held::Waiting;
 use crate::link::Link;
-use crate::transport::{self, Message};
-use crate::wire::{Event, Network, Refusal, Setup};
+use crate::transport;
+use crate::wire::{Network, Setup};
 use crate::{
-    Command, Ends, Force, LaunchError, Layer, Listeners, MakeNames, NoGate, PathKind, Plan, Profile, Report,
+    Command, Force, LaunchError, Layer, Listeners, MakeNames, NoGate, PathKind, Plan, Profile, Report,
     Running, Stage, StartError, View, keeper,
 };
 
@@ -68,13 +68,19 @@ impl Confinement {
     ) -> Result<(Self, Option<Result<Listeners, NoGate>>), StartError> {
         let plan = Plan::new(profile, &PathKind::of)?;
         let is_gated = network != Network::Closed;
-        let hostname = profile.hostname.clone();
-        let names = profile.names.clone();
-        let setup = Setup { plan, hostname, limits: profile.limits, network, names };
+        let setup = Setup {
+            plan,
+            hostname: profile.hostname.clone(),
+            limits: profile.limits,
+            acting: profile.acting,
+            network,
+            names: profile.names.clone(),
+        };
         let spawn_error = |source| StartError::Spawn { executable: executable.to_owned(), source };
         let (ours, theirs) = transport::pair().map_err(spawn_error)?;
         // The init of a command says itself that it has started, and so which process it is.
         rustix::net::sockopt::set_socket_passcred(&ours, true).map_err(|error| spawn_error(error.into()))?;
+        let (asked, asks) = transport::pair().map_err(spawn_error)?;
         // No code runs between fork and exec here, so std uses posix_spawn, which does not copy this process.
         let mut door = std::process::Command::new(executable)
             .arg(KEEPER_ARGUMENT)
@@ -85,20 +91,17 @@ impl Confinement {
             .stderr(Stdio::null())
             .spawn()
             .map_err(spawn_error)?;
-        let keeper = first_message(&ours);
-        // The first process only opens the door to the namespaces and ends by itself.
+        let ready = set_up(&ours, &setup, asks);
+        // The first process only opens the door to the namespaces and ends by itself, beside what follows.
         drop(door.wait());
-        let keeper = keeper?;
-        let (asked, asks) = transport::pair().map_err(spawn_error)?;
-        let begun =
-            transport::send(&ours, &setup.encode(), &[asks.as_fd()]).map_err(|_gone| StartError::Lost);
-        drop(asks);
-        match begun.and_then(|()| wait_until_ready(&ours)) {
-            Ok(Ready { root, mounts, landlock, gate }) => {
+        let (keeper, ready) = ready?;
+        match ready {
+            Ok(Ready { root, mounts, landlock, processes_are_bounded, gate }) => {
                 let gate = is_gated.then(|| gate.and_then(|gate| listeners(gate, &keeper)));
                 let names = if setup.names.is_some() { Force::Full } else { no_name_rules() };
                 let no_gate = gate.as_ref().and_then(|gate| gate.as_ref().err());
-                let report = report(landlock, no_gate, names);
+                let is_bounded = setup.limits.processes.is_none() || processes_are_bounded;
+                let report = report(landlock, is_bounded, no_gate, names);
                 Ok((Self::new((ours, asked), View::new(root, mounts, keeper), report), gate))
             }
             Err(error) => {
@@ -191,61 +194,6 @@ fn end(keeper: &impl AsFd) {
     });
 }
 
-fn first_message(socket: &OwnedFd) -> Result<OwnedFd, StartError> {
-    let message = next_message(socket)?;
-    let mut descriptors = message.1.into_iter();
-    match (message.0, descriptors.next(), descriptors.next()) {
-        (Event::Keeper, Some(keeper), None) => Ok(keeper),
-        (Event::Failed { refusal, path }, ..) => Err(start_error(refusal, path)),
-        _ => Err(StartError::Lost),
-    }
-}
-
-/// What a keeper has ready.
-struct Ready {
-    root: OwnedFd,
-    mounts: OwnedFd,
-    landlock: u32,
-    gate: Result<Vec<OwnedFd>, NoGate>,
-}
-
-fn wait_until_ready(socket: &OwnedFd) -> Result<Ready, StartError> {
-    let message = next_message(socket)?;
-    let mut descriptors = message.1.into_iter();
-    match (message.0, descriptors.next(), descriptors.next()) {
-        (Event::Ready { landlock, no_gate }, Some(root), Some(mounts)) => {
-            let gate = match no_gate {
-                None => Ok(descriptors.collect()),
-                Some(Refusal { stage, errno }) => {
-                    Err(NoGate::Refused { stage, source: io::Error::from_raw_os_error(errno) })
-                }
-            };
-            Ok(Ready { root, mounts, landlock, gate })
-        }
-        (Event::Failed { refusal, path }, ..) => Err(start_error(refusal, path)),
-        _ => Err(StartError::Lost),
-    }
-}
-
-fn next_message(socket: &OwnedFd) -> Result<(Event, Vec<OwnedFd>), StartError> {
-    let Ok(Some(Message { bytes, descriptors, .. })) = transport::receive(socket) else {
-        return Err(StartError::Lost);
-    };
-    let event = Event::decode(&bytes).map_err(|_garbled| StartError::Lost)?;
-    Ok((event, descriptors))
-}
-
-fn start_error(refusal: Refusal, path: PathBuf) -> StartError {
-    if refusal.stage == Stage::ForeignOwner {
-        return StartError::ForeignOwner { path };
-    }
-    StartError::Refused {
-        stage: refusal.stage,
-        path: (!path.as_os_str().is_empty()).then_some(path),
-        source: io::Error::from_raw_os_error(refusal.errno),
-    }
-}
-
 fn launch_error(stage: Stage, errno: i32, command: Command) -> LaunchError {
     let source = io::Error::from_raw_os_error(errno);
     if stage == Stage::Exec {
@@ -283,34 +231,11 @@ fn check(command: &Command) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// Gives the listeners their types, in the order in which the keeper sends them.
-fn listeners(descriptors: Vec<OwnedFd>, keeper: &OwnedFd) -> Result<Listeners, NoGate> {
-    let mut descriptors = descriptors.into_iter();
-    let proxy = TcpListener::from(descriptors.next().ok_or(NoGate::Lost)?);
-    let v4 = ends(&mut descriptors).ok_or(NoGate::Lost)?;
-    let v6 = ends(&mut descriptors);
-    Ok(Listeners { proxy, v4, v6, keeper: process_number(keeper).ok_or(NoGate::Lost)? })
-}
-
-fn ends(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<Ends> {
-    Some(Ends {
-        relay: descriptors.next()?.into(),
-        dns: descriptors.next()?.into(),
-        dns_stream: descriptors.next()?.into(),
-    })
-}
-
-/// The number that a pidfd's process has for us, see proc_pid_fdinfo(5).
-fn process_number(pidfd: &OwnedFd) -> Option<u32> {
-    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
-    info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
-}
-
 fn no_name_rules() -> Force {
     Force::None("the profile has no rules over names".into())
 }
 
-fn report(landlock: u32, no_gate: Option<&NoGate>, names: Force) -> Report {
+fn report(landlock: u32, processes_are_bounded: bool, no_gate: Option<&NoGate>, names: Force) -> Report {
     let full = |layer| (layer, Force::Full);
     let network = match no_gate {
         None => Force::Full,
@@ -325,9 +250,17 @@ fn report(landlock: u32, no_gate: Option<&NoGate>, names: Force) -> Report {
             (Layer::Names, names),
             full(Layer::Seccomp),
             full(Layer::Privileges),
-            full(Layer::Limits),
+            (Layer::Limits, limits_force(processes_are_bounded)),
         ],
     }
+}
+
+fn limits_force(processes_are_bounded: bool) -> Force {
+    if processes_are_bounded {
+        return Force::Full;
+    }
+    let how = "the number of processes is not bounded by the kernel (Linux 6.14), it is looked at ten times a second";
+    Force::Partial(how.into())
 }
 
 /// What a version of Landlock lacks, by the release that brought it; 0 stands for none.

@@ -68,7 +68,7 @@ impl Program {
         script.connect(stdio, output.as_fd(), Standard::Output);
         script.connect(stdio, error.as_fd(), Standard::Error);
         script.close_on_exec(stdio);
-        limits::prepare_for_command(&mut script, session.limits, self.limits);
+        limits::prepare_for_command(&mut script, session.limits.strictest(self.limits));
         privileges::prepare_for_command(&mut script);
         script.enter(Stage::Directory.number(), self.cwd.clone());
         if let Some(rules) = rules {

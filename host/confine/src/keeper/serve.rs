@@ -12,12 +12,13 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::program::{Program, script_of_init};
+use super::watch::{Watch, Watched};
 use super::{Session, tell};
 use crate::layer::During;
 use crate::layer::namespaces::of_a_command;
 use crate::transport::{self, Message};
 use crate::wire::{Ending, Event, Refusal, Request};
-use crate::{Command, Stage};
+use crate::{Breach, Command, Stage};
 
 /// How much memory to run on is kept for later commands: for as many as usually run at once.
 const SPARE_STACKS: usize = 8;
@@ -30,12 +31,14 @@ pub(super) struct Keeper {
     session: Session,
     init: Rc<Script<'static>>,
     under_way: Vec<UnderWay>,
+    watch: Watch,
     spare: Vec<Stacks>,
 }
 
 struct UnderWay {
     id: u64,
     launched: Launched,
+    watched: Watched,
 }
 
 impl Keeper {
@@ -45,7 +48,8 @@ impl Keeper {
         session: Session,
     ) -> Self {
         let init = Rc::new(script_of_init(&session));
-        Self { single, settled, control, session, init, under_way: Vec::new(), spare: Vec::new() }
+        let (under_way, watch, spare) = (Vec::new(), Watch::new(), Vec::new());
+        Self { single, settled, control, session, init, under_way, watch, spare }
     }
 
     /// Serves the host until it goes, or says something that is not understood.
@@ -53,6 +57,7 @@ impl Keeper {
         loop {
             let Ok(asked) = self.wait() else { return };
             self.reap();
+            self.enforce_limits();
             if asked && self.answer().is_none() {
                 return;
             }
@@ -67,7 +72,8 @@ impl Keeper {
         watched.extend(broker.map(|broker| PollFd::new(broker, PollFlags::IN)));
         let others = watched.len();
         watched.extend(inits.iter().map(|init| PollFd::new(init, PollFlags::IN)));
-        retry_on_intr(|| poll(&mut watched, None))?;
+        let pause = self.watch.pause(self.under_way.iter().map(|command| &command.watched));
+        retry_on_intr(|| poll(&mut watched, pause.as_ref()))?;
         let is_ready = |at: usize| watched.get(at).is_some_and(|ready| !ready.revents().is_empty());
         if others > 1 && is_ready(1) {
             // Without a broker commands that only compute would not notice that nothing is allowed any more.
@@ -78,16 +84,28 @@ impl Keeper {
 
     /// Tells of every command of which nothing is left, here neither.
     fn reap(&mut self) {
-        for UnderWay { id, launched } in std::mem::take(&mut self.under_way) {
+        for UnderWay { id, launched, watched } in std::mem::take(&mut self.under_way) {
             let entry = entry(id, &launched);
             match launched.try_end() {
                 Ok((outcome, stacks)) => {
                     self.session.commands.remove(entry);
                     self.spare.extend(stacks);
                     self.spare.truncate(SPARE_STACKS);
-                    tell(&self.control, &ending(id, outcome), &[]);
+                    tell(&self.control, &ending(id, outcome, watched.breach), &[]);
                 }
-                Err(launched) => self.under_way.push(UnderWay { id, launched }),
+                Err(launched) => self.under_way.push(UnderWay { id, launched, watched }),
+            }
+        }
+    }
+
+    /// Kills what is above its limits.
+    fn enforce_limits(&mut self) {
+        let watched = self.under_way.iter_mut().map(|command| &mut command.watched);
+        self.watch.look(watched, self.session.processes_are_bounded);
+        for command in &self.under_way {
+            if command.watched.breach.is_some_and(Breach::is_fatal) {
+                // One that has ended in the meantime needs no signal.
+                let _ = pidfd_send_signal(command.launched.pidfd(), Signal::KILL);
             }
         }
     }
@@ -111,6 +129,7 @@ impl Keeper {
         let failed = |stage| move |error: Errno| Refusal { stage, errno: error.raw_os_error() };
         let stdio: [OwnedFd; 3] =
             message.descriptors.try_into().map_err(|_wrong_count| failed(Stage::Stdio)(Errno::BADF))?;
+        let limits = self.session.limits.strictest(command.limits);
         let program = Program::new(command).map_err(|_nul| failed(Stage::Request)(Errno::INVAL))?;
         let session = &self.session;
         let rules = session.landlock.as_ref().map(|landlock| landlock.for_command(&stdio)).transpose();
@@ -131,7 +150,11 @@ impl Keeper {
         let launched = launched.during(Stage::Process).map_err(|failure| failure.refusal())?;
         // Where there is no room for it, the command counts as one that has made nothing itself.
         let _noted = self.session.commands.add(entry(id, &launched));
-        self.under_way.push(UnderWay { id, launched });
+        if self.under_way.is_empty() {
+            self.watch.rest();
+        }
+        let init = i32::try_from(launched.number()).unwrap_or_default();
+        self.under_way.push(UnderWay { id, launched, watched: Watched { init, limits, breach: None } });
         Ok(())
     }
 
@@ -150,7 +173,7 @@ fn entry(id: u64, launched: &Launched) -> u64 {
 }
 
 /// Returns what to tell the host when nothing is left of a command.
-fn ending(id: u64, outcome: Outcome) -> Event {
+fn ending(id: u64, outcome: Outcome, breach: Option<Breach>) -> Event {
     match outcome {
         Outcome::Refused(Refused { label, errno }) => {
             let stage = Stage::from_number(label).unwrap_or(Stage::Process);
@@ -158,7 +181,7 @@ fn ending(id: u64, outcome: Outcome) -> Event {
         }
         Outcome::Ended(status) => {
             let killed = || Ending::Signal(status.signal().unwrap_or(signal::KILL));
-            Event::Ended { id, ending: status.code().map_or_else(killed, Ending::Code) }
+            Event::Ended { id, ending: status.code().map_or_else(killed, Ending::Code), breach }
         }
     }
 }
@@ -171,11 +194,15 @@ mod tests {
 
     #[test]
     fn endings_are_told_as_they_are() {
-        let told = |status| ending(1, Outcome::Ended(ExitStatus::from_raw(status)));
-        assert_eq!(told(3 << 8), Event::Ended { id: 1, ending: Ending::Code(3) });
-        assert_eq!(told(libc::SIGTERM), Event::Ended { id: 1, ending: Ending::Signal(libc::SIGTERM) });
+        let breach = Some(Breach::Memory);
+        let told = |status| ending(1, Outcome::Ended(ExitStatus::from_raw(status)), breach);
+        assert_eq!(told(3 << 8), Event::Ended { id: 1, ending: Ending::Code(3), breach });
+        assert_eq!(
+            told(libc::SIGTERM),
+            Event::Ended { id: 1, ending: Ending::Signal(libc::SIGTERM), breach }
+        );
         let refused = Refused { label: Stage::Exec.number(), errno: libc::ENOENT };
         let refusal = Refusal { stage: Stage::Exec, errno: libc::ENOENT };
-        assert_eq!(ending(2, Outcome::Refused(refused)), Event::NotStarted { id: 2, refusal });
+        assert_eq!(ending(2, Outcome::Refused(refused), None), Event::NotStarted { id: 2, refusal });
     }
 }

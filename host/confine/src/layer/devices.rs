@@ -44,7 +44,9 @@ pub(super) fn prepare() -> Result<Prepared, Failure> {
 }
 
 /// Mounts the new `/dev` and what belongs in it.
-pub(super) fn enforce(nodes: &Prepared) -> Result<(), Failure> {
+///
+/// Shared memory is memory: it is bound by the same limit, which cannot be seen to belong to any process.
+pub(super) fn enforce(nodes: &Prepared, memory_bytes: Option<u64>) -> Result<(), Failure> {
     let dev = Path::new(DEV);
     let no_programs = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let root = directory(nodes, no_programs).during_at(Stage::NewFilesystem, dev)?;
@@ -55,7 +57,8 @@ pub(super) fn enforce(nodes: &Prepared) -> Result<(), Failure> {
     let terminals = [("ptmxmode", "0666"), ("mode", "0620")];
     mount("devpts", &terminals, no_programs, &dev.join("pts"))?;
     let shared = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    mount("tmpfs", &[("mode", "1777")], shared, &dev.join("shm"))?;
+    let size = memory_bytes.map_or_else(|| "50%".to_owned(), |bytes| bytes.to_string());
+    mount("tmpfs", &[("mode", "1777"), ("size", &size)], shared, &dev.join("shm"))?;
     add_attributes(&root, Reach::One, Attributes::READ_ONLY).during_at(Stage::MountAttributes, dev)
 }
 

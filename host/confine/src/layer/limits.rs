@@ -1,31 +1,57 @@
-//! Bounds of resources.
+//! Bounds of resources that the kernel keeps for each process.
+
+use std::fs;
 
 use portcullis_sys::launch::Script;
 use rustix::process::{Resource, Rlimit, getrlimit};
+use rustix::system::uname;
 
 use crate::{Limits, Stage};
 
-/// In the order of [`Limits::as_list`].
-const IN_ORDER: [Resource; 5] =
-    [Resource::Nofile, Resource::Nproc, Resource::Fsize, Resource::As, Resource::Cpu];
-
-/// Has a command set the bounds of its session and its own, never wider than those in force here, and switch
-/// core dumps off.
-pub(crate) fn prepare_for_command(script: &mut Script<'_>, session: Limits, own: Limits) {
-    let always = std::iter::once((Resource::Core, [Some(0), None]));
-    let both = session.as_list().into_iter().zip(own.as_list()).map(|(session, own)| [session, own]);
-    for (resource, limits) in always.chain(IN_ORDER.into_iter().zip(both)) {
-        let given = limits.into_iter().flatten();
-        let Some(limit) = given.min() else { continue };
-        let Rlimit { current, maximum } = tighter(getrlimit(resource), limit);
+/// Has a command set its bounds, never wider than those in force here, and switch core dumps off.
+pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits) {
+    let bounds = [
+        (Resource::Core, Some(0)),
+        (Resource::Nofile, limits.open_files),
+        (Resource::Nproc, limits.processes),
+        (Resource::Fsize, limits.file_bytes),
+        (Resource::Data, limits.data_bytes),
+        (Resource::Cpu, limits.cpu_seconds),
+    ];
+    for (resource, limit) in bounds {
+        let Some(limit) = limit else { continue };
+        // A second to be told by a signal that it was this limit, before the kernel kills without a word.
+        let more = u64::from(resource == Resource::Cpu);
+        let Rlimit { current, maximum } = tighter(getrlimit(resource), limit, limit.saturating_add(more));
         let number = |bound: Option<u64>| bound.unwrap_or(u64::MAX);
         script.limit(Stage::Limits.number(), resource as u32, number(current), number(maximum));
     }
 }
 
-fn tighter(old: Rlimit, limit: u64) -> Rlimit {
-    let bound = |old: Option<u64>| Some(old.map_or(limit, |old| old.min(limit)));
-    Rlimit { current: bound(old.current), maximum: bound(old.maximum) }
+/// Bounds the number of processes and threads of the calling process's pid namespace, and says whether that is
+/// in force.
+///
+/// It is the highest number a process may have. The numbers up to [`RESERVED`] are given out once only, so
+/// that many come on top.
+pub(crate) fn bound_processes(limit: u64) -> bool {
+    // Before it belonged to the namespace, root would have set the whole machine's by this.
+    has_own_pid_max() && fs::write(PID_MAX, limit.saturating_add(RESERVED).to_string()).is_ok()
+}
+
+const PID_MAX: &str = "/proc/sys/kernel/pid_max";
+/// `RESERVED_PIDS` of the kernel.
+const RESERVED: u64 = 300;
+
+/// Since Linux 6.14 every pid namespace has its own.
+fn has_own_pid_max() -> bool {
+    let release = uname();
+    let mut numbers = release.release().to_str().unwrap_or_default().split(['.', '-']).map(str::parse::<u32>);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= (6, 14))
+}
+
+fn tighter(old: Rlimit, current: u64, maximum: u64) -> Rlimit {
+    let bound = |old: Option<u64>, limit: u64| Some(old.map_or(limit, |old| old.min(limit)));
+    Rlimit { current: bound(old.current, current), maximum: bound(old.maximum, maximum) }
 }
 
 #[cfg(test)]
@@ -35,7 +61,7 @@ mod tests {
     #[test]
     fn a_limit_is_never_widened() {
         let old = Rlimit { current: Some(5), maximum: None };
-        assert_eq!(tighter(old, 9), Rlimit { current: Some(5), maximum: Some(9) });
-        assert_eq!(tighter(old, 3), Rlimit { current: Some(3), maximum: Some(3) });
+        assert_eq!(tighter(old, 9, 9), Rlimit { current: Some(5), maximum: Some(9) });
+        assert_eq!(tighter(old, 3, 4), Rlimit { current: Some(3), maximum: Some(4) });
     }
 }

@@ -15,7 +15,6 @@ use rustix::mount::{
     fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
 };
 
-use super::namespaces::Identity;
 use super::{During, Failure, devices, processes};
 use crate::Stage;
 use crate::plan::{Plan, Step, Writable};
@@ -28,8 +27,9 @@ fn harmless() -> Attributes {
     Attributes::NO_SETUID | Attributes::NO_DEVICES
 }
 
-/// Makes the plan's mounts, in a mount namespace that is the caller's alone.
-pub(crate) fn enforce(plan: &Plan, identity: Identity) -> Result<(), Failure> {
+/// Makes the plan's mounts, in a mount namespace that is the caller's alone; file systems in memory hold at most
+/// so many bytes.
+pub(crate) fn enforce(plan: &Plan, memory_bytes: Option<u64>) -> Result<(), Failure> {
     let root = Path::new("/");
     let all_private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change(root, all_private).during_at(Stage::MountAttributes, root)?;
@@ -40,9 +40,9 @@ pub(crate) fn enforce(plan: &Plan, identity: Identity) -> Result<(), Failure> {
         .during_at(Stage::MountAttributes, root)?;
     let mut masks = masks.into_iter();
     for (step, prepared) in plan.steps().iter().zip(&prepared) {
-        put_in_place(step, prepared, &mut masks)?;
+        put_in_place(step, prepared, &mut masks, memory_bytes)?;
     }
-    if identity.is_root() { check_owners(plan) } else { Ok(()) }
+    Ok(())
 }
 
 enum Prepared {
@@ -73,6 +73,7 @@ fn put_in_place(
     step: &Step,
     prepared: &Prepared,
     masks: &mut impl Iterator<Item = OwnedFd>,
+    memory_bytes: Option<u64>,
 ) -> Result<(), Failure> {
     let target = match step {
         Step::Temp { .. } => Path::new("/tmp"),
@@ -86,7 +87,7 @@ fn put_in_place(
     let attach_here = |mount: &OwnedFd| attach(mount, target).during_at(Stage::AttachMount, target);
     match (step, prepared) {
         (_, Prepared::Copy(mount)) => attach_here(mount),
-        (_, Prepared::Devices(nodes)) => devices::enforce(nodes),
+        (_, Prepared::Devices(nodes)) => devices::enforce(nodes, memory_bytes),
         (Step::HideDirectory { .. } | Step::HideFile { .. }, Prepared::Nothing) => {
             let mask = masks.next().ok_or(Errno::INVAL).during_at(Stage::AttachMount, target)?;
             attach_here(&mask)
@@ -97,7 +98,7 @@ fn put_in_place(
 
 /// Root without capabilities is an ordinary user to other people's files: better said now than by `EACCES` in
 /// the middle of the work. The kernel asks for no more than the keeper has, so its answer holds for commands.
-fn check_owners(plan: &Plan) -> Result<(), Failure> {
+pub(crate) fn check_owners(plan: &Plan) -> Result<(), Failure> {
     for step in plan.steps() {
         if let Step::Show { path, writable: Writable::Yes } = step
             && accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS)
@@ -109,7 +110,7 @@ fn check_owners(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Opens a path for nothing but its place; a symbolic link in it is refused.
-pub(in crate::layer) fn open(path: &Path, kind: OFlags) -> io::Result<OwnedFd> {
+pub(crate) fn open(path: &Path, kind: OFlags) -> io::Result<OwnedFd> {
     let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | kind, Mode::empty(), no_links)
 }
@@ -125,7 +126,7 @@ fn copy(path: &Path, attributes: Attributes) -> Result<OwnedFd, Failure> {
 /// Copies the mounts at and below an opened place.
 ///
 /// Always recursively: in a lesser namespace the kernel refuses to leave covering mounts out.
-pub(super) fn copy_opened(place: &OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn copy_opened(place: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
@@ -134,14 +135,14 @@ pub(super) fn copy_opened(place: &OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// Puts a mount over a path; a symbolic link in it is refused.
-pub(super) fn attach(mount: impl AsFd, path: &Path) -> io::Result<()> {
+pub(crate) fn attach(mount: impl AsFd, path: &Path) -> io::Result<()> {
     let target = open(path, OFlags::empty())?;
     let both_opened = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(mount, "", target, "", both_opened)
 }
 
 /// Makes a file system that is mounted nowhere yet.
-pub(super) fn new_filesystem(
+pub(crate) fn new_filesystem(
     kind: &str,
     options: &[(&str, &str)],
     attributes: MountAttrFlags,

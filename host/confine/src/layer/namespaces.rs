@@ -3,10 +3,14 @@
 use std::fs;
 
 use portcullis_sys::process::CloneFlags;
-use rustix::process::{getegid, geteuid};
+use rustix::process::{Gid, Uid, getegid, geteuid};
+use rustix::thread::{
+    capabilities, set_capabilities, set_keep_capabilities, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
+};
 
 use super::{During, Failure};
-use crate::Stage;
+use crate::{Owner, Stage};
 
 /// Returns what a keeper has of its own.
 pub(crate) fn of_a_session() -> CloneFlags {
@@ -39,6 +43,14 @@ impl Identity {
         self.uid == 0
     }
 
+    /// Lets root go and be the owner of the project, in all that this process does and starts; both are mapped.
+    ///
+    /// What the keeper may do to its own namespaces it keeps.
+    pub(crate) fn act_as(self, owner: Owner) -> Result<Self, Failure> {
+        become_owner(owner).during(Stage::Identity)?;
+        Ok(Self { uid: owner.uid, gid: owner.gid })
+    }
+
     /// Makes the user the same one inside the new user namespace, and the only one.
     ///
     /// See user_namespaces(7): without `deny` a user may not map a group.
@@ -47,4 +59,18 @@ impl Identity {
         fs::write("/proc/self/uid_map", format!("{0} {0} 1", self.uid)).during(Stage::Identity)?;
         fs::write("/proc/self/gid_map", format!("{0} {0} 1", self.gid)).during(Stage::Identity)
     }
+}
+
+/// The process has one thread, so what is set for the thread is set for all.
+fn become_owner(owner: Owner) -> rustix::io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+    set_keep_capabilities(true)?;
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    set_keep_capabilities(false)?;
+    // They were kept, but are not in force until that is asked for.
+    let mut held = capabilities(None)?;
+    held.effective = held.permitted;
+    set_capabilities(None, held)
 }

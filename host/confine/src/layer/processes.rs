@@ -19,7 +19,18 @@ const NULL: &CStr = c"/dev/null";
 /// The user's keys, whose names are shown to everyone who may see them.
 const KEYS: &CStr = c"/proc/keys";
 /// What the kernel tells about itself to root alone, also to one without capabilities.
-const FOR_ROOT: [&CStr; 4] = [c"/proc/kcore", c"/proc/kallsyms", c"/proc/timer_list", c"/proc/kmsg"];
+const FOR_ROOT: [&CStr; 9] = [
+    c"/proc/kcore",
+    c"/proc/kallsyms",
+    c"/proc/timer_list",
+    c"/proc/kmsg",
+    // What lies where in memory, which attacks on the kernel and on memory itself want to know.
+    c"/proc/kpagecount",
+    c"/proc/kpageflags",
+    c"/proc/kpagecgroup",
+    c"/proc/vmallocinfo",
+    c"/proc/slabinfo",
+];
 
 /// It is read-only for everyone: root needs no capability to write below `/proc/sys` and to
 /// `/proc/sysrq-trigger`. Descriptors reopened through `/proc/self/fd` keep the rights of their own mounts.

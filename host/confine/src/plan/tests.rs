@@ -9,7 +9,8 @@ use Access::{Hidden, ReadOnly, ReadWrite};
 
 fn profile(places: &[(&str, Access)]) -> Profile {
     let places = places.iter().map(|&(path, access)| Place { path: path.into(), access }).collect();
-    Profile { places, temp: "/var/t".into(), hostname: "box".into(), limits: Limits::default(), names: None }
+    let (temp, hostname, limits) = ("/var/t".into(), "box".into(), Limits::default());
+    Profile { places, temp, hostname, limits, acting: None, names: None }
 }
 
 /// A machine on which names tell what they are.

@@ -20,7 +20,9 @@ fn setup() -> Setup {
     let limits = Limits { open_files: Some(7), cpu_seconds: Some(u64::MAX), ..Limits::default() };
     let network = Network::Gated { host_ports: vec![1, u16::MAX] };
     let names = NameRules { data: vec![0, 0xff], spared: vec!["/tmp".into()], lifted: vec!["a".into()] };
-    Setup { plan: Plan::from_steps(steps), hostname: "box".into(), limits, network, names: Some(names) }
+    let (plan, hostname, names) = (Plan::from_steps(steps), "box".into(), Some(names));
+    let acting = Some(Owner { uid: 1000, gid: 100 });
+    Setup { plan, hostname, limits, acting, network, names }
 }
 
 fn command() -> Command {
@@ -53,13 +55,13 @@ fn events_survive_the_journey() {
     let refusal = Refusal { stage: Stage::Proc, errno: 1 };
     for event in [
         Event::Keeper,
-        Event::Ready { landlock: 7, no_gate: None },
-        Event::Ready { landlock: 0, no_gate: Some(refusal) },
+        Event::Ready { landlock: 7, processes_are_bounded: true, no_gate: None },
+        Event::Ready { landlock: 0, processes_are_bounded: false, no_gate: Some(refusal) },
         Event::Failed { refusal, path: "/x".into() },
         Event::Started { id: 3 },
         Event::NotStarted { id: 4, refusal },
-        Event::Ended { id: 5, ending: Ending::Code(3) },
-        Event::Ended { id: 6, ending: Ending::Signal(9) },
+        Event::Ended { id: 5, ending: Ending::Code(3), breach: None },
+        Event::Ended { id: 6, ending: Ending::Signal(9), breach: Some(Breach::Memory) },
     ] {
         assert_eq!(Event::decode(&event.encode()).expect("decodes"), event);
     }

@@ -101,6 +101,7 @@ fn calls_are_refused() {
         (libc::SYS_ioctl, "0, 0x5412, 0", Anyone),
         (libc::SYS_ioctl, "0, 0x100005412, 0", Anyone),
         (libc::SYS_ioctl, "0, 0x541c, 0", Anyone),
+        (libc::SYS_ioctl, "0, 0x5423, 0", Anyone),
     ] {
         check(&session, number, arguments, EPERM, outside);
     }

@@ -191,7 +191,18 @@ fn proc_and_sys_are_read_only() {
         session.sh(&format!("echo 0 > {file}")).assert_fails();
     }
     assert!(session.control("echo 0 > /proc/self/oom_score_adj"), "control");
-    for file in ["/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list", "/proc/kallsyms"] {
+    for file in [
+        "/proc/kcore",
+        "/proc/kmsg",
+        "/proc/keys",
+        "/proc/timer_list",
+        "/proc/kallsyms",
+        "/proc/kpagecount",
+        "/proc/kpageflags",
+        "/proc/kpagecgroup",
+        "/proc/vmallocinfo",
+        "/proc/slabinfo",
+    ] {
         session.sh(&format!("test -n \"$(head -c9 {file} | tr -d '0\\000')\"")).assert_fails();
     }
     session.sh("find /sys/kernel/debug /sys/kernel/tracing -mindepth 1 2>/dev/null || true").assert(0, "");

@@ -72,6 +72,7 @@ pub(crate) fn profile(place: &Path) -> Profile {
         places: places.into(),
         temp: place.join("temp"),
         hostname: "box".into(),
+        acting: None,
         limits: Limits::default(),
         // Everything else is tested with a broker between a command and its files.
         names: Some(crate::names::rules("")),

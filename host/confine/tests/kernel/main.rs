@@ -15,7 +15,7 @@ use std::env;
 use std::path::Path;
 use std::process::ExitCode;
 
-use portcullis_confine::{KEEPER_ARGUMENT, keeper_main};
+use portcullis_confine::{KEEPER_ARGUMENT, PROBE_ARGUMENT, keeper_main, probe_main};
 use portcullis_each_user::{Test, cannot_run, run};
 
 mod attacks;
@@ -28,8 +28,11 @@ mod gate;
 mod git;
 mod held;
 mod kit;
+mod limits;
 mod names;
 mod network;
+mod owner;
+mod probes;
 mod races;
 mod workloads;
 
@@ -37,6 +40,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some(KEEPER_ARGUMENT) => keeper_main(names::make),
+        Some(PROBE_ARGUMENT) => probe_main(),
+        Some(probes::PROBING) => probes::report(),
+        Some(probes::FILTERED) => probes::report_under_filter(),
+        Some(probes::LISTENED) => probes::report_under_a_listener(),
         Some(death::HOST) => death::be_a_host(&arguments[1..]),
         Some(attacks::ATTEMPT) => attacks::attempt(&arguments[1..]),
         Some(cost::MEASURE) => cost::measure(),
@@ -48,6 +55,9 @@ fn all_tests() -> Vec<Test> {
     [
         files::TESTS,
         commands::TESTS,
+        limits::TESTS,
+        owner::TESTS,
+        probes::TESTS,
         attacks::TESTS,
         below::TESTS,
         names::TESTS,

@@ -56,6 +56,12 @@ impl RuleSet {
         self.restricting_patterns(FileRight::Read)
     }
 
+    /// The rules over names that restrict writing and not reading, each with its layer. Commands need a mechanism
+    /// that sees each name as it is made.
+    pub fn patterns_on_writing(&self) -> impl Iterator<Item = (&RuleLayer, &FileRule)> {
+        self.restricting_patterns(FileRight::Write).filter(|(_, rule)| !rule.rights.contains(FileRight::Read))
+    }
+
     /// The rules over names that restrict `right`.
     pub(super) fn restricting_patterns(
         &self,

@@ -23,6 +23,7 @@ impl Job<'_> {
         let parent = made.as_ref().unwrap_or(&self.slot.parent);
         let mut temporary = Temporary::create(parent, FILE_MODE).map_err(|errno| self.failed(errno))?;
         temporary.write(self.bytes).map_err(|error| self.broken(error))?;
+        temporary.hand_over().map_err(|errno| self.failed(errno))?;
         match temporary.install(&self.slot.name) {
             Ok(status) => Ok(self.written(&status, true)),
             Err(Errno::EXIST) => Err(self.conflict()),
@@ -38,13 +39,17 @@ impl Job<'_> {
         for (name, path) in self.slot.missing.iter().zip(self.slot.missing_paths()) {
             let parent = made.as_ref().unwrap_or(&self.slot.parent);
             let failed = |errno| failure("create the directory", &path, errno);
-            match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(DIRECTORY_MODE)) {
+            let is_ours = match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(DIRECTORY_MODE)) {
+                Ok(()) => true,
                 // Someone else made it in the meantime; it is used only if it is a directory.
-                Ok(()) | Err(Errno::EXIST) => {}
+                Err(Errno::EXIST) => false,
                 Err(errno) => return Err(failed(errno)),
-            }
+            };
             let directory = kernel::open_name(parent, name, OFlags::DIRECTORY).map_err(failed)?;
             self.require_place(&directory, &path)?;
+            if is_ours {
+                kernel::hand_over(&directory, parent).map_err(failed)?;
+            }
             made = Some(directory);
         }
         Ok(made)
@@ -58,6 +63,7 @@ impl Job<'_> {
             opened => File::from(opened.map_err(|errno| self.failed(errno))?),
         };
         (&file).write_all(self.bytes).map_err(|error| self.broken(error))?;
+        kernel::hand_over(&file, parent).map_err(|errno| self.failed(errno))?;
         let status = Status::of(&file).map_err(|errno| self.failed(errno))?;
         Ok(self.written(&status, true))
     }

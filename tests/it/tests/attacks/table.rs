@@ -25,6 +25,7 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
     Attack(11, "the machine's passwords", Root, "grep -q . /etc/shadow && reached"),
     Attack(12, "an inherited file", Anybody, "cat <&7"),
     Attack(12, "an inherited directory", Anybody, "cat /proc/self/fd/8/.ssh/id_rsa"),
+    Attack(14, "the user's keys", Anybody, "call 250 0 -3 1 0 0"),
     Attack(13, "shared memory of the host", Anybody, "cat /dev/shm/$SHARED"),
     Attack(15, "file handles", Anybody, "call 304 -1 x 0"),
     // Writing.
@@ -61,12 +62,23 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
     Attack(51, "a directory of PATH", Anybody, "echo x > ../bin/evil && reached"),
     Attack(52, "units of systemd", Anybody, "mkdir -p ~/.config/systemd/user && echo x > ~/.config/systemd/user/x.service && reached"),
     Attack(60, "the pattern of core dumps", Root, ": >> /proc/sys/kernel/core_pattern && reached"),
+    Attack(52, "files that the system executes", Root, ": > /etc/portcullis-it && rm /etc/portcullis-it && reached"),
+    Attack(61, "what makes the kernel act", Root, "for f in /proc/sysrq-trigger /sys/fs/cgroup/*/release_agent /sys/power/state; do \
+        [ -e $f ] && : >> $f && reached; done"),
     // Privileges.
     Attack(53, "set-user-id", Anybody, "cp /bin/true s53; chmod 4755 s53; [ -u s53 ] && reached"),
     Attack(53, "set-user-id at birth", Anybody, "perl -MFcntl -e 'sysopen F, q(t53), O_CREAT | O_WRONLY, 04755'; [ -u t53 ] && reached"),
     Attack(54, "devices", Root, "mknod n54 c 1 3 && reached"),
+    Attack(54, "the kernel's messages", Root, "dd if=/dev/kmsg bs=8192 count=1 iflag=nonblock of=/dev/null status=none && reached"),
+    Attack(54, "memory and disks", Root, "for f in /dev/mem /dev/kvm /dev/loop0 /proc/kcore; do head -c1 $f >/dev/null && reached; done"),
     Attack(55, "mounts", Root, "unshare -m mount --bind . . && reached"),
     Attack(56, "namespaces", Anybody, "unshare -Ur true && reached"),
+    Attack(56, "mounts in a namespace", Anybody, "unshare -Urm mount --bind . . && reached"),
+    Attack(57, "a sandbox in the sandbox", Anybody, "unshare -Urmpf --mount-proc true && reached"),
+    Attack(58, "another root's mounts", Root, "call 155 nowhere nowhere"),
+    Attack(58, "copies of mounts", Root, "call 428 -100 / 1"),
+    Attack(58, "unmounting", Root, "call 166 nowhere 0"),
+    Attack(58, "other namespaces", Anybody, "call 308 -1 0"),
     Attack(58, "the new mount calls", Root, "call 430 tmpfs 0"),
     Attack(59, "another root", Root, "perl -e 'print qq(REACHED) if chroot q(/)'"),
     // Processes.
@@ -75,16 +87,31 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
     Attack(64, "tracing", Anybody, "call 101 0 0 0 0"),
     Attack(64, "memory", Anybody, "call 310 $$ 0 0 0 0 0"),
     Attack(65, "descriptors", Anybody, "call 438 -1 0 0"),
+    Attack(69, "input for the terminal", Anybody, "call 16 0 21522 x"),
+    Attack(69, "the same with bits that nobody looks at", Anybody, "call 16 0 4294988818 x"),
+    Attack(69, "the selection of the terminal", Anybody, "call 16 0 21532 x"),
+    Attack(78, "an inherited socket", Anybody, "echo x >&9 && reached"),
     // The kernel.
     Attack(71, "io_uring", Anybody, "call 425 1 \"$(printf '%0256d' 0)\""),
     Attack(79, "odd sockets", Anybody, "perl -e 'socket(S, 16, 3, 15) and print qq(REACHED)'"),
     Attack(79, "raw sockets", Root, "perl -e 'socket(S, 17, 3, 0) and print qq(REACHED)'"),
+    Attack(79, "sockets of virtual machines", Anybody, "perl -e 'socket(S, 40, 1, 0) and print qq(REACHED)'"),
+    Attack(79, "raw ICMP", Root, "perl -e 'socket(S, 2, 3, 1) and print qq(REACHED)'"),
+    Attack(80, "another kernel", Root, "call 246 0 0 0 65535"),
+    Attack(80, "modules", Root, "call 313 -1 x 0"),
+    Attack(80, "questions for keys", Anybody, "call 249 user portcullis-none x 0"),
     Attack(80, "bpf", Anybody, "call 321 999 0 0"),
     Attack(80, "perf", Anybody, "call 298 0 0 -1 -1 0"),
     Attack(80, "faults", Anybody, "call 323 1"),
     Attack(80, "keys", Anybody, "call 248 user portcullis-it x 1 -2"),
     // The environment and the network.
     Attack(40, "git's variables", Anybody, "echo $GIT_DIR"),
+    Attack(40, "git's settings", Anybody, "echo $GIT_CONFIG_COUNT"),
+    Attack(81, "start-up files of shells", Anybody, "echo $BASH_ENV"),
+    Attack(77, "the session bus", Anybody, "echo $DBUS_SESSION_BUS_ADDRESS"),
+    Attack(73, "a socket in the project", Anybody, "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un(q(service.sock))) and print q(REACHED)'"),
+    Attack(75, "a socket outside", Anybody, "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un(q(../outside/service.sock))) and print q(REACHED)'"),
+    Attack(74, "an abstract socket", Anybody, "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack(q(S a*), AF_UNIX, qq(\\0$ENV{ABSTRACT}))) and print q(REACHED)'"),
     Attack(81, "injection", Anybody, "echo $NODE_OPTIONS"),
     Attack(84, "secrets", Anybody, "echo $AWS_SECRET_ACCESS_KEY$MY_TOKEN"),
     Attack(76, "agents", Anybody, "echo $SSH_AUTH_SOCK"),
@@ -102,4 +129,30 @@ pub(super) const IN_THE_HOME_DIRECTORY: &[Attack] = &[
     Attack(49, "rules that are not there yet", Anybody, "mkdir -p ~/.pi/agent/sandbox && echo x > ~/.pi/agent/sandbox/default.json && reached"),
     Attack(49, "everything renamed", Anybody, "mv ~/.pi ~/.p && reached; mv ~/.p ~/.pi"),
     Attack(50, "the log", Anybody, "mkdir -p ~/.local/state/portcullis && echo x > ~/.local/state/portcullis/l && reached"),
+];
+
+/// Tried with little of everything.
+#[rustfmt::skip]
+pub(super) const WITH_SMALL_LIMITS: &[Attack] = &[
+    Attack(85, "many processes", Anybody, "sh -c 'i=0; while [ $i -lt 700 ]; do sleep 2 & i=$((i+1)); done' 2>/dev/null && reached; sleep 2.5"),
+    Attack(86, "much memory", Anybody, "perl -e '$x = q(x) x 600_000_000; print q(REACHED)'"),
+    Attack(86, "much shared memory", Anybody, "head -c 300000000 /dev/zero > /dev/shm/portcullis-it && reached; rm -f /dev/shm/portcullis-it"),
+    Attack(87, "a big file", Anybody, "head -c 100000000 /dev/zero > big && reached; rm -f big"),
+];
+
+/// The rows of the corpus whose layer is system calls, namespaces, limits or the environment, and those on files
+/// that need nothing else.
+pub(super) const ROWS: &[u16] = &[
+    1, 2, 3, 6, 7, 11, 12, 13, 14, 15, 28, 29, 40, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65,
+    66, 67, 69, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, 84, 85, 86, 87, 88, 89, 112,
+];
+
+/// Rows that need more than a script, with the test that tries them.
+pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
+    (13, "host/confine/tests/kernel/attacks.rs::objects_of_system_v_are_not_shared"),
+    (64, "host/confine/tests/kernel/attacks.rs::the_init_cannot_be_looked_into"),
+    (66, "host/confine/tests/kernel/death.rs::the_end_of_a_command_ends_what_it_left"),
+    (67, "host/confine/tests/kernel/death.rs::a_killed_host_takes_all_with_it"),
+    (72, "host/confine/tests/kernel/attacks.rs::foreign_calls_are_killed"),
+    (88, "tests/it/tests/machine.rs::limits_are_told_to_the_agent"),
 ];

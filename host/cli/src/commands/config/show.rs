@@ -1,33 +1,44 @@
 //! `portcullis config show`: every value in force and the line it comes from.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use portcullis_config::{Origin, Places, RealDisk, Report, Setting, Standing, discover, report, resolve};
+use portcullis_confine::{Tier, probe};
 use serde_json::Value;
 
 use crate::exit::Exit;
 use crate::page::{Cell, Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
+use crate::wire::OWN_PROGRAM;
 
 pub(super) fn run(around: &Surroundings, places: &Places, as_json: bool) -> crate::Outcome {
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used, nothing is allowed until they are mended")?;
     let report = report(&found, &resolve(&found, places, &RealDisk)?);
+    // Tried out, not read from settings of the system: `requiredTier` is held against what comes of it.
+    let tier = Tier::of(&probe(Path::new(OWN_PROGRAM)));
     let mut page = Page::new(around);
     if as_json {
-        page.json(&serde_json::to_value(&report)?);
+        let mut value = serde_json::to_value(&report)?;
+        if let Some(members) = value.as_object_mut() {
+            members.insert("sandboxTier".to_owned(), tier.name().into());
+        }
+        page.json(&value);
     } else {
-        human(&mut page, &report);
+        human(&mut page, &report, tier);
     }
     page.print()?;
     Ok(Exit::Done)
 }
 
-fn human(page: &mut Page, report: &Report) {
+fn human(page: &mut Page, report: &Report, tier: Tier) {
     page.table(
         "",
         &[
             vec![cell("settings"), cell(&source(report))],
             vec![cell("workspace"), cell(&report.workspace.to_string_lossy())],
+            vec![cell("sandbox"), cell(&format!("tier `{tier}`; `portcullis doctor` says more"))],
         ],
     );
     page.line("");

@@ -3,8 +3,8 @@
 use portcullis_sys::seccomp::Instruction;
 
 use super::table::{
-    HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS,
-    TERMINAL_INPUT, UNKNOWN,
+    HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS, TERMINAL,
+    UNKNOWN,
 };
 
 const LOAD_WORD: u16 = 0x20;
@@ -55,7 +55,7 @@ pub(super) fn assemble(broker: Broker) -> Vec<Instruction> {
     });
     program.on(libc::SYS_ioctl, |body| {
         body.load(argument(1));
-        TERMINAL_INPUT.into_iter().for_each(|request| body.if_equal(request, errno(libc::EPERM)));
+        TERMINAL.into_iter().for_each(|request| body.if_equal(request, errno(libc::EPERM)));
     });
     program.on(libc::SYS_personality, |body| {
         body.load(argument(0));

@@ -52,13 +52,16 @@ pub(crate) fn all_handed_over() -> Vec<c_long> {
     let opens = OPENS.iter().map(|(number, ..)| number);
     HANDED_OVER.into_iter().flatten().chain(&MAKES).chain(opens).copied().collect()
 }
+/// `open_tree` that changes attributes as well, since Linux 6.15; the library does not know it yet.
+const OPEN_TREE_ATTR: c_long = 467;
 
 /// Refused as not permitted.
-pub(super) const REFUSED: [c_long; 48] = [
+pub(super) const REFUSED: [c_long; 49] = [
     // Mounts and namespaces, CVE-2022-0185 and its like.
     libc::SYS_chroot,
     libc::SYS_fspick,
     libc::SYS_mount,
+    OPEN_TREE_ATTR,
     libc::SYS_pivot_root,
     libc::SYS_setdomainname,
     libc::SYS_sethostname,
@@ -152,10 +155,11 @@ pub(super) const OPENS: [(c_long, u32, u32); 2] = [(libc::SYS_open, 1, 2), (libc
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const OPENS: [(c_long, u32, u32); 1] = [(libc::SYS_openat, 2, 3)];
 
-/// Terminal requests by which input can be put before whoever reads the terminal next.
+/// Terminal requests by which input can be put before whoever reads the terminal next, and the one that loads
+/// another line discipline, a long row of kernel faults (CVE-2017-2636 and its like).
 ///
 /// CVE-2017-5226; the kernel looks at 32 bits only, so the filter must too (CVE-2019-10063).
-pub(super) const TERMINAL_INPUT: [u32; 2] = [0x5412, 0x541c];
+pub(super) const TERMINAL: [u32; 3] = [0x5412, 0x541c, 0x5423];
 
 /// Kinds of sockets that are needed by ordinary programs.
 pub(super) const SOCKETS: [c_int; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];

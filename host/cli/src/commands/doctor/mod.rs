@@ -1,0 +1,202 @@
+//! `portcullis doctor`: what this machine gives, what is missing and why, and whether the sandbox holds.
+
+mod self_test;
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use portcullis_confine::{Advice, Facts, Finding, Tier, advice, apparmor_profile, probe};
+use serde::Serialize;
+
+use crate::args::doctor::Doctor;
+use crate::exit::Exit;
+use crate::page::{Page, Tint, cell, tinted};
+use crate::surroundings::Surroundings;
+use crate::wire::{self, Purpose, Wanted};
+use self_test::{Attacked, Came};
+
+/// What is found.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Findings {
+    system: String,
+    mechanisms: Vec<Mechanism>,
+    tier: &'static str,
+    required_tier: &'static str,
+    does_not_stop: &'static [&'static str],
+    /// Why there is no sandbox although every mechanism works.
+    sandbox_error: Option<String>,
+    self_test: Vec<Attacked>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Mechanism {
+    name: &'static str,
+    needed: bool,
+    works: bool,
+    /// Details of what works, or what the kernel said.
+    detail: String,
+    cause: Option<String>,
+    remedy: Option<String>,
+}
+
+/// Examines the machine.
+pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    if let Some(file) = &doctor.write_apparmor {
+        return write_profile(&around, file);
+    }
+    let wanted = Wanted {
+        project: doctor.place.project.clone().unwrap_or_else(|| around.cwd.clone()),
+        settings: doctor.place.settings.clone(),
+        policies: Vec::new(),
+        agent: portcullis_decision::context::AgentInfo::default(),
+        trusted: false,
+        interactive: false,
+        purpose: Purpose::Judge,
+    };
+    let required = portcullis_session::required_tier(&wire::ground(&around, &wanted)?.resolved);
+    let (tier, findings) = examine(&around, required)?;
+    let mut page = Page::new(&around);
+    if doctor.json {
+        page.json(&serde_json::to_value(&findings)?);
+    } else {
+        human(&mut page, &findings);
+    }
+    page.print()?;
+    Ok(exit(tier, required, &findings.self_test))
+}
+
+fn examine(around: &Surroundings, required: Tier) -> anyhow::Result<(Tier, Findings)> {
+    let facts = Facts::read();
+    let mechanisms = probe(Path::new(wire::OWN_PROGRAM)).iter().map(|one| mechanism(one, &facts)).collect();
+    let (tier, sandbox_error, self_test) = match self_test::run(around)? {
+        Ok((tier, attacked)) => (tier, None, attacked),
+        Err(why) => (Tier::None, Some(why), Vec::new()),
+    };
+    let findings = Findings {
+        system: system(&facts),
+        mechanisms,
+        tier: tier.name(),
+        required_tier: required.name(),
+        does_not_stop: tier.lacks(),
+        sandbox_error,
+        self_test,
+    };
+    Ok((tier, findings))
+}
+
+fn mechanism(finding: &Finding, facts: &Facts) -> Mechanism {
+    let (cause, remedy) = advice(finding, facts).map(|Advice { cause, remedy }| (cause, remedy)).unzip();
+    Mechanism {
+        name: finding.primitive.name(),
+        needed: finding.primitive.is_needed(),
+        works: finding.outcome.is_ok(),
+        detail: match &finding.outcome {
+            Ok(detail) => detail.clone(),
+            Err(refused) => refused.to_string(),
+        },
+        cause,
+        remedy,
+    }
+}
+
+fn system(facts: &Facts) -> String {
+    let container = facts.container.iter().map(|name| format!(", in a container ({name})"));
+    let wsl = facts.is_wsl.then(|| ", in the Windows Subsystem for Linux".to_owned());
+    let filter = facts.is_filtered.then(|| ", under a filter of system calls".to_owned());
+    let label = facts.apparmor_label.iter().map(|label| format!(", AppArmor label `{label}`"));
+    let notes: String = container.chain(wsl).chain(filter).chain(label).collect();
+    format!("Linux {}{notes}", facts.release)
+}
+
+fn exit(tier: Tier, required: Tier, attacked: &[Attacked]) -> Exit {
+    if attacked.iter().any(|attack| attack.came == Came::Through) {
+        return Exit::Bad;
+    }
+    match tier {
+        tier if tier < required || tier == Tier::None => Exit::NoSandbox,
+        Tier::Full => Exit::Done,
+        Tier::None | Tier::Namespaces => Exit::Weaker,
+    }
+}
+
+fn human(page: &mut Page, findings: &Findings) {
+    page.table("", &[vec![cell("system"), cell(&findings.system)]]);
+    page.line("\nmechanisms");
+    for one in &findings.mechanisms {
+        let (word, tint) = match (one.works, one.needed) {
+            (true, _) => ("works", Tint::Good),
+            (false, true) => ("missing", Tint::Bad),
+            (false, false) => ("missing", Tint::Open),
+        };
+        page.row("  ", &[cell(one.name), tinted(word, tint), cell(&one.detail)], &[14, 7]);
+        for (title, text) in [("cause", &one.cause), ("remedy", &one.remedy)] {
+            if let Some(text) = text {
+                page.row("    ", &[tinted(title, Tint::Faint), cell(text)], &[7]);
+            }
+        }
+    }
+    let tint = if findings.tier == Tier::Full.name() { Tint::Good } else { Tint::Bad };
+    page.line("");
+    page.table(
+        "",
+        &[
+            vec![cell("tier"), tinted(findings.tier, tint)],
+            vec![cell("required"), cell(findings.required_tier)],
+        ],
+    );
+    if let Some(error) = &findings.sandbox_error {
+        page.table("", &[vec![cell("no sandbox"), tinted(error, Tint::Bad)]]);
+    }
+    for (index, lack) in findings.does_not_stop.iter().enumerate() {
+        let title = if index == 0 { "not stopped" } else { "" };
+        page.row("", &[cell(title), cell(lack)], &[11]);
+    }
+    if !findings.self_test.is_empty() {
+        page.line("\nself-test");
+        let row = |attacked: &Attacked| {
+            let (word, tint) = match attacked.came {
+                Came::Blocked => ("blocked", Tint::Good),
+                Came::Through => ("CAME THROUGH", Tint::Bad),
+                Came::Untried => ("not tried", Tint::Faint),
+            };
+            vec![tinted(word, tint), cell(attacked.attack)]
+        };
+        page.table("  ", &findings.self_test.iter().map(row).collect::<Vec<_>>());
+    }
+}
+
+fn write_profile(around: &Surroundings, file: &Path) -> crate::Outcome {
+    let profile = apparmor_profile(&around.executable)
+        .map_err(|reason| anyhow::anyhow!("{reason}: `{}`", around.executable.display()))?;
+    if file == Path::new("-") {
+        std::io::stdout().write_all(profile.as_bytes())?;
+    } else {
+        std::fs::write(file, profile).with_context(|| format!("writing the profile `{}`", file.display()))?;
+        crate::exit::say(&format!("written; load it with `sudo apparmor_parser -r {}`", file.display()));
+    }
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_says_what_is_there() {
+        let attacked = |came| vec![Attacked { attack: "x", came }];
+        for (tier, required, came, expected) in [
+            (Tier::Full, Tier::Full, Came::Blocked, Exit::Done),
+            (Tier::Full, Tier::Full, Came::Untried, Exit::Done),
+            (Tier::Full, Tier::Full, Came::Through, Exit::Bad),
+            (Tier::Namespaces, Tier::Namespaces, Came::Blocked, Exit::Weaker),
+            (Tier::Namespaces, Tier::Full, Came::Blocked, Exit::NoSandbox),
+            (Tier::None, Tier::Namespaces, Came::Untried, Exit::NoSandbox),
+        ] {
+            assert_eq!(exit(tier, required, &attacked(came)), expected, "{tier} {required} {came:?}");
+        }
+    }
+}

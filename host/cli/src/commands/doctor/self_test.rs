@@ -1,0 +1,162 @@
+//! Attacks on a sandbox that was made for it, in a directory of its own.
+//!
+//! Each is tried without the sandbox first: where it fails there as well it shows nothing.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Bare, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use portcullis_confine::{Access, Command, Confinement, Exit, Limits, Place, Profile, Tier};
+use portcullis_session::{plain_name_rules, with_causes};
+use serde::Serialize;
+
+use crate::scratch::Scratch;
+use crate::surroundings::{Surroundings, random_name};
+use crate::wire;
+
+/// What came of an attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Came {
+    /// It worked without the sandbox and did not work in it.
+    Blocked,
+    /// It worked in the sandbox.
+    Through,
+    /// It does not work here without the sandbox either.
+    Untried,
+}
+
+/// An attack and what came of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Attacked {
+    pub(super) attack: &'static str,
+    pub(super) came: Came,
+}
+
+/// What is tried, in `sh`; it came through when the script succeeds.
+const ATTACKS: &[(&str, &str)] = &[
+    ("reading a hidden file", "grep -q secret ../secret/key"),
+    ("reading it through a link", "ln -s ../secret/key l1; grep -q secret l1"),
+    ("reading it through a second name", "ln ../secret/key l2; grep -q secret l2"),
+    ("reading it through another process", "grep -q secret /proc/$VICTIM/cwd/secret/key"),
+    ("reading another process's environment", "grep -q HIDDEN /proc/$VICTIM/environ"),
+    ("writing outside", "echo x > ../outside/new"),
+    ("writing outside through a link", "ln -s ../outside l3; echo x > l3/newer"),
+    ("writing through a link to a file", "ln -s ../outside/file l4; echo x >> l4"),
+    ("making a hook of git", "git init -q r && echo x > r/.git/hooks/pre-commit"),
+    ("making git run a program", "git init -q c && git -C c config core.fsmonitor ./x"),
+    ("renaming what is outside", "mv ../outside/file moved"),
+    ("seeing other processes", "test -d /proc/$VICTIM"),
+    ("signalling other processes", "kill -0 $VICTIM"),
+    ("making namespaces", "unshare -Ur true"),
+    ("leaving a set-user-id program", "cp /bin/true s1 && chmod 4755 s1 && test -u s1"),
+    ("reaching a server of this machine", "bash -c 'exec 3<>/dev/tcp/127.0.0.1/'$PORT"),
+    (
+        "changing the kernel's settings",
+        "echo 500 > /proc/$VICTIM/oom_score_adj || : >> /proc/sys/kernel/hostname",
+    ),
+];
+
+/// After so long an attack has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Attacks a sandbox, and returns its tier; or says why there is none.
+pub(super) fn run(around: &Surroundings) -> anyhow::Result<Result<(Tier, Vec<Attacked>), String>> {
+    let place = Scratch::make(&around.state.join("doctor"), &random_name()?)
+        .with_context(|| format!("making a directory in `{}`", around.state.display()))?;
+    let (free, confined) = (Scene::make(&place, "free")?, Scene::make(&place, "confined")?);
+    let confinement = match Confinement::start(Path::new(wire::OWN_PROGRAM), &confined.profile()?) {
+        Ok(confinement) => confinement,
+        Err(error) => return Ok(Err(with_causes(&error))),
+    };
+    let server = TcpListener::bind("127.0.0.1:0").context("a server to be reached")?;
+    let port = server.local_addr()?.port().to_string();
+    let attack = |(attack, script): &(&'static str, &str)| {
+        let came = match (free.works(script, &port), confined.comes_through(&confinement, script, &port)?) {
+            (_, true) => Came::Through,
+            (true, false) => Came::Blocked,
+            (false, false) => Came::Untried,
+        };
+        Ok(Attacked { attack, came })
+    };
+    let attacked = ATTACKS.iter().map(attack).collect::<anyhow::Result<_>>()?;
+    Ok(Ok((confinement.report().tier(), attacked)))
+}
+
+/// A project with something around it, and a process that works there.
+struct Scene {
+    root: PathBuf,
+    victim: Victim,
+}
+
+struct Victim(std::process::Child);
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // It may be gone; that it is not left behind is all that is wanted.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Scene {
+    fn make(place: &Scratch, name: &str) -> anyhow::Result<Self> {
+        let root = place.directory().join(name);
+        for directory in ["project", "outside", "secret", "tmp"] {
+            std::fs::create_dir_all(root.join(directory)).context("making what is to be attacked")?;
+        }
+        std::fs::write(root.join("outside/file"), "")?;
+        std::fs::write(root.join("secret/key"), "secret\n")?;
+        let mut sleep = Bare::new("sleep");
+        sleep.arg("60").env("HIDDEN", "1").current_dir(&root).stdin(Stdio::null());
+        let victim = sleep.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Ok(Self { victim: Victim(victim.context("starting a process to attack")?), root })
+    }
+
+    /// The project is writable, a secret beside it hidden, the rest as usual.
+    fn profile(&self) -> anyhow::Result<Profile> {
+        let place = |name, access| Place { path: self.root.join(name), access };
+        Ok(Profile {
+            places: vec![place("project", Access::ReadWrite), place("secret", Access::Hidden)],
+            temp: self.root.join("tmp"),
+            hostname: "sandbox".to_owned(),
+            limits: Limits::default(),
+            acting: None,
+            names: Some(plain_name_rules().context("the rules over names")?),
+        })
+    }
+
+    fn variables(&self, port: &str) -> [(&'static str, String); 3] {
+        let path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin".to_owned();
+        [("VICTIM", self.victim.0.id().to_string()), ("PORT", port.to_owned()), ("PATH", path)]
+    }
+
+    fn works(&self, script: &str, port: &str) -> bool {
+        let mut shell = Bare::new("sh");
+        shell
+            .args(["-c", script])
+            .env_clear()
+            .envs(self.variables(port))
+            .current_dir(self.root.join("project"));
+        let quiet = shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        quiet.status().is_ok_and(|status| status.success())
+    }
+
+    fn comes_through(&self, confinement: &Confinement, script: &str, port: &str) -> anyhow::Result<bool> {
+        let null = || -> std::io::Result<OwnedFd> {
+            Ok(std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into())
+        };
+        let command = Command {
+            argv: ["sh", "-c", script].map(Into::into).to_vec(),
+            env: self.variables(port).into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            cwd: self.root.join("project"),
+            limits: Limits::default(),
+        };
+        let running =
+            confinement.launch(command, [null()?, null()?, null()?]).context("starting an attack")?;
+        Ok(running.wait_timeout(PATIENCE) == Some(Exit::Code(0)))
+    }
+}

@@ -1,0 +1,88 @@
+//! Who commits: the user's name and address, read from git's settings on the host and given to commands, which
+//! do not see those settings.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::surroundings::Surroundings;
+
+/// After so long git is not waited for any longer; it usually takes a few milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A name is not longer than that.
+const ANSWER_BYTES: u64 = 64 * 1024;
+/// What leads git to a repository.
+const REPOSITORY: [&str; 3] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"];
+const WANTED: &str = r"^(user|author|committer)\.(name|email)$";
+
+/// Returns git's variables for the user's identity; what is not set is left out, and git asks for it as usual.
+///
+/// The project's own setting comes first, as it would for the user. It is read without what it includes, and
+/// only where the project is a repository of the usual shape.
+pub(crate) fn variables(around: &Surroundings, project: &Path) -> Vec<(String, String)> {
+    let Some(git) = around.find_program("git".as_ref()) else { return Vec::new() };
+    let everywhere = ask(around, &git, &["config", "--includes"]);
+    let own = project.join(".git/config");
+    let is_file = own.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    let read = |file| ask(around, &git, &["config", "--no-includes", "--file", file]);
+    let own = own.to_str().filter(|_| is_file).map(read);
+    let settings = everywhere + &own.unwrap_or_default();
+    let inherited = |name: &str| around.variables.iter().find(|(known, _)| known == name).cloned();
+    ["AUTHOR", "COMMITTER"]
+        .into_iter()
+        .flat_map(|role| [(role, "NAME"), (role, "EMAIL")])
+        .filter_map(|(role, part)| {
+            let name = format!("GIT_{role}_{part}");
+            inherited(&name).or_else(|| Some((name, setting(&settings, role, part)?)))
+        })
+        .collect()
+}
+
+/// The value that counts: what is set for the role before what is set for the user, the last before the first.
+fn setting(settings: &str, role: &str, part: &str) -> Option<String> {
+    let last = |section: &str| {
+        let key = format!("{section}.{part}").to_lowercase();
+        let mut values = settings.split('\0').filter_map(|entry| entry.split_once('\n'));
+        let last = values.rfind(|(name, value)| *name == key && !value.is_empty());
+        last.map(|(_, value)| value.to_owned())
+    };
+    last(role).or_else(|| last("user"))
+}
+
+/// Asks git for the settings, outside any repository; nothing when it does not answer.
+fn ask(around: &Surroundings, git: &Path, how: &[&str]) -> String {
+    let mut command = Command::new(git);
+    command.args(how).args(["--null", "--get-regexp", WANTED]).current_dir("/").env_clear();
+    command.envs(around.variables.iter().filter(|(name, _)| !REPOSITORY.contains(&name.as_str())).cloned());
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let Ok(mut child) = quiet.spawn() else { return String::new() };
+    let end = Instant::now() + PATIENCE;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() > end {
+            // Killed or gone, it says nothing more.
+            drop(child.kill());
+            drop(child.wait());
+            return String::new();
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    let mut answer = String::new();
+    let read = child.stdout.map(|output| output.take(ANSWER_BYTES).read_to_string(&mut answer));
+    if matches!(read, Some(Ok(_))) { answer } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_setting_counts() {
+        let settings = "user.name\nOne\0user.email\no@x\0author.name\nPen\0user.name\nTwo\0user.email\n\0";
+        let value = |role, part| setting(settings, role, part);
+        assert_eq!(value("COMMITTER", "NAME").as_deref(), Some("Two"));
+        assert_eq!(value("AUTHOR", "NAME").as_deref(), Some("Pen"));
+        assert_eq!(value("AUTHOR", "EMAIL").as_deref(), Some("o@x"));
+        assert_eq!(setting("", "AUTHOR", "NAME"), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! Limits that a command has met.
+
+use std::fmt;
+
+/// A limit that a command has met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Breach {
+    /// Its processes used more memory together than they may; it was killed.
+    Memory,
+    /// It had as many processes as it may, so no more could be started.
+    Processes,
+    /// It had more processes than it may, on a kernel that cannot refuse them; it was killed.
+    TooManyProcesses,
+}
+
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only a keeper tells of breaches"))]
+impl Breach {
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::Memory => 1,
+            Self::Processes => 2,
+            Self::TooManyProcesses => 3,
+        }
+    }
+
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
+        [Self::Memory, Self::Processes, Self::TooManyProcesses]
+            .into_iter()
+            .find(|breach| breach.number() == number)
+    }
+
+    /// Whether the command is killed for it.
+    pub(crate) fn is_fatal(self) -> bool {
+        match self {
+            Self::Memory | Self::TooManyProcesses => true,
+            Self::Processes => false,
+        }
+    }
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Memory => "its processes used more memory together than they may, so it was killed",
+            Self::Processes => "it had as many processes as it may, so no more could be started",
+            Self::TooManyProcesses => "it had more processes than it may, so it was killed",
+        })
+    }
+}

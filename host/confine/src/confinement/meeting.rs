@@ -1,0 +1,154 @@
+//! What host and keeper say to each other until the sandbox is ready.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use crate::transport::{self, Message};
+use crate::wire::{Event, Refusal, Setup};
+use crate::{Ends, Listeners, NoGate, Owner, Stage, StartError};
+
+/// Tells the keeper what is wanted, with the line on which its broker asks; returns it with what came of that.
+pub(super) fn set_up(
+    socket: &OwnedFd,
+    setup: &Setup,
+    asks: OwnedFd,
+) -> Result<(OwnedFd, Result<Ready, StartError>), StartError> {
+    let tell = || transport::send(socket, &setup.encode(), &[asks.as_fd()]).map_err(|_gone| StartError::Lost);
+    let Some(owner) = setup.acting else {
+        // It lies there when the keeper comes to read it. A door that has not opened says why.
+        let told = tell();
+        let (keeper, ready) = both_messages(socket)?;
+        return Ok((keeper, told.and(ready)));
+    };
+    let keeper = first_message(socket)?;
+    let mapped = map_both(&keeper, owner).map_err(|source| StartError::Refused {
+        stage: Stage::Identity,
+        path: None,
+        source,
+    });
+    let ready = mapped.and_then(|()| tell()).and_then(|()| wait_until_ready(socket));
+    Ok((keeper, ready))
+}
+
+/// Hears the door and the keeper, which is ready at times before the door has said that there is one.
+fn both_messages(socket: &OwnedFd) -> Result<(OwnedFd, Result<Ready, StartError>), StartError> {
+    let (event, descriptors) = next_message(socket)?;
+    if event == Event::Keeper {
+        return Ok((one(descriptors)?, wait_until_ready(socket)));
+    }
+    let ready = ready(event, descriptors);
+    // Without a keeper it was the door that failed.
+    match (first_message(socket), ready) {
+        (Ok(keeper), ready) => Ok((keeper, ready)),
+        (Err(_), Err(failure)) => Err(failure),
+        (Err(error), Ok(_)) => Err(error),
+    }
+}
+
+/// Makes root and the one whom commands act as known in the keeper's user namespace.
+///
+/// The keeper could map one user only, itself; two are mapped by somebody outside who may be both.
+fn map_both(keeper: &OwnedFd, owner: Owner) -> io::Result<()> {
+    let pid = process_number(keeper).ok_or(io::ErrorKind::NotFound)?;
+    let map =
+        |name, number| std::fs::write(format!("/proc/{pid}/{name}"), format!("0 0 1\n{number} {number} 1"));
+    map("uid_map", owner.uid)?;
+    if owner.gid == 0 {
+        return std::fs::write(format!("/proc/{pid}/gid_map"), "0 0 1");
+    }
+    map("gid_map", owner.gid)
+}
+
+fn first_message(socket: &OwnedFd) -> Result<OwnedFd, StartError> {
+    let (event, descriptors) = next_message(socket)?;
+    match event {
+        Event::Keeper => one(descriptors),
+        Event::Failed { refusal, path } => Err(start_error(refusal, path)),
+        Event::Ready { .. } | Event::Started { .. } | Event::NotStarted { .. } | Event::Ended { .. } => {
+            Err(StartError::Lost)
+        }
+    }
+}
+
+fn one(descriptors: Vec<OwnedFd>) -> Result<OwnedFd, StartError> {
+    let [keeper] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_wrong_count| StartError::Lost)?;
+    Ok(keeper)
+}
+
+/// What a keeper has ready.
+pub(super) struct Ready {
+    pub(super) root: OwnedFd,
+    pub(super) mounts: OwnedFd,
+    pub(super) landlock: u32,
+    pub(super) processes_are_bounded: bool,
+    pub(super) gate: Result<Vec<OwnedFd>, NoGate>,
+}
+
+fn wait_until_ready(socket: &OwnedFd) -> Result<Ready, StartError> {
+    let (event, descriptors) = next_message(socket)?;
+    ready(event, descriptors)
+}
+
+fn ready(event: Event, descriptors: Vec<OwnedFd>) -> Result<Ready, StartError> {
+    let mut descriptors = descriptors.into_iter();
+    match (event, descriptors.next(), descriptors.next()) {
+        (Event::Ready { landlock, processes_are_bounded, no_gate }, Some(root), Some(mounts)) => {
+            let gate = match no_gate {
+                None => Ok(descriptors.collect()),
+                Some(Refusal { stage, errno }) => {
+                    Err(NoGate::Refused { stage, source: io::Error::from_raw_os_error(errno) })
+                }
+            };
+            Ok(Ready { root, mounts, landlock, processes_are_bounded, gate })
+        }
+        (Event::Failed { refusal, path }, ..) => Err(start_error(refusal, path)),
+        _ => Err(StartError::Lost),
+    }
+}
+
+fn next_message(socket: &OwnedFd) -> Result<(Event, Vec<OwnedFd>), StartError> {
+    let received = match transport::receive(socket) {
+        // A door that does not open leaves what it was told unread, which the kernel reports before what it said.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => transport::receive(socket),
+        received => received,
+    };
+    let Ok(Some(Message { bytes, descriptors, .. })) = received else { return Err(StartError::Lost) };
+    let event = Event::decode(&bytes).map_err(|_garbled| StartError::Lost)?;
+    Ok((event, descriptors))
+}
+
+fn start_error(refusal: Refusal, path: PathBuf) -> StartError {
+    if refusal.stage == Stage::ForeignOwner {
+        return StartError::ForeignOwner { path };
+    }
+    StartError::Refused {
+        stage: refusal.stage,
+        path: (!path.as_os_str().is_empty()).then_some(path),
+        source: io::Error::from_raw_os_error(refusal.errno),
+    }
+}
+
+/// Gives the listeners their types, in the order in which the keeper sends them.
+pub(super) fn listeners(descriptors: Vec<OwnedFd>, keeper: &OwnedFd) -> Result<Listeners, NoGate> {
+    let mut descriptors = descriptors.into_iter();
+    let proxy = TcpListener::from(descriptors.next().ok_or(NoGate::Lost)?);
+    let v4 = ends(&mut descriptors).ok_or(NoGate::Lost)?;
+    let v6 = ends(&mut descriptors);
+    Ok(Listeners { proxy, v4, v6, keeper: process_number(keeper).ok_or(NoGate::Lost)? })
+}
+
+fn ends(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<Ends> {
+    Some(Ends {
+        relay: descriptors.next()?.into(),
+        dns: descriptors.next()?.into(),
+        dns_stream: descriptors.next()?.into(),
+    })
+}
+
+/// The number that a pidfd's process has for us, see proc_pid_fdinfo(5).
+fn process_number(pidfd: &OwnedFd) -> Option<u32> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
+}

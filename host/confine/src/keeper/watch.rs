@@ -1,0 +1,228 @@
+//! Limits that the kernel does not keep for a whole command: looked at ten times a second.
+//!
+//! What a command left running belongs to it as long as its init lives, and is found below that init: orphans
+//! become the init's children.
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use portcullis_sys::process::page_size;
+use rustix::event::Timespec;
+
+use crate::{Breach, Limits};
+
+/// How often is looked.
+const EVERY: Duration = Duration::from_millis(100);
+/// Looking takes at most this part of the time, so that thousands of processes do not make the keeper busy.
+const SHARE: u32 = 10;
+
+/// Who could not start another process has often lost some when it is looked.
+const NEAR: u64 = 4;
+
+/// When to look next.
+#[derive(Debug)]
+pub(super) struct Watch {
+    next: Instant,
+    page: u64,
+}
+
+/// What is watched of one command.
+#[derive(Debug)]
+pub(super) struct Watched {
+    /// The init's number, as `/proc` here has it.
+    pub(super) init: i32,
+    pub(super) limits: Limits,
+    pub(super) breach: Option<Breach>,
+}
+
+/// What `/proc` says of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    parent: i32,
+    threads: u64,
+    pages: u64,
+}
+
+/// What all processes of a command use.
+#[derive(Debug, Default)]
+struct Usage {
+    threads: u64,
+    pages: u64,
+    processes: Vec<i32>,
+}
+
+impl Watched {
+    fn is_bounded(&self) -> bool {
+        self.limits.memory_bytes.is_some() || self.limits.processes.is_some()
+    }
+}
+
+impl Watch {
+    pub(super) fn new() -> Self {
+        Self { next: Instant::now(), page: page_size() }
+    }
+
+    /// Returns how long can be waited for something else; nothing when there is nothing to watch.
+    pub(super) fn pause<'a>(&self, mut commands: impl Iterator<Item = &'a Watched>) -> Option<Timespec> {
+        if !commands.any(Watched::is_bounded) {
+            return None;
+        }
+        // A command that has just started is given the whole time: most end within it and cost nothing.
+        let left = self.next.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        Timespec::try_from(left).ok()
+    }
+
+    /// Puts the next look off, when nothing ran until now.
+    pub(super) fn rest(&mut self) {
+        self.next = Instant::now() + EVERY;
+    }
+
+    /// Looks, if it is time, and notes what commands have met. `is_refused` says whether
+    /// the kernel itself refuses processes above their number.
+    pub(super) fn look<'a>(&mut self, commands: impl Iterator<Item = &'a mut Watched>, is_refused: bool) {
+        let start = Instant::now();
+        if start < self.next {
+            return;
+        }
+        let mut commands: Vec<&mut Watched> = commands.filter(|command| command.is_bounded()).collect();
+        if !commands.is_empty() {
+            let processes = processes();
+            let usage = usage(&processes, &commands.iter().map(|command| command.init).collect::<Vec<_>>());
+            // The kernel counts all that is in the session, with what keeps it going.
+            let together = processes.values().map(|process| process.threads).sum();
+            for command in &mut commands {
+                let Some(usage) = usage.get(&command.init) else { continue };
+                let together = is_refused.then_some(together);
+                command.breach = self.breach(command, usage, together).or(command.breach);
+            }
+        }
+        let end = Instant::now();
+        self.next = end + EVERY.max((end - start) * SHARE);
+    }
+
+    /// `together` is how many there are in the session, where the kernel itself refuses more.
+    fn breach(&self, command: &Watched, usage: &Usage, together: Option<u64>) -> Option<Breach> {
+        let is_above = |bytes: u64| command.limits.memory_bytes.is_some_and(|limit| bytes > limit);
+        // What several processes share counts for each in the first sum; the second is exact, and slow.
+        if is_above(usage.pages.saturating_mul(self.page))
+            && is_above(usage.processes.iter().map(|pid| proportional(*pid)).sum())
+        {
+            return Some(Breach::Memory);
+        }
+        let limit = command.limits.processes?;
+        match together {
+            Some(count) if count + NEAR >= limit => Some(Breach::Processes),
+            None if usage.threads > limit => Some(Breach::TooManyProcesses),
+            Some(_) | None => None,
+        }
+    }
+}
+
+fn processes() -> HashMap<i32, Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    numbers
+        .filter_map(|pid| {
+            // One that has just ended needs no counting.
+            let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, parse(&text)?))
+        })
+        .collect()
+}
+
+/// See proc_pid_stat(5): the name, which may hold anything, ends with the last bracket.
+fn parse(text: &str) -> Option<Process> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let parent = fields.nth(1)?.parse().ok()?;
+    let threads = fields.nth(15)?.parse().ok()?;
+    let pages = fields.nth(3)?.parse().ok()?;
+    Some(Process { parent, threads, pages })
+}
+
+/// Adds up what is below each init, which does not count itself: its memory is the keeper's.
+fn usage(processes: &HashMap<i32, Process>, inits: &[i32]) -> HashMap<i32, Usage> {
+    let mut all: HashMap<i32, Usage> = inits.iter().map(|init| (*init, Usage::default())).collect();
+    for (pid, process) in processes {
+        let Some(init) = above(processes, *pid, inits) else { continue };
+        let usage = all.entry(init).or_default();
+        usage.threads += process.threads;
+        usage.pages = usage.pages.saturating_add(process.pages);
+        usage.processes.push(*pid);
+    }
+    all
+}
+
+/// Returns the init that a process is below.
+fn above(processes: &HashMap<i32, Process>, pid: i32, inits: &[i32]) -> Option<i32> {
+    let mut at = pid;
+    // Parents may change while they are read; there are never more steps than processes.
+    for _ in 0..processes.len() {
+        at = processes.get(&at)?.parent;
+        if inits.contains(&at) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Bytes of a process, with what it shares divided among those who do; nothing when it has ended.
+fn proportional(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kib: Option<u64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    kib.unwrap_or_default().saturating_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_processes_do_not_mislead() {
+        let text =
+            "7 (a) R 1 (b)) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 55 1000 77 18446744073709551615";
+        assert_eq!(parse(text), Some(Process { parent: 3, threads: 9, pages: 77 }));
+        assert_eq!(parse("7 (a) S 3"), None);
+    }
+
+    #[test]
+    fn everything_below_an_init_counts() {
+        let process = |parent, threads, pages| Process { parent, threads, pages };
+        let processes = HashMap::from([
+            (1, process(0, 1, 500)),
+            (10, process(1, 1, 500)),
+            (11, process(10, 1, 5)),
+            (12, process(11, 4, 7)),
+            (20, process(1, 1, 500)),
+            (21, process(20, 2, 3)),
+            (99, process(98, 1, 1)),
+        ]);
+        let usage = usage(&processes, &[10, 20]);
+        assert_eq!((usage[&10].threads, usage[&10].pages), (5, 12));
+        assert_eq!((usage[&20].threads, usage[&20].pages), (2, 3));
+    }
+
+    #[test]
+    fn this_process_is_seen() {
+        let own = i32::try_from(std::process::id()).expect("a number");
+        let seen = processes();
+        assert!(seen.get(&own).is_some_and(|process| process.threads >= 1 && process.pages > 0));
+        assert!(proportional(own) > 0);
+    }
+
+    #[test]
+    fn what_is_above_a_limit_is_said() {
+        let watch = Watch::new();
+        let limits = Limits { processes: Some(4), memory_bytes: Some(1 << 40), ..Limits::default() };
+        let command = Watched { init: 1, limits, breach: None };
+        let usage = |threads| Usage { threads, ..Usage::default() };
+        assert_eq!(watch.breach(&command, &usage(2), Some(3)), Some(Breach::Processes));
+        let limits = Limits { processes: Some(40), ..Limits::default() };
+        let roomy = Watched { init: 1, limits, breach: None };
+        assert_eq!(watch.breach(&roomy, &usage(20), Some(30)), None);
+        assert_eq!(watch.breach(&command, &usage(4), None), None);
+        assert_eq!(watch.breach(&command, &usage(5), None), Some(Breach::TooManyProcesses));
+    }
+}

@@ -1,0 +1,115 @@
+//! What the process does that is thrown away: one mechanism, for real.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use portcullis_sys::mount::{Attributes, Reach, add_attributes};
+use portcullis_sys::process::{CloneFlags, Cloned, SingleThread, clone, exit_now};
+use rustix::fs::OFlags;
+use rustix::mount::{MountAttrFlags, MountPropagationFlags, mount_change};
+
+use super::Primitive;
+use crate::Stage;
+use crate::layer::mounts::{attach, copy_opened, new_filesystem, open};
+use crate::layer::namespaces::Identity;
+use crate::layer::seccomp::Broker;
+use crate::layer::{During, Failure, landlock, limits, network, seccomp};
+
+/// Any number below what is usual shows that it can be set.
+const SOME_PROCESSES: u64 = 1000;
+
+/// Tries the mechanism that the second argument names, and says on standard output what came of it.
+///
+/// The process must not have started any thread.
+pub fn probe_main() -> ExitCode {
+    let name = std::env::args().nth(2).unwrap_or_default();
+    let Some(primitive) = Primitive::ALL.into_iter().find(|primitive| primitive.name() == name) else {
+        return ExitCode::FAILURE;
+    };
+    let Ok(Some(single)) = SingleThread::prove() else { return ExitCode::FAILURE };
+    match primitive {
+        Primitive::Landlock => say(&versions()),
+        Primitive::Filter => say(&filter(Broker::None)),
+        Primitive::Listener => say(&filter(Broker::Listens)),
+        Primitive::UserNamespace => inside(&single, CloneFlags::USER, |_| Ok(String::new())),
+        Primitive::Mounts => inside(&single, CloneFlags::MOUNT, mounts),
+        Primitive::Proc => inside(&single, CloneFlags::MOUNT | CloneFlags::PID, proc),
+        Primitive::Network => {
+            inside(&single, CloneFlags::NETWORK, |_| network::enforce().map(|()| String::new()));
+        }
+        Primitive::Objects => inside(&single, CloneFlags::IPC | CloneFlags::UTS, host_name),
+        Primitive::ProcessLimit => inside(&single, CloneFlags::PID, process_limit),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Does something in a user namespace and in further ones.
+fn inside(single: &SingleThread, flags: CloneFlags, act: impl FnOnce(Identity) -> Result<String, Failure>) {
+    let identity = Identity::current();
+    match clone(single, flags | CloneFlags::USER).during(Stage::Namespaces) {
+        Err(failure) => say(&Err(failure)),
+        // The other one speaks, and whoever reads waits for its end.
+        Ok(Cloned::Parent { .. }) => {}
+        Ok(Cloned::Child) => {
+            say(&identity.map().and_then(|()| act(identity)));
+            exit_now(0);
+        }
+    }
+}
+
+fn mounts(_: Identity) -> Result<String, Failure> {
+    let root = Path::new("/");
+    let all_private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change(root, all_private).during_at(Stage::MountAttributes, root)?;
+    let memory = new_filesystem("tmpfs", &[], MountAttrFlags::empty()).during(Stage::NewFilesystem)?;
+    attach(&memory, Path::new("/tmp")).during_at(Stage::AttachMount, Path::new("/tmp"))?;
+    let opened = open(root, OFlags::DIRECTORY).during_at(Stage::OpenPlace, root)?;
+    let copy = copy_opened(&opened).during_at(Stage::CopyMounts, root)?;
+    add_attributes(&copy, Reach::Tree, Attributes::READ_ONLY | Attributes::NO_SETUID)
+        .during_at(Stage::MountAttributes, root)?;
+    Ok(String::new())
+}
+
+fn proc(_: Identity) -> Result<String, Failure> {
+    let proc = new_filesystem("proc", &[], MountAttrFlags::empty()).during(Stage::Proc)?;
+    attach(&proc, Path::new("/proc")).during(Stage::Proc)?;
+    Ok(String::new())
+}
+
+fn host_name(_: Identity) -> Result<String, Failure> {
+    rustix::system::sethostname(b"probe").during(Stage::HostName)?;
+    Ok(String::new())
+}
+
+fn process_limit(_: Identity) -> Result<String, Failure> {
+    if limits::bound_processes(SOME_PROCESSES) {
+        return Ok(String::new());
+    }
+    Err(rustix::io::Errno::NOSYS).during(Stage::Limits)
+}
+
+fn filter(broker: Broker) -> Result<String, Failure> {
+    rustix::thread::set_no_new_privs(true).during(Stage::Privileges)?;
+    drop(seccomp::enforce(broker)?);
+    Ok(String::new())
+}
+
+fn versions() -> Result<String, Failure> {
+    let version = landlock::usable_version().ok_or(rustix::io::Errno::NOSYS).during(Stage::Landlock)?;
+    Ok(format!("version {version}"))
+}
+
+fn say(outcome: &Result<String, Failure>) {
+    let line = match outcome {
+        Ok(text) => format!("ok {text}\n"),
+        Err(failure) => {
+            // What a stage advises is said better by who knows more.
+            let stage = failure.stage.to_string();
+            let doing = stage.split(';').next().unwrap_or_default();
+            format!("{} {doing} {}\n", failure.refusal().errno, failure.path.display())
+        }
+    };
+    // Nobody reads when whoever asked has gone.
+    drop(std::io::stdout().write_all(line.as_bytes()));
+}

@@ -1,0 +1,126 @@
+//! How much of the sandbox a machine can give.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Finding, Force, Layer, Primitive, Report};
+
+/// How much of the sandbox there is, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// Nothing can be set up: no command is run.
+    None,
+    /// Namespaces, mounts and the filter of system calls, without Landlock below them and rules over names.
+    Namespaces,
+    /// Everything.
+    Full,
+}
+
+impl Tier {
+    /// Every tier, the least first.
+    pub const ALL: [Self; 3] = [Self::None, Self::Namespaces, Self::Full];
+
+    /// Returns the tier that a machine gives on which this was found.
+    #[must_use]
+    pub fn of(findings: &[Finding]) -> Self {
+        let works =
+            |wanted| findings.iter().any(|finding| finding.primitive == wanted && finding.outcome.is_ok());
+        if Primitive::ALL.into_iter().any(|primitive| primitive.is_needed() && !works(primitive)) {
+            return Self::None;
+        }
+        if works(Primitive::Landlock) && works(Primitive::Listener) { Self::Full } else { Self::Namespaces }
+    }
+
+    /// Returns the word for it in settings and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Namespaces => "namespaces",
+            Self::Full => "full",
+        }
+    }
+
+    /// Returns what this tier does not stop and the full one does, one phrase for each.
+    #[must_use]
+    pub fn lacks(self) -> &'static [&'static str] {
+        match self {
+            Self::None => &["everything: commands are refused; file tools go on being gated"],
+            Self::Namespaces => &[
+                "making what your other programs execute where there is nothing yet: hooks and settings of git, \
+                 start-up files, settings of agents and editors",
+                "writing through a descriptor that leads around the mounts",
+                "signals and abstract sockets between commands of one session",
+            ],
+            Self::Full => &[],
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Tier {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|tier| tier.name() == text).ok_or(())
+    }
+}
+
+impl Report {
+    /// Returns the tier that these layers make.
+    #[must_use]
+    pub fn tier(&self) -> Tier {
+        let is_there = |wanted| {
+            let there = |force: &Force| matches!(force, Force::Full | Force::Partial(_));
+            self.layers.iter().any(|(layer, force)| *layer == wanted && there(force))
+        };
+        if is_there(Layer::Landlock) && is_there(Layer::Names) { Tier::Full } else { Tier::Namespaces }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_are_ordered_and_named() {
+        assert!(Tier::None < Tier::Namespaces && Tier::Namespaces < Tier::Full);
+        for tier in Tier::ALL {
+            assert_eq!(tier.name().parse(), Ok(tier));
+        }
+        assert_eq!("best".parse::<Tier>(), Err(()));
+    }
+
+    #[test]
+    fn what_is_found_makes_a_tier() {
+        let found = |missing: &[Primitive]| -> Vec<Finding> {
+            let outcome = |primitive| {
+                let refused = crate::Refused { doing: "x".into(), errno: 1 };
+                if missing.contains(&primitive) { Err(refused) } else { Ok(String::new()) }
+            };
+            Primitive::ALL.map(|primitive| Finding { primitive, outcome: outcome(primitive) }).to_vec()
+        };
+        assert_eq!(Tier::of(&found(&[])), Tier::Full);
+        assert_eq!(Tier::of(&found(&[Primitive::ProcessLimit])), Tier::Full);
+        assert_eq!(Tier::of(&found(&[Primitive::Listener])), Tier::Namespaces);
+        assert_eq!(Tier::of(&found(&[Primitive::Mounts, Primitive::Landlock])), Tier::None);
+        assert_eq!(Tier::of(&[]), Tier::None);
+    }
+
+    #[test]
+    fn landlock_and_names_make_the_difference() {
+        let report = |landlock, names| Report {
+            layers: vec![(Layer::Mounts, Force::Full), (Layer::Landlock, landlock), (Layer::Names, names)],
+        };
+        let none = || Force::None("x".into());
+        assert_eq!(report(Force::Full, Force::Full).tier(), Tier::Full);
+        assert_eq!(report(Force::Partial("x".into()), Force::Full).tier(), Tier::Full);
+        assert_eq!(report(none(), Force::Full).tier(), Tier::Namespaces);
+        assert_eq!(report(Force::Full, none()).tier(), Tier::Namespaces);
+    }
+}

@@ -1,0 +1,125 @@
+//! Setting a sandbox up: what the session wants of it, and never silently less.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portcullis_config::{RequiredTier, Resolved};
+use portcullis_confine::{Confinement, Profile, Report, Stage, StartError, Tier, bound_sockets};
+use portcullis_decision::RuleSet;
+
+use crate::error::with_causes;
+use crate::force::Confining;
+use crate::network::{Network, Sandbox};
+use crate::profile::profile;
+use crate::session::Setup;
+
+/// What the session wants of every sandbox.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    tier: Tier,
+    /// Whether the host is root.
+    pub(crate) is_root: bool,
+    /// Ids of rules on names that the user has lifted.
+    pub(crate) lifted: &'a [String],
+    /// Unix sockets that the settings let commands use.
+    pub(crate) sockets: &'a [PathBuf],
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn of(setup: &'a Setup) -> Self {
+        let Resolved { lifted, sockets, .. } = &setup.resolved;
+        Self { tier: required_tier(&setup.resolved), is_root: setup.is_root(), lifted, sockets }
+    }
+}
+
+/// Sets a sandbox up, or says why there is none; `stricter` are the rules where they are not those of the session.
+pub(crate) fn confinement(
+    (how, network): (&Confining, Option<&Network>),
+    rules: &RuleSet,
+    stricter: Option<&Arc<RuleSet>>,
+    wanted: Wanted<'_>,
+) -> Result<Arc<Sandbox>, String> {
+    let Confining::Sandbox { executable, temp } = how else {
+        return Err("no command is run here".to_owned());
+    };
+    let ports = rules.loopback_ports();
+    let profile = || profile(rules, temp, &bound_sockets(), wanted);
+    let start = |profile: &Profile| Confinement::start_gated(executable, profile, &ports);
+    let started = match start(&profile()?) {
+        // What was there a moment ago, such as a socket, has gone: without it, it is another plan.
+        Err(StartError::Refused { source, .. }) if source.kind() == ErrorKind::NotFound => start(&profile()?),
+        Err(StartError::Refused { stage: Stage::Landlock | Stage::Seccomp, .. })
+            if wanted.tier < Tier::Full =>
+        {
+            no_name_patterns(rules)?;
+            start(&Profile { names: None, ..profile()? })
+        }
+        started => started,
+    };
+    let (confinement, gate) =
+        started.map_err(|error| format!("{}; `portcullis doctor` says more", with_causes(&error)))?;
+    require(confinement.report(), wanted.tier)?;
+    // Without a gate every connection is refused, which the report of the sandbox says.
+    let attached = match (network, gate) {
+        (Some(network), Ok(listeners)) => {
+            Some(network.serve(listeners, stricter.cloned()).map_err(|error| with_causes(&error))?)
+        }
+        (None, _) | (_, Err(_)) => None,
+    };
+    Ok(Arc::new(Sandbox::new(confinement, attached)))
+}
+
+/// Where commands are held to places only, no rule may restrict names.
+fn no_name_patterns(rules: &RuleSet) -> Result<(), String> {
+    match rules.patterns_on_writing().next() {
+        None => Ok(()),
+        Some((layer, rule)) => Err(format!(
+            "the rule `{}` of `{}` is a pattern over names (`{}`), to which commands are held in the tier `full` only",
+            rule.id, layer.name, rule.pattern
+        )),
+    }
+}
+
+/// The least that the settings want the sandbox of commands to be.
+#[must_use]
+pub fn required_tier(resolved: &Resolved) -> Tier {
+    match resolved.required_tier {
+        RequiredTier::Namespaces => Tier::Namespaces,
+        RequiredTier::Full => Tier::Full,
+    }
+}
+
+/// Never silently weaker: less than the settings require is nothing.
+fn require(report: &Report, tier: Tier) -> Result<(), String> {
+    let has = report.tier();
+    if has >= tier {
+        return Ok(());
+    }
+    Err(format!(
+        "this machine gives the tier `{has}` only, and the settings require `{tier}`; `portcullis doctor` says what \
+         is missing, and `\"requiredTier\": \"{has}\"` in your settings does without: {}",
+        has.lacks().join("; ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_confine::{Force as LayerForce, Layer};
+
+    use super::*;
+
+    #[test]
+    fn less_than_required_is_nothing() {
+        let report =
+            |force| Report { layers: vec![(Layer::Landlock, force), (Layer::Names, LayerForce::Full)] };
+        let without = report(LayerForce::None("not there".to_owned()));
+        assert!(require(&report(LayerForce::Full), Tier::Full).is_ok());
+        assert!(require(&without, Tier::Namespaces).is_ok());
+        let said = require(&without, Tier::Full).unwrap_err();
+        assert!(
+            said.contains("`namespaces` only") && said.contains("\"requiredTier\": \"namespaces\""),
+            "{said}"
+        );
+    }
+}
