@@ -18,12 +18,12 @@ pub(crate) fn hear(link: &Link, socket: OwnedFd) {
     let socket = Arc::new(socket);
     while let Ok(Some(message)) = transport::receive(&*socket) {
         let Ok(asked) = Asked::decode(&message.bytes) else { return };
-        let (command, attempt, path, rule) =
-            (asked.command, asked.attempt, asked.path.clone(), asked.rule.clone());
+        let (command, attempt) = (asked.command, asked.attempt);
+        let (path, rule, reason) = (asked.path.clone(), asked.rule.clone(), asked.reason.clone());
         let line = Arc::clone(&socket);
         // When the broker has gone there is nobody to be told.
         let answer = Box::new(move |answer| drop(tell(&line, &asked, answer)));
-        link.hold(command, Held { attempt, path, rule, answer: Some(answer) });
+        link.hold(command, Held { attempt, path, rule, reason, answer: Some(answer) });
     }
 }
 

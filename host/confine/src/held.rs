@@ -22,6 +22,7 @@ pub struct Held {
     pub(crate) attempt: Attempt,
     pub(crate) path: PathBuf,
     pub(crate) rule: String,
+    pub(crate) reason: String,
     pub(crate) answer: Option<Box<dyn FnOnce(Answer) + Send>>,
 }
 
@@ -47,6 +48,12 @@ impl Held {
     /// do.
     pub fn rule(&self) -> &str {
         &self.rule
+    }
+
+    /// Returns what the new content of the file does, where that decides; empty elsewhere. A yes is for this content
+    /// only.
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 
     /// Lets the call go on. A file outside the writable places is opened for it in the host's own view.
@@ -142,7 +149,13 @@ mod tests {
     fn held(told: &Arc<Mutex<Vec<Answer>>>) -> Held {
         let told = Arc::clone(told);
         let answer = Box::new(move |answer| told.lock().expect("no panic").push(answer));
-        Held { attempt: Attempt::Write, path: "/x".into(), rule: String::new(), answer: Some(answer) }
+        Held {
+            attempt: Attempt::Write,
+            path: "/x".into(),
+            rule: String::new(),
+            reason: String::new(),
+            answer: Some(answer),
+        }
     }
 
     #[test]

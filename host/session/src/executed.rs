@@ -201,7 +201,7 @@ fn ruling(class: Class, request: &Request) -> Option<Ruling> {
     })
 }
 
-fn attribute(reason: String) -> Attribute {
+pub(crate) fn attribute(reason: String) -> Attribute {
     Attribute { name: CONTENT.to_owned(), value: serde_json::Value::String(reason).to_string() }
 }
 

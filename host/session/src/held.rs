@@ -4,15 +4,18 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use portcullis_confine::{Attempt, Held};
+use portcullis_decision::Request;
 use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
 
 use crate::cancel::Cancel;
 use crate::commands::Started;
+use crate::executed;
 use crate::paths;
 use crate::session::Session;
 
@@ -24,6 +27,8 @@ const QUESTIONS: usize = 20;
 struct Subject {
     rule: String,
     place: PathBuf,
+    /// A number of its own for content that decides: a yes to one text is none to the next.
+    content: Option<u64>,
 }
 
 /// The questions of one command.
@@ -31,6 +36,7 @@ struct Subject {
 pub(crate) struct Questions {
     state: Mutex<State>,
     changed: Condvar,
+    contents: AtomicU64,
     /// Taken back when the command has ended.
     cancel: Cancel,
 }
@@ -106,10 +112,15 @@ impl Session {
     fn answer(&self, started: &Started, held: Held) {
         let path = held.path().to_owned();
         let place = path.parent().unwrap_or(Path::new("/")).to_owned();
-        let subject = Subject { rule: held.rule().to_owned(), place };
+        let reason = held.reason().to_owned();
+        let content =
+            (!reason.is_empty()).then(|| started.questions.contents.fetch_add(1, Ordering::Relaxed));
+        let subject = Subject { rule: held.rule().to_owned(), place, content };
         let attempt = held.attempt();
         let is_allowed = started.questions.answer(subject, |cancel| {
-            let request = self.request(Origin::Process, self.held_action(&path, attempt));
+            let attributes = if reason.is_empty() { Vec::new() } else { vec![executed::attribute(reason)] };
+            let action = self.held_action(&path, attempt);
+            let request = Request { attributes, ..self.request(Origin::Process, action) };
             self.authorize(request, started.call.as_deref(), cancel).granted().is_ok()
         });
         if is_allowed { held.allow() } else { held.refuse() }
@@ -134,7 +145,7 @@ mod tests {
     use super::*;
 
     fn subject(place: &str) -> Subject {
-        Subject { rule: String::new(), place: place.into() }
+        Subject { rule: String::new(), place: place.into(), content: None }
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct Question {
     pub(super) path: PathBuf,
     /// The rule on names, empty for the session's own rules.
     pub(super) rule: &'static str,
+    /// The text that is asked about, where the content decides, with the reason.
+    pub(super) content: Option<(Vec<u8>, String)>,
     /// Flags and mode for a file that only the host can open.
     pub(super) outside: Option<(u32, u32)>,
 }
@@ -40,8 +42,18 @@ pub(super) struct Asking {
     waiting: Mutex<HashMap<u64, Waiting>>,
 }
 
-/// A call that waits, and the name and rule that it is to be allowed.
-type Waiting = (Turn, (PathBuf, &'static str));
+/// A call that waits, and what it is to be allowed.
+type Waiting = (Turn, Yes);
+
+/// What the user has said yes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Yes {
+    pub(super) path: PathBuf,
+    /// As in [`Question`].
+    pub(super) rule: &'static str,
+    /// The very text; none where nobody has seen one. The command may write another while the user is asked.
+    pub(super) text: Option<Vec<u8>>,
+}
 
 impl Asking {
     pub(super) fn new(line: OwnedFd) -> Self {
@@ -60,7 +72,9 @@ impl Asking {
             if waiting.len() >= AT_ONCE || turn.allowed.len() >= NAMES {
                 return None;
             }
-            waiting.insert(id, (turn.clone(), (question.path.clone(), question.rule)));
+            let (path, text) =
+                (question.path.clone(), question.content.as_ref().map(|(text, _)| text.clone()));
+            waiting.insert(id, (turn.clone(), Yes { path, rule: question.rule, text }));
         }
         let asked = Asked {
             id,
@@ -68,6 +82,7 @@ impl Asking {
             attempt: question.attempt,
             path: question.path.clone(),
             rule: question.rule.to_owned(),
+            reason: question.content.as_ref().map(|(_, reason)| reason.clone()).unwrap_or_default(),
             outside: question.outside,
         };
         let sent = transport::send(&self.line, &asked.encode(), &[]);

@@ -16,12 +16,14 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, linkat, op
 use rustix::io::Errno;
 
 use super::Broker;
-use super::judge::{ask, assuming};
+use super::judge::{ask_about, assuming};
 use super::resolve::Place;
 use super::worker::{Stop, Turn, Worker};
 
 /// The longest text that is judged; git's own files are far shorter.
 const TEXT_BYTES: u64 = 1 << 20;
+/// The longest text that is asked about: it is kept until there is an answer.
+const ASKED_BYTES: usize = 64 << 10;
 /// How many names are looked at in a directory that becomes a repository.
 const LOOKED_AT: usize = 10_000;
 
@@ -46,10 +48,14 @@ impl Broker {
     ) -> Result<(), Stop> {
         let text = read(old.directory.as_fd(), &old.name)?.ok_or(Errno::NOENT)?;
         let previous = read(new.directory.as_fd(), &new.name)?;
-        match self.site(|site| git::judge(content, &new.path, previous.as_deref(), &text, site)) {
+        let judgement = self.site(|site| git::judge(content, &new.path, previous.as_deref(), &text, site));
+        match &judgement {
             Judgement::Harmless => {}
-            Judgement::Asks(_) => ask(turn, Change::Install, new, rule.id)?,
-            Judgement::Unreadable(_) => return Err(Errno::ACCESS.into()),
+            Judgement::Asks(_) if text.len() <= ASKED_BYTES => {
+                let reason = judgement.reason().unwrap_or_default();
+                ask_about(turn, Change::Install, new, rule.id, Some((text.clone(), reason)))?;
+            }
+            Judgement::Asks(_) | Judgement::Unreadable(_) => return Err(Errno::ACCESS.into()),
         }
         Ok(self.replace_by_copy(old.directory.as_fd(), &old.name, &text)?)
     }

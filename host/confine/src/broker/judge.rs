@@ -56,7 +56,7 @@ impl Worker {
         }
         // One rule that is lifted, or leaves it to the command, must not hide another that speaks of the same name.
         let holds = |rule: &'static Rule| {
-            let is_left = || self.is_own(turn, place, rule) || turn.is_allowed(&place.path, rule.id);
+            let is_left = || self.is_own(turn, place, rule) || turn.is_allowed(&place.path, rule.id, None);
             self.broker.holds(rule) && !(rule.anywhere == Anywhere::Asked && is_left())
         };
         match self.broker.site(|site| class_under(&place.path, change, site, &holds)) {
@@ -95,7 +95,18 @@ impl Worker {
 
 /// Lets a change pass that the user has said yes to, and has others asked about.
 pub(super) fn ask(turn: &Turn, change: Change, place: &Place, rule: &'static str) -> Result<(), Stop> {
-    if turn.is_allowed(&place.path, rule) {
+    ask_about(turn, change, place, rule, None)
+}
+
+/// As [`ask`], about a text, with the reason.
+pub(super) fn ask_about(
+    turn: &Turn,
+    change: Change,
+    place: &Place,
+    rule: &'static str,
+    content: Option<(Vec<u8>, String)>,
+) -> Result<(), Stop> {
+    if turn.is_allowed(&place.path, rule, content.as_ref().map(|(text, _)| text.as_slice())) {
         return Ok(());
     }
     let attempt = match change {
@@ -109,7 +120,7 @@ pub(super) fn ask(turn: &Turn, change: Change, place: &Place, rule: &'static str
         | Change::Link
         | Change::Metadata => Attempt::Write,
     };
-    Err(Stop::Ask(Box::new(Question { attempt, path: place.path.clone(), rule, outside: None })))
+    Err(Stop::Ask(Box::new(Question { attempt, path: place.path.clone(), rule, content, outside: None })))
 }
 
 /// How many names stand between the outermost one that a rule is about and the end of the path.

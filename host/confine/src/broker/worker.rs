@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_sys::memory::read_string;
@@ -12,7 +12,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::asking::Question;
+use super::asking::{Question, Yes};
 use super::calls::{At, Kind};
 use super::process::Caller;
 use super::{Broker, act};
@@ -72,8 +72,8 @@ pub(super) struct Worker {
 pub(super) struct Turn {
     pub(super) call: Call,
     pub(super) caller: Arc<Caller>,
-    /// Names that the user has said yes to, each with the rule that wanted it asked.
-    pub(super) allowed: Vec<(PathBuf, &'static str)>,
+    /// What the user has said yes to.
+    pub(super) allowed: Vec<Yes>,
 }
 
 /// Answers calls for as long as there are any to come.
@@ -207,9 +207,9 @@ impl Worker {
 }
 
 impl Turn {
-    /// Whether the user has said yes to this name, as far as a rule is concerned.
-    pub(super) fn is_allowed(&self, path: &Path, rule: &str) -> bool {
-        self.allowed.iter().any(|(allowed, of)| allowed == path && *of == rule)
+    /// Whether the user has said yes to this name, and this text in it, as far as a rule is concerned.
+    pub(super) fn is_allowed(&self, path: &Path, rule: &str, text: Option<&[u8]>) -> bool {
+        self.allowed.iter().any(|yes| yes.path == path && yes.rule == rule && yes.text.as_deref() == text)
     }
 
     /// Reads a path from the caller's memory. It may change there the next moment; what counts is what is read.

@@ -17,6 +17,8 @@ pub(crate) struct Asked {
     pub(crate) path: PathBuf,
     /// The rule on names, empty for the session's own rules.
     pub(crate) rule: String,
+    /// What its content does, where that decides; empty elsewhere.
+    pub(crate) reason: String,
     /// Flags and mode of open(2) for a file that only the host can open.
     pub(crate) outside: Option<(u32, u32)>,
 }
@@ -52,6 +54,7 @@ impl Asked {
         });
         writer.string(self.path.as_os_str());
         writer.string(self.rule.as_ref());
+        writer.string(self.reason.as_ref());
         writer.number(u32::from(self.outside.is_some()));
         let (flags, mode) = self.outside.unwrap_or_default();
         writer.number(flags);
@@ -70,10 +73,11 @@ impl Asked {
         };
         let path = PathBuf::from(reader.string()?);
         let rule = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
+        let reason = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
         let is_outside = reader.number()? == 1;
         let (flags, mode) = (reader.number()?, reader.number()?);
         let outside = is_outside.then_some((flags, mode));
-        reader.end(Self { id, command, attempt, path, rule, outside })
+        reader.end(Self { id, command, attempt, path, rule, reason, outside })
     }
 }
 
@@ -118,7 +122,8 @@ mod tests {
             (Attempt::Remove, Some((0, 0))),
         ] {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
-            let asked = Asked { id: u64::MAX, command: 7, attempt, path, rule, outside };
+            let reason = "line 1".to_owned();
+            let asked = Asked { id: u64::MAX, command: 7, attempt, path, rule, reason, outside };
             assert_eq!(Asked::decode(&asked.encode()).expect("decodes"), asked);
             assert!(Asked::decode(&asked.encode()[1..]).is_err());
         }

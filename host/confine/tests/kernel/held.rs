@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("held::a_file_outside_is_opened_by_the_host", a_file_outside_is_opened_by_the_host),
     ("held::a_call_that_waits_ends_with_its_command", a_call_that_waits_ends_with_its_command),
     ("held::other_commands_go_on", other_commands_go_on),
+    ("held::a_yes_is_for_the_text_that_was_asked_about", a_yes_is_for_the_text_that_was_asked_about),
 ];
 
 /// Runs a script and answers for its calls; returns how it ended, what it said and what it asked.
@@ -116,5 +117,40 @@ fn other_commands_go_on() {
     for running in waiting {
         assert!(running.next_held().is_none());
         assert_eq!(running.wait(), Exit::Code(0));
+    }
+}
+
+/// The command writes another text while the user looks at the question.
+fn a_yes_is_for_the_text_that_was_asked_about() {
+    let session = session("ask slow");
+    assert!(session.control("mkdir -p repo/.git && printf '[core]\\n\\tbare = false\\n' > repo/.git/config"));
+    let swapped = "cp .git/config new && printf '\\tpager = mine\\n' >> new && \
+        { (sleep 0.3; cp .git/config evil; printf '\\tfsmonitor = ./evil\\n' >> evil; cat evil > new) & mv new .git/config; \
+        status=$?; wait; exit $status; }";
+    let honest = "cp .git/config new && printf '\\tpager = mine\\n' >> new && mv new .git/config";
+    for (script, answers) in [(honest, &[true][..]), (swapped, &[true, false][..])] {
+        assert!(session.control("printf '[core]\\n\\tbare = false\\n' > repo/.git/config"));
+        let command = session.command(&["sh", "-c", &format!("cd repo && {script}")]);
+        let streams = [kit::null(), kit::null(), kit::null()];
+        let running = session.confinement.launch_asking(command, streams).expect("starts");
+        let mut reasons = Vec::new();
+        while let Some(held) = running.next_held() {
+            let answer = answers.get(reasons.len()).copied().expect("a question that is expected");
+            reasons.push(held.reason().to_owned());
+            std::thread::sleep(Duration::from_millis(600));
+            if answer { held.allow() } else { held.refuse() }
+        }
+        let exit = running.wait();
+        let config = fs::read_to_string(session.path("work/repo/.git/config")).expect("read");
+        assert!(reasons[0].starts_with("`core.pager` on line 3"), "{reasons:?}");
+        assert_eq!(reasons.len(), answers.len(), "{reasons:?}");
+        assert!(!config.contains("fsmonitor"), "{config}");
+        match reasons.get(1) {
+            None => assert!(exit == Exit::Code(0) && config.contains("pager = mine"), "{exit:?}: {config}"),
+            Some(reason) => {
+                assert!(reason.starts_with("`core.fsmonitor` on line 3"), "{reason}");
+                assert!(exit != Exit::Code(0) && !config.contains("pager"), "{exit:?}: {config}");
+            }
+        }
     }
 }

@@ -133,7 +133,7 @@ fn ask_outside(
     let mode = mode.as_raw_mode() & !worker.broker.processes.mask(&turn.caller);
     let outside = Some((flags.bits(), mode));
     let path = place.path.clone();
-    Err(Stop::Ask(Box::new(Question { attempt: Attempt::Write, path, rule: "", outside })))
+    Err(Stop::Ask(Box::new(Question { attempt: Attempt::Write, path, rule: "", content: None, outside })))
 }
 
 /// Hands a file to the caller, opened as it wanted it.

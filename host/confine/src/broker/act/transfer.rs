@@ -37,6 +37,13 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
     if flags.contains(RenameFlags::WHITEOUT) {
         return Err(Errno::INVAL.into());
     }
+    // What mv(1) tries first: nobody is asked about what the kernel would not do.
+    if flags.contains(RenameFlags::NOREPLACE) {
+        kind_of(old.directory.as_fd(), &old.name)?;
+        if kind_of(new.directory.as_fd(), &new.name).is_ok() {
+            return Err(Errno::EXIST.into());
+        }
+    }
     let kind = if flags.contains(RenameFlags::EXCHANGE) { Move::Exchange } else { Move::One };
     permit_move(worker, turn, &old, &new, kind)?;
     if kind == Move::Exchange {
