@@ -9,6 +9,7 @@ mod differential;
 mod extension;
 mod harness;
 mod machine;
+mod many_calls;
 mod network;
 mod no_host;
 mod other_tools;

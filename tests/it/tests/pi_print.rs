@@ -7,7 +7,14 @@ use portcullis_it::script::{bash, call, calls, expecting, expecting_no, read, sa
 use portcullis_it::{Launch, PiVersion, Scene, User, script};
 use serde_json::json;
 
-on_each_pi!(allowed_and_denied, the_seven_tools, spellings_of_a_path, the_environment, ends_at_once);
+on_each_pi!(
+    allowed_and_denied,
+    the_seven_tools,
+    spellings_of_a_path,
+    the_environment,
+    ends_at_once,
+    without_other_extensions,
+);
 
 fn allowed_and_denied(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
@@ -112,4 +119,19 @@ fn ends_at_once(version: PiVersion, user: User) -> Result<()> {
     let finished = Launch::guarded(&scene, version, &script)?.print("go")?.ended_with(0)?;
     ensure!(finished.lingered()? < AT_ONCE, "pi went on for {:?}", finished.lingered()?);
     portcullis_it::processes::wait_scene_gone(&scene, |_| false)
+}
+
+/// `--no-extensions` leaves out what pi finds by itself, not what `portcullis pi` names; a pi that is started without
+/// us has no gate, which is the control.
+fn without_other_extensions(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let made = scene.outside().join("made");
+    let write = || bash(&format!("echo x > '{}'; echo then $?", made.display()));
+    let guarded = script([write(), expecting("then 1", say("done"))]);
+    Launch::guarded(&scene, version, &guarded)?.with(["--no-extensions"]).print("go")?.ended_with(0)?;
+    ensure!(!made.exists(), "it wrote outside");
+    let control = script([write(), expecting("then 0", say("done"))]);
+    Launch::plain(&scene, version, &control)?.with(["--no-extensions"]).print("go")?.ended_with(0)?;
+    ensure!(made.exists());
+    Ok(())
 }
