@@ -53,7 +53,7 @@ pub(crate) fn build(options: &BuildOptions) -> Result<()> {
 
 /// Builds the host binary and returns where it lies.
 pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
-    guests::default_policy()?;
+    guests::shipped_policies()?;
     let mut cargo = project::cargo();
     cargo.args(["build", "--package", "portcullis-cli"]);
     if options.release {

@@ -10,7 +10,7 @@ use wasm_encoder::{CustomSection, Encode, Section};
 use wasmparser::{Parser, Payload};
 
 const SECTION: &str = "portcullis:source-digest";
-/// Folders whose contents do not reach the component.
+/// Folders (and, beside them, components and texts for people) whose contents do not reach the component.
 const NOT_COMPILED: [&str; 2] = ["tests", "target"];
 
 /// Returns the digest of all files below `folders` and of `facts`, as hexadecimal text.
@@ -70,7 +70,10 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("listing `{}`", folder.display()))? {
         let entry = entry?;
         if !entry.file_type()?.is_dir() {
-            files.push(entry.path());
+            let path = entry.path();
+            if !path.extension().is_some_and(|ending| ending == "wasm" || ending == "md") {
+                files.push(path);
+            }
         } else if !NOT_COMPILED.iter().any(|name| entry.file_name() == *name) {
             list(&entry.path(), files)?;
         }

@@ -14,18 +14,30 @@ use crate::{digest, project, setup};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  cargo xtask guests            build the default policy if its sources changed, and all test guests
-  cargo xtask guests --check    only say whether the component in the tree is what its sources build
+  cargo xtask guests            build shipped policies whose sources changed, and all test guests
+  cargo xtask guests --check    only say whether the components in the tree are what their sources build
 
-The default policy goes to policies/workspace/policy.wasm, test guests to target/guests/NAME.wasm.
+Shipped policies go to policies/NAME/policy.wasm, test guests to target/guests/NAME.wasm.
 A crate is built for wasm32-wasip2, or without any import if its manifest has
   [package.metadata.portcullis]
   target = \"wasm32-unknown-unknown\"";
 
-const DEFAULT_POLICY: &str = "policies/workspace/policy.wasm";
-const DEFAULT_MANIFEST: &str = "guest/workspace/Cargo.toml";
-/// All that the default policy is compiled from, besides other people's crates.
-const DEFAULT_SOURCES: [&str; 3] = ["guest/sdk", "guest/workspace", "wit"];
+/// Policies whose components lie in the tree and in the program.
+const SHIPPED: [Shipped; 4] = [
+    Shipped { name: "workspace", folder: "guest/workspace" },
+    Shipped { name: "guard", folder: "policies/guard" },
+    Shipped { name: "git-guard", folder: "policies/git-guard" },
+    Shipped { name: "secrets", folder: "policies/secrets" },
+];
+
+/// A shipped policy.
+#[derive(Debug, Clone, Copy)]
+struct Shipped {
+    name: &'static str,
+    /// Where its crate lies.
+    folder: &'static str,
+}
+
 const COMPONENT_TARGET: &str = "wasm32-wasip2";
 const MODULE_TARGET: &str = "wasm32-unknown-unknown";
 
@@ -51,35 +63,77 @@ pub(crate) fn task(options: &Options) -> Result<()> {
     if options.check {
         return check();
     }
-    default_policy()?;
+    shipped_policies()?;
     test_guests()
 }
 
-/// Fails unless the default policy in the tree was built from the sources in the tree.
+/// Fails unless the shipped policies in the tree were built from the sources in the tree.
 pub(crate) fn check() -> Result<()> {
-    let wanted = default_digest()?;
-    match in_tree()? {
-        Some(found) if found == wanted => Ok(()),
-        Some(_) => {
-            bail!("`{DEFAULT_POLICY}` was built from other sources: run `cargo xtask guests` and commit it")
-        }
-        None => bail!("`{DEFAULT_POLICY}` is missing or unmarked: run `cargo xtask guests` and commit it"),
-    }
+    SHIPPED.iter().try_for_each(Shipped::check)
 }
 
-/// Builds the default policy unless the one in the tree is up to date.
-pub(crate) fn default_policy() -> Result<()> {
-    let wanted = default_digest()?;
-    if in_tree()?.is_some_and(|found| found == wanted) {
-        say(format_args!("{DEFAULT_POLICY} is up to date"));
-        return Ok(());
+/// Builds the shipped policies, but for those in the tree that are up to date.
+pub(crate) fn shipped_policies() -> Result<()> {
+    SHIPPED.iter().try_for_each(Shipped::build)
+}
+
+impl Shipped {
+    /// Where its component lies in the tree.
+    fn component(&self) -> String {
+        format!("policies/{}/policy.wasm", self.name)
     }
-    let guest = Guest::read(project::root().join(DEFAULT_MANIFEST))?;
-    let wasm = setup::wasm()?;
-    let component = step(&format!("building {DEFAULT_POLICY}"), || guest.compile(&wasm))?;
-    let path = project::root().join(DEFAULT_POLICY);
-    fs::create_dir_all(path.with_file_name("")).context("creating the policy's folder")?;
-    fs::write(&path, digest::mark(component, &wanted)).with_context(|| format!("writing `{DEFAULT_POLICY}`"))
+
+    fn manifest(&self) -> PathBuf {
+        project::root().join(self.folder).join("Cargo.toml")
+    }
+
+    fn check(&self) -> Result<()> {
+        let component = self.component();
+        match self.in_tree()? {
+            Some(found) if found == self.digest()? => Ok(()),
+            Some(_) => {
+                bail!("`{component}` was built from other sources: run `cargo xtask guests` and commit it")
+            }
+            None => bail!("`{component}` is missing or unmarked: run `cargo xtask guests` and commit it"),
+        }
+    }
+
+    fn build(&self) -> Result<()> {
+        let (component, wanted) = (self.component(), self.digest()?);
+        if self.in_tree()?.is_some_and(|found| found == wanted) {
+            say(format_args!("{component} is up to date"));
+            return Ok(());
+        }
+        let guest = Guest::read(self.manifest())?;
+        let wasm = setup::wasm()?;
+        let bytes = step(&format!("building {component}"), || guest.compile(&wasm))?;
+        let path = project::root().join(&component);
+        fs::create_dir_all(path.with_file_name("")).context("creating the policy's folder")?;
+        fs::write(&path, digest::mark(bytes, &wanted)).with_context(|| format!("writing `{component}`"))
+    }
+
+    fn in_tree(&self) -> Result<Option<String>> {
+        let component = self.component();
+        let path = project::root().join(&component);
+        if !path.exists() {
+            return Ok(None);
+        }
+        digest::read(&fs::read(&path).with_context(|| format!("reading `{component}`"))?)
+    }
+
+    /// The digest of its sources, of the crates it uses and of how it is built.
+    fn digest(&self) -> Result<String> {
+        let Guest { name, target, .. } = Guest::read(self.manifest())?;
+        let mut tree = project::cargo();
+        tree.args(["tree", "--package", &name, "--target", &target, "--edges", "normal,build"]);
+        let text = quiet(tree.args(["--prefix", "none", "--format", "{p} {f}", "--no-dedupe"]))?;
+        let clone = format!(" ({}", project::root().display());
+        let mut crates: Vec<&str> = text.lines().filter(|line| !line.contains(&clone)).collect();
+        crates.sort_unstable();
+        crates.dedup();
+        let facts = format!("{target}{crates:?}{PROFILE:?}");
+        digest::of_sources(project::root(), &["guest/sdk", self.folder, "wit"], &facts)
+    }
 }
 
 /// Builds every crate in tests/guests into target/guests.
@@ -98,27 +152,6 @@ pub(crate) fn test_guests() -> Result<()> {
         fs::write(&file, component).with_context(|| format!("writing `{}`", file.display()))?;
     }
     Ok(())
-}
-
-fn in_tree() -> Result<Option<String>> {
-    let path = project::root().join(DEFAULT_POLICY);
-    if !path.exists() {
-        return Ok(None);
-    }
-    digest::read(&fs::read(&path).with_context(|| format!("reading `{DEFAULT_POLICY}`"))?)
-}
-
-/// Returns the digest of the default policy's sources, of the crates it uses and of how it is built.
-fn default_digest() -> Result<String> {
-    let Guest { name, target, .. } = Guest::read(project::root().join(DEFAULT_MANIFEST))?;
-    let mut tree = project::cargo();
-    tree.args(["tree", "--package", &name, "--target", &target, "--edges", "normal,build"]);
-    let text = quiet(tree.args(["--prefix", "none", "--format", "{p} {f}", "--no-dedupe"]))?;
-    let clone = format!(" ({}", project::root().display());
-    let mut crates: Vec<&str> = text.lines().filter(|line| !line.contains(&clone)).collect();
-    crates.sort_unstable();
-    crates.dedup();
-    digest::of_sources(project::root(), &DEFAULT_SOURCES, &format!("{target}{crates:?}{PROFILE:?}"))
 }
 
 /// A crate that becomes a component.

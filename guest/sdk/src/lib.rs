@@ -43,6 +43,7 @@
 pub mod bindings;
 #[cfg(all(feature = "cases", not(target_arch = "wasm32")))]
 pub mod cases;
+mod command;
 mod configuration;
 mod descriptor;
 #[doc(hidden)]

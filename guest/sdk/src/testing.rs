@@ -12,8 +12,8 @@
 use crate::pattern::is_within;
 use crate::{
     Action, AgentInfo, CommandExecution, Content, Context, Direction, Endpoint, FileAccess, FileFacts,
-    FileOperation, Machine, NetworkAccess, Origin, PathKind, PathRef, ProcessInfo, Request, Stage, Text,
-    ToolCall, Transport, Workspace, Zone,
+    FileOperation, Machine, NetworkAccess, Origin, ParsedScript, PathKind, PathRef, ProcessInfo, Request,
+    ScriptFeatures, SimpleCommand, Stage, Text, ToolCall, Transport, Word, Workspace, Zone,
 };
 
 /// Returns a context: pi in the given directory, on Linux, for the user `u` with
@@ -69,7 +69,9 @@ pub fn file(context: &Context, path: &str, operation: FileOperation) -> Request 
     request(Action::File(FileAccess { path: path_ref(context, path), operation, facts }))
 }
 
-/// Returns a request to run a script, which the host could not read statically.
+/// Returns a request to run a script. A script of plain words has the reading that
+/// the host would give it; the host's own reading of all others is seen by
+/// `portcullis policy test`.
 pub fn command(context: &Context, script: &str) -> Request {
     request(Action::Command(execution(context, script)))
 }
@@ -143,7 +145,7 @@ fn execution(context: &Context, script: &str) -> CommandExecution {
         script: script.into(),
         shell: Some("bash".into()),
         cwd: path_ref(context, context.cwd()),
-        parsed: Err("not parsed in this test".into()),
+        parsed: plain_words(script).ok_or_else(|| "only plain words are read natively".into()),
         timeout_ms: None,
         background: false,
     }
@@ -152,4 +154,22 @@ fn execution(context: &Context, script: &str) -> CommandExecution {
 /// Returns text that was not cut.
 pub fn text(value: &str) -> Text {
     Text { value: value.into(), length: u32::try_from(value.len()).unwrap_or(u32::MAX), truncated: false }
+}
+
+/// Returns the reading of one command without quotes, expansions and operators.
+fn plain_words(script: &str) -> Option<ParsedScript> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_./:,@%+".contains(&byte);
+    if script.trim().is_empty() || !script.bytes().all(plain) {
+        return None;
+    }
+    let argv = script.split_whitespace().map(|word| Word { value: word.into(), literal: true }).collect();
+    let command = SimpleCommand {
+        argv,
+        assignments: Vec::new(),
+        redirects: Vec::new(),
+        joined_by: String::new(),
+        parent: None,
+        program: None,
+    };
+    Some(ParsedScript { commands: vec![command], features: ScriptFeatures::empty() })
 }

@@ -1,8 +1,8 @@
 //! Builders for verdicts.
 
 use crate::{
-    Allowance, Cause, Denial, Evaluation, GrantOption, OutputEvaluation, OutputVerdict, Question, Severity,
-    TraceStep, Verdict,
+    Allowance, Cause, ContentBlock, Denial, Evaluation, GrantOption, Obligation, OutputEvaluation,
+    OutputVerdict, Question, Severity, TraceStep, Verdict,
 };
 
 impl Evaluation {
@@ -83,6 +83,16 @@ impl Evaluation {
         self
     }
 
+    /// Adds something that the host must do if it lets the action through. Only a
+    /// permission carries any.
+    #[must_use]
+    pub fn oblige(mut self, obligation: Obligation) -> Self {
+        if let Verdict::Allow(allowance) = &mut self.verdict {
+            allowance.obligations.push(obligation);
+        }
+        self
+    }
+
     /// Adds a step to the trace; for `context.explain`.
     #[must_use]
     pub fn step(mut self, step: TraceStep) -> Self {
@@ -107,6 +117,11 @@ impl OutputEvaluation {
     /// Returns the answer that an output is harmless.
     pub fn pass(rule: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { verdict: OutputVerdict::Pass, cause: Cause::new(rule, reason) }
+    }
+
+    /// Puts other blocks in the place of an output: the same number, of the same kinds.
+    pub fn replace(rule: impl Into<String>, reason: impl Into<String>, blocks: Vec<ContentBlock>) -> Self {
+        Self { verdict: OutputVerdict::Replace(blocks), cause: Cause::new(rule, reason) }
     }
 
     /// Keeps an output from the model.

@@ -11,10 +11,12 @@ use serde_json::{Map, Value};
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod policy;
 
 use audit::{Audit, Decision};
 use config::Config;
 use doctor::Doctor;
+use policy::Policy;
 
 /// A policy engine and a sandbox for the pi coding agent.
 #[derive(Debug, Parser)]
@@ -44,6 +46,9 @@ pub(crate) enum Verb {
     /// Say what this machine gives the sandbox, what is missing and why, and attack a sandbox as a test
     #[command(after_help = doctor::DOCTOR_HELP)]
     Doctor(Doctor),
+    /// Write, build, test and compare policies
+    #[command(subcommand, after_help = policy::POLICY_HELP)]
+    Policy(Policy),
     /// Serve the pi extension: JSON-RPC on standard input and output
     #[command(
         after_help = "pi starts this by itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."

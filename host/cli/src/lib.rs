@@ -44,6 +44,7 @@ pub fn run() -> ExitCode {
         Verb::Audit(audit) => commands::audit::run(audit),
         Verb::Config(config) => commands::config::run(config),
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
+        Verb::Policy(verb) => commands::policy::run(verb),
         Verb::Serve => serve::run(),
         Verb::Pi(pi) => commands::pi::run(&pi),
         Verb::PiExtension(action) => commands::pi_extension::run(&action),

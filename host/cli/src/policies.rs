@@ -11,8 +11,13 @@ use serde_json::{Map, Value};
 
 use crate::manifest;
 
-/// The default policy's component; CI proves that it is what its sources build.
-const WORKSPACE: &[u8] = include_bytes!("../../../policies/workspace/policy.wasm");
+/// The policies that come with the program; CI proves that they are what their sources build.
+const SHIPPED: [(&str, &[u8]); 4] = [
+    ("workspace", include_bytes!("../../../policies/workspace/policy.wasm")),
+    ("guard", include_bytes!("../../../policies/guard/policy.wasm")),
+    ("git-guard", include_bytes!("../../../policies/git-guard/policy.wasm")),
+    ("secrets", include_bytes!("../../../policies/secrets/policy.wasm")),
+];
 
 /// Loads the chain: the policies named on the command line, or those of the settings.
 pub(crate) fn load(resolved: &Resolved, named: &[PathBuf], cache: &Path) -> anyhow::Result<Chain> {
@@ -72,10 +77,13 @@ impl Loader<'_> {
 
 fn component(source: &PolicySource) -> anyhow::Result<Vec<u8>> {
     match source {
-        PolicySource::Shipped(name) if name == "workspace" => Ok(WORKSPACE.to_vec()),
-        PolicySource::Shipped(name) => {
-            bail!("there is no policy `{name}`; `workspace` comes with Portcullis")
-        }
+        PolicySource::Shipped(name) => match SHIPPED.iter().find(|(shipped, _)| shipped == name) {
+            Some((_, component)) => Ok(component.to_vec()),
+            None => {
+                let names: Vec<_> = SHIPPED.iter().map(|(name, _)| format!("`{name}`")).collect();
+                bail!("there is no policy `{name}`; {} come with Portcullis", names.join(", "))
+            }
+        },
         PolicySource::File(path) => Ok(read_component(path)?),
     }
 }

@@ -150,7 +150,7 @@ pub(crate) fn session(
     Ok(Wired { session, _scratch: scratch })
 }
 
-fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, id: &str) -> Context {
+pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, id: &str) -> Context {
     let text = |path: &Path| path_text::encode(path);
     let home = around.home.canonicalize().unwrap_or_else(|_| around.home.clone());
     let agent = around.agent_directory.canonicalize().unwrap_or_else(|_| around.agent_directory.clone());

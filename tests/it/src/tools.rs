@@ -84,6 +84,15 @@ impl Tools {
         reach::program(&real, user)
     }
 
+    /// Returns the compiler for wasm targets and its flags, where it is not rustup's own.
+    #[must_use]
+    pub fn wasm(&self) -> Option<(PathBuf, String)> {
+        let rustc = self.listing.pointer("/wasm/rustc").and_then(Value::as_str)?;
+        let flags = self.listing.pointer("/wasm/flags").and_then(Value::as_array)?;
+        let flags: Vec<&str> = flags.iter().filter_map(Value::as_str).collect();
+        Some((PathBuf::from(rustc), flags.join(" ")))
+    }
+
     fn path(&self, pointer: &str) -> anyhow::Result<PathBuf> {
         let listed = self.listing.pointer(pointer).and_then(Value::as_str);
         let path =

@@ -17,6 +17,7 @@ mod own_git;
 mod pi_print;
 mod pi_rpc;
 mod pi_terminal;
+mod policies;
 mod prompt;
 mod protocol;
 mod records;

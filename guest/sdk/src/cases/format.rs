@@ -38,12 +38,23 @@ pub fn read(file: &str) -> Result<Vec<Case>, CasesError> {
     for raw in document.standing {
         raw.spread(given, &mut cases)?;
     }
+    for raw in document.output {
+        let RawOutput { name, given: own, text, tool, expect, rule } = raw;
+        let question = Question::Output { text, tool };
+        let expected = Expected::Effect { effect: expect.name().into(), rule };
+        cases.push(Case { name, given: own.over(given), question, expected });
+    }
     for raw in document.configure {
         let given = RawGiven { config: Some(raw.config), ..RawGiven::default() }.over(given);
         let (question, expected) = (Question::Configure, Expected::Refused(raw.refuse));
         cases.push(Case { name: raw.name, given, question, expected });
     }
     Ok(cases)
+}
+
+/// Returns the surroundings of a case in a file that says nothing of them.
+pub(super) fn plain() -> Given {
+    RawGiven::default().over(&RawGiven::default())
 }
 
 #[derive(Deserialize)]
@@ -55,6 +66,8 @@ struct Document {
     case: Vec<RawCase>,
     #[serde(default)]
     standing: Vec<RawStanding>,
+    #[serde(default)]
+    output: Vec<RawOutput>,
     #[serde(default)]
     configure: Vec<RawConfigure>,
 }
@@ -70,6 +83,7 @@ struct RawGiven {
     path: Option<Vec<String>>,
     toolchains: Option<Vec<String>>,
     interactive: Option<bool>,
+    sub_agent: Option<String>,
 }
 
 impl RawGiven {
@@ -89,6 +103,7 @@ impl RawGiven {
             path: self.path.or(base.path).unwrap_or_else(|| vec!["/usr/bin".into(), "/bin".into()]),
             toolchains: self.toolchains.or(base.toolchains).unwrap_or_default(),
             interactive: self.interactive.or(base.interactive).unwrap_or(true),
+            sub_agent: self.sub_agent.or(base.sub_agent).unwrap_or_default(),
         }
     }
 }
@@ -130,6 +145,7 @@ struct RawCase {
     canonical: Option<String>,
     #[serde(default)]
     directory: bool,
+    content: Option<String>,
     provider: Option<String>,
     program: Option<String>,
     expect: Verdict,
@@ -149,6 +165,23 @@ struct RawStanding {
     program: Option<String>,
     expect: Effect,
     rule: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawOutput {
+    name: String,
+    #[serde(default)]
+    given: RawGiven,
+    text: String,
+    #[serde(default = "bash")]
+    tool: String,
+    expect: OutputEffect,
+    rule: Option<String>,
+}
+
+fn bash() -> String {
+    "bash".into()
 }
 
 #[derive(Deserialize)]
@@ -177,6 +210,26 @@ enum Effect {
     Deny,
 }
 
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OutputEffect {
+    Abstain,
+    Pass,
+    Replace,
+    Withhold,
+}
+
+impl OutputEffect {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Abstain => "abstain",
+            Self::Pass => "pass",
+            Self::Replace => "replace",
+            Self::Withhold => "withhold",
+        }
+    }
+}
+
 /// What a case asks, before its input is filled in.
 type Asked<'a> = Box<dyn Fn(String) -> Result<Question, String> + 'a>;
 
@@ -195,12 +248,13 @@ impl RawCase {
     }
 
     fn asked(self) -> Vec<(Vec<String>, Asked<'static>)> {
-        let Self { canonical, directory, provider, program, .. } = self;
+        let Self { canonical, directory, content, provider, program, .. } = self;
+        let content = content.unwrap_or_else(|| "x".into());
         let file = |operation| -> Asked<'static> {
-            let canonical = canonical.clone();
+            let (canonical, content) = (canonical.clone(), content.clone());
             Box::new(move |path| {
                 let canonical = canonical.clone().unwrap_or_else(|| path.clone());
-                Ok(Question::File { operation, path, canonical, directory })
+                Ok(Question::File { operation, path, canonical, directory, content: content.clone() })
             })
         };
         let command =

@@ -21,10 +21,16 @@
 //!
 //! [[case]]
 //! name = "a link is judged by where it leads"
-//! given = { interactive = false }
+//! given = { interactive = false }     # also: home, temp, sub-agent, path, toolchains, agent-directory
 //! read = "/srv/app/link"
 //! canonical = "/etc/shadow"
 //! expect = "abstain"
+//!
+//! ## The output of a tool, before the model sees it.
+//! [[output]]
+//! name = "keys are taken out"
+//! text = "AKIAIOSFODNN7EXAMPLE"
+//! expect = "replace"                  # pass, replace, withhold or abstain
 //!
 //! ## One right in the standing rules: `read`, `write`, `execute` or `connect`.
 //! [[standing]]
@@ -38,7 +44,7 @@
 //! config = { alowWrite = [] }
 //! refuse = ["/alowWrite"]
 //! "#;
-//! assert_eq!(cases::read(file).unwrap().len(), 5);
+//! assert_eq!(cases::read(file).unwrap().len(), 6);
 //! ```
 
 mod format;
@@ -50,6 +56,7 @@ pub use run::{Report, run};
 use crate::testing;
 use crate::{
     Action, Content, Context, Endpoint, FileOperation, Origin, PathKind, Request, Right, SearchQuery,
+    TextEdit,
 };
 
 /// One question with the answer it must have.
@@ -84,6 +91,8 @@ pub struct Given {
     pub toolchains: Vec<String>,
     /// Whether somebody is there to answer.
     pub interactive: bool,
+    /// Name of the sub-agent; empty: the main one.
+    pub sub_agent: String,
 }
 
 /// What is asked.
@@ -99,6 +108,8 @@ pub enum Question {
         canonical: String,
         /// Whether it is a directory.
         directory: bool,
+        /// What is written, or put in place of something by an edit.
+        content: String,
     },
     /// `evaluate`: a command, of the model or of the user.
     Command {
@@ -120,6 +131,13 @@ pub enum Question {
         name: String,
         /// Who supplies it.
         provider: String,
+    },
+    /// `inspect`: the output of a tool.
+    Output {
+        /// Its one block of text.
+        text: String,
+        /// Name of the tool.
+        tool: String,
     },
     /// `standing`: a right on a path.
     StandingFile {
@@ -163,7 +181,7 @@ pub struct Connection {
 pub enum Expected {
     /// A verdict or the effect of a standing rule.
     Effect {
-        /// `allow`, `ask`, `deny`, `abstain` or `none`.
+        /// `allow`, `ask`, `deny`, `abstain` or `none`; for outputs `pass`, `replace`, `withhold` or `abstain`.
         effect: String,
         /// The rule that answers; none: any.
         rule: Option<String>,
@@ -177,7 +195,7 @@ pub enum Expected {
 pub enum Answer {
     /// A verdict or the effect of a standing rule.
     Effect {
-        /// `allow`, `ask`, `deny`, `abstain` or `none`.
+        /// As in [`Expected::Effect`].
         effect: &'static str,
         /// The rule; empty for `abstain` and `none`.
         rule: String,
@@ -212,8 +230,8 @@ impl Case {
     pub fn request(&self) -> Option<Request> {
         let context = &self.given.context();
         Some(match &self.question {
-            Question::File { operation, path, canonical, directory } => {
-                let mut request = testing::file(context, canonical, operation.contract());
+            Question::File { operation, path, canonical, directory, content } => {
+                let mut request = testing::file(context, canonical, operation.contract(content));
                 if let Action::File(access) = &mut request.action {
                     access.path.given.clone_from(path);
                     access.path.absolute.clone_from(path);
@@ -233,9 +251,10 @@ impl Case {
                 request
             }
             Question::Tool { name, provider } => testing::tool(name, provider),
-            Question::StandingFile { .. } | Question::StandingConnect(_) | Question::Configure => {
-                return None;
-            }
+            Question::StandingFile { .. }
+            | Question::StandingConnect(_)
+            | Question::Output { .. }
+            | Question::Configure => return None,
         })
     }
 }
@@ -250,7 +269,13 @@ impl Given {
         context.machine.path.clone_from(&self.path);
         context.machine.toolchains.clone_from(&self.toolchains);
         context.interactive = self.interactive;
+        context.agent.sub_agent.clone_from(&self.sub_agent);
         context
+    }
+
+    /// Returns the surroundings of a case that says nothing of them.
+    pub fn plain() -> Self {
+        format::plain()
     }
 }
 
@@ -262,11 +287,14 @@ impl Connection {
 }
 
 impl Operation {
-    fn contract(self) -> FileOperation {
+    fn contract(self, content: &str) -> FileOperation {
         match self {
             Self::Read => FileOperation::Read,
-            Self::Write => FileOperation::Write(Content::Text(testing::text("x"))),
-            Self::Edit => FileOperation::Edit(Vec::new()),
+            Self::Write => FileOperation::Write(Content::Text(testing::text(content))),
+            Self::Edit => {
+                let edit = TextEdit { old: testing::text(""), new: testing::text(content) };
+                FileOperation::Edit(vec![edit])
+            }
             Self::List => FileOperation::List,
             Self::Search => FileOperation::Search(SearchQuery { pattern: "x".into(), glob: None }),
             Self::Delete => FileOperation::Delete,

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Answer, Case, CasesError, Question, read};
-use crate::{ConfigError, Effect, Policy, Profile, Verdict, read_config};
+use crate::{
+    ConfigError, ContentBlock, Effect, OutputVerdict, Policy, Profile, ToolOutput, Verdict, read_config,
+    testing,
+};
 
 /// What came of a file of cases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +60,13 @@ fn answer<P: Policy>(case: &Case) -> Result<Answer, String> {
         return Ok(Answer::Configured(configured.err().map_or_else(Vec::new, pointers)));
     }
     let policy = configured.map_err(|errors| format!("the configuration is refused: {errors:?}"))?;
+    if let Question::Output { text, tool } = &case.question {
+        let request = testing::tool(tool, "builtin");
+        let content = vec![ContentBlock::Text(text.clone())];
+        let output = ToolOutput { request, is_error: false, truncated: false, content };
+        let answer = policy.inspect(&output, &context);
+        return Ok(Answer::Effect { effect: output_name(&answer.verdict), rule: answer.cause.rule });
+    }
     if let Some(request) = case.request() {
         let evaluation = policy.evaluate(&request, &context);
         return Ok(Answer::Effect { effect: name(&evaluation.verdict), rule: evaluation.cause.rule });
@@ -78,6 +88,7 @@ fn standing(profile: &Profile, question: &Question) -> Result<Answer, String> {
         | Question::Escalation { .. }
         | Question::Connect(_)
         | Question::Tool { .. }
+        | Question::Output { .. }
         | Question::Configure => return Err("this is no question to the standing rules".into()),
     };
     Ok(match rule {
@@ -94,5 +105,14 @@ fn name(verdict: &Verdict) -> &'static str {
         Verdict::Allow(_) => "allow",
         Verdict::Ask(_) => "ask",
         Verdict::Deny(_) => "deny",
+    }
+}
+
+fn output_name(verdict: &OutputVerdict) -> &'static str {
+    match verdict {
+        OutputVerdict::Abstain => "abstain",
+        OutputVerdict::Pass => "pass",
+        OutputVerdict::Replace(_) => "replace",
+        OutputVerdict::Withhold => "withhold",
     }
 }

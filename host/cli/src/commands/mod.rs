@@ -8,4 +8,5 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod pi;
 pub(crate) mod pi_extension;
+pub(crate) mod policy;
 pub(crate) mod run;

@@ -1,15 +1,9 @@
 //! Policies put through the runtime: hand-made ones that misbehave in one way
 //! each, and those that the toolchains build.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::wildcard_enum_match_arm,
-    reason = "helpers of tests, which end where they cannot go on"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, which end where they cannot go on")]
 
 mod cache;
-mod cases;
 mod guests;
 mod hand_made;
 mod hostile;

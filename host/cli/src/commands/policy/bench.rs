@@ -1,0 +1,93 @@
+//! `policy bench`: how long decisions take.
+
+use anyhow::{Context as _, bail};
+use portcullis_policy_runtime::{ComponentPolicy, Runtime};
+use portcullis_session::visible;
+use portcullis_workbench::{Figures, Item, measure, of_cases};
+use serde_json::json;
+
+use super::project::Component;
+use crate::args::policy::Bench;
+use crate::exit::Exit;
+use crate::page::{Page, cell};
+use crate::surroundings::Surroundings;
+
+pub(super) fn run(bench: &Bench) -> crate::Outcome {
+    let runtime = super::runtime()?;
+    let first = Component::open(&bench.policy)?;
+    let second = bench.other.as_deref().map(Component::open).transpose()?;
+    let components: Vec<&Component> = std::iter::once(&first).chain(&second).collect();
+    let corpus = corpus(&components)?;
+    let policies = components
+        .iter()
+        .map(|component| load(&runtime, component, &bench.config))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    // Every policy must want to hear of what it is asked.
+    let wanted: Vec<Item> = corpus
+        .into_iter()
+        .filter(|item| {
+            policies.iter().all(|policy| policy.description().handles.includes(&item.request.action))
+        })
+        .collect();
+    if wanted.is_empty() {
+        bail!("no case asks what `evaluate` handles; write one, as the requests of the cases are measured");
+    }
+    let rounds = usize::try_from(bench.rounds)?;
+    let policies: Vec<&ComponentPolicy> = policies.iter().collect();
+    let figures = measure(&policies, &wanted, rounds, |_| {}).context("measuring")?;
+    print(bench, &components, &figures, wanted.len())
+}
+
+fn load(runtime: &Runtime, component: &Component, config: &str) -> anyhow::Result<ComponentPolicy> {
+    runtime
+        .load(&component.name(), &component.bytes, config)
+        .with_context(|| format!("loading `{}`", component.file.display()))
+}
+
+/// The requests of all cases.
+pub(super) fn corpus(components: &[&Component]) -> anyhow::Result<Vec<Item>> {
+    let mut corpus = Vec::new();
+    for component in components {
+        for (file, text) in component.cases()? {
+            let items = of_cases(&file, &text).with_context(|| format!("reading the cases `{file}`"))?;
+            // Two versions of a policy mostly have the same cases.
+            corpus.extend(items.into_iter().filter(|item| !corpus.contains(item)).collect::<Vec<_>>());
+        }
+    }
+    Ok(corpus)
+}
+
+fn print(bench: &Bench, components: &[&Component], figures: &[Figures], requests: usize) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    let mut page = Page::new(&around);
+    let ratio = match figures {
+        [one, two] if one.p50 > 0.0 => Some(two.p50 / one.p50),
+        _ => None,
+    };
+    if bench.json {
+        let all: Vec<_> = components
+            .iter()
+            .zip(figures)
+            .map(|(component, figures)| json!({ "component": component.file, "microseconds": figures }))
+            .collect();
+        page.json(&json!({ "requests": requests, "policies": all, "p50Ratio": ratio }));
+    } else {
+        let number = |number: f64| cell(&format!("{number:.1}"));
+        let mut rows = vec![["", "calls", "p50 µs", "p99 µs", "max µs"].map(cell).to_vec()];
+        rows.extend(components.iter().zip(figures).map(|(component, figures)| {
+            vec![
+                cell(&visible(&component.file.display().to_string())),
+                cell(&figures.calls.to_string()),
+                number(figures.p50),
+                number(figures.p99),
+                number(figures.max),
+            ]
+        }));
+        page.table("", &rows);
+        if let Some(ratio) = ratio {
+            page.line(&format!("the second takes {ratio:.2} times as long (p50), over {requests} requests"));
+        }
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}

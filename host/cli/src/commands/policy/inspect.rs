@@ -1,0 +1,66 @@
+//! `policy inspect`: what a component is, wants and carries. Only `describe` of it is run.
+
+use portcullis_packs::digest;
+use serde_json::json;
+
+use super::project::Component;
+use crate::args::policy::Inspect;
+use crate::exit::Exit;
+use crate::page::{Page, Tint, cell, tinted};
+use crate::surroundings::Surroundings;
+
+pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
+    let component = Component::open(&inspect.policy)?;
+    let runtime = super::runtime()?;
+    let surface = runtime.surface(&component.bytes)?;
+    let said = runtime.describe(&component.bytes)?;
+    let around = Surroundings::read()?;
+    let mut page = Page::new(&around);
+    let digest = digest(&component.bytes);
+    if inspect.json {
+        let pack = component.pack.as_ref().map(|pack| {
+            json!({
+                "manifest": pack.manifest, "provenance": pack.provenance,
+                "cases": pack.cases.keys().collect::<Vec<_>>(),
+                "readme": !pack.readme.is_empty(), "licence": !pack.licence.is_empty(),
+            })
+        });
+        page.json(&json!({
+            "component": component.file, "digest": format!("sha256:{digest}"), "bytes": component.bytes.len(),
+            "imports": surface.imports, "exports": surface.exports, "description": said, "pack": pack,
+        }));
+        page.print()?;
+        return Ok(Exit::Done);
+    }
+    let mut rows = vec![
+        vec![cell("policy"), cell(&format!("{} {}", said.id, said.version))],
+        vec![cell("title"), cell(&said.title)],
+        vec![cell("digest"), cell(&format!("sha256:{digest}"))],
+        vec![cell("size"), cell(&format!("{} bytes", component.bytes.len()))],
+        vec![cell("exports"), cell(&listed(&surface.exports))],
+        vec![cell("imports"), cell(&listed(&surface.imports))],
+    ];
+    match &component.pack {
+        None => rows.push(vec![cell("carries"), tinted("nothing; it is a bare component", Tint::Open)]),
+        Some(pack) => {
+            let about = &pack.manifest.policy;
+            let wants = &pack.manifest.capabilities;
+            rows.push(vec![cell("licence"), cell(&about.license)]);
+            rows.push(vec![cell("source"), cell(&about.repository)]);
+            rows.push(vec![cell("built by"), cell(&pack.provenance.builder)]);
+            rows.push(vec![cell("carries"), cell(&format!("{} files of cases", pack.cases.len()))]);
+            let wanted = serde_json::to_string(wants)?;
+            rows.push(vec![cell("wants"), cell(&wanted)]);
+        }
+    }
+    page.table("", &rows);
+    page.line("rules");
+    let rules: Vec<_> = said.rules.iter().map(|rule| vec![cell(&rule.id), cell(&rule.title)]).collect();
+    page.table("  ", &rules);
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}

@@ -1,0 +1,153 @@
+//! A policy as authors have it: a folder with a manifest, or a component that carries one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use portcullis_packs::{Manifest, Pack};
+use portcullis_policy_runtime::read_component;
+
+/// Largest text file that is read into a pack.
+const TEXT_MAX: u64 = 512 << 10;
+
+/// The folder of a policy.
+#[derive(Debug)]
+pub(super) struct Project {
+    pub(super) folder: PathBuf,
+    pub(super) manifest: Manifest,
+}
+
+/// A component with what it carries.
+#[derive(Debug)]
+pub(super) struct Component {
+    /// Where it lies.
+    pub(super) file: PathBuf,
+    pub(super) bytes: Vec<u8>,
+    pub(super) pack: Option<Pack>,
+    /// The folder that it was built in, where the user named that.
+    pub(super) project: Option<Project>,
+}
+
+impl Project {
+    /// Reads the manifest in a folder.
+    pub(super) fn open(folder: &Path) -> anyhow::Result<Self> {
+        let file = folder.join("policy.toml");
+        let text = read_text(&file).with_context(|| {
+            format!("there is no policy in `{}`; `portcullis policy new` begins one", folder.display())
+        })?;
+        let manifest = Manifest::parse(&text).with_context(|| format!("reading `{}`", file.display()))?;
+        Ok(Self { folder: folder.to_owned(), manifest })
+    }
+
+    /// Where `policy build` puts the component.
+    pub(super) fn output(&self) -> PathBuf {
+        let id = self.manifest.policy.id.as_str();
+        let name = id.split_once(':').map_or(id, |(_, name)| name);
+        self.folder.join("build").join(name).with_extension("wasm")
+    }
+
+    /// The folder of the source.
+    pub(super) fn source(&self) -> PathBuf {
+        self.folder.join(&self.manifest.build.source)
+    }
+
+    /// The cases that the manifest names, by file name.
+    pub(super) fn cases(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        let mut cases = BTreeMap::new();
+        for pattern in &self.manifest.tests.files {
+            match pattern.strip_suffix("*.toml") {
+                Some(folder) => cases.extend(cases_in(&self.folder.join(folder))?),
+                None => {
+                    let file = self.folder.join(pattern);
+                    cases.insert(name_of(&file), read_text(&file)?);
+                }
+            }
+        }
+        Ok(cases)
+    }
+
+    /// The schema of the configuration; empty where the manifest names none.
+    pub(super) fn schema(&self) -> anyhow::Result<String> {
+        match self.manifest.config.schema.as_str() {
+            "" => Ok(String::new()),
+            file => read_text(&self.folder.join(file)),
+        }
+    }
+
+    /// A text that may be missing.
+    pub(super) fn optional(&self, name: &str) -> anyhow::Result<String> {
+        let file = self.folder.join(name);
+        if file.exists() { read_text(&file) } else { Ok(String::new()) }
+    }
+}
+
+impl Component {
+    /// Reads a component, or the one that was built in a folder.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        let (file, project) = if path.is_dir() {
+            let project = Project::open(path)?;
+            let kept = project.folder.join("policy.wasm");
+            let built = if project.output().exists() { project.output() } else { kept };
+            if !built.exists() {
+                bail!(
+                    "`{}` is not built; run `portcullis policy build {}`",
+                    project.output().display(),
+                    path.display()
+                );
+            }
+            (built, Some(project))
+        } else {
+            (path.to_owned(), None)
+        };
+        let bytes = read_component(&file)?;
+        let pack =
+            Pack::read(&bytes).with_context(|| format!("reading what `{}` carries", file.display()))?;
+        Ok(Self { file, bytes, pack, project })
+    }
+
+    /// Its cases: those in the folder, or those it carries.
+    pub(super) fn cases(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        match (&self.project, &self.pack) {
+            (Some(project), _) => project.cases(),
+            (None, Some(pack)) => Ok(pack.cases.clone()),
+            (None, None) => Ok(BTreeMap::new()),
+        }
+    }
+
+    /// What it is called: the name of its file.
+    pub(super) fn name(&self) -> String {
+        self.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+/// Cases in a file, or in all `.toml` files of a folder.
+pub(super) fn cases_at(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    if path.is_dir() { cases_in(path) } else { Ok(BTreeMap::from([(name_of(path), read_text(path)?)])) }
+}
+
+fn cases_in(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut cases = BTreeMap::new();
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("listing the cases in `{}`", folder.display()))?;
+    for entry in entries {
+        let file = entry?.path();
+        if file.extension().is_some_and(|ending| ending == "toml") {
+            cases.insert(name_of(&file), read_text(&file)?);
+        }
+    }
+    Ok(cases)
+}
+
+fn name_of(file: &Path) -> String {
+    file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn read_text(file: &Path) -> anyhow::Result<String> {
+    let context = || format!("reading `{}`", file.display());
+    let size = fs::metadata(file).with_context(context)?.len();
+    if size > TEXT_MAX {
+        bail!("`{}` is larger than 512 KiB", file.display());
+    }
+    fs::read_to_string(file).with_context(context)
+}

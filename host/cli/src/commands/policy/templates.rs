@@ -1,0 +1,115 @@
+//! What `policy new` writes. The SDK and the contract lie in each new policy, so that it builds without
+//! anything of ours but this program.
+
+use crate::args::policy::Language;
+
+/// A file: its path in the new folder, and its text with places to fill.
+pub(super) type File = (&'static str, &'static str);
+
+macro_rules! template {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/templates/", $name))
+    };
+}
+
+macro_rules! tree {
+    ($($name:literal),* $(,)?) => {
+        &[$((concat!("portcullis/", $name), include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../", $name)))),*]
+    };
+}
+
+const COMMON: [File; 5] = [
+    ("policy.toml", template!("policy.toml")),
+    ("README.md", template!("README.md")),
+    (".gitignore", template!("gitignore")),
+    ("tests/cases.toml", template!("cases.toml")),
+    ("config.schema.json", template!("config.schema.json")),
+];
+
+/// Only a host reads these spellings, so they lie where the native tests do not look.
+const SPELLINGS: File = ("tests/spellings.toml", template!("spellings.toml"));
+
+const RUST: [File; 3] = [
+    ("Cargo.toml", template!("rust/Cargo.toml")),
+    ("src/lib.rs", template!("rust/src/lib.rs")),
+    ("portcullis/guest/sdk/Cargo.toml", template!("rust/sdk.toml")),
+];
+
+const JS: [File; 4] = [
+    ("package.json", template!("js/package.json")),
+    ("policy.js", template!("js/policy.js")),
+    ("portcullis/policy.js", template!("js/helpers.js")),
+    ("portcullis/policy.d.ts", template!("js/helpers.d.ts")),
+];
+
+const PYTHON: [File; 3] = [
+    ("requirements.txt", template!("python/requirements.txt")),
+    ("policy.py", template!("python/policy.py")),
+    ("portcullis_policy.py", template!("python/helpers.py")),
+];
+
+/// The contract.
+pub(super) const WIT: &[File] = tree!["wit/types.wit", "wit/exports.wit", "wit/imports.wit", "wit/world.wit"];
+
+/// The SDK's sources; a test compares them with the folder.
+const SDK: &[File] = tree![
+    "guest/sdk/src/bindings.rs",
+    "guest/sdk/src/cases/format.rs",
+    "guest/sdk/src/cases/mod.rs",
+    "guest/sdk/src/cases/run.rs",
+    "guest/sdk/src/command.rs",
+    "guest/sdk/src/configuration.rs",
+    "guest/sdk/src/descriptor.rs",
+    "guest/sdk/src/export.rs",
+    "guest/sdk/src/glob.rs",
+    "guest/sdk/src/grant.rs",
+    "guest/sdk/src/lib.rs",
+    "guest/sdk/src/network.rs",
+    "guest/sdk/src/pattern.rs",
+    "guest/sdk/src/policy.rs",
+    "guest/sdk/src/rules.rs",
+    "guest/sdk/src/standing.rs",
+    "guest/sdk/src/testing.rs",
+    "guest/sdk/src/verdict.rs",
+];
+
+/// All files of a new policy.
+pub(super) fn files(language: Language) -> Vec<File> {
+    let own: &[File] = match language {
+        Language::Rust => &RUST,
+        Language::Js => &JS,
+        Language::Python => &PYTHON,
+    };
+    let sdk = if language == Language::Rust { SDK } else { &[] };
+    [COMMON.as_slice(), &[SPELLINGS], own, WIT, sdk].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_whole_sdk_is_given() {
+        fn walk(folder: &Path, top: &Path, found: &mut Vec<String>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    walk(&path, top, found);
+                } else {
+                    found.push(format!("portcullis/{}", path.strip_prefix(top).unwrap().display()));
+                }
+            }
+        }
+        let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (folder, files) in [("guest/sdk/src", SDK), ("wit", WIT)] {
+            let mut found = Vec::new();
+            walk(&top.join(folder), &top, &mut found);
+            found.sort();
+            let mut given: Vec<_> = files.iter().map(|(name, _)| (*name).to_owned()).collect();
+            given.sort();
+            assert_eq!(given, found);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `policy test`: the cases, on the engine that enforces.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use portcullis_session::visible;
+use portcullis_workbench::{Report, Source, run as run_cases};
+use serde_json::json;
+
+use super::project::{Component, cases_at};
+use crate::args::policy::Test;
+use crate::exit::{Exit, say};
+use crate::page::{Page, Tint, tinted};
+use crate::surroundings::Surroundings;
+
+pub(super) fn run(test: &Test) -> crate::Outcome {
+    let component = Component::open(&test.policy)?;
+    let cases = match &test.cases {
+        Some(path) => cases_at(path)?,
+        None => component.cases()?,
+    };
+    if cases.is_empty() {
+        bail!("there are no cases; name files under `[tests]` in `policy.toml`, or give `--cases`");
+    }
+    let runtime = super::runtime()?;
+    let source = Source { component: &component.bytes, cases: &cases };
+    let report = run_cases(&runtime, source, |file| {
+        if !test.json {
+            say(&format!("{} …", visible(file)));
+        }
+    })?;
+    if let Some(file) = &test.junit {
+        fs::write(file, junit(&component.name(), &report))
+            .with_context(|| format!("writing `{}`", file.display()))?;
+    }
+    print(&report, test, &component.file)?;
+    Ok(if report.failures.is_empty() { Exit::Done } else { Exit::Bad })
+}
+
+fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {
+    let around = Surroundings::read()?;
+    let mut page = Page::new(&around);
+    if test.json {
+        page.json(&json!({
+            "component": file, "run": report.run, "failures": report.failures,
+            "rules": report.rules, "rulesSeen": report.seen(), "rulesDeclared": report.rules.len(),
+        }));
+        page.print()?;
+        return Ok(());
+    }
+    for failure in &report.failures {
+        let head = format!("{}: {}", failure.file, failure.case);
+        page.row("", &[tinted("✗", Tint::Bad), tinted(&head, Tint::Plain)], &[1]);
+        page.line(&format!("    {}", visible(&failure.message)));
+        for step in &failure.trace {
+            page.line(&format!("    {}", visible(step)));
+        }
+    }
+    let unseen: Vec<_> =
+        report.rules.iter().filter(|(_, seen)| !**seen).map(|(rule, _)| visible(rule)).collect();
+    if !unseen.is_empty() {
+        page.line(&format!("no case sees: {}", unseen.join(", ")));
+    }
+    let tint = if report.failures.is_empty() { Tint::Good } else { Tint::Bad };
+    let held = report.run.saturating_sub(report.failures.len());
+    let sum = format!(
+        "{held} of {} cases hold; {} of {} rules seen",
+        report.run,
+        report.seen(),
+        report.rules.len()
+    );
+    page.row("", &[tinted(&sum, tint)], &[]);
+    page.print()?;
+    Ok(())
+}
+
+/// The report in the form that build servers read.
+fn junit(name: &str, report: &Report) -> String {
+    let escape = |text: &str| {
+        let text = visible(text);
+        text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    };
+    let failures: String = report
+        .failures
+        .iter()
+        .map(|failure| {
+            format!(
+                "  <testcase classname=\"{}\" name=\"{}\"><failure message=\"{}\"/></testcase>\n",
+                escape(&failure.file),
+                escape(&failure.case),
+                escape(&failure.message)
+            )
+        })
+        .collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\">\n{failures}</testsuite>\n",
+        escape(name),
+        report.run,
+        report.failures.len()
+    )
+}

@@ -1,0 +1,183 @@
+//! The toolchains that make components.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+use portcullis_packs::Language;
+use serde_json::Value;
+
+use super::project::Project;
+use crate::exit::say;
+
+/// The world for languages whose tools take a whole one.
+const WORLD: &str = "pure-full-policy";
+
+/// Compiles a project to a component.
+pub(super) fn compile(project: &Project) -> anyhow::Result<Vec<u8>> {
+    match project.manifest.build.language {
+        Language::Rust => rust(&project.source()),
+        Language::Js => js(&project.source()),
+        Language::Python => python(&project.source()),
+        Language::None => {
+            let file = project.source().join("component.wasm");
+            Ok(portcullis_policy_runtime::read_component(&file)?)
+        }
+    }
+}
+
+fn rust(source: &Path) -> anyhow::Result<Vec<u8>> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let manifest = source.join("Cargo.toml");
+    let mut metadata = Command::new("cargo");
+    metadata.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]).arg(&manifest);
+    let output = metadata.output().context("starting `cargo`; install Rust from https://rustup.rs")?;
+    if !output.status.success() {
+        bail!("`cargo metadata`: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout).context("reading `cargo metadata`")?;
+    let manifest = manifest.canonicalize().context("finding Cargo.toml")?;
+    let module =
+        module(&metadata, &manifest).context("`Cargo.toml` has no library of crate type `cdylib`")?;
+    step(
+        Command::new("cargo")
+            .args(["build", "--release", "--lib", "--target", TARGET, "--manifest-path"])
+            .arg(&manifest),
+        "if the target is missing: `rustup target add wasm32-unknown-unknown`",
+    )?;
+    let module = fs::read(&module).with_context(|| format!("reading `{}`", module.display()))?;
+    let mut encoder = wit_component::ComponentEncoder::default();
+    let made = encoder.validate(true).module(&module).and_then(|encoder| encoder.encode());
+    made.context("making a component of the module")
+}
+
+/// Where cargo puts the module of the library with this manifest.
+fn module(metadata: &Value, manifest: &Path) -> Option<PathBuf> {
+    let target = metadata.get("target_directory")?.as_str()?;
+    let packages = metadata.get("packages")?.as_array()?;
+    let own = |package: &&Value| {
+        let path = package.get("manifest_path").and_then(Value::as_str);
+        path.is_some_and(|path| Path::new(path).canonicalize().is_ok_and(|path| path == manifest))
+    };
+    let libraries = packages.iter().find(own)?.get("targets")?.as_array()?;
+    let is_library = |library: &&Value| {
+        let kinds = library.get("crate_types").and_then(Value::as_array);
+        kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "cdylib"))
+    };
+    let name = libraries.iter().find(is_library)?.get("name")?.as_str()?.replace('-', "_");
+    let folder = Path::new(target).join("wasm32-unknown-unknown/release");
+    Some(folder.join(name).with_extension("wasm"))
+}
+
+fn js(source: &Path) -> anyhow::Result<Vec<u8>> {
+    let source = &absolute(source)?;
+    let tool = |name: &str| source.join("node_modules/.bin").join(name);
+    if !tool("componentize-qjs").exists() || !tool("esbuild").exists() {
+        step(
+            Command::new("npm")
+                .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
+                .current_dir(source),
+            "JavaScript policies need Node and npm",
+        )?;
+    }
+    let build = build_folder(source)?;
+    let bundle = build.join("policy.bundle.js");
+    let component = build.join("policy.component.wasm");
+    step(
+        Command::new(tool("esbuild"))
+            .arg("policy.js")
+            .args(["--bundle", "--format=esm", "--platform=neutral", "--log-level=warning"])
+            .arg(joined("--outfile=", &bundle))
+            .current_dir(source),
+        "",
+    )?;
+    step(
+        Command::new(tool("componentize-qjs"))
+            .args(["-w", "portcullis/wit", "-n", WORLD, "-j"])
+            .arg(&bundle)
+            .args(["--stub-wasi", "--sync", "--opt-size", "-m", "-o"])
+            .arg(&component)
+            .current_dir(source),
+        "",
+    )?;
+    taken(&component)
+}
+
+fn python(source: &Path) -> anyhow::Result<Vec<u8>> {
+    let source = &absolute(source)?;
+    let build = build_folder(source)?;
+    let packages = build.join("python");
+    let tool = packages.join("bin/componentize-py");
+    if !tool.exists() {
+        step(
+            Command::new("python3")
+                .args(["-m", "pip", "install", "--quiet", "--target"])
+                .arg(&packages)
+                .args(["-r", "requirements.txt"])
+                .current_dir(source),
+            "Python policies need python3 with pip",
+        )?;
+    }
+    let component = build.join("policy.component.wasm");
+    step(
+        Command::new(&tool)
+            .args([
+                "-d",
+                "portcullis/wit",
+                "-w",
+                WORLD,
+                "componentize",
+                "--stub-wasi",
+                "policy",
+                "-p",
+                ".",
+                "-o",
+            ])
+            .arg(&component)
+            .env("PYTHONPATH", &packages)
+            .current_dir(source),
+        "",
+    )?;
+    taken(&component)
+}
+
+fn build_folder(source: &Path) -> anyhow::Result<PathBuf> {
+    let folder = source.join("build");
+    fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
+    Ok(folder)
+}
+
+/// Tools are started in the folder of the source, so names must not depend on where we are.
+fn absolute(folder: &Path) -> anyhow::Result<PathBuf> {
+    folder.canonicalize().with_context(|| format!("finding `{}`", folder.display()))
+}
+
+/// Reads what a tool made, and leaves nothing of it behind.
+fn taken(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let bytes = portcullis_policy_runtime::read_component(file)?;
+    fs::remove_file(file).with_context(|| format!("removing `{}`", file.display()))?;
+    Ok(bytes)
+}
+
+fn joined(option: &str, path: &Path) -> std::ffi::OsString {
+    let mut argument = std::ffi::OsString::from(option);
+    argument.push(path);
+    argument
+}
+
+/// Runs a tool; what it says is shown when it fails.
+fn step(command: &mut Command, hint: &str) -> anyhow::Result<()> {
+    let program = command.get_program().to_owned();
+    let name = Path::new(&program).file_name().unwrap_or(OsStr::new("a tool")).to_string_lossy().into_owned();
+    say(&format!("{name} …"));
+    let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
+    let output = command.output().with_context(|| format!("starting `{name}`{hint}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    say(&String::from_utf8_lossy(&said));
+    bail!("`{name}` failed{hint}")
+}

@@ -1,0 +1,147 @@
+// Helpers for policies in JavaScript. `policy.d.ts` has their types.
+//
+// Write `x == null` and never `x === undefined`: engines differ in what they give
+// for a missing value.
+
+const cause = (rule, reason, options = {}) => ({
+  rule,
+  reason,
+  setting: options.setting ?? "",
+  severity: options.severity ?? "info",
+});
+
+const evaluation = (verdict, rule, reason, options) => ({
+  verdict,
+  cause: cause(rule, reason, options),
+  trace: [],
+});
+
+export const abstain = () => evaluation({ tag: "abstain" }, "", "");
+
+export const allow = (rule, reason, options = {}) =>
+  evaluation({ tag: "allow", val: { obligations: options.obligations ?? [] } }, rule, reason, options);
+
+export const ask = (rule, reason, title, options = {}) =>
+  evaluation(
+    { tag: "ask", val: { title, details: options.details, options: options.options ?? [] } },
+    rule,
+    reason,
+    { severity: "medium", ...options },
+  );
+
+export const deny = (rule, reason, options = {}) =>
+  evaluation(
+    { tag: "deny", val: { hint: options.hint, overridable: options.overridable ?? false } },
+    rule,
+    reason,
+    { severity: "high", ...options },
+  );
+
+export const pass = (rule, reason) => ({ verdict: { tag: "pass" }, cause: cause(rule, reason) });
+export const replace = (rule, reason, blocks) => ({
+  verdict: { tag: "replace", val: blocks },
+  cause: cause(rule, reason),
+});
+export const withhold = (rule, reason) => ({ verdict: { tag: "withhold" }, cause: cause(rule, reason) });
+
+export const exact = (path) => ({ tag: "exact", val: path });
+export const tree = (path) => ({ tag: "tree", val: path });
+export const glob = (pattern) => ({ tag: "glob", val: pattern });
+export const named = (below, pattern) => ({ tag: "name", val: { below, glob: pattern } });
+
+const flags = (names) => Object.fromEntries(names.map((name) => [name, true]));
+
+const fileRule = (effect) => (id, pattern, rights, options = {}) => ({
+  id,
+  pattern,
+  rights: flags(rights),
+  effect,
+  conceal: options.conceal ?? false,
+  condition: options.condition ?? "",
+  reason: options.reason ?? "",
+  setting: options.setting ?? "",
+});
+
+export const allowFile = fileRule("allow");
+export const askFile = fileRule("ask");
+export const denyFile = fileRule("deny");
+
+const networkRule = (effect) => (id, host, ports, options = {}) => ({
+  id,
+  target: { host, ports: ports.length === 0 ? { tag: "every" } : { tag: "these", val: ports } },
+  program: options.program ?? "*",
+  effect,
+  reason: options.reason ?? "",
+  setting: options.setting ?? "",
+});
+
+export const allowHost = networkRule("allow");
+export const askHost = networkRule("ask");
+export const denyHost = networkRule("deny");
+
+export const profile = (parts = {}) => ({
+  files: [],
+  network: [],
+  budgets: [],
+  sockets: [],
+  ports: [],
+  environment: [],
+  variables: [],
+  limits: {},
+  tracing: "no-opinion",
+  attributes: [],
+  ...parts,
+});
+
+// Whether some command of a script begins with these words, for certain.
+export const runs = (script, words) =>
+  script.commands.some((command) => {
+    const argv = command.argv.filter((_, index) => index < words.length);
+    if (argv.length < words.length || argv.some((word) => !word.literal)) return false;
+    const [program, ...rest] = argv.map((word) => word.value);
+    return program.split("/").pop() === words[0] && rest.every((word, index) => word === words[index + 1]);
+  });
+
+const fault = (error) => [{ pointer: "", message: String(error && error.message ? error.message : error) }];
+
+export function definePolicy(policy) {
+  const schema = policy.configSchema == null ? "" : JSON.stringify(policy.configSchema);
+  return {
+    lifecycle: {
+      describe: () => ({
+        id: policy.id,
+        version: policy.version,
+        title: policy.title,
+        handles: flags(policy.handles ?? []),
+        rules: Object.entries(policy.rules ?? {}).map(([id, title]) => ({ id, title, help: "" })),
+        configSchema: schema,
+      }),
+      configure(text) {
+        let faults;
+        try {
+          const config = JSON.parse(text);
+          const known = policy.configSchema?.properties ?? {};
+          faults = Object.keys(config)
+            .filter((key) => !(key in known))
+            .map((key) => ({ pointer: `/${key}`, message: "there is no such key" }));
+          if (faults.length === 0) faults = policy.configure?.(config) ?? [];
+        } catch (error) {
+          faults = fault(error);
+        }
+        if (faults.length > 0) throw faults;
+      },
+    },
+    evaluator: {
+      evaluate: (request, context) => policy.evaluate?.(request, context) ?? abstain(),
+    },
+    confinement: {
+      standing: (context) => policy.standing?.(context) ?? profile(),
+      forCommand: (request, context) => policy.forCommand?.(request, context),
+    },
+    outputFilter: {
+      inspect: (output, context) =>
+        policy.inspect?.(output, context) ?? { verdict: { tag: "abstain" }, cause: cause("", "") },
+    },
+    orientation: { brief: (context) => policy.brief?.(context) ?? "" },
+  };
+}

@@ -1,0 +1,58 @@
+"""Protects files by name, and keeps the agent from publishing.
+
+An example to change: rules (`standing`) hold for tools and commands, verdicts
+(`evaluate`) are for what rules cannot say.
+"""
+
+from portcullis_policy import (
+    Policy, abstain, ask, deny, deny_file, exact, export, profile, runs,
+)
+
+
+class Example(Policy):
+    id = "__ID__"
+    version = "0.1.0"
+    title = "Files that stay, and no publishing"
+    handles = ["command"]
+    rules = {
+        "files.keep": "these files stay as they are",
+        "command.publish": "publishing is for people",
+        "command.unread": "what cannot be read is asked for",
+    }
+    config_schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "keep": {"type": "array", "items": {"type": "string", "minLength": 1}, "default": ["LICENSE"]},
+        },
+    }
+
+    def configure(self, config):
+        self.keep = config.get("keep", ["LICENSE"])
+        return [
+            (f"/keep/{index}", "write a path below the working directory")
+            for index, name in enumerate(self.keep)
+            if not name or name.startswith("/")
+        ]
+
+    def standing(self, context):
+        if not context.workspace.roots:
+            return profile()
+        cwd = context.workspace.roots[0]
+        return profile(files=[
+            deny_file("files.keep", exact(f"{cwd}/{name}"), "write",
+                      reason="this file stays as it is", setting=f"/keep/{index}")
+            for index, name in enumerate(self.keep)
+        ])
+
+    def command(self, command, request, context):
+        script = self.script(command)
+        if script is None:
+            return ask("command.unread", "the command cannot be read", "Run it all the same?")
+        if runs(script, "npm", "publish") or runs(script, "cargo", "publish"):
+            return deny("command.publish", "publishing is for people",
+                        hint="prepare the release and ask the user to publish it")
+        return abstain()
+
+
+Lifecycle, Evaluator, Confinement, OutputFilter, Orientation = export(Example)

@@ -1,0 +1,79 @@
+//! How long a policy takes.
+
+use std::time::{Duration, Instant};
+
+use portcullis_decision::{Policy, PolicyError};
+use portcullis_policy_runtime::ComponentPolicy;
+use serde::Serialize;
+
+use crate::corpus::Item;
+
+/// Calls before the measurement, for caches to fill.
+const WARM_UP: usize = 20;
+
+/// How long one call took, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Figures {
+    /// How many were measured.
+    pub calls: usize,
+    /// Half of them were faster.
+    pub p50: f64,
+    /// 99 of 100 were faster.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// Measures policies against each other: every round asks each of them the same
+/// request, so that a busy machine is equally busy for all. Each call runs in a
+/// fresh copy, as decisions do.
+///
+/// # Errors
+/// When a policy fails on a request.
+pub fn measure(
+    policies: &[&ComponentPolicy],
+    corpus: &[Item],
+    rounds: usize,
+    mut progress: impl FnMut(usize),
+) -> Result<Vec<Figures>, PolicyError> {
+    let mut times: Vec<Vec<Duration>> = policies.iter().map(|_| Vec::with_capacity(rounds)).collect();
+    for (round, item) in corpus.iter().cycle().take(WARM_UP + rounds).enumerate() {
+        progress(round);
+        for shift in 0..policies.len() {
+            // Who goes first changes from round to round.
+            let place = (round + shift) % policies.len();
+            let Some(policy) = policies.get(place) else { continue };
+            let started = Instant::now();
+            policy.evaluate(&item.request, &item.context)?;
+            let taken = started.elapsed();
+            if let (true, Some(times)) = (round >= WARM_UP, times.get_mut(place)) {
+                times.push(taken);
+            }
+        }
+    }
+    Ok(times.into_iter().map(figures).collect())
+}
+
+fn figures(mut times: Vec<Duration>) -> Figures {
+    times.sort_unstable();
+    let microseconds = |time: Option<&Duration>| time.map_or(0.0, |time| time.as_secs_f64() * 1e6);
+    let at = |hundredth: usize| microseconds(times.get(times.len() * hundredth / 100));
+    Figures { calls: times.len(), p50: at(50), p99: at(99), max: microseconds(times.last()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles() {
+        let times = (1..=1000).rev().map(Duration::from_micros).collect();
+        let figures = figures(times);
+        assert_eq!((figures.calls, figures.max.round()), (1000, 1000.0));
+        assert!(
+            (500.0..=502.0).contains(&figures.p50) && (990.0..=992.0).contains(&figures.p99),
+            "{figures:?}"
+        );
+    }
+}

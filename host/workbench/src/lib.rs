@@ -1,0 +1,21 @@
+//! What authors of policies need, on the engine of the enforcer: running cases,
+//! measuring, probing, comparing.
+//!
+//! Owns: putting a component to questions and judging the answers. Must never
+//! know: arguments, files, what is printed. Cases come as text, components as
+//! loaded policies.
+//!
+//! Terms: a **case** is a question with the answer it must have, written in TOML
+//! (`portcullis_sdk::cases`). A **corpus** is a list of requests with their
+//! contexts. A **probe** is a question that every policy must survive.
+
+mod bench;
+mod corpus;
+mod lint;
+mod question;
+mod run;
+
+pub use bench::{Figures, measure};
+pub use corpus::{Change, Item, Said, changes, of_cases, say};
+pub use lint::{Finding, Gravity, lint};
+pub use run::{Failure, Report, RunError, Source, run};

@@ -1,0 +1,219 @@
+//! Probes that every policy must survive, and samples of where its rules and its
+//! verdicts disagree.
+
+mod probes;
+
+use std::collections::BTreeSet;
+
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::{FileRight, Profile};
+use portcullis_decision::request::{
+    Action, Content, FileAccess, FileFacts, FileOperation, Origin, Request, Text,
+};
+use portcullis_decision::verdict::{Effect, Verdict};
+use portcullis_decision::{Context, Policy, path_text};
+use portcullis_policy_runtime::{ComponentPolicy, Description};
+use portcullis_sdk::cases::Given;
+use serde::Serialize;
+
+use crate::question;
+use crate::run::file_rule;
+
+/// Most samples of rules against verdicts.
+const SAMPLES_MAX: usize = 400;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gravity {
+    /// Worth knowing.
+    Note,
+    /// Probably not what was meant.
+    Warning,
+    /// Breaks the contract.
+    Error,
+}
+
+/// Something that lint found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub gravity: Gravity,
+    /// Which check found it, for example `probe.trap`.
+    pub check: &'static str,
+    /// What was found.
+    pub message: String,
+}
+
+fn finding(gravity: Gravity, check: &'static str, message: String) -> Finding {
+    Finding { gravity, check, message }
+}
+
+/// Puts every probe to a configured policy. The worst findings come first.
+#[must_use]
+pub fn lint(policy: &ComponentPolicy) -> Vec<Finding> {
+    let context = question::context(&Given::plain());
+    let mut found = describing(policy.description());
+    found.extend(probing(policy, &context));
+    found.extend(comparing(policy, &context));
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.gravity));
+    found.dedup();
+    found
+}
+
+/// What is wrong with what a policy says of itself.
+fn describing(description: &Description) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut add = |gravity, check, message: String| found.push(finding(gravity, check, message));
+    if description.id.split_once(':').is_none_or(|(one, two)| one.is_empty() || two.is_empty()) {
+        add(Gravity::Error, "describe.id", format!("`{}` is not `namespace:name`", description.id));
+    }
+    if description.version.split('.').count() < 3 {
+        add(
+            Gravity::Warning,
+            "describe.version",
+            format!("`{}` is no semantic version", description.version),
+        );
+    }
+    if description.title.trim().is_empty() {
+        add(Gravity::Warning, "describe.title", "there is no title".to_owned());
+    }
+    let mut ids = BTreeSet::new();
+    for rule in &description.rules {
+        let plain = |character: char| {
+            character.is_ascii_lowercase() || character.is_ascii_digit() || ".-_".contains(character)
+        };
+        if rule.id.is_empty() || !rule.id.chars().all(plain) {
+            add(
+                Gravity::Warning,
+                "describe.rule",
+                format!("the rule id `{}` is not dotted and lower case", rule.id),
+            );
+        }
+        if !ids.insert(&rule.id) {
+            add(Gravity::Warning, "describe.rule", format!("the rule `{}` is declared twice", rule.id));
+        }
+    }
+    found
+}
+
+/// Questions with odd values, to each of which any verdict is fine but a failure is not.
+fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
+    let declared: BTreeSet<&str> = policy.description().rules.iter().map(|rule| rule.id.as_str()).collect();
+    let mut found = Vec::new();
+    let mut add = |gravity, check, message: String| found.push(finding(gravity, check, message));
+    for probe in probes::all(context) {
+        for context in [context, &probes::empty(context)] {
+            match policy.evaluate(&probe.request, context) {
+                Err(error) => {
+                    add(Gravity::Error, "probe.failed", format!("{}: the policy {error}", probe.name))
+                }
+                Ok(answer) => {
+                    if probe.no_allow && matches!(answer.verdict, Verdict::Allow(_)) {
+                        add(
+                            Gravity::Error,
+                            "probe.allowed",
+                            format!("{}: it allows what it cannot know", probe.name),
+                        );
+                    }
+                    let rule = answer.cause.rule.as_str();
+                    if !rule.is_empty() && !declared.contains(rule) {
+                        add(
+                            Gravity::Warning,
+                            "probe.undeclared",
+                            format!("the rule `{rule}` is not declared in `describe`"),
+                        );
+                    }
+                    if rule.is_empty() && answer.verdict != Verdict::Abstain {
+                        add(
+                            Gravity::Warning,
+                            "probe.no-rule",
+                            format!("{}: a verdict names no rule", probe.name),
+                        );
+                    }
+                }
+            }
+        }
+    }
+    for context in [context, &probes::empty(context)] {
+        if let Err(error) = policy.standing(context) {
+            add(Gravity::Error, "probe.failed", format!("`standing`: the policy {error}"));
+        }
+        if let Err(error) = policy.brief(context) {
+            add(Gravity::Error, "probe.failed", format!("`brief`: the policy {error}"));
+        }
+        for output in probes::outputs(context) {
+            if let Err(error) = policy.inspect(&output, context) {
+                add(Gravity::Error, "probe.failed", format!("`inspect`: the policy {error}"));
+            }
+        }
+    }
+    found
+}
+
+/// Where verdicts and rules on files say something else: the host takes the
+/// stricter answer for tools, and commands are held to the rules alone.
+fn comparing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
+    let Ok(Some(profile)) = policy.standing(context) else { return Vec::new() };
+    if !policy.handles().file {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for path in samples(&profile, context) {
+        for (right, operation) in [
+            (FileRight::Read, FileOperation::Read),
+            (FileRight::Write, FileOperation::Write(Content::Text(Text::cut("x")))),
+        ] {
+            let ruled = file_rule(&profile, &path, right).map(|rule| (rule.effect, rule.id.clone()));
+            let request = file(&path, operation, context);
+            let Ok(answer) = policy.evaluate(&request, context) else { continue };
+            let Some(said) = answer.verdict.effect() else { continue };
+            let verb = if right == FileRight::Read { "reading" } else { "writing" };
+            match ruled {
+                Some((effect, rule)) if said < effect => found.push(finding(
+                    Gravity::Note,
+                    "rules.stricter",
+                    format!("{verb} `{path}`: `evaluate` says {said} (`{}`), the rule `{rule}` says {effect}; the rule holds", answer.cause.rule),
+                )),
+                Some((Effect::Allow, rule)) if said == Effect::Deny => found.push(finding(
+                    Gravity::Warning,
+                    "rules.milder",
+                    format!("{verb} `{path}`: `evaluate` denies (`{}`) and the rule `{rule}` allows, so commands may; make it a rule", answer.cause.rule),
+                )),
+                Some(_) | None => {}
+            }
+        }
+    }
+    found
+}
+
+fn file(path: &str, operation: FileOperation, context: &Context) -> Request {
+    let facts = FileFacts { size: 1, links: 1, owner: 1000, mode: 0o644 };
+    let path = question::path_ref(context, path);
+    let action = Action::File(FileAccess { path, operation, facts });
+    Request { id: "1".into(), parent: None, origin: Origin::Agent, action, attributes: Vec::new() }
+}
+
+/// Paths at, below and beside what the rules name.
+fn samples(profile: &Profile, context: &Context) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    let places = context.workspace.roots.iter().chain([&context.machine.home, &context.machine.temp]);
+    for place in places {
+        paths.extend(
+            [".env", "key.pem", "src/main.rs", ".git/config", ".bashrc"]
+                .map(|name| format!("{place}/{name}")),
+        );
+    }
+    paths.extend(["/etc/passwd", "/usr/bin/env"].map(str::to_owned));
+    for rule in &profile.files {
+        match &rule.pattern {
+            FilePattern::Exact(path) | FilePattern::Tree(path) => {
+                let path = path_text::encode(path);
+                paths.extend([path.clone(), format!("{path}/inside"), format!("{path}-beside")]);
+            }
+            FilePattern::Name { .. } | FilePattern::Glob(_) => {}
+        }
+    }
+    paths.retain(|path| path.starts_with('/') && path.len() > 1);
+    paths.into_iter().take(SAMPLES_MAX).collect()
+}

@@ -1,0 +1,153 @@
+//! Questions of cases, as the host would put them.
+
+use std::path::Path;
+
+use portcullis_decision::pattern::HostName;
+use portcullis_decision::request::{
+    Action, CommandExecution, Content, Direction, FileAccess, FileFacts, FileOperation, NetworkAccess,
+    Origin, PathKind, PathRef, ProcessInfo, Request, SearchQuery, Stage, Text, TextEdit, ToolCall, Transport,
+    Zone,
+};
+use portcullis_decision::{Context, context};
+use portcullis_sdk::cases::{Connection, Given, Operation, Question};
+
+/// The context that a case is asked in.
+pub(crate) fn context(given: &Given) -> Context {
+    Context {
+        session_id: "test".into(),
+        agent: context::AgentInfo {
+            name: "pi".into(),
+            version: "0".into(),
+            sub_agent: given.sub_agent.clone(),
+            directory: given.agent_directory.clone(),
+            ..context::AgentInfo::default()
+        },
+        workspace: context::Workspace { roots: vec![given.cwd.clone()], trusted: true, vcs: None },
+        machine: context::Machine {
+            os: "linux".into(),
+            arch: "x86-64".into(),
+            home: given.home.clone(),
+            temp: given.temp.clone(),
+            user: "u".into(),
+            uid: 1000,
+            path: given.path.clone(),
+            toolchains: given.toolchains.clone(),
+        },
+        interactive: given.interactive,
+        now: 0,
+        grants: Vec::new(),
+        explain: false,
+        attributes: Vec::new(),
+    }
+}
+
+/// The request of a question to `evaluate`; none for the other questions.
+///
+/// # Errors
+/// When a host is none.
+pub(crate) fn request(question: &Question, context: &Context) -> Result<Option<Request>, String> {
+    let Some(action) = action(question, context)? else { return Ok(None) };
+    let (origin, parent) = match question {
+        Question::Command { origin: portcullis_sdk::Origin::User, .. } => (Origin::User, None),
+        Question::Connect(_) => (Origin::Process, Some("0".to_owned())),
+        Question::File { .. }
+        | Question::Command { .. }
+        | Question::Escalation { .. }
+        | Question::Tool { .. }
+        | Question::Output { .. }
+        | Question::StandingFile { .. }
+        | Question::StandingConnect(_)
+        | Question::Configure => (Origin::Agent, None),
+    };
+    Ok(Some(Request { id: "1".into(), parent, origin, action, attributes: Vec::new() }))
+}
+
+fn action(question: &Question, context: &Context) -> Result<Option<Action>, String> {
+    Ok(Some(match question {
+        Question::File { operation, path, canonical, directory, content } => {
+            let mut place = path_ref(context, canonical);
+            place.given.clone_from(path);
+            place.absolute.clone_from(path);
+            place.kind = if *directory { PathKind::Directory } else { PathKind::File };
+            let facts = FileFacts { size: 1, links: 1, owner: 1000, mode: 0o644 };
+            Action::File(FileAccess { path: place, operation: file_operation(*operation, content), facts })
+        }
+        Question::Command { script, .. } => Action::Command(execution(script, context)),
+        Question::Escalation { script } => Action::Escalation(execution(script, context)),
+        Question::Connect(connection) => Action::Network(network(connection)?),
+        Question::Tool { name, provider } => {
+            Action::Tool(ToolCall { name: name.clone(), provider: provider.clone(), input: "{}".into() })
+        }
+        Question::StandingFile { .. }
+        | Question::StandingConnect(_)
+        | Question::Output { .. }
+        | Question::Configure => {
+            return Ok(None);
+        }
+    }))
+}
+
+/// A command as the host reads it, but for what it looks up on the disk.
+pub(crate) fn execution(script: &str, context: &Context) -> CommandExecution {
+    let cwd = context.workspace.roots.first().map(String::as_str).unwrap_or_default();
+    CommandExecution {
+        script: script.to_owned(),
+        shell: Some("bash".into()),
+        cwd: path_ref(context, cwd),
+        parsed: portcullis_shell::read(script).map_err(|error| error.to_string()),
+        timeout_ms: None,
+        background: false,
+    }
+}
+
+pub(crate) fn network(connection: &Connection) -> Result<NetworkAccess, String> {
+    let Connection { host, port, program } = connection;
+    Ok(NetworkAccess {
+        transport: Transport::Tcp,
+        direction: Direction::Outbound,
+        target: HostName::parse(host).map_err(|error| error.to_string())?,
+        port: *port,
+        stage: Stage::Connect,
+        process: ProcessInfo { pid: 2, program: program.clone(), argv: vec![program.clone()] },
+    })
+}
+
+fn file_operation(operation: Operation, content: &str) -> FileOperation {
+    match operation {
+        Operation::Read => FileOperation::Read,
+        Operation::Write => FileOperation::Write(Content::Text(Text::cut(content))),
+        Operation::Edit => {
+            FileOperation::Edit(vec![TextEdit { old: Text::cut(""), new: Text::cut(content) }])
+        }
+        Operation::List => FileOperation::List,
+        Operation::Search => FileOperation::Search(SearchQuery { pattern: "x".into(), glob: None }),
+        Operation::Delete => FileOperation::Delete,
+        Operation::CreateDirectory => FileOperation::CreateDirectory,
+    }
+}
+
+/// As the host would describe an existing file: the innermost zone that holds it.
+pub(crate) fn path_ref(context: &Context, path: &str) -> PathRef {
+    let root = context.workspace.roots.first().map(String::as_str).unwrap_or_default();
+    let innermost = [
+        (Zone::Agent, context.agent.directory.as_str()),
+        (Zone::Workspace, root),
+        (Zone::Temp, &context.machine.temp),
+        (Zone::Home, &context.machine.home),
+    ]
+    .into_iter()
+    .filter_map(|(zone, top)| Some((zone, top, Path::new(path).strip_prefix(top).ok()?)))
+    .max_by_key(|(_, top, _)| Path::new(top).components().count());
+    let (zone, relative) = match innermost {
+        Some((zone, _, rest)) => (zone, rest.to_string_lossy().into_owned()),
+        None => (Zone::System, path.to_owned()),
+    };
+    PathRef {
+        given: path.into(),
+        absolute: path.into(),
+        canonical: path.into(),
+        zone,
+        relative,
+        kind: PathKind::File,
+    }
+}

@@ -1,0 +1,144 @@
+//! Hard denials for secrets by place and by name, questions for the rest.
+//!
+//! Reading is free but for the directories of `denyRead`. Writing is denied for
+//! the names of `denyWrite`, free in the directories of `allowWrite`, and asked for
+//! elsewhere. Hosts that no list names are asked for. All of it are rules, so it
+//! holds for tools and commands alike.
+
+mod config;
+mod place;
+
+use portcullis_sdk::{
+    Action, ActionKinds, ConfigError, Context, Descriptor, Evaluation, FilePattern, FileRights, FileRule,
+    NetworkPattern, NetworkRule, Policy, Profile, Request,
+};
+
+use config::{Config, Settings};
+
+const DENY_READ: &str = "guard.deny-read";
+const DENY_WRITE: &str = "guard.deny-write";
+const READ: &str = "guard.read";
+const ALLOW_WRITE: &str = "guard.allow-write";
+const ASK_WRITE: &str = "guard.ask-write";
+const HOST_ALLOWED: &str = "guard.allowed-domain";
+const HOST_DENIED: &str = "guard.denied-domain";
+const HOST_ASKED: &str = "guard.unlisted-domain";
+const COMMAND: &str = "guard.command";
+
+/// The policy, configured.
+#[derive(Debug)]
+pub struct Guard {
+    settings: Settings,
+}
+
+impl Policy for Guard {
+    type Config = Config;
+
+    fn describe() -> Descriptor {
+        Descriptor::new(
+            "portcullis:guard",
+            env!("CARGO_PKG_VERSION"),
+            "Secrets are denied, the rest is asked for",
+        )
+        .rule(READ, "reading is free")
+        .rule(DENY_READ, "nobody reads this directory")
+        .rule(ASK_WRITE, "writing elsewhere is asked for")
+        .rule(ALLOW_WRITE, "this directory may be changed")
+        .rule(DENY_WRITE, "nobody writes files of this name")
+        .rule(HOST_ASKED, "hosts that no list names are asked for")
+        .rule(HOST_ALLOWED, "the list of allowed domains names the host")
+        .rule(HOST_DENIED, "the list of denied domains names the host")
+        .rule(COMMAND, "commands run in the box, where the rules hold")
+        .handles(ActionKinds::COMMAND)
+        .config_schema(include_str!("../config.schema.json"))
+    }
+
+    fn configure(config: Config) -> Result<Self, Vec<ConfigError>> {
+        Settings::read(config).map(|settings| Self { settings })
+    }
+
+    fn evaluate(&self, request: &Request, _context: &Context) -> Evaluation {
+        match &request.action {
+            Action::Command(_) => {
+                Evaluation::allow(COMMAND, "it runs in the box, where the rules on files and hosts hold")
+            }
+            Action::File(_)
+            | Action::Network(_)
+            | Action::Socket(_)
+            | Action::Tool(_)
+            | Action::Escalation(_)
+            | Action::Other(_) => Evaluation::abstain(),
+        }
+    }
+
+    fn standing(&self, context: &Context) -> Profile {
+        Profile { files: self.files(context), network: self.hosts(), ..Profile::new() }
+    }
+
+    fn brief(&self, context: &Context) -> String {
+        let list = |entries: &[String]| entries.join(", ");
+        format!(
+            "Files can be read, but not in {}. Files can be changed in {}; elsewhere the user is asked. Files named \
+             {} cannot be written anywhere. You work in `{}`.",
+            list(&self.settings.deny_read),
+            list(&self.settings.allow_write),
+            list(&self.settings.deny_write),
+            context.cwd(),
+        )
+    }
+}
+
+impl Guard {
+    /// The rules on files, the one that answers first last.
+    fn files(&self, context: &Context) -> Vec<FileRule> {
+        let everywhere = || FilePattern::tree("/");
+        let mut rules = vec![
+            FileRule::allow(READ, everywhere(), FileRights::READ | FileRights::EXECUTE)
+                .reason("reading is free"),
+            FileRule::ask(ASK_WRITE, everywhere(), FileRights::WRITE)
+                .reason("`allowWrite` does not name this place"),
+        ];
+        // The host may keep its temporary files in another place than the name says.
+        if self.settings.allow_write.iter().any(|entry| entry == "/tmp") && !context.machine.temp.is_empty() {
+            let temp = FilePattern::tree(&context.machine.temp);
+            rules.push(
+                FileRule::allow(ALLOW_WRITE, temp, FileRights::READ_WRITE).reason("`allowWrite` names it"),
+            );
+        }
+        rules.extend(self.settings.allow_write.iter().enumerate().filter_map(|(index, entry)| {
+            let pattern = FilePattern::tree(place::absolute(entry, context)?);
+            let rule = FileRule::allow(ALLOW_WRITE, pattern, FileRights::READ_WRITE | FileRights::EXECUTE);
+            Some(rule.reason("`allowWrite` names it").setting(format!("/filesystem/allowWrite/{index}")))
+        }));
+        rules.extend(self.settings.deny_write.iter().enumerate().map(|(index, glob)| {
+            FileRule::deny(DENY_WRITE, FilePattern::name("/", glob.as_str()), FileRights::WRITE)
+                .reason("`denyWrite` names files like this one")
+                .setting(format!("/filesystem/denyWrite/{index}"))
+        }));
+        rules.extend(self.settings.deny_read.iter().enumerate().filter_map(|(index, entry)| {
+            let pattern = FilePattern::tree(place::absolute(entry, context)?);
+            let rights = FileRights::READ_WRITE | FileRights::EXECUTE;
+            let rule = FileRule::deny(DENY_READ, pattern, rights).conceal();
+            Some(rule.reason("`denyRead` names it").setting(format!("/filesystem/denyRead/{index}")))
+        }));
+        rules
+    }
+
+    fn hosts(&self) -> Vec<NetworkRule> {
+        let rest =
+            NetworkRule::ask(HOST_ASKED, NetworkPattern::everything()).reason("no list names this host");
+        let allowed = self.settings.allowed_domains.iter().enumerate().map(|(index, target)| {
+            NetworkRule::allow(HOST_ALLOWED, target.clone())
+                .reason("`allowedDomains` names it")
+                .setting(format!("/network/allowedDomains/{index}"))
+        });
+        let denied = self.settings.denied_domains.iter().enumerate().map(|(index, target)| {
+            NetworkRule::deny(HOST_DENIED, target.clone())
+                .reason("`deniedDomains` names it")
+                .setting(format!("/network/deniedDomains/{index}"))
+        });
+        std::iter::once(rest).chain(allowed).chain(denied).collect()
+    }
+}
+
+portcullis_sdk::export_policy!(Guard);

@@ -1,0 +1,207 @@
+//! The newcomer's path in each language, the shipped policies by name, and comparing over logs.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Scene, Tools, User, portcullis};
+use serde_json::Value;
+
+as_each_user!(shipped_policies_are_used_by_name, a_log_is_taken_again);
+
+const LOOSER: i32 = 1;
+
+/// A folder of an author, with the environment of whoever runs the tests: toolchains are theirs.
+struct Desk {
+    folder: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Result<Self> {
+        Ok(Self { folder: tempfile::tempdir()? })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn output(&self, arguments: &[&str]) -> Result<Output> {
+        let mut command = Command::new(portcullis(User::Caller)?);
+        command.args(arguments).current_dir(self.folder.path()).env("HOME", home()?);
+        // Where rustup has no wasm target, `cargo xtask setup` has built one for another compiler.
+        if let Some((rustc, flags)) = Tools::find()?.wasm() {
+            command.env("RUSTC", rustc).env("RUSTFLAGS", flags);
+        }
+        command.env_remove("CARGO_TARGET_DIR").env_remove("RUSTUP_TOOLCHAIN");
+        command.output().context("starting `portcullis`")
+    }
+
+    fn done(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.output(arguments)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        ensure!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        Ok(text)
+    }
+}
+
+fn home() -> Result<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).context("HOME is not set")
+}
+
+/// `new`, `build`, `test`, `lint`, `inspect`, and the policy is used.
+fn path_of_a_newcomer(language: &str) -> Result<()> {
+    let desk = Desk::new()?;
+    let started = Instant::now();
+    desk.done(&["policy", "new", "example", "--lang", language])?;
+    let again = desk.output(&["policy", "new", "example", "--lang", language])?;
+    ensure!(!again.status.success(), "what is there is not written over");
+    let built: Value = serde_json::from_str(&desk.done(&["policy", "build", "example", "--json"])?)?;
+    let component = desk.at("example/build/example.wasm");
+    ensure!(built.get("bytes").and_then(Value::as_u64) == Some(fs::metadata(&component)?.len()), "{built}");
+    let tested: Value = serde_json::from_str(&desk.done(&["policy", "test", "example", "--json"])?)?;
+    ensure!(tested.get("rulesSeen") == tested.get("rulesDeclared"), "{tested}");
+    let taken =
+        format!("{language}: from `new` to the first verdict in {:.1} s\n", started.elapsed().as_secs_f64());
+    std::io::stdout().write_all(taken.as_bytes())?;
+
+    // The component alone carries its cases and what it is.
+    let file = component.to_str().context("a path is text")?;
+    let alone: Value = serde_json::from_str(&desk.done(&["policy", "test", file, "--json"])?)?;
+    ensure!(alone.get("run") == tested.get("run"), "{alone}");
+    let shown: Value = serde_json::from_str(&desk.done(&["policy", "inspect", file, "--json"])?)?;
+    ensure!(shown.pointer("/pack/manifest/policy/id") == Some(&"local:example".into()), "{shown}");
+    let imports = shown.get("imports").and_then(Value::as_array).context("imports are listed")?;
+    let types_only =
+        |name: &Value| name.as_str().is_some_and(|name| name.starts_with("portcullis:policy/types@"));
+    ensure!(imports.iter().all(types_only), "{shown}");
+    desk.done(&["policy", "lint", file])?;
+
+    // A case that does not hold is told, for people and for build servers.
+    let wrong = "[[case]]\nname = 'a < b'\ncommand = 'npm publish'\nexpect = 'allow'\n";
+    fs::write(desk.at("wrong.toml"), wrong)?;
+    let failed = desk.output(&["policy", "test", file, "--cases", "wrong.toml", "--junit", "report.xml"])?;
+    ensure!(failed.status.code() == Some(1), "{failed:?}");
+    let report = fs::read_to_string(desk.at("report.xml"))?;
+    ensure!(report.contains("failures=\"1\"") && report.contains("a &lt; b"), "{report}");
+
+    used(&component)
+}
+
+/// Dropped into place and named in the settings, it holds for tools and commands.
+fn used(component: &Path) -> Result<()> {
+    let scene = Scene::new(User::Caller)?;
+    scene.write(&scene.project().join("LICENSE"), "mine\n")?;
+    let sandbox = scene.home().join(".pi/agent/sandbox");
+    fs::create_dir_all(sandbox.join("policies"))?;
+    fs::copy(component, sandbox.join("policies/example.wasm"))?;
+    use_policies(&scene, r#"{"use": "workspace"}, {"use": "policies/example.wasm"}"#)?;
+    let tool = scene.portcullis(&["check", "--json", "write", "LICENSE"])?.ended_with(20)?;
+    let answer: Value = serde_json::from_str(&tool.stdout)?;
+    ensure!(answer.get("rule") == Some(&"files.keep".into()), "{answer}");
+    scene.portcullis(&["check", "exec", "npm pub'lish'"])?.ended_with(20)?;
+    scene.portcullis(&["check", "exec", "npm test"])?.ended_with(0)?;
+    scene.portcullis(&["run", "--", "sh", "-c", "echo theirs > LICENSE"])?.ended_with(2)?;
+    ensure!(
+        fs::read_to_string(scene.project().join("LICENSE"))? == "mine\n",
+        "the kernel holds the rule for commands"
+    );
+    Ok(())
+}
+
+#[test]
+fn rust() -> Result<()> {
+    path_of_a_newcomer("rust")
+}
+
+#[test]
+fn javascript() -> Result<()> {
+    path_of_a_newcomer("js")
+}
+
+#[test]
+fn python() -> Result<()> {
+    path_of_a_newcomer("python")
+}
+
+/// Writes the default settings with other policies.
+fn use_policies(scene: &Scene, policies: &str) -> Result<()> {
+    let settings = format!(
+        r#"{{
+            "network": {{ "allowedDomains": [], "deniedDomains": [] }},
+            "filesystem": {{ "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] }},
+            "policies": [{policies}]
+        }}"#
+    );
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings)
+}
+
+fn shipped_policies_are_used_by_name(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let use_policies = |policies: &str| use_policies(&scene, policies);
+    use_policies(r#"{"use": "workspace"}, {"use": "git-guard"}, {"use": "secrets"}"#)?;
+    for (script, code) in [
+        ("git push --force", 20),
+        ("echo $(g\\it pu''sh -f)", 20),
+        ("git push origin topic", 10),
+        ("git status", 0),
+        ("echo AKIAIOSFODNN7EXAMPLE", 10),
+    ] {
+        scene.portcullis(&["check", "exec", script])?.ended_with(code)?;
+    }
+    // A word in the settings makes the difference, and a wrong one is told.
+    use_policies(r#"{"use": "workspace"}, {"use": "git-guard", "config": {"push": "deny"}}"#)?;
+    scene.portcullis(&["check", "exec", "git push origin topic"])?.ended_with(20)?;
+    use_policies(r#"{"use": "git-guard", "config": {"push": "perhaps"}}"#)?;
+    let wrong = scene.portcullis(&["check", "exec", "ls"])?.ended_with(1)?;
+    ensure!(wrong.stderr.contains("/push"), "{wrong:?}");
+    use_policies(r#"{"use": "guard", "config": {"filesystem": {"denyWrite": []}}}"#)?;
+    scene.write(&scene.home().join(".ssh/id"), "key\n")?;
+    scene.portcullis(&["check", "read", "~/.ssh/id"])?.ended_with(20)?;
+    let read =
+        scene.portcullis(&["run", "--", "cat", &scene.home().join(".ssh/id").display().to_string()])?;
+    ensure!(read.code() != 0 && !read.stdout.contains("key"), "{read:?}");
+    use_policies(r#"{"use": "nobody"}"#)?;
+    let unknown = scene.portcullis(&["check", "exec", "ls"])?.ended_with(1)?;
+    ensure!(unknown.stderr.contains("`git-guard`"), "{unknown:?}");
+    Ok(())
+}
+
+fn a_log_is_taken_again(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["run", "--", "sh", "-c", "true"])?.ended_with(0)?;
+    scene.portcullis(&["run", "--", "sh", "-c", ": git push --force"])?.ended_with(0)?;
+    let folder = scene.home().join(".local/state/portcullis/audit");
+    let mut logs: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    logs.retain(|log| fs::read_to_string(log).is_ok_and(|text| text.contains("--force")));
+    let [log] = logs.as_slice() else { anyhow::bail!("{logs:?}") };
+    let log = log.to_str().context("a path is text")?;
+
+    let same = scene.portcullis(&["policy", "replay", log])?.ended_with(0)?;
+    ensure!(same.stdout.contains("0 of 1 requests are answered otherwise"), "{same:?}");
+    use_policies(&scene, r#"{"use": "workspace"}, {"use": "git-guard", "config": {"rewrite": "deny"}}"#)?;
+    // `:` runs nothing, so git is only mentioned.
+    let same = scene.portcullis(&["policy", "replay", log, "--forbid-loosening"])?.ended_with(0)?;
+    ensure!(same.stdout.contains("0 of 1"), "{same:?}");
+
+    // From a policy that denies to one that asks is looser.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+    for name in ["git-guard", "workspace"] {
+        fs::copy(folder.join(name).join("policy.wasm"), scene.project().join(format!("{name}.wasm")))?;
+    }
+    let arguments = ["policy", "diff", "git-guard.wasm", "workspace.wasm", "--log", log, "--json"];
+    let different = scene.portcullis(&arguments)?.ended_with(0)?;
+    let change: Value = serde_json::from_str(different.stdout.trim())?;
+    ensure!(change.pointer("/new/verdict") == Some(&"allow".into()), "{change}");
+    ensure!(change.get("loosens") == Some(&true.into()), "{change}");
+    let arguments =
+        ["policy", "diff", "git-guard.wasm", "workspace.wasm", "--log", log, "--forbid-loosening"];
+    scene.portcullis(&arguments)?.ended_with(LOOSER)?;
+    let arguments =
+        ["policy", "diff", "git-guard.wasm", "git-guard.wasm", "--log", log, "--forbid-loosening"];
+    scene.portcullis(&arguments)?.ended_with(0)?;
+    Ok(())
+}
