@@ -3,9 +3,10 @@
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::processes::Process;
 use portcullis_it::script::{bash, expecting, say, turns};
-use portcullis_it::{Interface, Launch, PiVersion, Scene, Serve, User, World, processes};
+use portcullis_it::{Deadline, Interface, Launch, PiVersion, Scene, Serve, User, World, processes};
 use serde_json::{Value, json};
 
 use super::PROGRAM;
@@ -18,6 +19,7 @@ as_each_user!(
     an_aborted_command_takes_its_question_along,
     the_time_of_a_command_stands_still_while_it_waits,
     a_killed_host_lets_nothing_through,
+    many_that_wait_cost_little_and_are_one_question,
 );
 
 on_each_pi!(in_pis_terminal);
@@ -158,13 +160,58 @@ fn a_killed_host_lets_nothing_through(user: User) -> Result<()> {
     host.begin(&format!("{GET}; echo ended > ended"), &json!({ "PATH": "/usr/bin:/bin" }))?;
     host.question()?;
     // Itself, and not the world around it.
-    let process = processes::host_of(&scene)?;
+    let process = host_of(&scene)?;
     ensure!(Command::new("kill").args(["-KILL", &process.id.to_string()]).status()?.success());
     processes::wait_end(&process)?;
     std::thread::sleep(Duration::from_millis(300));
     ensure!(!world.seen().unwrap_or_default().contains("allowed"));
     ensure!(!scene.project().join("ended").exists(), "the command went on");
     Ok(())
+}
+
+/// Connections of one command that wait at the same time; fewer than the descriptors a process has by default.
+const MANY: usize = 800;
+/// What they may cost the host: threads, and KiB.
+const THREADS: u64 = 4;
+const MEMORY: u64 = 16 * 1024;
+
+fn many_that_wait_cost_little_and_are_one_question(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    host.run("true")?;
+    let process = host_of(&scene)?;
+    let status = |field: &str| -> Result<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", process.id))?;
+        let line = text.lines().find_map(|line| line.strip_prefix(field)).context("a line of the status")?;
+        Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse()?)
+    };
+    let (threads, memory) = (status("Threads")?, status("VmRSS")?);
+    let script = format!(
+        "perl -MIO::Socket::INET -e 'for (1 .. {MANY}) {{ push @s, IO::Socket::INET->new(PeerAddr => q(203.0.113.1), \
+         PeerPort => 80) }} for (@s) {{ sysread($_, my $b, 9) or $n++ }} print qq($n\\n)'"
+    );
+    let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    ensure!(text(&question, "/params/subject") == "203.0.113.1:80", "{question}");
+    let descriptors = format!("/proc/{}/fd", process.id);
+    Deadline::start().until("all of them to wait", || {
+        Ok((std::fs::read_dir(&descriptors)?.count() > MANY).then_some(()))
+    })?;
+    let cost = (status("Threads")?.saturating_sub(threads), status("VmRSS")?.saturating_sub(memory));
+    ensure!(cost.0 <= THREADS && cost.1 <= MEMORY, "{} threads and {} KiB more", cost.0, cost.1);
+    host.answer(&question, &json!("refuse"))?;
+    let (_, output) = host.finish(id)?;
+    ensure!(output.trim() == MANY.to_string(), "{output}");
+    Ok(())
+}
+
+/// The host itself; the world around it has its command line behind its own.
+fn host_of(scene: &Scene) -> Result<Process> {
+    let found = processes::of_scene(scene)?.into_iter().find(|process| {
+        process.command_line.ends_with("portcullis serve") && !process.command_line.contains("/world ")
+    });
+    found.context("no host runs")
 }
 
 /// A command waits at a prompt, goes on after it, and the next one needs none.
