@@ -10,7 +10,7 @@ import type {
   AskParams, AskResponse, AskWithdrawNotification, DecideParams, DecideResponse, Empty, EventNotification, ExecParams,
   ExecResponse, FileCloseParams, FileFindParams, FileGrepParams, FileListParams, FileListResponse, FileOpenParams,
   FileOpenResponse, FileOutputParams, FileReadParams, FileReadResponse, FileSearchResponse, FileWriteHandleParams, FileWriteParams, FileWriteResponse, HelloParams, HelloResponse, InspectParams,
-  InspectResponse, StatusResponse,
+  InspectResponse, MenuParams, MenuScreen, StatusResponse,
 } from "./protocol.ts";
 import { encode } from "./encode.ts";
 import { frameSplitter, lineSplitter } from "./wire.ts";
@@ -31,6 +31,7 @@ interface Methods {
   inspect: [InspectParams, InspectResponse];
   exec: [ExecParams, ExecResponse];
   status: [Empty, StatusResponse];
+  menu: [MenuParams, MenuScreen];
   shutdown: [Empty, Empty];
 }
 

@@ -16,7 +16,9 @@ import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
 import { block, gateToolCall, gateUserCommand, refusedCommand } from "./gate.ts";
 import { inspectToolResult } from "./inspect.ts";
 import { findHost } from "./lookup.ts";
+import { openMenu } from "./menu-ui.ts";
 import { FLAG_ATE_PROMPT, TWICE } from "./messages.ts";
+import { TerminalDialogs } from "./prompt-ui.ts";
 import { Session } from "./session.ts";
 import { OwnTools } from "./tools.ts";
 
@@ -35,6 +37,7 @@ export default function portcullis(pi: ExtensionAPI): void {
       env: process.env, cwd, home: homedir(), packageDir: dirname(dirname(fileURLToPath(import.meta.url))),
       platform: process.platform, arch: process.arch,
     }),
+    terminalDialogs: (context) => new TerminalDialogs(context.ui),
   });
   const own = new OwnTools();
   pi.registerFlag(FLAG, {
@@ -43,7 +46,22 @@ export default function portcullis(pi: ExtensionAPI): void {
     default: false,
   });
   // Without the sandbox pi's own tools stay in place, with all their settings.
-  if (!isOnCommandLine(argv) && !wouldReactivate(argv)) own.register(pi, session, MAKERS, process.cwd());
+  let armed = false;
+  const arm = () => {
+    if (!armed) own.register(pi, session, MAKERS, process.cwd());
+    armed = true;
+  };
+  if (!isOnCommandLine(argv) && !wouldReactivate(argv)) arm();
+  pi.registerCommand("sandbox", {
+    description: "Show the sandbox, turn it on or off, edit what it allows",
+    handler: async (_arguments, context) => {
+      try {
+        await openMenu(session, context, arm);
+      } catch (error) {
+        session.tell(error instanceof Error ? error.message : String(error), "error");
+      }
+    },
+  });
 
   pi.on("session_start", async (event, context) => {
     copy.started(event);

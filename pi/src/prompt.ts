@@ -2,11 +2,19 @@
  * Questions, one at a time. pi 0.74 loses a dialog when a second one opens, and 1.x puts the newer one
  * under the user's fingers, so they wait in a queue here.
  */
-import type { AskParams, AskResponse } from "./protocol.ts";
+import type { AskOption, AskParams, AskResponse } from "./protocol.ts";
 import { plain, question } from "./messages.ts";
 
-/** What is needed of `ctx.ui`. */
+/** Something that shows one question. */
 export interface Dialogs {
+  /** Resolves with the number of an option, "refuse", or nothing for an answer that never came. */
+  ask(ask: AskParams, signal: AbortSignal, waiting: () => number): Promise<number | "refuse" | undefined>;
+  /** The number of waiting questions has changed. */
+  refresh?(): void;
+}
+
+/** What is needed of `ctx.ui` for [`SelectDialogs`]. */
+export interface Selecting {
   select(title: string, options: string[], dialog: { signal: AbortSignal }): Promise<string | undefined>;
 }
 
@@ -20,12 +28,14 @@ interface Entry {
 
 export class PromptQueue {
   readonly #dialogs: Dialogs | undefined;
+  readonly #changed: (waiting: number) => void;
   #entries: Entry[] = [];
   #showing = false;
 
-  /** Without dialogs, everything is refused. */
-  constructor(dialogs: Dialogs | undefined) {
+  /** Without dialogs, everything is refused. `changed` is told how many questions are open. */
+  constructor(dialogs: Dialogs | undefined, changed: (waiting: number) => void = () => {}) {
     this.#dialogs = dialogs;
+    this.#changed = changed;
   }
 
   /** Puts a question at the end of the queue; `reply` is called exactly once. */
@@ -37,6 +47,7 @@ export class PromptQueue {
     signal?.addEventListener("abort", abort, { once: true });
     entry.over.signal.addEventListener("abort", () => signal?.removeEventListener("abort", abort), { once: true });
     this.#entries.push(entry);
+    this.#tell();
     void this.#showNext(this.#dialogs);
   }
 
@@ -52,10 +63,22 @@ export class PromptQueue {
   }
 
   #end(entry: Entry, cause: AskResponse["cause"]): void {
-    if (!this.#entries.includes(entry)) return;
-    this.#entries = this.#entries.filter((other) => other !== entry);
+    if (!this.#take(entry)) return;
     entry.reply({ choice: "refuse", ...(cause === undefined ? {} : { cause }) });
     entry.over.abort();
+  }
+
+  /** Takes an entry out of the queue; false when its answer means nothing any more. */
+  #take(entry: Entry): boolean {
+    if (!this.#entries.includes(entry)) return false;
+    this.#entries = this.#entries.filter((other) => other !== entry);
+    this.#tell();
+    return true;
+  }
+
+  #tell(): void {
+    this.#changed(this.#entries.length);
+    this.#dialogs?.refresh?.();
   }
 
   async #showNext(dialogs: Dialogs): Promise<void> {
@@ -73,16 +96,12 @@ export class PromptQueue {
     // The time to answer runs only while the question is seen.
     const timer = ask.timeoutMs === undefined ? undefined
       : setTimeout(() => this.#end(entry, "timeout"), ask.timeoutMs);
-    const labels = labelsOf(ask);
-    // "Refuse" comes first, so that a key meant for something else permits nothing.
-    const choice = dialogs.select(question(ask), ["Refuse", ...labels], { signal: over.signal });
+    const choice = dialogs.ask(ask, over.signal, () => this.#entries.length - 1);
     try {
       const picked = await Promise.race([choice, aborted(over.signal)]);
-      const index = picked === undefined ? -1 : labels.indexOf(picked);
-      if (index === -1) return this.#end(entry, undefined);
-      if (!this.#entries.includes(entry)) return;
-      this.#entries = this.#entries.filter((other) => other !== entry);
-      entry.reply({ choice: index });
+      if (typeof picked !== "number") return this.#end(entry, undefined);
+      if (!this.#take(entry)) return;
+      entry.reply({ choice: picked });
       over.abort();
     } catch {
       this.#end(entry, "aborted");
@@ -100,7 +119,28 @@ function aborted(signal: AbortSignal): Promise<undefined> {
   });
 }
 
-/** Labels that differ from one another and from "Refuse", because select() answers with the text. */
-function labelsOf(ask: AskParams): string[] {
-  return ask.options.map((option, index) => `${index + 1}. ${plain(option.label, 200)}`);
+/** Questions where pi has only a list to choose from, as over RPC. */
+export class SelectDialogs implements Dialogs {
+  readonly #ui: Selecting;
+
+  constructor(ui: Selecting) {
+    this.#ui = ui;
+  }
+
+  async ask(ask: AskParams, signal: AbortSignal): Promise<number | "refuse" | undefined> {
+    // "Abort" comes first, so that a key meant for something else permits nothing.
+    const labels = ask.options.map(label);
+    const picked = await this.#ui.select(question(ask), [ABORT, ...labels], { signal });
+    const index = picked === undefined ? -1 : labels.indexOf(picked);
+    return index === -1 ? "refuse" : index;
+  }
+}
+
+const ABORT = "Abort (keep blocked)";
+
+/** Numbered, so that no two are the same and none is "Abort": select() answers with the text. */
+function label(option: AskOption, index: number): string {
+  const covers = option.covers === undefined ? "" : `: ${plain(option.covers, 300)}`;
+  const target = option.target === undefined ? "" : ` → ${plain(option.target, 200)}`;
+  return `${index + 1}. ${plain(option.label, 200)}${covers}${target}`;
 }

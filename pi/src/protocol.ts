@@ -38,6 +38,8 @@ export type HelloParams = {
   sessionFile?: AbsolutePath,
   /** Whether the user trusts the project; absent where pi has no such notion, which means no. */
   projectTrusted?: boolean,
+  /** What the user wants for this session, whatever the settings say; absent: as the settings say. */
+  sandbox?: Switch,
 };
 
 /** A program and its version. */
@@ -69,6 +71,10 @@ export type StatusResponse = {
   domains: number,
   /** Number of paths that can be written without a question. */
   writePaths: number,
+  /** Number of questions that wait for an answer. */
+  waiting: number,
+  /** What is missing of the sandbox, in a few words; absent when nothing is. */
+  reduced?: string,
   /** A few lines for the model on what it may do here; empty for none. */
   brief: string,
   /** Anything the user should know, such as a confinement that is only partial. */
@@ -77,6 +83,9 @@ export type StatusResponse = {
 
 /** Whether the sandbox is in force. */
 export type SandboxState = "enabled" | "disabled" | "closed";
+
+/** The sandbox for one session. */
+export type Switch = "on" | "off";
 
 /** No parameters, or nothing to answer. */
 export type Empty = Record<symbol, never>;
@@ -424,12 +433,20 @@ export type AskParams = {
   timeoutMs?: number,
 };
 
-/** One answer that permits. */
+/** One answer beside a plain "no". */
 export type AskOption = {
-  /** A key for it, such as `s`. */
+  /** Its key. Options that differ only in how much they cover have the same. */
   key: string,
-  /** What it says, such as `Allow for this session`. */
+  /** Whether it permits. */
+  effect: ToolEffect,
+  /** What it says of itself, such as `Allow for this session only`. */
   label: string,
+  /** What it covers, spelled out; absent for the very request alone. */
+  covers?: string,
+  /** How much it covers among the options with its key, from 0 for the least. */
+  width: number,
+  /** Where it is written down, such as `default.json`; absent where nowhere. */
+  target?: string,
   /** How long it holds. */
   scope: Scope,
 };
@@ -474,6 +491,82 @@ export type EventNotification = { "kind": "status",
 
 /** How much a notice matters. */
 export type NoticeLevel = "info" | "warning" | "error";
+
+/** Something happened on a screen of `/sandbox`. */
+export type MenuParams = {
+  /** What. */
+  event: MenuEvent,
+};
+
+/** What happened on a screen. */
+export type MenuEvent = { "kind": "open", } | { "kind": "choose",
+  /** Its place, counted from zero. */
+  index: number, } | { "kind": "key",
+  /** It. */
+  key: string,
+  /** The item that was marked. */
+  index: number, } | { "kind": "text",
+  /** It. */
+  text: string, } | { "kind": "back",
+};
+
+/** A screen. */
+export type MenuScreen = {
+  /** One line above everything. */
+  title: string,
+  /** Lines to read. */
+  lines: Array<MenuLine>,
+  /** What can be chosen, with the arrow keys and Enter. */
+  items: Array<MenuItem>,
+  /** The item that is marked when the screen appears. */
+  selected: number,
+  /** What can be pressed beside that. */
+  keys: Array<MenuKey>,
+  /** Present when the user is asked for a line of text in place of a choice. */
+  input?: MenuInput,
+  /** What the client has to do; it is told by the host's answer and not shown. */
+  effect?: MenuEffect,
+};
+
+/** A line to read. */
+export type MenuLine = {
+  /** Its text; safe to show. */
+  text: string,
+  /** How it is meant. */
+  tone: Tone,
+};
+
+/** Something to choose. */
+export type MenuItem = {
+  /** Its text; safe to show. */
+  label: string,
+  /** Its value, shown beside it. */
+  value?: string,
+  /** What is wrong with it. */
+  problem?: string,
+};
+
+/** Something to press. */
+export type MenuKey = {
+  /** The key: one character. */
+  key: string,
+  /** What it does. */
+  label: string,
+};
+
+/** A line of text that is asked for. */
+export type MenuInput = {
+  /** What for. */
+  label: string,
+  /** What stands there at first. */
+  value: string,
+};
+
+/** How a line is meant. */
+export type Tone = "plain" | "heading" | "faint" | "good" | "bad";
+
+/** What a client has to do. */
+export type MenuEffect = "enable" | "disable" | "close";
 
 export const VERSION_MISMATCH = -32001;
 export const UNAVAILABLE = -32004;

@@ -2,9 +2,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { HostClient } from "./client.ts";
 import { closed, NOT_STARTED, plain } from "./messages.ts";
-import { PromptQueue } from "./prompt.ts";
+import { type Dialogs, PromptQueue, SelectDialogs } from "./prompt.ts";
 import {
-  type EventNotification, type HelloParams, type HelloResponse, PROTOCOL_VERSION, type RunMode, type StatusResponse,
+  type EventNotification, type HelloParams, type HelloResponse, type MenuEvent, type MenuScreen, PROTOCOL_VERSION,
+  type RunMode, type StatusResponse, type Switch,
 } from "./protocol.ts";
 import { showStatus, type State } from "./status.ts";
 
@@ -19,6 +20,8 @@ export interface Facts {
   argv: readonly string[];
   /** Returns the path of the host, or throws. */
   findHost(cwd: string): string;
+  /** Questions on pi's own terminal. */
+  terminalDialogs(context: ExtensionContext): Dialogs;
 }
 
 export class Session {
@@ -27,6 +30,7 @@ export class Session {
   #host: HostClient | undefined;
   #prompts = new PromptQueue(undefined);
   #context: ExtensionContext | undefined;
+  #waiting = 0;
 
   constructor(facts: Facts) {
     this.#facts = facts;
@@ -44,12 +48,20 @@ export class Session {
     throw new Error(closed(why));
   }
 
-  /** Starts the host and opens when it has answered. Never throws: a failure leaves everything closed. */
-  async start(context: ExtensionContext): Promise<void> {
+  /** Whether pi has a terminal of its own to draw on. */
+  get isTerminal(): boolean {
+    return this.#context !== undefined && this.#context.hasUI && runMode(this.#context, this.#facts.argv) === "tui";
+  }
+
+  /**
+   * Starts the host and opens when it has answered. Never throws: a failure leaves everything closed.
+   * `sandbox` is what the user wants for this session; without it the settings say.
+   */
+  async start(context: ExtensionContext, sandbox?: Switch): Promise<void> {
     await this.stop();
     this.#context = context;
     try {
-      const prompts = new PromptQueue(context.hasUI ? context.ui : undefined);
+      const prompts = new PromptQueue(this.#dialogs(context), (waiting) => this.#count(waiting));
       this.#prompts = prompts;
       const host = new HostClient(this.#facts.findHost(context.cwd), {
         ask: (ask, signal, reply) => prompts.ask(ask, signal, reply),
@@ -58,7 +70,7 @@ export class Session {
         gone: (why) => this.#gone(host, why),
       });
       this.#host = host;
-      const hello = await this.#greet(host, context);
+      const hello = await this.#greet(host, context, sandbox);
       if (hello.protocol !== PROTOCOL_VERSION) throw new Error(`the host speaks version ${hello.protocol}`);
       if (this.#host !== host || host.dead !== undefined) throw new Error(host.dead ?? "it was stopped");
       this.#enter(stateOf(hello.status));
@@ -74,6 +86,35 @@ export class Session {
     this.#state = { kind: "closed", why: "the session has ended" };
     this.#prompts.clear();
     await host?.stop();
+  }
+
+  /**
+   * Turns the sandbox off for this session: the host ends, and with it the sandbox, what ran in it, and every
+   * answer that it remembered; pi's tools run as pi made them.
+   */
+  async turnOff(context: ExtensionContext): Promise<void> {
+    await this.stop();
+    this.disable(context);
+  }
+
+  /** Lets `use` talk to the host about `/sandbox`; where the sandbox is off there is one for just that. */
+  async withMenuHost<T>(
+    context: ExtensionContext, use: (ask: (event: MenuEvent) => Promise<MenuScreen>) => Promise<T>,
+  ): Promise<T | undefined> {
+    const running = this.#host;
+    if (running !== undefined && running.dead === undefined) return await use((event) => running.call("menu", { event }));
+    if (this.#state.kind !== "disabled") {
+      this.tell(closed(this.#state.kind === "closed" ? this.#state.why : "the host is gone"), "error");
+      return undefined;
+    }
+    const nobody = { ask: refuseAll, withdraw: () => {}, event: () => {}, gone: () => {} };
+    const host = new HostClient(this.#facts.findHost(context.cwd), nobody);
+    try {
+      await this.#greet(host, context, "off");
+      return await use((event) => host.call("menu", { event }));
+    } finally {
+      await host.stop();
+    }
   }
 
   /** Leaves pi's tools as they are, because the user said so. */
@@ -92,16 +133,21 @@ export class Session {
     console.error(text);
   }
 
-  async #greet(host: HostClient, context: ExtensionContext): Promise<HelloResponse> {
+  #dialogs(context: ExtensionContext): Dialogs | undefined {
+    if (!context.hasUI) return undefined;
+    return this.isTerminal ? this.#facts.terminalDialogs(context) : new SelectDialogs(context.ui);
+  }
+
+  async #greet(host: HostClient, context: ExtensionContext, sandbox?: Switch): Promise<HelloResponse> {
     const timeout = AbortSignal.timeout(HELLO_TIMEOUT_MS);
     try {
-      return await host.call("hello", this.#hello(context), timeout);
+      return await host.call("hello", this.#hello(context, sandbox), timeout);
     } catch (error) {
       throw timeout.aborted ? new Error(`the host did not answer within ${HELLO_TIMEOUT_MS / 1000} seconds`) : error;
     }
   }
 
-  #hello(context: ExtensionContext): HelloParams {
+  #hello(context: ExtensionContext, sandbox?: Switch): HelloParams {
     const sessionFile = context.sessionManager.getSessionFile();
     return {
       protocol: PROTOCOL_VERSION,
@@ -114,6 +160,7 @@ export class Session {
       sessionId: context.sessionManager.getSessionId(),
       ...(sessionFile === undefined ? {} : { sessionFile }),
       ...projectTrust(context),
+      ...(sandbox === undefined ? {} : { sandbox }),
     };
   }
 
@@ -137,15 +184,24 @@ export class Session {
     await host?.stop();
   }
 
+  #count(waiting: number): void {
+    this.#waiting = waiting;
+    this.#enter(this.#state);
+  }
+
   #enter(state: State): void {
     this.#state = state;
     if (this.#context === undefined) return;
     try {
-      showStatus(this.#context.ui, state);
+      showStatus(this.#context.ui, state, this.#waiting);
     } catch {
       // A footer that cannot be drawn, as when pi has replaced the session, changes nothing about the state.
     }
   }
+}
+
+function refuseAll(_ask: unknown, _signal: unknown, reply: (answer: { choice: "refuse"; cause: "noInterface" }) => void): void {
+  reply({ choice: "refuse", cause: "noInterface" });
 }
 
 /** A host that is itself closed, or says something unknown here, opens nothing. */

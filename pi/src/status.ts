@@ -18,8 +18,8 @@ export interface Footer {
 
 const KEY = "portcullis";
 
-export function showStatus(footer: Footer, state: State): void {
-  const [color, text] = footerText(state);
+export function showStatus(footer: Footer, state: State, waiting: number): void {
+  const [color, text] = footerText(state, waiting);
   let shown = text;
   try {
     shown = footer.theme.fg(color, text);
@@ -29,12 +29,17 @@ export function showStatus(footer: Footer, state: State): void {
   footer.setStatus(KEY, shown);
 }
 
-export function footerText(state: State): ["accent" | "error", string] {
+export function footerText(state: State, waiting: number): ["accent" | "error", string] {
   if (state.kind === "disabled") return ["error", "Sandbox: disabled"];
   if (state.kind === "closed") return ["error", "Sandbox: closed, no tool can run"];
-  const { domains, writePaths, warnings } = state.status;
-  const warned = warnings.length === 0 ? "" : `, ${count(warnings.length, "warning")}`;
-  return ["accent", `🔒 Sandbox: ${count(domains, "domain")}, ${count(writePaths, "write path")}${warned}`];
+  const { domains, writePaths, warnings, reduced } = state.status;
+  const more = [
+    ...(reduced === undefined ? [] : [reduced]),
+    ...(warnings.length === 0 ? [] : [count(warnings.length, "warning")]),
+    ...(waiting === 0 ? [] : [`${count(waiting, "question")} waiting`]),
+  ];
+  const counts = `🔒 Sandbox: ${count(domains, "domain")}, ${count(writePaths, "write path")}`;
+  return ["accent", [counts, ...more].join(", ")];
 }
 
 function count(number: number, noun: string): string {

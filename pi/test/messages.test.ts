@@ -37,14 +37,17 @@ test("a file error is what pi's own tool would throw", () => {
 });
 
 test("the footer says what is so", () => {
-  const status = { state: "enabled" as const, domains: 3, writePaths: 2, brief: "", warnings: [] as string[] };
-  assert.deepEqual(footerText({ kind: "open", status }), ["accent", "🔒 Sandbox: 3 domains, 2 write paths"]);
+  const status = { state: "enabled" as const, domains: 3, writePaths: 2, waiting: 0, brief: "", warnings: [] as string[] };
+  assert.deepEqual(footerText({ kind: "open", status }, 0), ["accent", "🔒 Sandbox: 3 domains, 2 write paths"]);
   const partial = { ...status, domains: 1, writePaths: 0, warnings: ["w"] };
-  assert.deepEqual(footerText({ kind: "open", status: partial }), ["accent", "🔒 Sandbox: 1 domain, 0 write paths, 1 warning"]);
-  assert.deepEqual(footerText({ kind: "disabled" }), ["error", "Sandbox: disabled"]);
-  assert.equal(footerText({ kind: "closed", why: "x" })[0], "error");
+  assert.deepEqual(footerText({ kind: "open", status: partial }, 0), ["accent", "🔒 Sandbox: 1 domain, 0 write paths, 1 warning"]);
+  const reduced = { ...status, reduced: "no commands" };
+  const text = "🔒 Sandbox: 3 domains, 2 write paths, no commands, 2 questions waiting";
+  assert.deepEqual(footerText({ kind: "open", status: reduced }, 2), ["accent", text]);
+  assert.deepEqual(footerText({ kind: "disabled" }, 0), ["error", "Sandbox: disabled"]);
+  assert.equal(footerText({ kind: "closed", why: "x" }, 0)[0], "error");
   const shown: unknown[] = [];
   const theme = { fg: () => { throw new Error("no theme"); } };
-  showStatus({ setStatus: (...all) => shown.push(all), theme }, { kind: "disabled" });
+  showStatus({ setStatus: (...all) => shown.push(all), theme }, { kind: "disabled" }, 0);
   assert.deepEqual(shown, [["portcullis", "Sandbox: disabled"]]);
 });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Dialogs, PromptQueue } from "../src/prompt.ts";
+import { PromptQueue, SelectDialogs, type Selecting } from "../src/prompt.ts";
 import type { AskResponse } from "../src/protocol.ts";
 import { askOf, until } from "./support.ts";
 
 /** Dialogs as pi 0.74 has them: aborted ones never settle. */
-class Shown implements Dialogs {
+class Shown implements Selecting {
   open: { title: string; options: string[]; signal: AbortSignal; pick(label: string | undefined): void }[] = [];
 
   select(title: string, options: string[], { signal }: { signal: AbortSignal }): Promise<string | undefined> {
@@ -15,7 +15,7 @@ class Shown implements Dialogs {
 
 function start() {
   const shown = new Shown();
-  const queue = new PromptQueue(shown);
+  const queue = new PromptQueue(new SelectDialogs(shown));
   const answers: Record<number, AskResponse> = {};
   const ask = (id: number, more = {}, signal?: AbortSignal) => queue.ask(askOf(id, more), signal, (answer) => {
     assert.equal(answers[id], undefined, "answered twice");
@@ -27,7 +27,7 @@ function start() {
 test("questions are shown one after the other, in order", async () => {
   const { shown, answers, ask } = start();
   for (const id of [1, 2, 3]) ask(id, { subject: `s${id}` });
-  for (const [id, label] of [[1, "2. Session"], [2, "1. Once"], [3, "Refuse"]] as const) {
+  for (const [id, label] of [[1, "2. Session"], [2, "1. Once"], [3, "Abort (keep blocked)"]] as const) {
     await until(() => shown.open.length === id);
     assert.match(shown.open[id - 1]!.title, new RegExp(`s${id}`));
     shown.open[id - 1]!.pick(label);
@@ -41,7 +41,7 @@ test("refusing comes first, and anything unknown refuses", async () => {
   ask(1);
   ask(2);
   await until(() => shown.open.length === 1);
-  assert.equal(shown.open[0]!.options[0], "Refuse");
+  assert.equal(shown.open[0]!.options[0], "Abort (keep blocked)");
   shown.open[0]!.pick("Once");
   await until(() => shown.open.length === 2);
   shown.open[1]!.pick(undefined);
@@ -120,12 +120,44 @@ test("the time to answer runs only while the question is seen", async () => {
 
 test("a dialog that fails refuses and does not stop the queue", async () => {
   let shown = 0;
-  const queue = new PromptQueue({ select: () => { shown++; return Promise.reject(new Error("stale")); } });
+  const queue = new PromptQueue(new SelectDialogs({ select: () => { shown++; return Promise.reject(new Error("stale")); } }));
   const answers: AskResponse[] = [];
   for (const id of [1, 2]) queue.ask(askOf(id), undefined, (answer) => answers.push(answer));
   await until(() => answers.length === 2);
   assert.equal(shown, 2);
   assert.ok(answers.every((answer) => answer.choice === "refuse"));
+});
+
+test("the choices of a list spell out what they cover and where they are written down", async () => {
+  const { shown, ask } = start();
+  ask(1, { options: [
+    { key: "o", effect: "allow", label: "Allow once", width: 0, scope: "once" },
+    { key: "s", effect: "allow", label: "Allow for this session only", covers: "reading /a", width: 0, scope: "session" },
+    { key: "P", effect: "allow", label: "Allow for this project", covers: "reading /a", width: 0, target: "projects.json[\"/w\"]", scope: "project" },
+    { key: "A", effect: "allow", label: "Allow for all projects", covers: "reading /a", width: 0, target: "default.json", scope: "user" },
+    { key: "d", effect: "deny", label: "Deny for this session", covers: "reading /a\u202e", width: 0, scope: "session" },
+  ] });
+  await until(() => shown.open.length === 1);
+  assert.deepEqual(shown.open[0]!.options, [
+    "Abort (keep blocked)",
+    "1. Allow once",
+    "2. Allow for this session only: reading /a",
+    "3. Allow for this project: reading /a → projects.json[\"/w\"]",
+    "4. Allow for all projects: reading /a → default.json",
+    "5. Deny for this session: reading /a\\u{202e}",
+  ]);
+});
+
+test("whoever shows the footer is told how many questions are open", async () => {
+  const counts: number[] = [];
+  const shown = new Shown();
+  const queue = new PromptQueue(new SelectDialogs(shown), (waiting) => counts.push(waiting));
+  for (const id of [1, 2]) queue.ask(askOf(id), undefined, () => {});
+  await until(() => shown.open.length === 1);
+  shown.open[0]!.pick("1. Once");
+  await until(() => shown.open.length === 2);
+  queue.withdraw(2);
+  assert.deepEqual(counts, [1, 2, 1, 0]);
 });
 
 test("clear refuses everything that is open", () => {

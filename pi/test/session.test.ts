@@ -6,6 +6,7 @@ import { after, beforeEach, test } from "node:test";
 import { announce, inquire } from "../src/copies.ts";
 import { gateToolCall, gateUserCommand, providerOf } from "../src/gate.ts";
 import { inspectToolResult } from "../src/inspect.ts";
+import { SelectDialogs } from "../src/prompt.ts";
 import { Session } from "../src/session.ts";
 import { type Makers, OwnTools } from "../src/tools.ts";
 import { FAKE_HOST, until } from "./support.ts";
@@ -30,7 +31,7 @@ const context = (more: object = {}): Any => ({
 });
 
 function session(findHost: () => string = () => FAKE_HOST): Session {
-  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost });
+  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost, terminalDialogs: (context) => new SelectDialogs(context.ui) });
 }
 
 async function started(more: object = {}): Promise<Session> {

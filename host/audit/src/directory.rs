@@ -153,6 +153,23 @@ impl Directory {
         Ok(files)
     }
 
+    /// Returns the newest decisions of one session, the newest first.
+    ///
+    /// # Errors
+    /// When a log cannot be read.
+    pub fn recent(&self, session: &str, most: usize) -> Result<Vec<Decided>, FindError> {
+        let mut found: Vec<Decided> = Vec::new();
+        let own = |file: &LogFile| file.name == session || file.name.starts_with(&format!("{session}."));
+        for file in self.files()?.iter().filter(|file| own(file)) {
+            found.extend(decisions(file)?.into_iter().rev().take(most).map(|half| half.decided(file)));
+            if found.len() >= most {
+                break;
+            }
+        }
+        found.truncate(most);
+        Ok(found)
+    }
+
     /// Finds a decision: `LAST` is the newest of all logs, `NAME:NUMBER` is a line of the log whose name begins
     /// so. The line of an outcome leads to its decision.
     ///

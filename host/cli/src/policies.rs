@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use portcullis_config::{PolicyMode, PolicySource, Resolved, is_policy_name};
+use portcullis_config::{AllowLists, PolicyMode, PolicySource, Resolved, is_policy_name};
 use portcullis_decision::{Chain, Combine, Member, Mode};
 use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
 use serde_json::{Map, Value};
@@ -20,9 +20,14 @@ const SHIPPED: [(&str, &[u8]); 4] = [
 ];
 
 /// Loads the chain: the policies named on the command line, or those of the settings.
-pub(crate) fn load(resolved: &Resolved, named: &[PathBuf], cache: &Path) -> anyhow::Result<Chain> {
+/// Says whether one of them takes the allow lists.
+pub(crate) fn load(
+    resolved: &Resolved,
+    named: &[PathBuf],
+    cache: &Path,
+) -> anyhow::Result<(Chain, AllowLists)> {
     let runtime = Runtime::new(Limits::default(), &CachePlace::Directory(cache.to_owned()))?;
-    let loader = Loader { runtime, resolved };
+    let mut loader = Loader { runtime, resolved, lists: AllowLists::Unheard };
     let mut members = Vec::new();
     if named.is_empty() {
         for policy in &resolved.policies {
@@ -45,17 +50,18 @@ pub(crate) fn load(resolved: &Resolved, named: &[PathBuf], cache: &Path) -> anyh
         }
     }
     let combine = if named.is_empty() { resolved.combine.clone() } else { Combine::Strictest };
-    Ok(Chain { members, combine, stopwatch: crate::surroundings::stopwatch })
+    Ok((Chain { members, combine, stopwatch: crate::surroundings::stopwatch }, loader.lists))
 }
 
 struct Loader<'a> {
     runtime: Runtime,
     resolved: &'a Resolved,
+    lists: AllowLists,
 }
 
 impl Loader<'_> {
     fn member(
-        &self,
+        &mut self,
         name: &str,
         file: Option<&Path>,
         component: &[u8],
@@ -64,7 +70,10 @@ impl Loader<'_> {
     ) -> anyhow::Result<Member> {
         let context = || format!("loading policy `{name}`");
         let description = self.runtime.describe(component).with_context(context)?;
-        let config = configuration(self.resolved, &description.config_schema, config)?;
+        let (config, lists) = configuration(self.resolved, &description.config_schema, config)?;
+        if lists == AllowLists::Heard && mode == Mode::Enforce {
+            self.lists = AllowLists::Heard;
+        }
         let policy = self.runtime.load(name, component, &config).with_context(context)?;
         let rewrites = match file {
             Some(file) => manifest::declares_rewrites(file, &description.id).with_context(context)?,
@@ -90,7 +99,11 @@ fn component(source: &PolicySource) -> anyhow::Result<Vec<u8>> {
 
 /// The configuration for a policy: what the settings give it, and of the allow lists those that its
 /// schema declares.
-fn configuration(resolved: &Resolved, schema: &str, given: &Map<String, Value>) -> anyhow::Result<String> {
+fn configuration(
+    resolved: &Resolved,
+    schema: &str,
+    given: &Map<String, Value>,
+) -> anyhow::Result<(String, AllowLists)> {
     let schema: Value = match schema {
         "" => Value::Null,
         text => serde_json::from_str(text).context("reading the policy's own schema of its configuration")?,
@@ -104,12 +117,15 @@ fn configuration(resolved: &Resolved, schema: &str, given: &Map<String, Value>) 
         ("strictAllowlist", Value::Bool(resolved.strict_allowlist)),
     ];
     let mut config = given.clone();
+    let takes = |key: &str| declares(key) && !given.contains_key(key);
+    let takes_all = ["allowRead", "allowWrite", "allowedDomains"].into_iter().all(takes);
     for (key, value) in lists {
-        if declares(key) && !config.contains_key(key) {
+        if takes(key) {
             config.insert(key.to_owned(), value);
         }
     }
-    Ok(Value::Object(config).to_string())
+    let heard = if takes_all { AllowLists::Heard } else { AllowLists::Unheard };
+    Ok((Value::Object(config).to_string(), heard))
 }
 
 /// The file's name without its ending; numbered where two files have the same.

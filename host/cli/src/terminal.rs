@@ -35,14 +35,15 @@ fn ask(question: &Question) -> io::Result<Answer> {
         text.push_str(&format!("  {} says: “{quote}”\n", question.policy));
     }
     for choice in &question.choices {
-        text.push_str(&format!("  [{}] {}\n", choice.key, choice.label));
+        let kept = choice.target.as_ref().map(|target| format!(" → {target}")).unwrap_or_default();
+        text.push_str(&format!("  [{}] {}{kept}\n", choice.code(), choice.spoken()));
     }
     text.push_str("  [n] No (default)\n> ");
     terminal.write_all(text.as_bytes())?;
     let mut line = String::new();
     BufReader::new(terminal).read_line(&mut line)?;
     let typed = line.trim();
-    let chosen = question.choices.iter().position(|choice| typed == choice.key.to_string());
+    let chosen = question.choices.iter().position(|choice| typed == choice.code());
     Ok(chosen.map_or(Answer::Refused(Refusal::User), Answer::Choice))
 }
 

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_audit::Log;
-use portcullis_config::{Places, RealDisk, Resolved, discover, resolve};
+use portcullis_config::{AllowLists, Found, Places, RealDisk, Resolved, discover, resolve};
 use portcullis_decision::Context;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::path_text;
-use portcullis_session::{Confining, Desk, Entry, Journal, JournalError, Session, Setup};
+use portcullis_session::{Basis, Confining, Desk, Entry, Journal, JournalError, Keeper, Session, Setup};
 
 use crate::git_identity;
 use crate::journal::AuditJournal;
+use crate::keeper::FileKeeper;
 use crate::policies;
 use crate::scratch::Scratch;
 use crate::surroundings::{Surroundings, now, random_name};
@@ -52,7 +53,8 @@ pub(crate) enum Purpose {
 /// The settings that hold for a project.
 #[derive(Debug)]
 pub(crate) struct Ground {
-    places: Places,
+    pub(crate) places: Places,
+    pub(crate) found: Found,
     /// The settings.
     pub(crate) resolved: Resolved,
 }
@@ -61,6 +63,8 @@ pub(crate) struct Ground {
 #[derive(Debug)]
 pub(crate) struct Wired {
     pub(crate) session: Arc<Session>,
+    /// Writes answers that outlive it.
+    pub(crate) keeper: Arc<FileKeeper>,
     // Dropped after the session, whose sandbox uses it.
     _scratch: Option<Scratch>,
 }
@@ -76,7 +80,7 @@ pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<G
     let places = places(around, &wanted.project, wanted.settings.as_deref())?;
     let found = discover(&places, &RealDisk)?;
     let resolved = resolve(&found, &places, &RealDisk)?;
-    Ok(Ground { places, resolved })
+    Ok(Ground { places, found, resolved })
 }
 
 /// Where settings and all they protect lie.
@@ -106,6 +110,17 @@ pub(crate) fn places(
     })
 }
 
+/// Loads the policies for the settings; says whether one of them takes the allow lists.
+pub(crate) fn basis(
+    around: &Surroundings,
+    wanted: &Wanted,
+    resolved: Resolved,
+) -> anyhow::Result<(Basis, AllowLists)> {
+    let named: Vec<PathBuf> = wanted.policies.iter().map(|file| absolute(around, file)).collect();
+    let (chain, lists) = policies::load(&resolved, &named, &around.cache.join("policies"))?;
+    Ok((Basis { resolved, chain }, lists))
+}
+
 /// Builds a session upon the settings.
 pub(crate) fn session(
     around: &Surroundings,
@@ -114,9 +129,10 @@ pub(crate) fn session(
     desk: Arc<dyn Desk>,
 ) -> anyhow::Result<Wired> {
     let id = random_name()?;
-    let named: Vec<PathBuf> = wanted.policies.iter().map(|file| absolute(around, file)).collect();
-    let chain = policies::load(&ground.resolved, &named, &around.cache.join("policies"))?;
     let context = context(around, wanted, &ground, &id);
+    let keeper = Arc::new(FileKeeper::new(&ground));
+    let (basis, lists) = basis(around, wanted, ground.resolved)?;
+    keeper.learn(lists);
     let (journal, scratch): (Box<dyn Journal>, Option<Scratch>) = match wanted.purpose {
         Purpose::Judge => (Box::new(Unwritten), None),
         Purpose::Act => {
@@ -126,7 +142,7 @@ pub(crate) fn session(
                 .with_context(|| format!("making the session's directory in `{}`", sessions.display()))?;
             if rustix::process::geteuid().is_root() {
                 // Root's commands act as the owner of the project.
-                scratch.give_to_owner_of(&ground.resolved.workspace)?;
+                scratch.give_to_owner_of(&basis.resolved.workspace)?;
             }
             (Box::new(AuditJournal::new(log)), Some(scratch))
         }
@@ -135,19 +151,18 @@ pub(crate) fn session(
         None => Confining::NoCommands,
         Some(scratch) => Confining::Sandbox { executable: OWN_PROGRAM.into(), temp: scratch.temp() },
     };
-    let (asked, project) = (around.clone(), ground.resolved.workspace.clone());
+    let (asked, project) = (around.clone(), basis.resolved.workspace.clone());
     let setup = Setup {
-        resolved: ground.resolved,
-        chain,
         context,
         clock: Box::new(now),
         journal,
         desk,
+        keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
         confinement,
         variables: Box::new(move || git_identity::variables(&asked, &project)),
     };
-    let session = Session::open(setup).context("opening the session")?;
-    Ok(Wired { session, _scratch: scratch })
+    let session = Session::open(setup, basis).context("opening the session")?;
+    Ok(Wired { session, keeper, _scratch: scratch })
 }
 
 pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, id: &str) -> Context {

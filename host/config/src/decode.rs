@@ -39,6 +39,7 @@ pub(crate) fn settings(
         limits: limits(&top.child("limits")),
         environment: environment(&top.child("environment"))?,
         lifted: top.child("protections").child("lift").texts(),
+        grants: crate::grants::decode(&top.child("grants"))?,
         kept,
     })
 }
@@ -84,7 +85,7 @@ impl<'a> Place<'a> {
         self.node.and_then(Node::text)
     }
 
-    fn number(&self) -> Option<u32> {
+    pub(crate) fn number(&self) -> Option<u32> {
         self.node.and_then(Node::number).and_then(|number| u32::try_from(number).ok())
     }
 
@@ -98,7 +99,7 @@ impl<'a> Place<'a> {
         members.iter().filter_map(pair).collect()
     }
 
-    fn entry<T>(&self, value: T, text: &str) -> Entry<T> {
+    pub(crate) fn entry<T>(&self, value: T, text: &str) -> Entry<T> {
         let at = self.node.map(|node| node.at).unwrap_or_default();
         let origin = Origin { file: self.file.to_owned(), pointer: self.pointer.clone(), at };
         Entry { value, text: text.to_owned(), origin }
@@ -218,7 +219,11 @@ fn only_denies(item: &Place<'_>) -> Result<(), Fault> {
 }
 
 fn ask(place: &Place<'_>) -> Ask {
-    Ask { timeout_ms: place.child("timeoutMs").number() }
+    Ask {
+        timeout_ms: place.child("timeoutMs").number(),
+        grant_seconds: place.child("grantSeconds").number(),
+        run_outside: place.child("runOutside").flag(false),
+    }
 }
 
 /// Nothing where nothing is said.

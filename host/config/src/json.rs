@@ -4,6 +4,8 @@
 //! here: an error names line and column, and a duplicate key is an error, because two readers of one file would
 //! otherwise disagree on what it says.
 
+use std::ops::Range;
+
 use crate::error::Problem;
 
 /// Deeper nesting than any settings file needs; bounds the recursion below.
@@ -23,6 +25,8 @@ pub struct Position {
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) at: Position,
+    /// The bytes of the text that it was read from.
+    pub(crate) span: Range<usize>,
 }
 
 /// A JSON value; an object keeps the order of its members.
@@ -41,6 +45,8 @@ pub(crate) enum Value {
 pub(crate) struct Member {
     pub(crate) key: String,
     pub(crate) key_at: Position,
+    /// The byte at which the key begins.
+    pub(crate) starts: usize,
     pub(crate) node: Node,
 }
 
@@ -107,8 +113,11 @@ impl Node {
 
 /// Reads one document; nothing but white space may follow it.
 pub(crate) fn read(text: &str) -> Result<Node, Fault> {
-    let mut reader =
-        Reader { rest: text.strip_prefix('\u{feff}').unwrap_or(text), at: Position { line: 1, column: 1 } };
+    let mut reader = Reader {
+        rest: text.strip_prefix('\u{feff}').unwrap_or(text),
+        length: text.len(),
+        at: Position { line: 1, column: 1 },
+    };
     reader.skip_space();
     if reader.rest.is_empty() {
         return Err(reader.fault(Problem::Empty));
@@ -120,6 +129,7 @@ pub(crate) fn read(text: &str) -> Result<Node, Fault> {
 
 struct Reader<'a> {
     rest: &'a str,
+    length: usize,
     at: Position,
 }
 
@@ -128,7 +138,7 @@ impl Reader<'_> {
         if depth > MAX_DEPTH {
             return Err(self.fault(Problem::TooDeep { limit: MAX_DEPTH }));
         }
-        let at = self.at;
+        let (at, start) = (self.at, self.offset());
         let value = match self.peek() {
             Some('{') => self.object(depth)?,
             Some('[') => self.list(depth)?,
@@ -137,7 +147,7 @@ impl Reader<'_> {
             Some('a'..='z' | 'A'..='Z') => self.word()?,
             _ => return Err(self.unexpected("a value")),
         };
-        Ok(Node { value, at })
+        Ok(Node { value, at, span: start..self.offset() })
     }
 
     fn object(&mut self, depth: usize) -> Result<Value, Fault> {
@@ -150,7 +160,7 @@ impl Reader<'_> {
         }
         loop {
             self.skip_space();
-            let key_at = self.at;
+            let (key_at, starts) = (self.at, self.offset());
             if self.peek() != Some('"') {
                 return Err(self.unexpected("a key in double quotes"));
             }
@@ -168,7 +178,7 @@ impl Reader<'_> {
             }
             self.skip_space();
             let node = self.value(depth + 1)?;
-            members.push(Member { key, key_at, node });
+            members.push(Member { key, key_at, starts, node });
             self.skip_space();
             if self.take('}') {
                 return Ok(Value::Object(members));
@@ -272,6 +282,10 @@ impl Reader<'_> {
             self.bump();
         }
         found
+    }
+
+    fn offset(&self) -> usize {
+        self.length.saturating_sub(self.rest.len())
     }
 
     fn peek(&self) -> Option<char> {

@@ -26,9 +26,12 @@ mod check;
 mod decode;
 mod discover;
 mod disk;
+mod draft;
+mod edit;
 mod error;
 mod fields;
 mod git_directory;
+mod grants;
 mod json;
 mod json_schema;
 mod own_git;
@@ -43,6 +46,8 @@ mod resolved;
 mod rule;
 mod schema;
 mod settings;
+mod shelves;
+mod store;
 mod tighten;
 mod validate;
 
@@ -50,8 +55,11 @@ pub use chain::is_policy_name;
 pub use check::KeptField;
 pub use discover::{Found, Source, discover};
 pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen};
+pub use draft::{Draft, Obstacle};
+pub use edit::{Change, EditError};
 pub use error::{ConfigError, Problem};
 pub use fields::FIELDS;
+pub use grants::{AllowLists, GrantEntry, Seed, Shelf};
 pub use json::Position;
 pub use json_schema::json_schema;
 pub use places::Places;
@@ -66,5 +74,7 @@ pub use settings::{
     Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry,
     PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,
 };
+pub use shelves::{KeptGrant, keep, kept_grants, revoke, shelves};
+pub use store::{Stamp, Store, StoreError};
 pub use tighten::{Layer, TIGHTENING_FIELDS, Tightening};
 pub use validate::{Checked, FileKind, validate, validate_all};

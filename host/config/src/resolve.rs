@@ -3,11 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
+use portcullis_decision::GrantScope;
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern};
 use portcullis_decision::profile::{BudgetRule, FileRights, Span};
 use portcullis_decision::verdict::Effect;
 
-use crate::discover::Found;
+use crate::discover::{Found, Source};
 use crate::disk::Disk;
 use crate::error::{ConfigError, shown};
 use crate::git_directory::git_directory;
@@ -93,11 +94,17 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         limits,
         environment,
         lifted: settings.lifted.clone(),
+        grants: crate::grants::resolve(&settings.grants, scope(&found.source), &around)?,
         kept: settings.kept.clone(),
         warnings: Vec::new(),
     };
     resolved.warnings = warnings(found, &resolved, &around)?;
     Ok(resolved)
+}
+
+/// Whose answers the settings of a source hold.
+fn scope(source: &Source) -> GrantScope {
+    if matches!(source, Source::Project { .. }) { GrantScope::Project } else { GrantScope::User }
 }
 
 /// Every entry of a layer that can only tighten is an explicit deny: as a closed region it would give way to

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use portcullis_decision::Grant;
 use portcullis_decision::combine::Combine;
 use portcullis_decision::pattern::{FilePattern, NetworkPattern};
 use portcullis_decision::profile::{BudgetRule, Limits};
@@ -61,6 +62,8 @@ pub struct Resolved {
     pub environment: Environment,
     /// Ids of rules of the host that the user has lifted; none of them is in `rules`.
     pub lifted: Vec<String>,
+    /// Answers that are kept beside the allow lists.
+    pub grants: Vec<Grant>,
     /// What is set and changes nothing.
     pub kept: Vec<KeptField>,
     /// What the user should know although it is no error.

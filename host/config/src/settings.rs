@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::check::{Completeness, KeptField, check};
 use crate::error::ConfigError;
+use crate::grants::GrantEntry;
 use crate::json::{Fault, Node, Position};
 
 /// One complete set of settings, checked.
@@ -37,6 +38,8 @@ pub struct Settings {
     pub environment: Environment,
     /// Ids of rules of the host that do not hold.
     pub lifted: Vec<String>,
+    /// Answers that are kept.
+    pub grants: Vec<GrantEntry>,
     /// What is set and changes nothing.
     pub kept: Vec<KeptField>,
 }
@@ -187,6 +190,10 @@ pub enum RequiredTier {
 pub struct Ask {
     /// After so long an unanswered question is a no; none: the host's default.
     pub timeout_ms: Option<u32>,
+    /// So long an answer for a project or for all of them lasts; none: for ever.
+    pub grant_seconds: Option<u32>,
+    /// Whether running a command once outside the sandbox is offered after the sandbox got in its way.
+    pub run_outside: bool,
 }
 
 /// What commands see of the environment, beside the host's own rules.

@@ -103,7 +103,8 @@ fn present(file: &Path, kind: FileKind, disk: &dyn Disk) -> Option<Checked> {
     Some(Checked { file: file.to_owned(), text, mistakes })
 }
 
-fn mistakes(text: &str, file: &Path, kind: FileKind, disk: &dyn Disk) -> Vec<ConfigError> {
+/// Every mistake of a text, in the order of the text.
+pub(crate) fn mistakes(text: &str, file: &Path, kind: FileKind, disk: &dyn Disk) -> Vec<ConfigError> {
     let document = match crate::json::read(text) {
         Ok(document) => document,
         Err(fault) => return vec![invalid(file, fault)],

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{StatusResponse, wire_structs, wire_words};
+use crate::{StatusResponse, ToolEffect, wire_structs, wire_words};
 
 wire_structs! {
     /// A question for the user. Title and subject are the host's own words.
@@ -34,12 +34,22 @@ wire_structs! {
         pub timeout_ms: Option<u64>,
     }
 
-    /// One answer that permits.
+    /// One answer beside a plain "no".
     pub struct AskOption {
-        /// A key for it, such as `s`.
+        /// Its key. Options that differ only in how much they cover have the same.
         pub key: String,
-        /// What it says, such as `Allow for this session`.
+        /// Whether it permits.
+        pub effect: ToolEffect,
+        /// What it says of itself, such as `Allow for this session only`.
         pub label: String,
+        /// What it covers, spelled out; absent for the very request alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub covers: Option<String>,
+        /// How much it covers among the options with its key, from 0 for the least.
+        pub width: u32,
+        /// Where it is written down, such as `default.json`; absent where nowhere.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub target: Option<String>,
         /// How long it holds.
         pub scope: Scope,
     }

@@ -34,6 +34,7 @@ mod tools;
 mod files;
 
 mod ask;
+mod menu;
 
 mod failure;
 mod json;
@@ -58,9 +59,11 @@ pub use files::{
 };
 pub use json::object;
 pub use line::MAX_MESSAGE_BYTES;
+pub use menu::{MenuEffect, MenuEvent, MenuInput, MenuItem, MenuKey, MenuLine, MenuParams, MenuScreen, Tone};
 pub use message::{CancelNotification, ClientNotification, Incoming, Reply, Request, RequestId};
 pub use session::{
     Empty, HelloParams, HelloResponse, PROTOCOL_VERSION, Program, RunMode, SandboxState, StatusResponse,
+    Switch,
 };
 pub use stream::{Frame, MAX_FRAME_BYTES, StreamId, StreamWriter, read_frame};
 pub use text::{AbsolutePath, Text};

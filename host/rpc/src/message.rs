@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, ExecParams, FileCloseParams, FileFindParams,
     FileGrepParams, FileListParams, FileOpenParams, FileOutputParams, FileReadParams, FileWriteHandleParams,
-    FileWriteParams, HelloParams, InspectParams, json, wire_structs,
+    FileWriteParams, HelloParams, InspectParams, MenuParams, json, wire_structs,
 };
 
 /// The largest id: a JavaScript number holds every integer up to here, and none is rounded to another.
@@ -55,6 +55,8 @@ pub enum Request {
     Exec(ExecParams),
     /// `status`, answered with a `StatusResponse`.
     Status,
+    /// `menu`, answered with a `MenuScreen`.
+    Menu(MenuParams),
     /// `shutdown`, answered with `Empty` when everything is cleared away.
     Shutdown,
 }
@@ -181,6 +183,7 @@ fn request(method: &str, params: Option<Value>) -> Result<Request, ErrorObject> 
         "inspect" => Request::Inspect(typed(method, params)?),
         "exec" => Request::Exec(typed(method, params)?),
         "status" => typed::<Empty>(method, params).map(|_| Request::Status)?,
+        "menu" => Request::Menu(typed(method, params)?),
         "shutdown" => typed::<Empty>(method, params).map(|_| Request::Shutdown)?,
         unknown => return Err(unknown_method(unknown)),
     })

@@ -31,6 +31,9 @@ wire_structs! {
         /// Whether the user trusts the project; absent where pi has no such notion, which means no.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub project_trusted: Option<bool>,
+        /// What the user wants for this session, whatever the settings say; absent: as the settings say.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub sandbox: Option<Switch>,
     }
 
     /// A program and its version.
@@ -59,6 +62,11 @@ wire_structs! {
         pub domains: u32,
         /// Number of paths that can be written without a question.
         pub write_paths: u32,
+        /// Number of questions that wait for an answer.
+        pub waiting: u32,
+        /// What is missing of the sandbox, in a few words; absent when nothing is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub reduced: Option<String>,
         /// A few lines for the model on what it may do here; empty for none.
         pub brief: String,
         /// Anything the user should know, such as a confinement that is only partial.
@@ -80,6 +88,14 @@ wire_words! {
         Json,
         /// One run with the answer on stdout.
         Print,
+    }
+
+    /// The sandbox for one session.
+    pub enum Switch {
+        /// In force.
+        On,
+        /// Not in force: the client lets its tools run as they are.
+        Off,
     }
 
     /// Whether the sandbox is in force.

@@ -28,6 +28,7 @@ pub fn declarations() -> String {
         HelloResponse,
         StatusResponse,
         SandboxState,
+        Switch,
         Empty,
         DecideParams,
         DecideResponse,
@@ -71,6 +72,15 @@ pub fn declarations() -> String {
         AskWithdrawNotification,
         EventNotification,
         NoticeLevel,
+        MenuParams,
+        MenuEvent,
+        MenuScreen,
+        MenuLine,
+        MenuItem,
+        MenuKey,
+        MenuInput,
+        Tone,
+        MenuEffect,
     );
     for (name, code) in CODES {
         text.push_str(&format!("export const {name} = {};\n", code.number()));

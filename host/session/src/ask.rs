@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use portcullis_decision::{Grant, GrantPattern, GrantScope, Request};
+use portcullis_decision::request::Action;
+use portcullis_decision::{GrantPattern, GrantScope, Request};
 
 use crate::cancel::Cancel;
 
@@ -28,25 +29,61 @@ pub struct Question {
     pub rule: String,
     /// The policy's own text, to be shown as its quotation.
     pub quote: Option<String>,
-    /// What may be answered beside "no", narrowest first.
+    /// What may be answered beside "no", in the order of keys, of each the narrowest first.
     pub choices: Vec<Choice>,
     /// Milliseconds to answer in, counted while the question is seen.
     pub timeout_ms: Option<u32>,
 }
 
-/// One answer that permits.
+/// One answer beside a plain "no".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// Its key.
+    /// Its key; choices that differ only in how much they cover have the same.
     pub key: char,
-    /// What it says; spells out what is granted.
+    /// Whether it permits.
+    pub kind: ChoiceKind,
+    /// What it says of itself: how long it holds.
     pub label: String,
+    /// What it covers, spelled out; none for the very request alone.
+    pub covers: Option<String>,
+    /// How much it covers among those with its key, from 0 for the least.
+    pub width: u32,
+    /// Where it is kept, for the user; none for what is not written anywhere.
+    pub target: Option<String>,
+    /// Which of the keeper's places that is.
+    pub place: Option<String>,
     /// How long it holds.
     pub scope: GrantScope,
     /// What it covers.
     pub pattern: GrantPattern,
     /// Seconds; 0 for as long as the scope lasts.
     pub lifetime: u32,
+}
+
+impl Choice {
+    /// What is typed for it where there is only a line to type: its key, and a number for the wider ones.
+    #[must_use]
+    pub fn code(&self) -> String {
+        if self.width == 0 { self.key.to_string() } else { format!("{}{}", self.key, self.width + 1) }
+    }
+
+    /// The whole of it in one line.
+    #[must_use]
+    pub fn spoken(&self) -> String {
+        match &self.covers {
+            Some(covers) => format!("{}: {covers}", self.label),
+            None => self.label.clone(),
+        }
+    }
+}
+
+/// Whether a choice permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChoiceKind {
+    /// It does.
+    Allow,
+    /// It refuses, and the session remembers that.
+    Deny,
 }
 
 /// What came back.
@@ -71,6 +108,8 @@ pub enum Refusal {
     Aborted,
     /// No answer came in time.
     Timeout,
+    /// The user said no for the whole session before.
+    Remembered,
 }
 
 impl Refusal {
@@ -82,6 +121,7 @@ impl Refusal {
             Self::Nobody => "nobody is there to ask",
             Self::Aborted => "the call was taken back",
             Self::Timeout => "no answer came in time",
+            Self::Remembered => "you said no for this session",
         }
     }
 }
@@ -122,10 +162,13 @@ struct Slot {
 }
 
 impl Slot {
-    fn fill(&self, answer: Answer) {
+    /// The first answer counts; says whether this is it.
+    fn fill(&self, answer: Answer) -> bool {
         let mut slot = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = slot.is_none();
         slot.get_or_insert(answer);
         self.filled.notify_all();
+        is_first
     }
 
     fn wait(&self) -> Answer {
@@ -148,7 +191,7 @@ pub(crate) struct Asks {
 
 #[derive(Debug)]
 struct Pending {
-    id: u64,
+    question: Question,
     request: Request,
     slot: Arc<Slot>,
 }
@@ -170,7 +213,8 @@ impl Asks {
         is_covered: impl FnOnce() -> bool,
     ) -> Answer {
         let slot = Arc::new(Slot::default());
-        let pending = Pending { id: question.id, request: request.clone(), slot: Arc::clone(&slot) };
+        let pending =
+            Pending { question: question.clone(), request: request.clone(), slot: Arc::clone(&slot) };
         self.lock().push(pending);
         let (desk_too, slot_too, id) = (Arc::clone(desk), Arc::clone(&slot), question.id);
         cancel.on_cancel(move || {
@@ -184,22 +228,43 @@ impl Asks {
             desk.show(question, Answerer(Arc::clone(&slot)));
         }
         let answer = slot.wait();
-        self.lock().retain(|pending| pending.id != question.id);
+        self.lock().retain(|pending| pending.question.id != question.id);
         answer
     }
 
-    /// Settles every question that `grant` answers as well.
-    pub(crate) fn settle(&self, desk: &Arc<dyn Desk>, grant: &Grant) {
-        let covered: Vec<(u64, Arc<Slot>)> = self
+    /// Settles every question about an action that `is_settled` says is answered as well.
+    pub(crate) fn settle(&self, desk: &Arc<dyn Desk>, is_settled: impl Fn(&Action) -> bool) {
+        self.review(desk, |request| is_settled(&request.action));
+    }
+
+    /// Settles every question that `is_settled` says needs no answer any more.
+    pub(crate) fn review(&self, desk: &Arc<dyn Desk>, is_settled: impl Fn(&Request) -> bool) {
+        // Judged outside of the lock: that may take a policy's time.
+        let all: Vec<(u64, Request, Arc<Slot>)> = self
             .lock()
             .iter()
-            .filter(|pending| grant.covers(&pending.request))
-            .map(|pending| (pending.id, Arc::clone(&pending.slot)))
+            .map(|pending| (pending.question.id, pending.request.clone(), Arc::clone(&pending.slot)))
             .collect();
-        for (id, slot) in covered {
+        for (id, _, slot) in all.into_iter().filter(|(_, request, _)| is_settled(request)) {
             slot.fill(Answer::Covered);
             desk.withdraw(id, "another answer covers it");
         }
+    }
+
+    /// The questions that wait, the oldest first.
+    pub(crate) fn questions(&self) -> Vec<Question> {
+        self.lock().iter().map(|pending| pending.question.clone()).collect()
+    }
+
+    /// Answers a question from elsewhere than the desk; false when it does not wait any more.
+    pub(crate) fn answer(&self, desk: &Arc<dyn Desk>, id: u64, answer: Answer) -> bool {
+        let slot =
+            self.lock().iter().find(|pending| pending.question.id == id).map(|found| Arc::clone(&found.slot));
+        let answered = slot.is_some_and(|slot| slot.fill(answer));
+        if answered {
+            desk.withdraw(id, "it was answered elsewhere");
+        }
+        answered
     }
 
     /// How many questions wait.

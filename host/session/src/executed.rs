@@ -135,12 +135,12 @@ impl Session {
     }
 
     fn is_lifted(&self, rule: &Rule) -> bool {
-        self.setup.resolved.lifted.iter().any(|lifted| lifted == rule.id)
+        self.settings().lifted.iter().any(|lifted| lifted == rule.id)
     }
 
     /// Where the user's programs work: the workspace, and what else the settings make writable.
     fn roots(&self) -> Vec<PathBuf> {
-        let resolved = &self.setup.resolved;
+        let resolved = self.settings();
         let written = resolved.allow_write.iter().filter_map(|pattern| match pattern {
             FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
             FilePattern::Glob(_) | FilePattern::Name { .. } => None,

@@ -12,8 +12,8 @@ use portcullis_file_gate::{Gate, RootView, Views};
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
 use crate::network::{Network, Sandbox};
-use crate::sandbox::{Wanted, confinement};
-use crate::session::Setup;
+use crate::sandbox::{Wanted, confinement, required_tier};
+use crate::session::{Basis, Setup};
 
 /// How commands are confined.
 #[derive(Debug, Clone)]
@@ -38,6 +38,8 @@ pub struct Force {
     pub confinement: Result<Arc<Sandbox>, String>,
     /// Opens files.
     pub gate: Gate,
+    /// What they were made of.
+    pub basis: Arc<Basis>,
     places: Vec<Place>,
     layers: Vec<RuleLayer>,
     /// When the first of the grants in it ends; none when all last as long as the session.
@@ -48,19 +50,20 @@ impl Force {
     /// Compiles the rules and sets the sandbox up; what `before` has is kept where it need not change.
     pub(crate) fn build(
         setup: &Setup,
+        basis: &Arc<Basis>,
         network: Option<&Network>,
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
         let usual = (&setup.confinement, network);
-        let built = Self::build_for(setup, &setup.resolved.temp, usual, grants, before)?;
+        let built = Self::build_for(setup, basis, &basis.resolved.temp, usual, grants, before)?;
         match (&built.confinement, &setup.confinement) {
             // Without a sandbox the usual temporary directory is the one that everybody shares. Only
             // the session's own is free then, under its real name.
             (Err(_), Confining::Sandbox { temp, .. }) if built.rules.base().temp != *temp => {
                 let Self { confinement, .. } = built;
                 let none = (&Confining::NoCommands, None);
-                let without = Self::build_for(setup, temp, none, grants, None)?;
+                let without = Self::build_for(setup, basis, temp, none, grants, None)?;
                 Ok(Self { confinement, ..without })
             }
             _ => Ok(built),
@@ -69,29 +72,41 @@ impl Force {
 
     fn build_for(
         setup: &Setup,
+        basis: &Arc<Basis>,
         temp: &Path,
         (confining, network): (&Confining, Option<&Network>),
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
         let (layers, base) = match before {
-            Some(before) => (before.layers.clone(), before.rules.base().clone()),
-            None => (layers(setup, temp)?, Base { temp: temp.to_owned(), ..setup.resolved.base() }),
+            // The standing rules were answered once; they do not change with grants.
+            Some(before) if Arc::ptr_eq(&before.basis, basis) => {
+                (before.layers.clone(), before.rules.base().clone())
+            }
+            _ => (layers(setup, basis, temp)?, Base { temp: temp.to_owned(), ..basis.resolved.base() }),
         };
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
         let confinement = match before {
             Some(before)
-                if before.places == places && before.rules.data() == rules.data()
-                    || before.confinement.is_err() =>
+                if before.confinement.is_ok()
+                    && before.places == places
+                    && before.rules.data() == rules.data()
+                    // Beside the rules these make the sandbox.
+                    && before.basis.resolved.lifted == basis.resolved.lifted
+                    && before.basis.resolved.sockets == basis.resolved.sockets
+                    && required_tier(&before.basis.resolved) == required_tier(&basis.resolved) =>
             {
                 before.confinement.clone()
             }
-            _ => confinement((confining, network), &rules, None, Wanted::of(setup)),
+            Some(before) if before.confinement.is_err() && Arc::ptr_eq(&before.basis, basis) => {
+                before.confinement.clone()
+            }
+            _ => confinement((confining, network), &rules, None, Wanted::of(setup, &basis.resolved)),
         };
-        let gate = Gate::new(views(&confinement, &setup.resolved.temp)).map_err(OpenError::Gate)?;
+        let gate = Gate::new(views(&confinement, &basis.resolved.temp)).map_err(OpenError::Gate)?;
         let ends_at = grants.iter().map(|grant| grant.expires_at).filter(|end| *end != 0).min();
-        Ok(Self { rules, confinement, gate, places, layers, ends_at })
+        Ok(Self { rules, confinement, gate, basis: Arc::clone(basis), places, layers, ends_at })
     }
 
     /// A sandbox for one command for which policies want stricter rules; none when they want none.
@@ -103,8 +118,8 @@ impl Force {
         context: &Context,
         grants: &[Grant],
     ) -> Result<Option<Arc<Sandbox>>, String> {
-        let stricter =
-            chain_rules::for_command(&setup.chain, request, context).map_err(|error| with_causes(&error))?;
+        let stricter = chain_rules::for_command(&self.basis.chain, request, context)
+            .map_err(|error| with_causes(&error))?;
         if stricter.is_empty() {
             return Ok(None);
         }
@@ -112,7 +127,7 @@ impl Force {
         layers.extend(stricter);
         let rules = Arc::new(RuleSet::compile(layers, self.rules.base().clone(), grants));
         let how = (&setup.confinement, network);
-        confinement(how, &rules, Some(&rules), Wanted::of(setup)).map(Some)
+        confinement(how, &rules, Some(&rules), Wanted::of(setup, &self.basis.resolved)).map(Some)
     }
 
     /// Whether every grant in it is still live at `now`.
@@ -133,11 +148,11 @@ impl Force {
     }
 }
 
-fn layers(setup: &Setup, temp: &Path) -> Result<Vec<RuleLayer>, OpenError> {
+fn layers(setup: &Setup, basis: &Basis, temp: &Path) -> Result<Vec<RuleLayer>, OpenError> {
     let mut context = setup.context.clone();
     context.machine.temp = path_text::encode(temp);
-    let mut layers = setup.resolved.ceiling();
-    layers.extend(chain_rules::standing(&setup.chain, &context)?);
+    let mut layers = basis.resolved.ceiling();
+    layers.extend(chain_rules::standing(&basis.chain, &context)?);
     Ok(layers)
 }
 

@@ -17,6 +17,8 @@ mod tools;
 
 mod ask;
 mod cancel;
+mod keeper;
+mod memory;
 mod question;
 mod visible;
 
@@ -36,19 +38,22 @@ mod error;
 mod journal;
 mod names;
 
-pub use ask::{Answer, Answerer, Choice, Desk, Nobody, Question, Refusal};
+pub use ask::{Answer, Answerer, Choice, ChoiceKind, Desk, Nobody, Question, Refusal};
 pub use cancel::Cancel;
 pub use commands::{CommandCall, CommandFailure, Ended, Program, Started};
 pub use environment::environment;
-pub use error::{OpenError, with_causes};
+pub use error::{OpenError, ReloadError, with_causes};
 pub use files::{EditFile, FileCall, FileFailure, ReadFile};
 pub use force::{Confining, Force};
 pub use journal::{Entry, Journal, JournalError};
+pub use keeper::{Keeper, NoKeeper, Place};
 pub use limits::LimitMet;
+pub use memory::Remembered;
 pub use names::{make_names, plain_name_rules};
 pub use network::Sandbox;
+pub use question::{described, grantable};
 pub use sandbox::required_tier;
 pub use searches::{Listed, SearchFailure};
-pub use session::{Authorized, Granted, Session, Setup, advice};
+pub use session::{Authorized, Basis, Granted, Session, Settings, Setup, advice};
 pub use tools::Output;
 pub use visible::visible;

@@ -5,21 +5,32 @@ use std::path::Path;
 use portcullis_decision::grant::{CommandPattern, PathPattern, ToolPattern};
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::{FileRight, FileRights};
-use portcullis_decision::request::{Action, Endpoint, FileAccess, NetworkAccess, Origin, PathKind, ToolCall};
+use portcullis_decision::request::{
+    Action, CommandExecution, Endpoint, FileAccess, NetworkAccess, Origin, PathKind, ToolCall,
+};
 use portcullis_decision::{Decision, GrantPattern, GrantScope, Request, path_text};
 
-use crate::ask::{Choice, Question};
+use crate::ask::{Choice, ChoiceKind, Question};
 use crate::executed;
+use crate::keeper::Place;
 use crate::visible::visible;
 
-/// Keys of the grants for the session, in the order in which they are offered.
-const SESSION_KEYS: &str = "sdfghjkl";
+/// More than anybody reads before answering.
+const WIDTHS_MAX: usize = 6;
 
 /// Longest description of a grant, in characters; clients show labels of up to 200.
 const GRANT_TEXT_MAX: usize = 160;
 
-/// Makes the question for `request`, about which `decision` says ask.
-pub(crate) fn question(id: u64, call: Option<&str>, request: &Request, decision: &Decision) -> Question {
+/// Makes the question for `request`, about which `decision` says ask. Answers can be kept at `places`, and
+/// last `kept_for` seconds there; 0 for ever.
+pub(crate) fn question(
+    id: u64,
+    call: Option<&str>,
+    request: &Request,
+    decision: &Decision,
+    places: &[Place],
+    kept_for: u32,
+) -> Question {
     let asked = decision.question();
     let quote = asked.map(|question| match &question.details {
         Some(details) => format!("{}\n{}", question.title, details),
@@ -35,7 +46,7 @@ pub(crate) fn question(id: u64, call: Option<&str>, request: &Request, decision:
         policy: visible(decision.policy()),
         rule: visible(&decision.cause().rule),
         quote: quote.filter(|text| !text.trim().is_empty()).map(|text| visible(&text)),
-        choices: choices(request, decision),
+        choices: choices(request, decision, places, kept_for),
         timeout_ms: asked.and_then(|question| question.timeout_ms),
     }
 }
@@ -77,10 +88,11 @@ fn asker(request: &Request) -> String {
     }
 }
 
-/// "Once", then what may be granted for the session, narrowest first.
-fn choices(request: &Request, decision: &Decision) -> Vec<Choice> {
-    let mut choices = vec![Choice {
+/// "Once"; what may be granted for the session and at each place, narrowest first; "no" for the session.
+fn choices(request: &Request, decision: &Decision, places: &[Place], kept_for: u32) -> Vec<Choice> {
+    let once = Choice {
         key: 'o',
+        kind: ChoiceKind::Allow,
         label: match request.action {
             // A program opens as many connections to a place as it likes; that is one thing to the user.
             Action::Network(_) => "Allow for this command".to_owned(),
@@ -91,10 +103,92 @@ fn choices(request: &Request, decision: &Decision) -> Vec<Choice> {
             | Action::Escalation(_)
             | Action::Other(_) => "Allow once".to_owned(),
         },
+        covers: None,
+        width: 0,
+        target: None,
+        place: None,
         scope: GrantScope::Once,
         pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         lifetime: 0,
-    }];
+    };
+    if matches!(request.action, Action::Escalation(_)) {
+        return vec![once];
+    }
+    let widths = widths(request, decision);
+    let mut choices = vec![once];
+    choices.extend(widths.iter().zip(0..).map(|(offer, width)| Choice {
+        key: 's',
+        kind: ChoiceKind::Allow,
+        label: "Allow for this session only".to_owned(),
+        covers: Some(offer.covers(0)),
+        width,
+        target: None,
+        place: None,
+        scope: GrantScope::Session,
+        pattern: offer.pattern.clone(),
+        lifetime: offer.lifetime,
+    }));
+    for place in places {
+        let lasting = widths.iter().filter(|offer| !matches!(offer.pattern, GrantPattern::Exact(_)));
+        choices.extend(lasting.zip(0..).map(|(offer, width)| Choice {
+            key: place.key,
+            kind: ChoiceKind::Allow,
+            label: visible(&place.label),
+            covers: Some(offer.covers(kept_for)),
+            width,
+            target: Some(visible(&place.target)),
+            place: Some(place.id.clone()),
+            scope: place.scope,
+            pattern: offer.pattern.clone(),
+            lifetime: [offer.lifetime, kept_for].into_iter().filter(|time| *time != 0).min().unwrap_or(0),
+        }));
+    }
+    if let Some(narrowest) = widths.first() {
+        choices.push(Choice {
+            key: 'd',
+            kind: ChoiceKind::Deny,
+            label: "Deny for this session".to_owned(),
+            covers: Some(narrowest.text.clone()),
+            width: 0,
+            target: None,
+            place: None,
+            scope: GrantScope::Session,
+            pattern: narrowest.pattern.clone(),
+            lifetime: 0,
+        });
+    }
+    choices
+}
+
+/// Something that may be granted for longer than once.
+struct Offer {
+    pattern: GrantPattern,
+    lifetime: u32,
+    text: String,
+}
+
+impl Offer {
+    /// What it covers and for how long, where a time ends it.
+    fn covers(&self, kept_for: u32) -> String {
+        match [self.lifetime, kept_for].into_iter().filter(|time| *time != 0).min() {
+            Some(seconds) => format!("{} for {}", self.text, duration(seconds)),
+            None => self.text.clone(),
+        }
+    }
+}
+
+/// Seconds in words that a person reads at once.
+fn duration(seconds: u32) -> String {
+    match seconds {
+        seconds if seconds % 86_400 == 0 => format!("{} d", seconds / 86_400),
+        seconds if seconds % 3_600 == 0 => format!("{} h", seconds / 3_600),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+/// What may be granted: what the host offers, then what the policy does.
+fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
     let of_policy = decision.question().map(|question| question.options.as_slice()).unwrap_or_default();
     let offered = of_policy
         .iter()
@@ -102,26 +196,16 @@ fn choices(request: &Request, decision: &Decision) -> Vec<Choice> {
         .map(|option| (option.pattern.clone(), option.lifetime));
     let own = own_patterns(&request.action).into_iter();
     let own = own.filter(|pattern| executed::is_offered(decision, pattern)).map(|pattern| (pattern, 0));
+    let mut widths: Vec<Offer> = Vec::new();
     for (pattern, lifetime) in own.chain(offered) {
-        let Some(what) = described(&pattern) else { continue };
-        if choices.iter().any(|choice| choice.scope == GrantScope::Session && choice.pattern == pattern) {
-            continue;
+        let Some(text) = described(&pattern) else { continue };
+        // A grant that cannot be read whole before it is given is not offered.
+        let is_known = widths.iter().any(|known| known.pattern == pattern && known.lifetime == lifetime);
+        if !is_known && text.chars().count() <= GRANT_TEXT_MAX && widths.len() < WIDTHS_MAX {
+            widths.push(Offer { pattern, lifetime, text });
         }
-        // A grant that cannot be read whole before it is given, or has no key of its own, is not offered.
-        let Some(key) = SESSION_KEYS.chars().nth(choices.len() - 1) else { break };
-        if what.chars().count() > GRANT_TEXT_MAX {
-            continue;
-        }
-        let until = if lifetime == 0 { "this session".to_owned() } else { format!("{lifetime} seconds") };
-        choices.push(Choice {
-            key,
-            label: format!("Allow {what} for {until}"),
-            scope: GrantScope::Session,
-            pattern,
-            lifetime,
-        });
     }
-    choices
+    widths
 }
 
 /// What the host itself offers to grant for the session.
@@ -130,8 +214,34 @@ fn own_patterns(action: &Action) -> Vec<GrantPattern> {
         Action::File(access) => path_patterns(access),
         Action::Network(access) => vec![GrantPattern::Network(endpoint_pattern(access))],
         Action::Tool(call) => vec![GrantPattern::Tool(tool_pattern(call))],
-        Action::Command(_) | Action::Escalation(_) | Action::Socket(_) | Action::Other(_) => Vec::new(),
+        Action::Command(command) => command_pattern(command).into_iter().collect(),
+        Action::Socket(_) | Action::Other(_) => vec![GrantPattern::Exact(Box::new(action.clone()))],
+        Action::Escalation(_) => Vec::new(),
     }
+}
+
+/// Every simple command of a script, whole; none where one of them is not literal or runs other programs.
+fn command_pattern(command: &CommandExecution) -> Option<GrantPattern> {
+    let Ok(parsed) = &command.parsed else { return None };
+    let mut patterns = Vec::new();
+    for simple in &parsed.commands {
+        let argv_prefix = simple.argv.iter().map(|word| word.value.clone()).collect();
+        let pattern = CommandPattern { argv_prefix, open_ended: false };
+        if runs_others(&pattern) || !simple.argv.iter().all(|word| word.literal) {
+            return None;
+        }
+        patterns.push(pattern);
+    }
+    let pattern = GrantPattern::Command(patterns);
+    pattern.covers(&Action::Command(command.clone())).then_some(pattern)
+}
+
+/// What the host offers to grant for an action, narrowest first, spelled out.
+#[must_use]
+pub fn grantable(action: &Action) -> Vec<(GrantPattern, String)> {
+    let patterns =
+        own_patterns(action).into_iter().filter(|pattern| !matches!(pattern, GrantPattern::Exact(_)));
+    patterns.filter_map(|pattern| described(&pattern).map(|text| (pattern, text))).collect()
 }
 
 fn path_patterns(access: &FileAccess) -> Vec<GrantPattern> {
@@ -167,7 +277,8 @@ fn runs_others(command: &CommandPattern) -> bool {
 }
 
 /// Spells out what a pattern grants; none for patterns that the host does not offer.
-fn described(pattern: &GrantPattern) -> Option<String> {
+#[must_use]
+pub fn described(pattern: &GrantPattern) -> Option<String> {
     match pattern {
         GrantPattern::Path(path) => {
             let verb = if path.rights.write { "reading and writing" } else { "reading" };
@@ -196,6 +307,14 @@ fn described(pattern: &GrantPattern) -> Option<String> {
             let all: Vec<String> = commands.iter().map(|command| command.argv_prefix.join(" ")).collect();
             Some(format!("the commands {}", visible(&all.join("; "))))
         }
-        GrantPattern::Exact(_) => None,
+        GrantPattern::Exact(action) => match action.as_ref() {
+            Action::Socket(access) => Some(format!("the socket {}", visible(&access.path))),
+            Action::Other(other) => Some(format!("this very request ({})", visible(&other.kind))),
+            Action::File(_)
+            | Action::Command(_)
+            | Action::Network(_)
+            | Action::Tool(_)
+            | Action::Escalation(_) => None,
+        },
     }
 }

@@ -27,9 +27,9 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    pub(crate) fn of(setup: &'a Setup) -> Self {
-        let Resolved { lifted, sockets, .. } = &setup.resolved;
-        Self { tier: required_tier(&setup.resolved), is_root: setup.is_root(), lifted, sockets }
+    pub(crate) fn of(setup: &Setup, resolved: &'a Resolved) -> Self {
+        let Resolved { lifted, sockets, .. } = resolved;
+        Self { tier: required_tier(resolved), is_root: setup.is_root(), lifted, sockets }
     }
 }
 

@@ -120,7 +120,7 @@ impl Session {
         let is_judged = |member: &portcullis_decision::Member| {
             member.mode == Mode::Enforce && member.policy.handles().file
         };
-        let judged = self.setup.chain.members.iter().any(is_judged);
+        let judged = self.basis().chain.members.iter().any(is_judged);
         Ok((located, granted, Guard { session: self, force, cancel: call.cancel, covered, judged }))
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use portcullis_config::Resolved;
-use portcullis_decision::context::AgentInfo;
+use portcullis_decision::context::{AgentInfo, Machine};
 use portcullis_decision::request::{Action, Origin};
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{
@@ -14,22 +14,29 @@ use portcullis_decision::{
 };
 use portcullis_file_gate::FileError;
 
-use crate::ask::{Answer, Asks, Choice, Desk};
+use crate::ask::{Answer, Asks, Choice, ChoiceKind, Desk, Question, Refusal};
 use crate::cancel::Cancel;
-use crate::error::{OpenError, with_causes};
+use crate::error::{OpenError, ReloadError, with_causes};
 use crate::force::{Confining, Force};
 use crate::journal::{Entry, Journal};
-use crate::network::{Memory, Network};
+use crate::keeper::Keeper;
+use crate::memory::{Denied, Kept, Memory, Remembered};
+use crate::network::{self, Network};
 use crate::question::question;
 use crate::tools::Calls;
 use crate::visible::visible;
 
-/// What a session is set up with.
-pub struct Setup {
+/// What decides. Settings and policies are read together and change together.
+#[derive(Debug)]
+pub struct Basis {
     /// The settings, resolved.
     pub resolved: Resolved,
     /// The policies, loaded and configured.
     pub chain: Chain,
+}
+
+/// What a session is set up with.
+pub struct Setup {
     /// The facts of this session; time and grants are filled in for each request.
     pub context: Context,
     /// The clock; the session has none of its own.
@@ -38,6 +45,8 @@ pub struct Setup {
     pub journal: Box<dyn Journal>,
     /// Where questions are shown.
     pub desk: Arc<dyn Desk>,
+    /// Keeps answers that outlive the session.
+    pub keeper: Arc<dyn Keeper>,
     /// How commands are confined.
     pub confinement: Confining,
     /// Says what commands are given beside their environment; asked once, at the first command.
@@ -52,11 +61,7 @@ impl Setup {
 
 impl std::fmt::Debug for Setup {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Setup")
-            .field("chain", &self.chain)
-            .field("confinement", &self.confinement)
-            .finish_non_exhaustive()
+        formatter.debug_struct("Setup").field("confinement", &self.confinement).finish_non_exhaustive()
     }
 }
 
@@ -64,13 +69,13 @@ impl std::fmt::Debug for Setup {
 pub struct Session {
     pub(crate) setup: Setup,
     pub(crate) force: RwLock<Arc<Force>>,
-    grants: Mutex<Vec<Grant>>,
+    pub(crate) memory: Memory,
     pub(crate) calls: Calls,
     /// Files of pi's with the whole output of commands.
     outputs: Mutex<Vec<PathBuf>>,
     pub(crate) asks: Asks,
     next_request: AtomicU64,
-    pub(crate) connections: Memory,
+    pub(crate) connections: network::Memory,
     /// The gate in the networks of the sandboxes; none where there are no commands.
     pub(crate) network: Option<Network>,
     variables: OnceLock<Vec<(String, String)>>,
@@ -137,21 +142,23 @@ impl Session {
     ///
     /// # Errors
     /// When a policy does not answer for its rules; then nothing may be allowed.
-    pub fn open(setup: Setup) -> Result<Arc<Self>, OpenError> {
+    pub fn open(setup: Setup, basis: Basis) -> Result<Arc<Self>, OpenError> {
         let network = match &setup.confinement {
             Confining::Sandbox { .. } => Some(Network::start().map_err(OpenError::Network)?),
             Confining::NoCommands => None,
         };
-        let force = Force::build(&setup, network.as_ref(), &[], None)?;
+        let grants = basis.resolved.grants.iter().filter(|grant| grant.is_live(seconds(&setup)));
+        let grants: Vec<Grant> = grants.cloned().collect();
+        let force = Force::build(&setup, &Arc::new(basis), network.as_ref(), &grants, None)?;
         let session = Arc::new(Self {
             setup,
             force: RwLock::new(Arc::new(force)),
-            grants: Mutex::default(),
+            memory: Memory::default(),
             calls: Calls::default(),
             outputs: Mutex::default(),
             asks: Asks::default(),
             next_request: AtomicU64::new(0),
-            connections: Memory::default(),
+            connections: network::Memory::default(),
             network,
             variables: OnceLock::new(),
         });
@@ -181,29 +188,63 @@ impl Session {
     pub fn authorize(&self, request: Request, call: Option<&str>, cancel: &Cancel) -> Authorized {
         let mut decision = self.decide(&request);
         while decision.effect() == Effect::Ask {
-            if !self.setup.context.interactive {
-                decision = decision.refused(crate::ask::Refusal::Nobody.reason());
+            let refusal = if self.memory.denies(&request.action) {
+                Some(Refusal::Remembered)
+            } else if !self.setup.context.interactive {
+                Some(Refusal::Nobody)
+            } else {
+                None
+            };
+            if let Some(refusal) = refusal {
+                decision = decision.refused(refusal.reason());
                 break;
             }
-            let mut question = question(self.asks.next_id(), call, &request, &decision);
-            question.timeout_ms = question.timeout_ms.or(self.setup.resolved.ask.timeout_ms);
-            let is_covered = || self.decide(&request).effect() != Effect::Ask;
-            match self.asks.put(&self.setup.desk, &question, &request, cancel, is_covered) {
-                Answer::Covered => decision = self.decide(&request),
-                Answer::Refused(refusal) => decision = decision.refused(refusal.reason()),
-                Answer::Choice(index) => match question.choices.get(index) {
-                    Some(choice) => {
-                        decision = decision.granted(AnsweredBy::User, &choice.label);
-                        self.remember(choice);
-                    }
-                    None => decision = decision.refused("the answer was not one of the choices"),
-                },
-            }
+            decision = self.put_question(&request, decision, call, cancel);
         }
         if let Some(call) = call {
             self.calls.remember(call, &request);
         }
         self.record(request, decision)
+    }
+
+    /// The question for a request, with every place where an answer can be kept.
+    pub(crate) fn question_about(&self, request: &Request, decision: &Decision, call: Option<&str>) -> Question {
+        let ask = self.settings().ask;
+        let kept_for = ask.grant_seconds.unwrap_or(0);
+        let places = self.setup.keeper.places();
+        let mut question = question(self.asks.next_id(), call, request, decision, &places, kept_for);
+        question.timeout_ms = question.timeout_ms.or(ask.timeout_ms);
+        question
+    }
+
+    /// Asks the user; still `ask` when something else has answered in the meantime.
+    fn put_question(
+        &self,
+        request: &Request,
+        decision: Decision,
+        call: Option<&str>,
+        cancel: &Cancel,
+    ) -> Decision {
+        let question = self.question_about(request, &decision, call);
+        let is_covered =
+            || self.memory.denies(&request.action) || self.decide(request).effect() != Effect::Ask;
+        match self.asks.put(&self.setup.desk, &question, request, cancel, is_covered) {
+            Answer::Covered => self.decide(request),
+            Answer::Refused(refusal) => decision.refused(refusal.reason()),
+            Answer::Choice(index) => match question.choices.get(index) {
+                Some(choice) if choice.kind == ChoiceKind::Deny => {
+                    self.memory.deny(Denied::of(choice, &request.action));
+                    self.asks.settle(&self.setup.desk, |action| self.memory.denies(action));
+                    decision.refused(Refusal::Remembered.reason())
+                }
+                Some(choice) => {
+                    let decision = decision.granted(AnsweredBy::User, &choice.spoken());
+                    self.remember(choice);
+                    decision
+                }
+                None => decision.refused("the answer was not one of the choices"),
+            },
+        }
     }
 
     /// What would be decided, without asking, recording or acting.
@@ -216,8 +257,9 @@ impl Session {
     pub(crate) fn decide_by(&self, request: &Request, rules: &RuleSet) -> Decision {
         let grants = self.live_grants();
         let context = self.context_for(request, &grants);
-        let decision = self.setup.chain.decide(request, &context, rules, &grants);
-        match self.ruling_on_names(request, &self.force(), &grants) {
+        let force = self.force();
+        let decision = force.basis.chain.decide(request, &context, rules, &grants);
+        match self.ruling_on_names(request, &force, &grants) {
             Some(ruling) => decision.tightened(ruling),
             None => decision,
         }
@@ -255,35 +297,72 @@ impl Session {
         self.setup.journal.after((self.setup.clock)(), &request.id, outcome);
     }
 
+    /// Makes an answer hold: here at once, and where it outlives the session in a file as well.
     pub(crate) fn remember(&self, choice: &Choice) {
-        if choice.scope != GrantScope::Session {
+        let now = self.seconds();
+        if choice.scope == GrantScope::Once {
             return;
         }
-        let now = self.seconds();
         let expires_at = if choice.lifetime == 0 { 0 } else { now.saturating_add(choice.lifetime) };
         let grant =
             Grant { scope: choice.scope, pattern: choice.pattern.clone(), granted_at: now, expires_at };
-        self.lock_grants().push(grant.clone());
+        let id = self.memory.grant(grant.clone());
         self.rebuild();
-        self.asks.settle(&self.setup.desk, &grant);
+        self.asks.settle(&self.setup.desk, |action| grant.pattern.covers(action));
+        let Some(place) = choice.place.as_deref() else { return };
+        if let Err(error) = self.setup.keeper.keep(place, &grant) {
+            self.memory.hold_for_session(id);
+            let text =
+                format!("the answer holds for this session only, it could not be kept: {}", visible(&error));
+            self.setup.desk.notice(&text);
+        }
+    }
+
+    /// Puts other settings and policies in force, for everything that is decided and started from now on.
+    /// Answers for this session stay; those that were written to files are in the new settings.
+    ///
+    /// # Errors
+    /// When the policies give no rules, or their sandbox cannot be set up where there was one; what was in
+    /// force stays then.
+    pub fn reload(&self, basis: Basis) -> Result<(), ReloadError> {
+        let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
+        let grants = self.memory.live(&basis.resolved, self.seconds(), Kept::InFiles);
+        let built = Force::build(&self.setup, &Arc::new(basis), self.network.as_ref(), &grants, Some(&force))?;
+        match &built.confinement {
+            Err(reason) if force.confinement.is_ok() => return Err(ReloadError::Sandbox(reason.clone())),
+            Ok(_) | Err(_) => {}
+        }
+        self.accept_outputs(&built);
+        *force = Arc::new(built);
+        self.memory.forget_kept();
+        drop(force);
+        // What a question waits for may be settled by the new rules.
+        self.asks.review(&self.setup.desk, |request| self.decide(request).effect() != Effect::Ask);
+        Ok(())
+    }
+
+    /// Takes a grant of this session back, and what was refused for the session: see [`Session::remembered`].
+    pub fn forget(&self, id: u64) -> bool {
+        let known = self.memory.forget(id);
+        if known {
+            self.rebuild();
+        }
+        known
     }
 
     /// Puts the rules in force anew, after a grant. Running commands keep the sandbox they have. Where no
     /// new sandbox can be had the old one stays: commands do not see the grant then, file tools do.
     fn rebuild(&self) {
         let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
-        // The standing rules were answered once; they do not change with grants.
-        let built = Force::build(&self.setup, self.network.as_ref(), &self.live_grants(), Some(&force));
+        let grants = self.memory.live(&force.basis.resolved, self.seconds(), Kept::InMemory);
+        let built = Force::build(&self.setup, &force.basis, self.network.as_ref(), &grants, Some(&force));
         let failed = match &built {
             Err(error) => Some(with_causes(error)),
             Ok(built) => built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned(),
         };
         match (built, failed) {
             (Ok(built), None) => {
-                for path in self.lock_outputs().iter() {
-                    // Each was accepted before, by its name alone.
-                    let _accepted = built.gate.register_output(path);
-                }
+                self.accept_outputs(&built);
                 *force = Arc::new(built);
             }
             (_, reason) => {
@@ -318,15 +397,40 @@ impl Session {
         Ok(())
     }
 
+    /// A new gate knows nothing of pi's files yet.
+    fn accept_outputs(&self, force: &Force) {
+        for path in self.lock_outputs().iter() {
+            // Each was accepted before, by its name alone.
+            let _accepted = force.gate.register_output(path);
+        }
+    }
+
     fn lock_outputs(&self) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The grants that live now.
+    /// The grants that live now: of this session, and those in the settings.
     #[must_use]
     pub fn live_grants(&self) -> Vec<Grant> {
-        let now = self.seconds();
-        self.lock_grants().iter().filter(|grant| grant.is_live(now)).cloned().collect()
+        let basis = Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner).basis);
+        self.memory.live(&basis.resolved, self.seconds(), Kept::InMemory)
+    }
+
+    /// What the session itself remembers, with the number by which [`Session::forget`] takes it back.
+    #[must_use]
+    pub fn remembered(&self) -> Vec<Remembered> {
+        self.memory.list(self.seconds())
+    }
+
+    /// The questions that wait for an answer, the oldest first.
+    #[must_use]
+    pub fn questions(&self) -> Vec<Question> {
+        self.asks.questions()
+    }
+
+    /// Answers a question from elsewhere than its desk; false when it does not wait any more.
+    pub fn answer(&self, id: u64, answer: Answer) -> bool {
+        self.asks.answer(&self.setup.desk, id, answer)
     }
 
     /// How many questions wait for an answer.
@@ -335,10 +439,28 @@ impl Session {
         self.asks.waiting()
     }
 
-    /// The settings of the session.
+    /// The session's name, which its log has as well.
     #[must_use]
-    pub fn settings(&self) -> &Resolved {
-        &self.setup.resolved
+    pub fn id(&self) -> &str {
+        &self.setup.context.session_id
+    }
+
+    /// The machine, as policies are told of it.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.setup.context.machine
+    }
+
+    /// The settings and policies that are in force.
+    #[must_use]
+    pub fn basis(&self) -> Arc<Basis> {
+        Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner).basis)
+    }
+
+    /// The settings that are in force.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        Settings(self.basis())
     }
 
     /// The agent of the session.
@@ -357,7 +479,8 @@ impl Session {
     pub fn briefs(&self) -> Vec<(String, String)> {
         let mut context = self.setup.context.clone();
         context.now = self.seconds();
-        let members = self.setup.chain.members.iter();
+        let basis = self.basis();
+        let members = basis.chain.members.iter();
         members
             .filter_map(|member| {
                 let brief = member.policy.brief(&context).ok()?;
@@ -367,12 +490,24 @@ impl Session {
     }
 
     fn seconds(&self) -> u32 {
-        // With a clock that makes no sense every grant that expires has expired.
-        let since = (self.setup.clock)().duration_since(SystemTime::UNIX_EPOCH);
-        since.ok().and_then(|since| u32::try_from(since.as_secs()).ok()).unwrap_or(u32::MAX)
+        seconds(&self.setup)
     }
+}
 
-    fn lock_grants(&self) -> std::sync::MutexGuard<'_, Vec<Grant>> {
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
+/// The settings that are in force; a reload does not change what is held here.
+#[derive(Debug, Clone)]
+pub struct Settings(Arc<Basis>);
+
+impl std::ops::Deref for Settings {
+    type Target = Resolved;
+
+    fn deref(&self) -> &Resolved {
+        &self.0.resolved
     }
+}
+
+fn seconds(setup: &Setup) -> u32 {
+    // With a clock that makes no sense every grant that expires has expired.
+    let since = (setup.clock)().duration_since(SystemTime::UNIX_EPOCH);
+    since.ok().and_then(|since| u32::try_from(since.as_secs()).ok()).unwrap_or(u32::MAX)
 }

@@ -82,7 +82,8 @@ impl Session {
     #[must_use]
     pub fn inspect(&self, output: Output<'_>) -> Inspection {
         let request = self.calls.take(output.call);
-        if !self.setup.chain.members.iter().any(|member| member.policy.inspects()) {
+        let basis = self.basis();
+        if !basis.chain.members.iter().any(|member| member.policy.inspects()) {
             return Inspection::Pass;
         }
         let request = request.unwrap_or_else(|| self.request(Origin::Agent, Action::Tool(output.tool)));
@@ -90,7 +91,7 @@ impl Session {
         let context = self.context_for(&request, &grants);
         let output =
             ToolOutput { request, is_error: output.is_error, truncated: false, content: output.content };
-        let inspection = self.setup.chain.inspect(&output, &context);
+        let inspection = basis.chain.inspect(&output, &context);
         match &inspection {
             Inspection::Pass => {}
             Inspection::Replace { policy, cause, .. } => {

@@ -17,12 +17,12 @@ use portcullis_decision::verdict::{
     Cause, GrantOption, OutputEvaluation, Question as PolicyQuestion, ToolOutput,
 };
 use portcullis_decision::{
-    Chain, Context, Effect, Evaluation, GrantPattern, GrantScope, Member, Mode, Policy, PolicyError, Request,
-    Verdict,
+    Chain, Context, Effect, Evaluation, Grant, GrantPattern, GrantScope, Member, Mode, Policy, PolicyError,
+    Request, Verdict,
 };
 use portcullis_session::{
-    Answer, Answerer, Cancel, Confining, Desk, Entry, FileCall, FileFailure, Journal, JournalError, Question,
-    Refusal, Session, Setup,
+    Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Desk, Entry, FileCall, FileFailure, Journal,
+    JournalError, Keeper, Place, Question, Refusal, Session, Setup,
 };
 
 /// Asks about every tool; has no rules.
@@ -102,12 +102,15 @@ struct Scripted {
     answer: Option<Answer>,
     open: Mutex<Vec<(String, Answerer)>>,
     shown: AtomicUsize,
+    seen: Mutex<Vec<Question>>,
+    notices: Mutex<Vec<String>>,
     withdrawn: Mutex<Vec<u64>>,
 }
 
 impl Desk for Scripted {
     fn show(&self, question: &Question, answerer: Answerer) {
         self.shown.fetch_add(1, Ordering::SeqCst);
+        self.seen.lock().unwrap().push(question.clone());
         match &self.answer {
             Some(answer) => answerer.answer(answer.clone()),
             None => self.open.lock().unwrap().push((question.subject.clone(), answerer)),
@@ -116,7 +119,37 @@ impl Desk for Scripted {
     fn withdraw(&self, id: u64, _why: &str) {
         self.withdrawn.lock().unwrap().push(id);
     }
-    fn notice(&self, _text: &str) {}
+    fn notice(&self, text: &str) {
+        self.notices.lock().unwrap().push(text.to_owned());
+    }
+}
+
+/// Remembers what was kept, or fails to.
+#[derive(Default)]
+struct Shelf {
+    kept: Mutex<Vec<(String, Grant)>>,
+    full: std::sync::atomic::AtomicBool,
+}
+
+impl Keeper for Shelf {
+    fn places(&self) -> Vec<Place> {
+        let place = |key, scope, id: &str| Place {
+            id: id.into(),
+            key,
+            scope,
+            label: format!("Allow for {id}"),
+            target: format!("{id}.json"),
+        };
+        vec![place('P', GrantScope::Project, "project"), place('A', GrantScope::User, "all")]
+    }
+
+    fn keep(&self, place: &str, grant: &Grant) -> Result<(), String> {
+        if self.full.load(Ordering::SeqCst) {
+            return Err("the disk is full".into());
+        }
+        self.kept.lock().unwrap().push((place.to_owned(), grant.clone()));
+        Ok(())
+    }
 }
 
 #[derive(Clone, Default)]
@@ -141,7 +174,9 @@ impl Journal for Recorded {
 struct Scene {
     _directory: tempfile::TempDir,
     project: PathBuf,
+    places: Places,
     desk: Arc<Scripted>,
+    keeper: Arc<Shelf>,
     journal: Recorded,
     session: Arc<Session>,
     seconds: Arc<AtomicU64>,
@@ -180,18 +215,28 @@ fn scene_with(
     let seconds = Arc::new(AtomicU64::new(1_000));
     let clock = Arc::clone(&seconds);
     let desk = Arc::new(Scripted { answer, ..Scripted::default() });
-    let session = Session::open(Setup {
+    let keeper = Arc::new(Shelf::default());
+    let setup = Setup {
         variables: Box::new(Vec::new),
-        resolved,
-        chain: Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() },
         context,
         clock: Box::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::SeqCst))),
         journal: Box::new(journal.clone()),
         desk: Arc::clone(&desk) as Arc<dyn Desk>,
+        keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
         confinement: Confining::NoCommands,
-    })
-    .unwrap();
-    Scene { _directory: directory, project, desk, journal, session, seconds }
+    };
+    let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };
+    let session = Session::open(setup, Basis { resolved, chain }).unwrap();
+    Scene {
+        _directory: directory,
+        project,
+        places,
+        desk,
+        keeper,
+        journal,
+        session,
+        seconds,
+    }
 }
 
 fn tool(session: &Session, name: &str) -> Request {
@@ -226,7 +271,7 @@ fn once_asks_again_and_a_session_grant_does_not() {
 #[test]
 fn what_is_lent_for_a_time_is_asked_for_again_after_it() {
     let find = |scene: &Scene| scene.project.parent().unwrap().join("outside.txt");
-    // "Once", then the two grants that the host offers, then that of the policy.
+    // "Once", then the two grants for the session that the host offers, then that of the policy.
     let scene = scene_with(Arc::new(Lending), Some(Answer::Choice(3)), Recorded::default(), true);
     for (seconds, asked) in [(1_000, 1), (1_009, 1), (1_010, 2), (1_019, 2), (1_020, 3)] {
         scene.seconds.store(seconds, Ordering::SeqCst);
@@ -365,6 +410,150 @@ fn commands_are_read_for_policies() {
     assert_eq!(last.program, None);
     assert_eq!(last.redirects.first().and_then(path), None);
     assert!(parsed("echo $(").unwrap_err().contains("at byte"));
+}
+
+/// The place of the first choice that fits.
+fn chosen(scene: &Scene, path: &Path, fits: impl Fn(&portcullis_session::Choice) -> bool) -> usize {
+    let refused = read(scene, path).unwrap_err();
+    assert!(matches!(refused, FileFailure::Denied(_)), "{refused}");
+    let seen = scene.desk.seen.lock().unwrap();
+    seen.last().unwrap().choices.iter().position(fits).unwrap()
+}
+
+#[test]
+fn the_choices_are_those_of_the_first_seed_narrowest_first() {
+    let scene = scene(Some(Answer::Refused(Refusal::User)), Recorded::default(), true);
+    let outside = scene.project.parent().unwrap().join("outside.txt");
+    read(&scene, &outside).unwrap_err();
+    let seen = scene.desk.seen.lock().unwrap();
+    let choices: Vec<_> = seen[0]
+        .choices
+        .iter()
+        .map(|choice| {
+            format!("{} {} {}", choice.code(), choice.label, choice.target.as_deref().unwrap_or(""))
+        })
+        .collect();
+    assert_eq!(
+        choices,
+        [
+            "o Allow once ",
+            "s Allow for this session only ",
+            "s2 Allow for this session only ",
+            "P Allow for project project.json",
+            "P2 Allow for project project.json",
+            "A Allow for all all.json",
+            "A2 Allow for all all.json",
+            "d Deny for this session ",
+        ]
+    );
+    let covers = |index: usize| seen[0].choices[index].covers.clone().unwrap();
+    assert_eq!(covers(1), format!("reading {}", outside.display()));
+    assert_eq!(covers(2), format!("reading everything below {}", outside.parent().unwrap().display()));
+}
+
+#[test]
+fn an_answer_for_the_project_is_kept_and_holds_at_once() {
+    for (scope, place) in [(GrantScope::Project, "project"), (GrantScope::User, "all")] {
+        let probe = scene(Some(Answer::Refused(Refusal::User)), Recorded::default(), true);
+        let outside = probe.project.parent().unwrap().join("outside.txt");
+        let index = chosen(&probe, &outside, |choice| choice.scope == scope);
+
+        let scene = scene(Some(Answer::Choice(index)), Recorded::default(), true);
+        let outside = scene.project.parent().unwrap().join("outside.txt");
+        for _ in 0..2 {
+            assert_eq!(read(&scene, &outside).unwrap(), "outside");
+        }
+        assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1, "{place}");
+        let kept = scene.keeper.kept.lock().unwrap();
+        assert_eq!((kept.len(), kept[0].0.as_str(), kept[0].1.scope), (1, place, scope));
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so() {
+    let probe = scene(Some(Answer::Refused(Refusal::User)), Recorded::default(), true);
+    let find = |scene: &Scene| scene.project.parent().unwrap().join("outside.txt");
+    let index = chosen(&probe, &find(&probe), |choice| choice.scope == GrantScope::User);
+    let scene = scene(Some(Answer::Choice(index)), Recorded::default(), true);
+    scene.keeper.full.store(true, Ordering::SeqCst);
+    assert_eq!(read(&scene, &find(&scene)).unwrap(), "outside");
+    assert!(scene.desk.notices.lock().unwrap()[0].contains("the disk is full"));
+    // A reload takes away what files should have by then, and this is not such an answer any more.
+    scene.session.reload(basis(&scene)).unwrap();
+    assert_eq!(read(&scene, &find(&scene)).unwrap(), "outside");
+    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1);
+}
+
+fn basis(scene: &Scene) -> Basis {
+    let places = &scene.places;
+    let resolved = resolve(&discover(places, &RealDisk).unwrap(), places, &RealDisk).unwrap();
+    let member = Member { policy: Arc::new(Asking), mode: Mode::Enforce };
+    Basis { resolved, chain: Chain { members: vec![member], ..Chain::default() } }
+}
+
+#[test]
+fn a_refusal_for_the_session_is_remembered_for_that_right_alone() {
+    let probe = scene(Some(Answer::Refused(Refusal::User)), Recorded::default(), true);
+    let find = |scene: &Scene| scene.project.parent().unwrap().join("outside.txt");
+    let index = chosen(&probe, &find(&probe), |choice| choice.kind == ChoiceKind::Deny);
+    let scene = scene(Some(Answer::Choice(index)), Recorded::default(), true);
+    for _ in 0..3 {
+        let refused = read(&scene, &find(&scene)).unwrap_err();
+        assert!(refused.to_string().contains("you said no for this session"), "{refused}");
+    }
+    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1, "it is asked once");
+    let path = find(&scene);
+    let given = path.display().to_string();
+    let call = FileCall { path: &path, given: &given, call: None, cancel: &Cancel::default() };
+    scene.session.write_file(call, "x").unwrap_err();
+    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 2, "writing is another question");
+
+    for remembered in scene.session.remembered() {
+        assert!(scene.session.forget(remembered.id));
+    }
+    read(&scene, &find(&scene)).unwrap_err();
+    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 3, "what was taken back is asked again");
+}
+
+#[test]
+fn a_question_is_answered_from_elsewhere_once() {
+    let scene = scene(None, Recorded::default(), true);
+    let session = Arc::clone(&scene.session);
+    let waiting = std::thread::spawn(move || {
+        let request = tool(&session, "t");
+        session.authorize(request, None, &Cancel::default()).decision.effect()
+    });
+    until(|| scene.session.questions().len() == 1);
+    let id = scene.session.questions()[0].id;
+    assert!(!scene.session.answer(id + 1, Answer::Choice(0)), "there is no such question");
+    assert!(scene.session.answer(id, Answer::Choice(0)));
+    assert_eq!(waiting.join().unwrap(), Effect::Allow);
+    assert!(!scene.session.answer(id, Answer::Choice(0)), "it is answered");
+    assert_eq!(*scene.desk.withdrawn.lock().unwrap(), [id]);
+}
+
+#[test]
+fn a_reload_puts_other_rules_in_force_and_settles_what_they_answer() {
+    let scene = scene(None, Recorded::default(), true);
+    let find = |scene: &Scene| scene.project.parent().unwrap().join("outside.txt");
+    let (session, path) = (Arc::clone(&scene.session), find(&scene));
+    let waiting = std::thread::spawn(move || {
+        let given = path.display().to_string();
+        let call = FileCall { path: &path, given: &given, call: None, cancel: &Cancel::default() };
+        session.read_file(call).map(drop).unwrap_err().to_string()
+    });
+    until(|| scene.session.waiting() == 1);
+    let settings = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["~/outside.txt"], "allowWrite": ["."], "denyWrite": [] } }"#;
+    let file = scene.places.sandbox_directory().join("default.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, settings).unwrap();
+    scene.session.reload(basis(&scene)).unwrap();
+    assert!(
+        waiting.join().unwrap().contains("filesystem.denyRead[0]"),
+        "a new denial beats an open question"
+    );
+    assert_eq!(scene.session.waiting(), 0);
 }
 
 fn until(condition: impl Fn() -> bool) {

@@ -105,6 +105,28 @@ impl Screen {
         succeed(self.tmux().args(["send-keys", key])).map(drop)
     }
 
+    /// Presses a key after the moment in which a question takes none.
+    ///
+    /// # Errors
+    ///
+    /// When tmux is gone.
+    pub fn press_calmly(&self, key: &str) -> anyhow::Result<()> {
+        /// Longer than the extension's own; it cannot be seen from here when it is over.
+        const QUIET: Duration = Duration::from_millis(800);
+        std::thread::sleep(QUIET);
+        self.press(key)
+    }
+
+    /// Gives the terminal another size.
+    ///
+    /// # Errors
+    ///
+    /// When tmux is gone.
+    pub fn resize(&self, width: u32, height: u32) -> anyhow::Result<()> {
+        let (width, height) = (width.to_string(), height.to_string());
+        succeed(self.tmux().args(["resize-window", "-x", &width, "-y", &height])).map(drop)
+    }
+
     /// Presses Ctrl-D until pi has ended; returns its exit code.
     ///
     /// pi takes the key only while it has nothing to do and nothing typed, and does not show when that is.

@@ -186,7 +186,7 @@ enum Answer {
 fn option(question: &Value, answer: Answer) -> Result<String> {
     let words: &[&str] = match answer {
         Answer::Allow => &["allow", "yes"],
-        Answer::Refuse => &["refuse", "deny", "no"],
+        Answer::Refuse => &["abort"],
     };
     let options = question.get("options").and_then(Value::as_array).with_context(|| format!("{question}"))?;
     let says = |option: &&str| words.iter().any(|word| option.to_lowercase().contains(word));

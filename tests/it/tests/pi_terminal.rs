@@ -34,13 +34,13 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
     screen.wait(&format!("a question about {notes}"), |text| {
         text.contains("Allow") && text.contains("notes")
     })?;
-    screen.press("Escape")?;
+    screen.press_calmly("Escape")?;
     screen.wait_for("second over")?;
 
     screen.enter("to be allowed")?;
-    screen.wait_for("Refuse")?;
+    screen.wait_for("Abort")?;
     // A refusal is what lies under the finger; allowing takes one more key.
-    screen.press("Down")?;
+    screen.press_calmly("Down")?;
     screen.press("Enter")?;
     screen.wait_for("third over")?;
 

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use portcullis_decision::GrantScope;
 use portcullis_rpc::{
     AskChoice, AskOption, AskParams, AskWithdrawNotification, EventNotification, HostNotification,
-    NoticeLevel, RefusalCause, Reply, RequestId, Scope,
+    NoticeLevel, RefusalCause, Reply, RequestId, Scope, ToolEffect,
 };
-use portcullis_session::{Answer, Answerer, Choice, Desk, Question, Refusal};
+use portcullis_session::{Answer, Answerer, Choice, ChoiceKind, Desk, Question, Refusal};
 
 use crate::serve::Sender;
 
@@ -90,7 +90,14 @@ fn params(question: &Question) -> AskParams {
 fn option(choice: &Choice) -> AskOption {
     AskOption {
         key: choice.key.to_string(),
+        effect: match choice.kind {
+            ChoiceKind::Allow => ToolEffect::Allow,
+            ChoiceKind::Deny => ToolEffect::Deny,
+        },
         label: choice.label.clone(),
+        covers: choice.covers.clone(),
+        width: choice.width,
+        target: choice.target.clone(),
         scope: match choice.scope {
             GrantScope::Once => Scope::Once,
             GrantScope::Session => Scope::Session,

@@ -7,9 +7,10 @@ use portcullis_rpc::{
     ErrorCode, ErrorObject, HelloParams, HelloResponse, PROTOCOL_VERSION, Program, RunMode, Text,
 };
 
+use crate::serve::reload::Watch;
 use crate::serve::{Host, Stage};
 use crate::surroundings::Surroundings;
-use crate::wire::{self, Purpose, Wanted};
+use crate::wire::{Purpose, Wanted};
 
 impl Host {
     /// Opens the session. What keeps it from opening is no error of the protocol: the host stays, closed,
@@ -22,6 +23,7 @@ impl Host {
         if self.stage.set(RwLock::new(Arc::new(stage))).is_err() {
             return Err(ErrorObject::new(ErrorCode::InvalidRequest, "`hello` was said before"));
         }
+        self.keep_watching();
         let host = program().ok_or_else(|| ErrorObject::new(ErrorCode::Internal, "the host has no name"))?;
         Ok(HelloResponse { protocol: PROTOCOL_VERSION, host, status: self.status() })
     }
@@ -30,13 +32,8 @@ impl Host {
         // The client's word for where pi keeps its files counts: it knows pi's own variables.
         let around =
             Surroundings { agent_directory: hello.agent_dir.as_path().to_owned(), ..self.around.clone() };
-        let wanted = wanted(hello);
-        let ground = wire::ground(&around, &wanted)?;
-        if !ground.resolved.enabled {
-            return Ok(Stage::Off);
-        }
-        let wired = wire::session(&around, &wanted, ground, Arc::clone(&self.desk) as _)?;
-        Ok(Stage::Open(Box::new(wired)))
+        let watch = self.watch.get_or_init(|| Watch::new(around, wanted(hello), hello.sandbox));
+        watch.open(self)
     }
 }
 

@@ -9,8 +9,11 @@ mod decide;
 mod files;
 mod hello;
 mod image;
+mod menu;
+mod orientation;
+mod reload;
 mod searches;
-mod status;
+pub(super) mod status;
 mod wording;
 
 use std::collections::HashMap;
@@ -28,8 +31,10 @@ use portcullis_session::Cancel;
 use serde::Serialize;
 
 use crate::exit::Exit;
+use crate::menu::Menu;
 use crate::serve::asking::RpcDesk;
 use crate::serve::files::Handles;
+use crate::serve::reload::Watch;
 use crate::surroundings::Surroundings;
 use crate::wire::Wired;
 
@@ -59,6 +64,8 @@ pub(crate) struct Host {
     output: StreamWriter<File>,
     desk: Arc<RpcDesk>,
     stage: OnceLock<RwLock<Arc<Stage>>>,
+    watch: OnceLock<Watch>,
+    menu: Mutex<Menu>,
     handles: Handles,
     under_way: Mutex<HashMap<RequestId, Cancel>>,
 }
@@ -76,6 +83,8 @@ pub(crate) fn run() -> crate::Outcome {
         sender,
         output: StreamWriter::new(output),
         stage: OnceLock::new(),
+        watch: OnceLock::new(),
+        menu: Mutex::default(),
         handles: Handles::default(),
         under_way: Mutex::default(),
     });
@@ -127,6 +136,8 @@ impl Host {
     }
 
     fn carry_out(self: &Arc<Self>, id: RequestId, request: Request, cancel: &Cancel) {
+        // An edit of the settings holds from the very next request on.
+        self.refresh();
         match request {
             Request::Hello(hello) => self.reply(id, self.hello(&hello)),
             Request::Status => self.reply(id, Ok(self.status())),
@@ -142,6 +153,7 @@ impl Host {
             Request::FileOutput(params) => self.reply(id, self.file_output(&params)),
             Request::Inspect(params) => self.reply(id, self.inspect(&params)),
             Request::Exec(params) => self.reply(id, self.exec(params, cancel)),
+            Request::Menu(params) => self.reply(id, self.menu(params)),
             // The reader answers it by itself.
             Request::Shutdown => self.reply(id, Ok(Empty {})),
         }
@@ -165,17 +177,24 @@ impl Host {
         }
     }
 
-    /// Takes every call back and lets the session go, with its sandbox and everything in it.
-    fn close(&self) {
+    fn cancel_all(&self) {
         let all: Vec<Cancel> = self.lock_under_way().values().cloned().collect();
         for cancel in all {
             cancel.cancel();
         }
+    }
+
+    /// Takes every call back and lets the session go, with its sandbox and everything in it.
+    fn close(&self) {
+        self.cancel_all();
         self.wait_for_requests();
         self.handles.clear();
+        self.enter(Stage::Closed("the session has ended".to_owned()));
+    }
+
+    fn enter(&self, next: Stage) {
         if let Some(stage) = self.stage.get() {
-            *stage.write().unwrap_or_else(PoisonError::into_inner) =
-                Arc::new(Stage::Closed("the session has ended".to_owned()));
+            *stage.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         }
     }
 

@@ -4,21 +4,41 @@ use portcullis_confine::{Force as LayerForce, Tier};
 use portcullis_rpc::{SandboxState, StatusResponse};
 use portcullis_session::{Session, visible};
 
-use crate::serve::{Host, Stage};
+use crate::serve::{Host, Stage, orientation};
 
 impl Host {
     pub(super) fn status(&self) -> StatusResponse {
         match self.stage().as_ref() {
-            Stage::Open(wired) => open(&wired.session),
+            Stage::Open(wired) => self.with_changes(open(&wired.session)),
             Stage::Off => plain(SandboxState::Disabled, None),
             Stage::Closed(why) => plain(SandboxState::Closed, Some(visible(why))),
         }
     }
 }
 
+impl Host {
+    /// Adds what the files say by now.
+    fn with_changes(&self, mut status: StatusResponse) -> StatusResponse {
+        let Some(watch) = self.watch.get() else { return status };
+        if let Some(problem) = watch.problem() {
+            status.warnings.insert(0, format!("the edited settings are not in force: {problem}"));
+        }
+        status.brief.push_str(&orientation::changed(&watch.changes()));
+        status
+    }
+}
+
 fn plain(state: SandboxState, warning: Option<String>) -> StatusResponse {
     let warnings = warning.into_iter().collect();
-    StatusResponse { state, domains: 0, write_paths: 0, brief: String::new(), warnings }
+    StatusResponse {
+        state,
+        domains: 0,
+        write_paths: 0,
+        waiting: 0,
+        reduced: None,
+        brief: String::new(),
+        warnings,
+    }
 }
 
 fn open(session: &Session) -> StatusResponse {
@@ -27,9 +47,21 @@ fn open(session: &Session) -> StatusResponse {
         state: SandboxState::Enabled,
         domains: count(settings.allowed_domains.len()),
         write_paths: count(settings.allow_write.len()),
-        brief: brief(session),
+        waiting: count(session.waiting()),
+        reduced: reduced(session),
+        brief: orientation::brief(session),
         warnings: warnings(session),
     }
+}
+
+/// What is missing of the sandbox, in a few words.
+pub(super) fn reduced(session: &Session) -> Option<String> {
+    let force = session.force();
+    let Ok(confinement) = &force.confinement else {
+        return Some("no commands".to_owned());
+    };
+    let tier = confinement.report().tier();
+    (tier != Tier::Full).then(|| format!("tier {tier}"))
 }
 
 fn count(number: usize) -> u32 {
@@ -61,20 +93,4 @@ fn warnings(session: &Session) -> Vec<String> {
         }
     }
     warnings
-}
-
-/// What the model is told up front: what the host knows, then each policy in quotation.
-fn brief(session: &Session) -> String {
-    let settings = session.settings();
-    let mut lines = vec![format!(
-        "Tools and commands run in a sandbox. The project is {}; {} is private to this session. \
-         What is refused says why; do not try to get around it, say what you need instead.",
-        settings.workspace.display(),
-        settings.temp.display(),
-    )];
-    for (policy, brief) in session.briefs() {
-        let quoted: Vec<String> = brief.lines().take(20).map(|line| format!("> {}", visible(line))).collect();
-        lines.push(format!("Policy `{}` says:\n{}", visible(&policy), quoted.join("\n")));
-    }
-    lines.join("\n")
 }

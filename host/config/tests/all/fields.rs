@@ -35,6 +35,8 @@ fn sample(field: &Field) -> Value {
         "network.hiddenServerNames" => "allow".into(),
         "environment.set" => json!({ "NAME": "value" }),
         "network.filterRequest" => json!({}),
+        "grants" => json!([{ "tool": "t" }]),
+        "grants[].commands" => json!([["git", "push"]]),
         _ => of_shape(field.shape, field.name),
     }
 }
@@ -92,6 +94,14 @@ fn with(field: &Field, key: &str, value: Value) -> Value {
         }
     }
     at[key] = value;
+    match field.name {
+        "grants[].exact" | "grants[].rights" => at["path"] = json!("/a"),
+        "grants[].openEnded" => at["commands"] = json!([["git"]]),
+        "grants[].provider" | "grants[].input" | "grants[].grantedAt" | "grants[].expiresAt" => {
+            at["tool"] = json!("t");
+        }
+        _ => {}
+    }
     document
 }
 

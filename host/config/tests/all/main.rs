@@ -7,6 +7,8 @@ mod fields;
 #[cfg(test)]
 mod json_schema;
 #[cfg(test)]
+mod keeping;
+#[cfg(test)]
 mod parsing;
 #[cfg(test)]
 mod policies;

@@ -12,9 +12,10 @@ use portcullis_network_gate::{
 use super::Line;
 use super::memory::place;
 use super::question::{about_all, about_more, places};
-use crate::ask::{Answer, Choice, Refusal};
+use crate::ask::{Answer, Choice, ChoiceKind, Refusal};
 use crate::cancel::Cancel;
-use crate::question::{endpoint_pattern, question};
+use crate::memory::Denied;
+use crate::question::endpoint_pattern;
 use crate::session::{Authorized, Session};
 use crate::visible::visible;
 
@@ -51,6 +52,8 @@ impl CommandJudge {
             let place = place(&attempt.access);
             if session.connections.is_allowed(attempt.command, &place) {
                 decision = decision.granted(AnsweredBy::User, "you allowed it for this command");
+            } else if session.memory.denies(&request.action) {
+                decision = decision.refused(Refusal::Remembered.reason());
             } else if session.connections.is_denied(&place) {
                 decision = decision.refused("you said no to it before");
             }
@@ -68,12 +71,11 @@ impl CommandJudge {
             return Answered { judged, answer: Answer::Covered, choice: None };
         };
         let call = session.connections.identity(first.command).and_then(|identity| identity.call);
-        let question = question(session.asks.next_id(), call.as_deref(), request, decision);
-        let mut question = match first.want {
+        let question = session.question_about(request, decision, call.as_deref());
+        let question = match first.want {
             Want::Connect => about_all(question, &places(attempts.iter().map(|one| &one.access))),
             Want::SendMore { sent } => about_more(question, sent),
         };
-        question.timeout_ms = question.timeout_ms.or(session.settings().ask.timeout_ms);
         let cancel = Cancel::default();
         session.connections.begin_round(round, first.command, cancel.clone());
         let is_covered = || self.judge(session, first).1.effect() != Effect::Ask;
@@ -109,7 +111,7 @@ impl Judge for CommandJudge {
             return attempts.iter().map(|_| Judgement::Deny(closed())).collect();
         };
         let Answered { judged, answer, choice } = self.put(&session, round, attempts);
-        if let Some(choice) = choice.as_ref().filter(|choice| choice.scope == GrantScope::Session) {
+        if let Some(choice) = choice.as_ref().filter(|choice| choice.scope != GrantScope::Once) {
             remember(&session, choice, attempts);
         }
         let each = attempts.iter().zip(judged).map(|(attempt, (request, decision))| {
@@ -122,6 +124,9 @@ impl Judge for CommandJudge {
                         session.connections.deny(place(&attempt.access));
                     }
                     decision.refused(refusal.reason())
+                }
+                (Answer::Choice(_), Some(choice)) if choice.kind == ChoiceKind::Deny => {
+                    decision.refused(Refusal::Remembered.reason())
                 }
                 (Answer::Choice(_), Some(choice)) => {
                     if is_connection {
@@ -248,7 +253,14 @@ fn remember(session: &Session, choice: &Choice, attempts: &[Attempt]) {
     let mut known: Vec<GrantPattern> = Vec::new();
     for pattern in patterns {
         if !known.contains(&pattern) {
-            session.remember(&Choice { pattern: pattern.clone(), ..choice.clone() });
+            let choice = Choice { pattern: pattern.clone(), ..choice.clone() };
+            match (choice.kind, attempts.first()) {
+                (ChoiceKind::Allow, _) => session.remember(&choice),
+                (ChoiceKind::Deny, Some(one)) => {
+                    session.memory.deny(Denied::of(&choice, &Action::Network(one.access.clone())));
+                }
+                (ChoiceKind::Deny, None) => {}
+            }
             known.push(pattern);
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn about_all(mut question: Question, places: &[Place]) -> Question {
         GrantScope::Project | GrantScope::User => false,
     });
     for choice in question.choices.iter_mut().filter(|choice| choice.scope == GrantScope::Session) {
-        choice.label = "Allow connections to all of them for this session".to_owned();
+        choice.covers = Some(format!("connections to {}", listed(places, ", ")));
     }
     question
 }

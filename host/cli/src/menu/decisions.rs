@@ -1,0 +1,52 @@
+//! Recent decisions: why, and what rule would make the next one otherwise.
+
+use super::screen::{Event, Item, Line, Screen};
+use super::{Explained, Step, View, World};
+
+pub(super) fn screen(world: &dyn World) -> Screen {
+    let items: Vec<Item> =
+        world.decisions().into_iter().map(|decision| Item::valued(decision.label, decision.value)).collect();
+    let lines = if items.is_empty() { vec![Line::faint("nothing was decided yet")] } else { Vec::new() };
+    Screen {
+        title: "Recent decisions".to_owned(),
+        lines,
+        items,
+        keys: vec![('b', "back")],
+        ..Screen::default()
+    }
+}
+
+pub(super) fn step(world: &dyn World, event: &Event) -> Step {
+    match event {
+        Event::Back | Event::Key('b' | 'q', _) => Step::Back,
+        Event::Choose(index) => match world.decisions().get(*index) {
+            Some(decision) => Step::Deeper(View::Explained { id: decision.id.clone() }),
+            None => Step::Stay,
+        },
+        Event::Open | Event::Key(..) | Event::Text(_) => Step::Stay,
+    }
+}
+
+pub(super) fn explained_screen(world: &dyn World, id: &str) -> Screen {
+    let Explained { lines, rules } = world
+        .explain(id)
+        .unwrap_or_else(|error| Explained { lines: vec![Line::bad(error)], rules: Vec::new() });
+    Screen {
+        title: format!("Decision {id}"),
+        lines,
+        items: rules.into_iter().map(Item::new).collect(),
+        keys: vec![('b', "back")],
+        ..Screen::default()
+    }
+}
+
+pub(super) fn explained_step(world: &dyn World, id: &str, event: &Event) -> Step {
+    match event {
+        Event::Back | Event::Key('b' | 'q', _) => Step::Back,
+        Event::Choose(rule) => match world.make_rule(id, *rule) {
+            Ok(done) => Step::Said(Line::good(done)),
+            Err(error) => Step::Said(Line::bad(error)),
+        },
+        Event::Open | Event::Key(..) | Event::Text(_) => Step::Stay,
+    }
+}

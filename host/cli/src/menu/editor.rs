@@ -1,0 +1,332 @@
+//! The field editor and the list editor, as in the first seed.
+
+use portcullis_config::{Change, Draft, FIELDS, Field, Shape, Status};
+use serde_json::{Value, json};
+
+use super::screen::{Event, Item, Line, Screen};
+use super::{Step, World};
+
+/// The fields that everybody looks for; the others come with `?`.
+const USUAL: &[&str] = &[
+    "enabled",
+    "network.allowedDomains",
+    "network.deniedDomains",
+    "filesystem.denyRead",
+    "filesystem.allowRead",
+    "filesystem.allowWrite",
+    "filesystem.denyWrite",
+];
+
+/// Settings being edited.
+#[derive(Debug)]
+pub(super) struct Editor {
+    title: String,
+    draft: Draft,
+    advanced: bool,
+    place: Place,
+    /// Where the mark was on the screen before.
+    selected: usize,
+    problem: Option<String>,
+}
+
+/// What of the settings is on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Fields,
+    List(&'static str),
+    /// A text for a field, or for the item of a list in place of another one.
+    Input {
+        field: &'static str,
+        item: Option<Value>,
+        typed: String,
+    },
+}
+
+impl Editor {
+    pub(super) fn new(title: String, draft: Draft) -> Self {
+        Self { title, draft, advanced: false, place: Place::Fields, selected: 0, problem: None }
+    }
+
+    pub(super) fn step(&mut self, world: &dyn World, event: &Event) -> Step {
+        match self.place.clone() {
+            Place::Fields => self.on_fields(world, event),
+            Place::List(field) => self.on_list(field, event),
+            Place::Input { field, item, .. } => self.on_input(field, item.as_ref(), event),
+        }
+    }
+
+    fn on_fields(&mut self, world: &dyn World, event: &Event) -> Step {
+        self.problem = None;
+        match event {
+            Event::Back | Event::Key('q', _) => return Step::Back,
+            Event::Key('?', index) => {
+                self.selected = *index;
+                self.advanced = !self.advanced;
+            }
+            Event::Key('s', _) => {
+                return match world.save(&self.draft) {
+                    Ok(done) => self.saved(world, &done),
+                    Err(error) => Step::Said(Line::bad(error)),
+                };
+            }
+            Event::Choose(index) => {
+                self.selected = *index;
+                if let Some(field) = self.fields().get(*index).copied() {
+                    self.enter(field);
+                }
+            }
+            Event::Open | Event::Key(..) | Event::Text(_) => {}
+        }
+        Step::Stay
+    }
+
+    /// The file is another one now; a second save must not find that somebody changed it.
+    fn saved(&mut self, world: &dyn World, done: &str) -> Step {
+        let shelf = self.draft.shelf().clone();
+        match world.open(&shelf) {
+            Ok(draft) => self.draft = draft,
+            Err(error) => return Step::Said(Line::bad(error)),
+        }
+        Step::Said(Line::good(done))
+    }
+
+    fn enter(&mut self, field: &'static Field) {
+        let value = self.draft.value(&way(field.name));
+        match field.shape {
+            Shape::Bool => {
+                let now = value.as_bool().unwrap_or(field.name == "enabled");
+                self.change(&Change::Set(way(field.name), json!(!now)));
+            }
+            Shape::OneOf(words) => {
+                let now = words.iter().position(|word| value.as_str() == Some(word));
+                let next = now.map_or(0, |now| (now + 1) % words.len());
+                if let Some(word) = words.get(next) {
+                    self.change(&Change::Set(way(field.name), json!(word)));
+                }
+            }
+            Shape::List(_) => {
+                self.selected = 0;
+                self.place = Place::List(field.name);
+            }
+            Shape::Text
+            | Shape::AbsolutePath
+            | Shape::Integer(..)
+            | Shape::Path
+            | Shape::AllowedDomain
+            | Shape::DeniedDomain
+            | Shape::Address
+            | Shape::VariableName
+            | Shape::VariableGlob => self.ask(field.name, None, plain(&value)),
+            Shape::Map(_) | Shape::Object | Shape::Objects | Shape::AnyObject | Shape::PortRange => {}
+        }
+    }
+
+    fn ask(&mut self, field: &'static str, item: Option<Value>, typed: String) {
+        self.place = Place::Input { field, item, typed };
+    }
+
+    fn on_list(&mut self, field: &'static str, event: &Event) -> Step {
+        self.problem = None;
+        let items = self.items(field);
+        match event {
+            Event::Back | Event::Key('b' | 'q', _) => {
+                self.selected = self.fields().iter().position(|known| known.name == field).unwrap_or(0);
+                self.place = Place::Fields;
+            }
+            Event::Key('a', index) => {
+                self.selected = *index;
+                self.ask(field, None, String::new());
+            }
+            Event::Key('d', index) => {
+                if let Some(item) = items.get(*index) {
+                    self.selected = index.saturating_sub(usize::from(index + 1 == items.len()));
+                    self.change(&Change::Drop(way(field), item.clone()));
+                }
+            }
+            Event::Choose(index) => {
+                if let Some(item) = items.get(*index) {
+                    self.selected = *index;
+                    self.ask(field, Some(item.clone()), plain(item));
+                }
+            }
+            Event::Open | Event::Key(..) | Event::Text(_) => {}
+        }
+        Step::Stay
+    }
+
+    fn on_input(&mut self, field: &'static str, item: Option<&Value>, event: &Event) -> Step {
+        let is_list = matches!(shape(field), Shape::List(_));
+        let text = match event {
+            Event::Text(text) if !text.trim().is_empty() => text.trim(),
+            Event::Text(_) if !is_list => {
+                self.change(&Change::Remove(way(field)));
+                self.place = Place::Fields;
+                return Step::Stay;
+            }
+            Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) | Event::Back => {
+                self.problem = None;
+                self.place = if is_list { Place::List(field) } else { Place::Fields };
+                return Step::Stay;
+            }
+        };
+        let before = self.draft.clone();
+        let value = typed_value(field, text);
+        if is_list {
+            if let Some(item) = item {
+                self.change(&Change::Drop(way(field), item.clone()));
+            }
+            self.change(&Change::Append(way(field), value));
+        } else {
+            self.change(&Change::Set(way(field), value));
+        }
+        // What makes it worse than it was is told at once, and what was typed stays there to be mended.
+        let known = before.obstacles();
+        if let Some(obstacle) = self.draft.obstacles().into_iter().find(|found| !known.contains(found)) {
+            self.draft = before;
+            self.problem = Some(obstacle.text);
+            self.ask(field, item.cloned(), text.to_owned());
+            return Step::Stay;
+        }
+        self.problem = None;
+        self.place = if is_list { Place::List(field) } else { Place::Fields };
+        Step::Stay
+    }
+
+    fn change(&mut self, change: &Change) {
+        if let Err(error) = self.draft.change(change) {
+            self.problem = Some(error.to_string());
+        }
+    }
+
+    fn items(&self, field: &str) -> Vec<Value> {
+        if let Value::Array(items) = self.draft.value(&way(field)) { items } else { Vec::new() }
+    }
+
+    fn fields(&self) -> Vec<&'static Field> {
+        let usual = USUAL.iter().filter_map(|name| portcullis_config::field(name));
+        let is_more = |field: &&Field| {
+            self.advanced
+                && !USUAL.contains(&field.name)
+                && !field.name.contains("[]")
+                && !matches!(field.status, Status::Refused(_))
+                && is_plain(field.shape)
+        };
+        usual.chain(FIELDS.iter().filter(is_more)).collect()
+    }
+
+    pub(super) fn screen(&self) -> Screen {
+        let mark = if self.draft.is_changed() { " (not saved)" } else { "" };
+        let title = format!("{}{mark}", self.title);
+        let problem = self.problem.iter().map(|problem| Line::bad(problem.clone()));
+        let mut lines: Vec<Line> = vec![Line::faint(self.draft.file().display().to_string())];
+        lines.extend(problem);
+        match &self.place {
+            Place::Fields => {
+                let obstacles = self.draft.obstacles();
+                let item = |field: &&'static Field| {
+                    let pointer = format!("/{}", field.name.replace('.', "/"));
+                    let problem = obstacles
+                        .iter()
+                        .find(|found| found.pointer.starts_with(&pointer))
+                        .map(|found| found.text.clone());
+                    Item {
+                        label: field.name.to_owned(),
+                        value: Some(shown(field, &self.draft.value(&way(field.name)))),
+                        problem,
+                    }
+                };
+                let more = if self.advanced { "fewer fields" } else { "advanced fields" };
+                Screen {
+                    title,
+                    lines,
+                    items: self.fields().iter().map(item).collect(),
+                    selected: self.selected,
+                    keys: vec![('s', "save"), ('?', more), ('q', "quit")],
+                    ..Screen::default()
+                }
+            }
+            Place::List(field) => {
+                lines.insert(0, Line::plain(*field));
+                lines.extend(meaning(field).map(Line::faint));
+                Screen {
+                    title,
+                    lines,
+                    items: self.items(field).iter().map(|item| Item::new(plain(item))).collect(),
+                    selected: self.selected,
+                    keys: vec![('a', "add"), ('d', "delete"), ('b', "back")],
+                    ..Screen::default()
+                }
+            }
+            Place::Input { field, typed, .. } => {
+                lines.extend(meaning(field).map(Line::faint));
+                Screen {
+                    title,
+                    lines,
+                    input: Some(((*field).to_owned(), typed.clone())),
+                    ..Screen::default()
+                }
+            }
+        }
+    }
+}
+
+fn meaning(field: &str) -> Option<String> {
+    portcullis_config::field(field).map(|field| format!("{} ({})", field.meaning, field.shape.describe()))
+}
+
+fn shape(field: &str) -> Shape {
+    portcullis_config::field(field).map_or(Shape::AnyObject, |field| field.shape)
+}
+
+/// Whether a value of this shape is a line of text, a choice, or a list of lines.
+fn is_plain(shape: Shape) -> bool {
+    match shape {
+        Shape::Bool
+        | Shape::Text
+        | Shape::AbsolutePath
+        | Shape::Integer(..)
+        | Shape::OneOf(_)
+        | Shape::Path
+        | Shape::AllowedDomain
+        | Shape::DeniedDomain
+        | Shape::Address
+        | Shape::VariableName
+        | Shape::VariableGlob => true,
+        Shape::List(item) => is_plain(*item) && !matches!(item, Shape::List(_)),
+        Shape::Map(_) | Shape::Object | Shape::Objects | Shape::AnyObject | Shape::PortRange => false,
+    }
+}
+
+fn way(field: &str) -> Vec<String> {
+    field.split('.').map(str::to_owned).collect()
+}
+
+/// A number where one is wanted; what cannot be one is told by the check.
+fn typed_value(field: &str, text: &str) -> Value {
+    match (shape(field), text.parse::<u64>()) {
+        (Shape::Integer(..), Ok(number)) => number.into(),
+        _ => text.into(),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Object(members) => match members.get("path").and_then(Value::as_str) {
+            Some(path) => path.to_owned(),
+            None => value.to_string(),
+        },
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => value.to_string(),
+    }
+}
+
+fn shown(field: &Field, value: &Value) -> String {
+    match value {
+        Value::Null if field.name == "enabled" => "true".to_owned(),
+        Value::Null => "not set".to_owned(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => plain(value),
+    }
+}

@@ -1,0 +1,309 @@
+//! What the screens of `/sandbox` are about, taken from a running host.
+
+use std::sync::Arc;
+
+use portcullis_audit::{Decided as LoggedDecision, Directory};
+use portcullis_config::{
+    Draft, KeptGrant, Places, RealDisk, Resolved, Shelf, Store, discover, kept_grants, resolve, revoke,
+    shelves,
+};
+use portcullis_decision::request::Action;
+use portcullis_decision::{Grant, GrantPattern, GrantScope};
+use portcullis_rpc::{ErrorCode, ErrorObject};
+use portcullis_session::{ChoiceKind, Keeper as _, described, grantable, visible};
+
+use crate::commands::audit::words;
+use crate::menu::{Decided, Explained, Held, Line, Scope, World};
+use crate::serve::{Host, Stage, status};
+
+/// More decisions than anybody looks through.
+const RECENT: usize = 30;
+/// Digits of a digest that tell one policy from another.
+const DIGEST_SHOWN: usize = 12;
+
+pub(super) struct HostWorld<'a> {
+    host: &'a Host,
+    places: Places,
+    stage: Arc<Stage>,
+}
+
+impl<'a> HostWorld<'a> {
+    pub(super) fn of(host: &'a Host) -> Result<Self, ErrorObject> {
+        let watch = host
+            .watch
+            .get()
+            .ok_or_else(|| ErrorObject::new(ErrorCode::InvalidRequest, "say `hello` first"))?;
+        let places =
+            watch.places().map_err(|error| ErrorObject::new(ErrorCode::Unavailable, format!("{error:#}")))?;
+        Ok(Self { host, places, stage: host.stage() })
+    }
+
+    fn log(&self) -> Option<(Directory, String)> {
+        let watch = self.host.watch.get()?;
+        match self.stage.as_ref() {
+            Stage::Open(wired) => {
+                Some((Directory::new(&watch.around().state.join("audit")), wired.session.id().to_owned()))
+            }
+            Stage::Off | Stage::Closed(_) => None,
+        }
+    }
+
+    fn logged(&self, id: &str) -> Result<LoggedDecision, String> {
+        let (directory, _) = self.log().ok_or("nothing is recorded while the sandbox is off")?;
+        directory.decision(id).map_err(chained)
+    }
+
+    /// The rules that a decision can be made into.
+    fn rules(&self, logged: &LoggedDecision) -> Vec<Rule> {
+        let action = logged.verdict.request.get("action").cloned().unwrap_or_default();
+        let Ok(action) = serde_json::from_value::<Action>(action) else { return Vec::new() };
+        let Stage::Open(wired) = self.stage.as_ref() else { return Vec::new() };
+        let mut rules = Vec::new();
+        for (pattern, text) in grantable(&action) {
+            for place in wired.keeper.places() {
+                rules.push(Rule {
+                    text: format!("{}: {text}  → {}", place.label, place.target),
+                    pattern: pattern.clone(),
+                    scope: place.scope,
+                    place: place.id,
+                });
+            }
+        }
+        rules
+    }
+}
+
+/// A rule that a decision can be made into.
+struct Rule {
+    text: String,
+    pattern: GrantPattern,
+    scope: GrantScope,
+    place: String,
+}
+
+impl World for HostWorld<'_> {
+    fn is_on(&self) -> bool {
+        matches!(self.stage.as_ref(), Stage::Open(_))
+    }
+
+    fn summary(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        match self.stage.as_ref() {
+            Stage::Open(wired) => {
+                lines.push(match status::reduced(&wired.session) {
+                    None => Line::good("The sandbox is on, every layer in force."),
+                    Some(reduced) => {
+                        Line::bad(format!("The sandbox is on, with less than all layers: {reduced}."))
+                    }
+                });
+            }
+            Stage::Off => {
+                lines.push(Line::bad("The sandbox is off: tools and commands run as pi runs them."))
+            }
+            Stage::Closed(why) => lines.push(Line::bad(format!("Nothing is permitted: {why}"))),
+        }
+        if let Some(problem) = self.host.watch.get().and_then(|watch| watch.problem()) {
+            lines.push(Line::bad(format!("The edited settings are not in force: {problem}")));
+        }
+        match discover(&self.places, &RealDisk) {
+            Err(error) => lines.push(Line::bad(chained(error))),
+            Ok(found) => {
+                let source = match &found.source {
+                    portcullis_config::Source::Named(file) => file.display().to_string(),
+                    portcullis_config::Source::Project { key, .. } => format!("projects.json[\"{key}\"]"),
+                    portcullis_config::Source::Default(_) => "default.json".to_owned(),
+                    portcullis_config::Source::BuiltIn => "built-in defaults".to_owned(),
+                };
+                lines.push(Line::plain(format!("Scope: {source}")));
+                match resolve(&found, &self.places, &RealDisk) {
+                    Ok(resolved) => lines.extend(self.rules_in_force(&resolved)),
+                    Err(error) => lines.push(Line::bad(chained(error))),
+                }
+            }
+        }
+        lines
+    }
+
+    fn scopes(&self) -> Vec<Scope> {
+        let shelves = discover(&self.places, &RealDisk)
+            .and_then(|found| shelves(&found, &self.places, &RealDisk))
+            // A broken file is mended where it is; the default can be looked at in any case.
+            .unwrap_or_else(|_| vec![Shelf::Default]);
+        shelves.into_iter().map(|shelf| Scope { label: label(&shelf), shelf }).collect()
+    }
+
+    fn open(&self, shelf: &Shelf) -> Result<Draft, String> {
+        Draft::open(&self.places, shelf).map_err(chained)
+    }
+
+    fn save(&self, draft: &Draft) -> Result<String, String> {
+        draft.save(&Store::new(&self.places)).map_err(chained)?;
+        self.host.refresh();
+        match self.host.watch.get().and_then(|watch| watch.problem()) {
+            None => Ok("saved, and in force".to_owned()),
+            Some(problem) => Err(format!("saved, but not in force: {problem}")),
+        }
+    }
+
+    fn grants(&self) -> Vec<Held> {
+        let mut held = Vec::new();
+        if let Stage::Open(wired) = self.stage.as_ref() {
+            held.extend(wired.session.remembered().into_iter().map(|remembered| {
+                let what = described(&remembered.pattern).unwrap_or_else(|| "one request".to_owned());
+                let label = match remembered.kind {
+                    ChoiceKind::Allow => what,
+                    ChoiceKind::Deny => format!("no {what}"),
+                };
+                Held { id: format!("session:{}", remembered.id), label, origin: "this session".to_owned() }
+            }));
+        }
+        held.extend(kept_grants(&self.places, &RealDisk, false).unwrap_or_default().iter().map(kept));
+        held
+    }
+
+    fn revoke(&self, id: &str) -> Result<(), String> {
+        if let (Some(number), Stage::Open(wired)) = (id.strip_prefix("session:"), self.stage.as_ref()) {
+            let known = number.parse().is_ok_and(|number| wired.session.forget(number));
+            return if known { Ok(()) } else { Err("it does not hold any more".to_owned()) };
+        }
+        let kept = kept_grants(&self.places, &RealDisk, false).map_err(chained)?;
+        let grant = kept.iter().find(|grant| grant.id == id).ok_or("it does not stand there any more")?;
+        revoke(&Store::new(&self.places), grant).map_err(chained)?;
+        self.host.refresh();
+        Ok(())
+    }
+
+    fn decisions(&self) -> Vec<Decided> {
+        let Some((directory, session)) = self.log() else { return Vec::new() };
+        let recent = directory.recent(&session, RECENT).unwrap_or_default();
+        recent
+            .into_iter()
+            .map(|decided| Decided {
+                id: format!("{}:{}", decided.name, decided.sequence),
+                label: words::asked(&decided.verdict.request),
+                value: format!("{} ({})", decided.verdict.effect, decided.verdict.rule),
+            })
+            .collect()
+    }
+
+    fn explain(&self, id: &str) -> Result<Explained, String> {
+        let logged = self.logged(id)?;
+        let verdict = &logged.verdict;
+        let mut lines = vec![
+            Line::plain(words::asked(&verdict.request)),
+            match verdict.effect.as_str() {
+                "allow" => Line::good(format!("allow: {}", verdict.reason)),
+                effect => Line::bad(format!("{effect}: {}", verdict.reason)),
+            },
+            Line::plain(format!("rule {} of {}", verdict.rule, verdict.policy)),
+        ];
+        if !verdict.setting.is_empty() {
+            lines.push(Line::plain(format!("set by {}", verdict.setting)));
+        }
+        if !verdict.answered_by.is_empty() {
+            lines.push(Line::plain(format!("answered by {}", verdict.answered_by)));
+        }
+        for vote in &verdict.policies {
+            lines.push(Line::faint(format!("{} said {}: {}", vote.name, vote.verdict, vote.reason)));
+        }
+        if let Some(outcome) = &logged.outcome {
+            lines.push(Line::faint(format!("outcome: {}", outcome.result)));
+        }
+        let asked = verdict.effect == "deny" && !verdict.answered_by.is_empty();
+        let rules = if asked { self.rules(&logged) } else { Vec::new() };
+        if verdict.effect == "deny" && !asked {
+            lines.push(Line::faint(
+                "A rule denies it; no answer and no allow entry lifts that. Edit the rule itself.",
+            ));
+        }
+        Ok(Explained { lines, rules: rules.into_iter().map(|rule| rule.text).collect() })
+    }
+
+    fn make_rule(&self, id: &str, rule: usize) -> Result<String, String> {
+        let logged = self.logged(id)?;
+        let rule = self.rules(&logged).into_iter().nth(rule).ok_or("there is no such rule any more")?;
+        let Stage::Open(wired) = self.stage.as_ref() else { return Err("the sandbox is off".to_owned()) };
+        let granted_at = u32::try_from(logged.verdict.at_ms / 1000).unwrap_or(u32::MAX);
+        let grant = Grant { scope: rule.scope, pattern: rule.pattern, granted_at, expires_at: 0 };
+        wired.keeper.keep(&rule.place, &grant)?;
+        self.host.refresh();
+        Ok(format!("written: {}", rule.text))
+    }
+}
+
+impl HostWorld<'_> {
+    fn rules_in_force(&self, resolved: &Resolved) -> Vec<Line> {
+        let list = |name: &str, items: Vec<String>, none: &str| {
+            let text = if items.is_empty() { none.to_owned() } else { items.join(", ") };
+            Line::plain(format!("{name}: {text}"))
+        };
+        let texts = |patterns: &[portcullis_decision::pattern::FilePattern]| {
+            patterns.iter().map(|pattern| pattern.to_string().trim_end_matches("/**").to_owned()).collect()
+        };
+        let denied = |wanted: fn(&portcullis_config::Rule) -> bool| {
+            let own = resolved.rules.iter().filter(|rule| rule.origin.is_some() && wanted(rule));
+            own.map(|rule| rule.pattern.to_string().trim_end_matches("/**").to_owned()).collect::<Vec<_>>()
+        };
+        let domains = |patterns: &[portcullis_decision::pattern::NetworkPattern]| {
+            patterns.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let mut lines = Vec::new();
+        if let Stage::Open(wired) = self.stage.as_ref() {
+            let basis = wired.session.basis();
+            let policies = basis.chain.members.iter().map(|member| {
+                let digest: String = member.policy.digest().chars().take(DIGEST_SHOWN).collect();
+                format!("{} (sha256 {digest}…)", member.policy.name())
+            });
+            lines.push(list("Policies", policies.collect(), "none"));
+        }
+        lines.push(list("Domains", domains(&resolved.allowed_domains), "none, every host asks"));
+        if !resolved.denied_domains.is_empty() {
+            lines.push(list("Denied domains", domains(&resolved.denied_domains), ""));
+        }
+        lines.push(list("Read", texts(&resolved.allow_read), "none"));
+        lines.push(list("Write", texts(&resolved.allow_write), "none"));
+        let closed = resolved.closed.iter().map(|path| path.display().to_string()).collect();
+        lines.push(list("Closed", closed, "none"));
+        let hidden = denied(|rule| rule.rights.read);
+        if !hidden.is_empty() {
+            lines.push(list("Denied", hidden, ""));
+        }
+        let fixed = denied(|rule| !rule.rights.read);
+        if !fixed.is_empty() {
+            lines.push(list("Denied for writing", fixed, ""));
+        }
+        for held in self.grants().iter().filter(|held| held.id.starts_with("session:")) {
+            lines.push(Line::plain(format!("This session: {}", held.label)));
+        }
+        lines.extend(
+            resolved
+                .warnings
+                .iter()
+                .map(|warning| Line::bad(format!("{}: {}", warning.origin, warning.text))),
+        );
+        lines
+    }
+}
+
+fn kept(grant: &KeptGrant) -> Held {
+    let value = grant.value.as_str().map_or_else(|| grant.value.to_string(), str::to_owned);
+    let origin = match &grant.project {
+        Some(key) => format!("projects.json[\"{key}\"], line {}", grant.origin.at.line),
+        None => format!("default.json, line {}", grant.origin.at.line),
+    };
+    Held { id: grant.id.clone(), label: format!("{} {value}", grant.list), origin }
+}
+
+/// The words of the first seed.
+fn label(shelf: &Shelf) -> String {
+    match shelf {
+        Shelf::Entry { key, exact: true } => format!("Edit project config ({key})"),
+        Shelf::Entry { key, exact: false } => format!("Edit project config (parent: {key})"),
+        Shelf::NewEntry { key, .. } => format!("Create new project config ({})", key.display()),
+        Shelf::Default => "Edit default config".to_owned(),
+    }
+}
+
+fn chained(error: impl std::error::Error + Send + Sync + 'static) -> String {
+    visible(&format!("{:#}", anyhow::Error::new(error)))
+}

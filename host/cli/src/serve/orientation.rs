@@ -1,0 +1,107 @@
+//! What the model is told up front, so that it does not find out by trial and error.
+
+use std::path::Path;
+
+use portcullis_decision::pattern::FilePattern;
+use portcullis_session::{Session, visible};
+
+/// Programs that a model asks for first.
+const PROGRAMS: &[&str] = &[
+    "bash", "cargo", "clang", "cmake", "curl", "fd", "gcc", "gh", "git", "go", "java", "jq", "just", "make",
+    "nix", "node", "npm", "pnpm", "podman", "python3", "rg", "ruby", "rustc", "sqlite3", "tar", "tmux", "uv",
+    "wget", "yarn",
+];
+/// More entries of one list than a model needs to be told.
+const MOST_LISTED: usize = 8;
+/// Lines of one policy's own words.
+const MOST_QUOTED: usize = 20;
+
+/// The orientation: machine, layout, rules, what to do when refused; then each policy in quotation.
+pub(super) fn brief(session: &Session) -> String {
+    let settings = session.settings();
+    let mut lines = vec![
+        "# Sandbox".to_owned(),
+        format!("Tools and commands run in a sandbox on {}.", machine(session)),
+        format!(
+            "Files: the project is {} and may be read and written; {} is private to this session; programs and \
+             libraries can be read. Other home directories and secrets are not visible to commands.",
+            settings.workspace.display(),
+            settings.temp.display(),
+        ),
+    ];
+    let more = |patterns: &[FilePattern]| {
+        let others =
+            patterns.iter().filter(|pattern| **pattern != FilePattern::Tree(settings.workspace.clone()));
+        listed(others.map(|pattern| pattern.to_string().trim_end_matches("/**").to_owned()))
+    };
+    if let Some(readable) = more(&settings.allow_read) {
+        lines.push(format!("Also readable: {readable}."));
+    }
+    if let Some(writable) = more(&settings.allow_write) {
+        lines.push(format!("Also writable: {writable}."));
+    }
+    lines.push(match listed(settings.allowed_domains.iter().map(ToString::to_string)) {
+        Some(domains) => format!("Network: {domains} can be reached; {}.", others(&settings)),
+        None => format!("Network: {}.", others(&settings)),
+    });
+    lines.push(
+        "The user is asked before anything else is read, written or reached. What is refused says which rule and \
+         why: do not look for a way around it, use what is allowed, or tell the user what you need and why."
+            .to_owned(),
+    );
+    if session.force().confinement.is_err() {
+        lines.push(
+            "Commands cannot be run here, because the sandbox could not be set up; file tools work."
+                .to_owned(),
+        );
+    }
+    for (policy, brief) in session.briefs() {
+        let quoted: Vec<String> =
+            brief.lines().take(MOST_QUOTED).map(|line| format!("> {}", visible(line))).collect();
+        lines.push(format!("Policy `{}` says:\n{}", visible(&policy), quoted.join("\n")));
+    }
+    lines.join("\n")
+}
+
+fn others(settings: &portcullis_config::Resolved) -> &'static str {
+    if settings.strict_allowlist {
+        "every other host is refused"
+    } else {
+        "the user is asked about every other host"
+    }
+}
+
+/// What has changed since the session began; empty when nothing has.
+pub(super) fn changed(changes: &[String]) -> String {
+    match listed(changes.iter().map(|change| visible(change))) {
+        None => String::new(),
+        Some(changes) => format!("\nThe sandbox settings have changed since this session began: {changes}."),
+    }
+}
+
+fn listed(items: impl Iterator<Item = String>) -> Option<String> {
+    let items: Vec<String> = items.collect();
+    let left = items.len().saturating_sub(MOST_LISTED);
+    let mut text = items.iter().take(MOST_LISTED).map(|item| visible(item)).collect::<Vec<_>>().join(", ");
+    if left > 0 {
+        text.push_str(&format!(" and {left} more"));
+    }
+    (!items.is_empty()).then_some(text)
+}
+
+/// The system and the programs that commands find.
+fn machine(session: &Session) -> String {
+    let machine = session.machine();
+    let on_path =
+        |name: &&&str| machine.path.iter().any(|directory| Path::new(directory).join(name).exists());
+    let programs: Vec<&str> = PROGRAMS.iter().filter(on_path).copied().collect();
+    let system = system_name().unwrap_or_else(|| machine.os.clone());
+    format!("{} ({}) with {}", visible(&system), visible(&machine.arch), programs.join(", "))
+}
+
+/// What the system calls itself, such as `Debian GNU/Linux 12 (bookworm)`.
+fn system_name() -> Option<String> {
+    let text = std::fs::read_to_string("/etc/os-release").ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches('"').to_owned())
+}

@@ -1,0 +1,154 @@
+//! Settings that somebody is editing: changed step by step, checked all the time, saved as a whole.
+
+use std::path::{Path, PathBuf};
+
+use crate::discover;
+use crate::disk::{Disk, RealDisk};
+use crate::edit::{Change, EditError};
+use crate::error::ConfigError;
+use crate::grants::Shelf;
+use crate::places::Places;
+use crate::settings::{BUILT_IN, invalid};
+use crate::shelves::{default_file, outdented, projects_file, with_entry};
+use crate::store::{Store, StoreError};
+use crate::validate::{FileKind, mistakes};
+
+/// One complete set of settings on the way to another.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    shelf: Shelf,
+    file: PathBuf,
+    before: Option<Vec<u8>>,
+    /// The whole file with the entry in it, where there are others.
+    whole: Option<String>,
+    text: String,
+    changed: bool,
+}
+
+/// Something that keeps a draft from being saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// JSON pointer in the settings; empty for the whole of them.
+    pub pointer: String,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl Draft {
+    /// Opens the settings on a shelf. New ones begin as those that hold now.
+    ///
+    /// # Errors
+    /// When the file that is there cannot be used.
+    pub fn open(places: &Places, shelf: &Shelf) -> Result<Self, StoreError> {
+        let key = match shelf {
+            Shelf::Default => None,
+            Shelf::Entry { key, .. } => Some(key.clone()),
+            Shelf::NewEntry { key, .. } => Some(key.to_str().ok_or(StoreError::NotKept)?.to_owned()),
+        };
+        let file = if key.is_some() { projects_file(places) } else { default_file(places) };
+        let before = present(&file)?;
+        let text = discover::read(&file, &RealDisk).map_err(StoreError::broken)?;
+        let (whole, text) = match key {
+            None => (None, text.unwrap_or_else(|| BUILT_IN.to_owned())),
+            Some(key) => {
+                let whole = with_entry(text.as_deref().unwrap_or("{}\n"), &file, places, &key)?;
+                let document =
+                    crate::json::read(&whole).map_err(|fault| StoreError::broken(invalid(&file, fault)))?;
+                let span = document.member(&key).map(|node| node.span.clone()).unwrap_or_default();
+                let entry = outdented(whole.get(span).unwrap_or_default());
+                (Some(whole), entry)
+            }
+        };
+        Ok(Self { shelf: shelf.clone(), file, before, whole, text, changed: false })
+    }
+
+    /// Whose settings they are.
+    #[must_use]
+    pub fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Where it will be written.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The settings as they are now.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether anything was changed since it was opened.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The value at a place; null where there is none.
+    #[must_use]
+    pub fn value(&self, way: &[String]) -> serde_json::Value {
+        let Ok(document) = crate::json::read(&self.text) else { return serde_json::Value::Null };
+        let node = way.iter().try_fold(&document, |node, key| node.member(key));
+        node.map_or(serde_json::Value::Null, crate::json::Node::to_json)
+    }
+
+    /// Makes one change.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn change(&mut self, change: &Change) -> Result<(), EditError> {
+        let text = change.apply(&self.text)?;
+        self.changed |= text != self.text;
+        self.text = text;
+        Ok(())
+    }
+
+    /// Everything that keeps it from being saved.
+    #[must_use]
+    pub fn obstacles(&self) -> Vec<Obstacle> {
+        let found = mistakes(&self.text, &self.file, FileKind::Settings, &RealDisk);
+        found.into_iter().map(obstacle).collect()
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// When it cannot be used, or the file was changed by somebody else since it was opened.
+    pub fn save(&self, store: &Store) -> Result<(), StoreError> {
+        let (kind, text) = match (&self.shelf, &self.whole) {
+            (Shelf::Entry { key, .. }, Some(whole)) => (FileKind::Projects, self.placed(whole, key)?),
+            (Shelf::NewEntry { key, .. }, Some(whole)) => {
+                (FileKind::Projects, self.placed(whole, &key.to_string_lossy())?)
+            }
+            _ => (FileKind::Settings, self.text.clone()),
+        };
+        store.replace(&self.file, kind, self.before.as_deref(), &text)
+    }
+
+    fn placed(&self, whole: &str, key: &str) -> Result<String, StoreError> {
+        Change::Copy(vec![key.to_owned()], self.text.clone())
+            .apply(whole)
+            .map_err(|error| StoreError::edit(&self.file, error))
+    }
+}
+
+fn present(file: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match RealDisk.read(file) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(StoreError::broken(ConfigError::Read { file: file.to_owned(), source })),
+    }
+}
+
+fn obstacle(error: ConfigError) -> Obstacle {
+    match error {
+        ConfigError::Invalid { pointer, problem, .. } => Obstacle { pointer, text: problem.to_string() },
+        other @ (ConfigError::Read { .. }
+        | ConfigError::Missing { .. }
+        | ConfigError::Unusable { .. }
+        | ConfigError::Path { .. }
+        | ConfigError::NotAbsolute { .. }) => Obstacle { pointer: String::new(), text: other.to_string() },
+    }
+}

@@ -1,0 +1,219 @@
+//! Answers that are kept in settings files: reading them, and where a new one is written.
+//!
+//! Paths and hosts that no time limits stand in the allow lists, as a person would have written them there. What
+//! those lists cannot say (tools, commands, an end) stands in `grants` beside them.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::grant::{CommandPattern, PathPattern, ToolPattern};
+use portcullis_decision::pattern::{FilePattern, NetworkPattern};
+use portcullis_decision::profile::FileRights;
+use portcullis_decision::{Grant, GrantPattern, GrantScope};
+use serde_json::{Map, Value as Json, json};
+
+use crate::decode::Place;
+use crate::edit::Change;
+use crate::error::ConfigError;
+use crate::json::Fault;
+use crate::pattern::Surroundings;
+use crate::settings::{Entry, PathEntry};
+
+/// An entry of `grants` as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantEntry {
+    pub(crate) what: What,
+    /// Seconds since 1970-01-01 UTC.
+    pub(crate) granted_at: u32,
+    /// The same; 0 for ever.
+    pub(crate) expires_at: u32,
+}
+
+/// What a kept answer covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum What {
+    Path { entry: Box<Entry<PathEntry>>, exact: bool, rights: FileRights },
+    Connect(NetworkPattern),
+    Tool(ToolPattern),
+    Commands(Vec<CommandPattern>),
+}
+
+/// Whether a policy of the chain takes the allow lists as its configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllowLists {
+    /// One does: what is in them is allowed.
+    Heard,
+    /// None does: they would change nothing.
+    Unheard,
+}
+
+/// Reads the entries of `grants`.
+pub(crate) fn decode(place: &Place<'_>) -> Result<Vec<GrantEntry>, Fault> {
+    place.items().iter().map(one).collect()
+}
+
+fn one(item: &Place<'_>) -> Result<GrantEntry, Fault> {
+    let given: Vec<&str> = ["path", "connect", "tool", "commands"]
+        .into_iter()
+        .filter(|key| item.child(key).node.is_some())
+        .collect();
+    let what = match given.as_slice() {
+        ["path"] => {
+            let path = item.child("path");
+            let text = path.text().unwrap_or_default();
+            crate::check::usable_path(text).map_err(|reason| path.fault(reason))?;
+            let value = PathEntry { text: text.to_owned(), literal: true };
+            What::Path {
+                entry: Box::new(path.entry(value, text)),
+                exact: item.child("exact").flag(false),
+                rights: if item.child("rights").text() == Some("write") {
+                    FileRights::READ_WRITE
+                } else {
+                    FileRights::READ
+                },
+            }
+        }
+        ["connect"] => {
+            let connect = item.child("connect");
+            let pattern = NetworkPattern::parse(connect.text().unwrap_or_default());
+            What::Connect(pattern.map_err(|error| connect.fault(error.to_string()))?)
+        }
+        ["tool"] => What::Tool(ToolPattern {
+            name: item.child("tool").text().unwrap_or_default().to_owned(),
+            provider: item.child("provider").text().unwrap_or("*").to_owned(),
+            input_equals: item.child("input").text_map().into_iter().collect(),
+        }),
+        ["commands"] => What::Commands(commands(item)?),
+        _ => return Err(item.fault("write exactly one of `path`, `connect`, `tool` and `commands`")),
+    };
+    let number = |key| item.child(key).number().unwrap_or(0);
+    Ok(GrantEntry { what, granted_at: number("grantedAt"), expires_at: number("expiresAt") })
+}
+
+fn commands(item: &Place<'_>) -> Result<Vec<CommandPattern>, Fault> {
+    let open_ended = item.child("openEnded").flag(false);
+    let list = item.child("commands");
+    let patterns: Vec<CommandPattern> =
+        list.items().iter().map(|words| CommandPattern { argv_prefix: words.texts(), open_ended }).collect();
+    if patterns.is_empty() || patterns.iter().any(|pattern| pattern.argv_prefix.is_empty()) {
+        return Err(list.fault("a command has at least one word"));
+    }
+    Ok(patterns)
+}
+
+/// Makes grants of entries; paths are followed as everywhere in settings.
+pub(crate) fn resolve(
+    entries: &[GrantEntry],
+    scope: GrantScope,
+    around: &Surroundings<'_>,
+) -> Result<Vec<Grant>, ConfigError> {
+    let grant = |entry: &GrantEntry| {
+        let pattern = match &entry.what {
+            What::Path { entry, exact, rights } => {
+                let path = around.resolve(entry)?.base;
+                let pattern = if *exact { FilePattern::Exact(path) } else { FilePattern::Tree(path) };
+                GrantPattern::Path(PathPattern { pattern, rights: *rights })
+            }
+            What::Connect(pattern) => GrantPattern::Network(pattern.clone()),
+            What::Tool(pattern) => GrantPattern::Tool(pattern.clone()),
+            What::Commands(patterns) => GrantPattern::Command(patterns.clone()),
+        };
+        Ok(Grant { scope, pattern, granted_at: entry.granted_at, expires_at: entry.expires_at })
+    };
+    entries.iter().map(grant).collect()
+}
+
+/// The change that keeps a grant in the settings at `top`; none for one that only this session can hold.
+pub(crate) fn keeping(grant: &Grant, top: &[String], lists: AllowLists) -> Option<Change> {
+    let at = |keys: &[&str]| [top, &keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>()].concat();
+    if grant.expires_at == 0 && lists == AllowLists::Heard {
+        match &grant.pattern {
+            GrantPattern::Path(path) => {
+                let list = if path.rights.write { "allowWrite" } else { "allowRead" };
+                return Some(Change::Append(
+                    at(&["filesystem", list]),
+                    path_item(plain_path(&path.pattern)?)?,
+                ));
+            }
+            GrantPattern::Network(network) => {
+                return Some(Change::Append(at(&["network", "allowedDomains"]), network.to_string().into()));
+            }
+            GrantPattern::Exact(_) | GrantPattern::Command(_) | GrantPattern::Tool(_) => {}
+        }
+    }
+    let mut item = Map::new();
+    let mut put = |key: &str, value: Json| drop(item.insert(key.to_owned(), value));
+    match &grant.pattern {
+        GrantPattern::Path(path) => {
+            put("path", plain_path(&path.pattern)?.to_str()?.into());
+            put("exact", matches!(path.pattern, FilePattern::Exact(_)).into());
+            put("rights", if path.rights.write { "write" } else { "read" }.into());
+        }
+        GrantPattern::Network(network) => put("connect", network.to_string().into()),
+        GrantPattern::Tool(tool) => {
+            put("tool", tool.name.as_str().into());
+            put("provider", tool.provider.as_str().into());
+            if !tool.input_equals.is_empty() {
+                let input = tool.input_equals.iter().map(|(at, value)| (at.clone(), value.clone().into()));
+                put("input", Json::Object(input.collect()));
+            }
+        }
+        GrantPattern::Command(commands) => {
+            let open_ended = commands.first()?.open_ended;
+            if commands.iter().any(|command| command.open_ended != open_ended) {
+                return None;
+            }
+            put("commands", commands.iter().map(|command| command.argv_prefix.clone()).collect());
+            put("openEnded", open_ended.into());
+        }
+        GrantPattern::Exact(_) => return None,
+    }
+    put("grantedAt", grant.granted_at.into());
+    if grant.expires_at != 0 {
+        put("expiresAt", grant.expires_at.into());
+    }
+    Some(Change::Append(at(&["grants"]), Json::Object(item)))
+}
+
+fn plain_path(pattern: &FilePattern) -> Option<&Path> {
+    match pattern {
+        FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path),
+        FilePattern::Glob(_) | FilePattern::Name { .. } => None,
+    }
+}
+
+/// A path as an item of a list: taken literally where it could be read as something else.
+pub(crate) fn path_item(path: &Path) -> Option<Json> {
+    let text = path.to_str()?;
+    let is_odd = text.contains(['*', '?', '[', '{']);
+    Some(if is_odd { json!({ "path": text, "literal": true }) } else { text.into() })
+}
+
+/// Where an answer can be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shelf {
+    /// The entry of `projects.json` that holds here.
+    Entry {
+        /// Its key as written.
+        key: String,
+        /// Whether it is the entry of this very directory, not of one above it.
+        exact: bool,
+    },
+    /// A new entry of `projects.json`, begun as a copy of the settings that hold here.
+    NewEntry {
+        /// Its key: the canonical working directory.
+        key: PathBuf,
+        /// What it begins as.
+        seed: Seed,
+    },
+    /// `default.json`, and the entry that holds here.
+    Default,
+}
+
+/// What a new entry of `projects.json` begins as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seed {
+    /// A copy of the entry above it.
+    Parent,
+    /// A copy of `default.json`, or of what is built in.
+    Default,
+}

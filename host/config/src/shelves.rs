@@ -1,0 +1,276 @@
+//! Where an answer can be kept, keeping it there, and taking it back.
+
+use std::path::PathBuf;
+
+use portcullis_decision::Grant;
+use serde_json::Value as Json;
+
+use crate::check::step;
+use crate::discover::{self, Found, Source};
+use crate::disk::{Disk, RealDisk};
+use crate::edit::Change;
+use crate::error::ConfigError;
+use crate::grants::{self, AllowLists, Seed, Shelf};
+use crate::json::{Node, Value};
+use crate::places::{Places, canonical};
+use crate::settings::{BUILT_IN, Origin};
+use crate::store::{Store, StoreError};
+use crate::validate::FileKind;
+
+/// Something that is allowed by a settings file.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptGrant {
+    /// Eight hexadecimal digits; the same as long as the entry is.
+    pub id: String,
+    /// The entry of `projects.json` it stands in; none for `default.json`.
+    pub project: Option<String>,
+    /// The list it stands in, such as `filesystem.allowRead`.
+    pub list: String,
+    /// The item.
+    pub value: Json,
+    /// Seconds since 1970-01-01 UTC; 0 for ever.
+    pub expires_at: u32,
+    /// Where it was written.
+    pub origin: Origin,
+    #[serde(skip)]
+    way: Vec<String>,
+}
+
+/// The lists that answers are kept in.
+const LISTS: [&[&str]; 4] = [
+    &["network", "allowedDomains"],
+    &["filesystem", "allowRead"],
+    &["filesystem", "allowWrite"],
+    &["grants"],
+];
+
+/// Where an answer can be kept, the narrowest place first; nowhere where a file was named on the command line.
+///
+/// # Errors
+/// When the working directory cannot be followed.
+pub fn shelves(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Vec<Shelf>, ConfigError> {
+    let workspace = places.canonical_workspace(disk)?;
+    Ok(match &found.source {
+        Source::Named(_) => Vec::new(),
+        Source::Project { key, .. } => {
+            let exact = canonical(key.as_ref(), disk)? == workspace;
+            let mut shelves = vec![Shelf::Entry { key: key.clone(), exact }];
+            if !exact {
+                shelves.push(Shelf::NewEntry { key: workspace, seed: Seed::Parent });
+            }
+            shelves.push(Shelf::Default);
+            shelves
+        }
+        Source::Default(_) | Source::BuiltIn => {
+            vec![Shelf::NewEntry { key: workspace, seed: Seed::Default }, Shelf::Default]
+        }
+    })
+}
+
+/// Keeps an answer on a shelf. What stands there already is not written twice.
+///
+/// # Errors
+/// When it cannot be written, or is something that no file can hold; nothing is changed then.
+pub fn keep(
+    store: &Store,
+    places: &Places,
+    shelf: &Shelf,
+    grant: &Grant,
+    lists: AllowLists,
+) -> Result<(), StoreError> {
+    match shelf {
+        Shelf::Entry { key, .. } => entry(store, places, key, grant, lists),
+        Shelf::NewEntry { key, .. } => match key.to_str() {
+            Some(key) => entry(store, places, key, grant, lists),
+            None => Err(StoreError::NotKept),
+        },
+        Shelf::Default => {
+            let file = default_file(places);
+            store.change(&file, FileKind::Settings, |text| {
+                kept(text.unwrap_or(BUILT_IN), &file, &[], grant, lists)
+            })?;
+            // Nothing is merged, so what holds for all projects has to stand in the entry that holds here as well.
+            match project_key(places)? {
+                Some(key) => entry(store, places, &key, grant, lists),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+fn entry(
+    store: &Store,
+    places: &Places,
+    key: &str,
+    grant: &Grant,
+    lists: AllowLists,
+) -> Result<(), StoreError> {
+    let file = projects_file(places);
+    store
+        .change(&file, FileKind::Projects, |text| {
+            let text = text.unwrap_or("{}\n");
+            // It may have been removed since; a part of an entry would be no settings.
+            let text = with_entry(text, &file, places, key)?;
+            kept(&text, &file, &[key.to_owned()], grant, lists)
+        })
+        .map(drop)
+}
+
+/// Makes a complete entry at `key` where there is none: a copy of the entry above it, or of `default.json`.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn with_entry(
+    text: &str,
+    file: &std::path::Path,
+    places: &Places,
+    key: &str,
+) -> Result<String, StoreError> {
+    let document =
+        crate::json::read(text).map_err(|fault| StoreError::broken(crate::settings::invalid(file, fault)))?;
+    if document.member(key).is_some() {
+        return Ok(text.to_owned());
+    }
+    let seed = seed(text, &document, places).map_err(StoreError::broken)?;
+    Change::Copy(vec![key.to_owned()], seed).apply(text).map_err(|error| StoreError::edit(file, error))
+}
+
+/// The settings that hold for the workspace as text whose lines start at the left edge.
+fn seed(text: &str, document: &Node, places: &Places) -> Result<String, ConfigError> {
+    let workspace = places.canonical_workspace(&RealDisk)?;
+    let mut best: Option<(PathBuf, &Node)> = None;
+    for member in document.members() {
+        let path = canonical(member.key.as_ref(), &RealDisk)?;
+        if workspace.starts_with(&path) && best.as_ref().is_none_or(|(known, _)| path.starts_with(known)) {
+            best = Some((path, &member.node));
+        }
+    }
+    if let Some((_, node)) = best {
+        return Ok(outdented(text.get(node.span.clone()).unwrap_or_default()));
+    }
+    let default = discover::read(&default_file(places), &RealDisk)?;
+    Ok(default.unwrap_or_else(|| BUILT_IN.to_owned()))
+}
+
+/// Takes from every line after the first the indentation of the last one.
+pub(crate) fn outdented(text: &str) -> String {
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    let indent: String = last.chars().take_while(|character| character.is_whitespace()).collect();
+    text.split('\n').map(|line| line.strip_prefix(&indent).unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn kept(
+    text: &str,
+    file: &std::path::Path,
+    top: &[String],
+    grant: &Grant,
+    lists: AllowLists,
+) -> Result<String, StoreError> {
+    let failed = |error| StoreError::edit(file, error);
+    let Some(change) = grants::keeping(grant, top, lists) else { return Err(StoreError::NotKept) };
+    change.apply(text).map_err(failed)
+}
+
+/// Everything that the user's settings allow beyond what is built in: of the entry that holds here and of
+/// `default.json`; with `all`, of every entry.
+///
+/// # Errors
+/// When a file cannot be used.
+pub fn kept_grants(places: &Places, disk: &dyn Disk, all: bool) -> Result<Vec<KeptGrant>, ConfigError> {
+    let mut kept = Vec::new();
+    let here = project_key_of(places, disk)?;
+    let projects = projects_file(places);
+    if let Some(text) = discover::read(&projects, disk)? {
+        let document =
+            crate::json::read(&text).map_err(|fault| crate::settings::invalid(&projects, fault))?;
+        for member in document.members().iter().filter(|member| all || Some(&member.key) == here.as_ref()) {
+            collect(&mut kept, &projects, Some(&member.key), &member.node);
+        }
+    }
+    let default = default_file(places);
+    if let Some(text) = discover::read(&default, disk)? {
+        let document = crate::json::read(&text).map_err(|fault| crate::settings::invalid(&default, fault))?;
+        collect(&mut kept, &default, None, &document);
+    }
+    Ok(kept)
+}
+
+fn collect(kept: &mut Vec<KeptGrant>, file: &std::path::Path, project: Option<&str>, settings: &Node) {
+    let top: Vec<String> = project.map(str::to_owned).into_iter().collect();
+    for list in LISTS {
+        let node = list.iter().try_fold(settings, |node, key| node.member(key));
+        let Some(Value::List(items)) = node.map(|node| &node.value) else { continue };
+        let way: Vec<String> = top.iter().cloned().chain(list.iter().map(|key| (*key).to_owned())).collect();
+        let pointer = way.iter().fold(String::new(), |pointer, key| step(&pointer, key));
+        for (index, item) in items.iter().enumerate() {
+            let value = item.to_json();
+            if is_built_in(list, &value) {
+                continue;
+            }
+            let expires = item.member("expiresAt").and_then(Node::number);
+            kept.push(KeptGrant {
+                id: id(file, &pointer, &value),
+                project: project.map(str::to_owned),
+                list: list.join("."),
+                expires_at: expires.and_then(|end| u32::try_from(end).ok()).unwrap_or(0),
+                value,
+                origin: Origin {
+                    file: file.to_owned(),
+                    pointer: step(&pointer, &index.to_string()),
+                    at: item.at,
+                },
+                way: way.clone(),
+            });
+        }
+    }
+}
+
+fn is_built_in(list: &[&str], value: &Json) -> bool {
+    match list.last() {
+        Some(&"allowRead") => matches!(value.as_str(), Some("." | "~/.pi")),
+        Some(&"allowWrite") => value.as_str() == Some("."),
+        _ => false,
+    }
+}
+
+/// A short name that does not change when other entries come and go (FNV-1a).
+fn id(file: &std::path::Path, pointer: &str, value: &Json) -> String {
+    let text = format!("{}\0{pointer}\0{value}", file.display());
+    let hash =
+        text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{hash:08x}")
+}
+
+/// Takes back what a settings file allows.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn revoke(store: &Store, grant: &KeptGrant) -> Result<bool, StoreError> {
+    let file = &grant.origin.file;
+    let kind = if grant.project.is_some() { FileKind::Projects } else { FileKind::Settings };
+    store.change(file, kind, |text| {
+        let failed = |error| StoreError::edit(file, error);
+        Change::Drop(grant.way.clone(), grant.value.clone()).apply(text.unwrap_or("{}")).map_err(failed)
+    })
+}
+
+fn project_key(places: &Places) -> Result<Option<String>, StoreError> {
+    project_key_of(places, &RealDisk).map_err(StoreError::broken)
+}
+
+/// The key of the entry that holds here.
+fn project_key_of(places: &Places, disk: &dyn Disk) -> Result<Option<String>, ConfigError> {
+    Ok(match discover::discover(places, disk)?.source {
+        Source::Project { key, .. } => Some(key),
+        Source::Named(_) | Source::Default(_) | Source::BuiltIn => None,
+    })
+}
+
+pub(crate) fn projects_file(places: &Places) -> PathBuf {
+    places.sandbox_directory().join("projects.json")
+}
+
+pub(crate) fn default_file(places: &Places) -> PathBuf {
+    places.sandbox_directory().join("default.json")
+}

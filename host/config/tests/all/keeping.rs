@@ -1,0 +1,276 @@
+//! Where answers are kept: the first seed's table, the layout of files, two writers at once.
+
+use portcullis_config::{
+    AllowLists, Change, Draft, FileKind, RealDisk, Seed, Shelf, Store, StoreError, keep, kept_grants, revoke,
+    shelves,
+};
+use portcullis_decision::grant::{CommandPattern, PathPattern, ToolPattern};
+use portcullis_decision::pattern::{FilePattern, NetworkPattern};
+use portcullis_decision::profile::FileRights;
+use portcullis_decision::{Grant, GrantPattern, GrantScope};
+use serde_json::json;
+
+use crate::world::World;
+
+const DEFAULT: &str = r#"{
+  "enabled": true,
+  "network": { "allowedDomains": ["kept.example"], "deniedDomains": [] },
+  "filesystem": {
+    "denyRead": ["/home"],
+    "allowRead": ["."],
+    "allowWrite": ["."],
+    "denyWrite": []
+  }
+}
+"#;
+
+fn grant(pattern: GrantPattern) -> Grant {
+    Grant { scope: GrantScope::Project, pattern, granted_at: 7, expires_at: 0 }
+}
+
+fn path(path: &str, rights: FileRights) -> Grant {
+    grant(GrantPattern::Path(PathPattern { pattern: FilePattern::tree(path).unwrap(), rights }))
+}
+
+fn host(text: &str) -> Grant {
+    grant(GrantPattern::Network(NetworkPattern::parse(text).unwrap()))
+}
+
+fn read(world: &World, name: &str) -> String {
+    std::fs::read_to_string(world.places.sandbox_directory().join(name)).unwrap_or_default()
+}
+
+fn put(world: &World, shelf: &Shelf, grant: &Grant) {
+    let store = Store::new(&world.places);
+    keep(&store, &world.places, shelf, grant, AllowLists::Heard).unwrap();
+}
+
+fn found_shelves(world: &World) -> Vec<Shelf> {
+    shelves(&world.discover().unwrap(), &world.places, &RealDisk).unwrap()
+}
+
+#[test]
+fn the_places_depend_on_the_entry_that_holds_here() {
+    let world = World::new();
+    let here = world.places.workspace.clone();
+    let above = here.parent().unwrap().display().to_string();
+    let none = Shelf::NewEntry { key: here.clone(), seed: Seed::Default };
+    assert_eq!(found_shelves(&world), [none, Shelf::Default], "no match");
+
+    let projects = |key: &str| format!("{{ \"{key}\": {DEFAULT} }}");
+    world.write("home/u/.pi/agent/sandbox/projects.json", &projects(&above));
+    let parent = Shelf::Entry { key: above, exact: false };
+    let copy = Shelf::NewEntry { key: here.clone(), seed: Seed::Parent };
+    assert_eq!(found_shelves(&world), [parent, copy, Shelf::Default], "parent match");
+
+    let exact = here.display().to_string();
+    world.write("home/u/.pi/agent/sandbox/projects.json", &projects(&exact));
+    assert_eq!(
+        found_shelves(&world),
+        [Shelf::Entry { key: exact, exact: true }, Shelf::Default],
+        "exact match"
+    );
+}
+
+#[test]
+fn a_new_entry_is_a_copy_of_the_default_with_one_more_item() {
+    let world = World::new();
+    world.write("home/u/.pi/agent/sandbox/default.json", DEFAULT);
+    put(&world, &found_shelves(&world)[0], &host("new.example:443"));
+    let key = world.places.workspace.display().to_string();
+    let entry = DEFAULT.trim().replace("[\"kept.example\"]", "[\"kept.example\", \"new.example:443\"]");
+    assert_eq!(
+        read(&world, "projects.json"),
+        format!("{{\n  \"{key}\": {}\n}}\n", entry.replace('\n', "\n  "))
+    );
+    assert_eq!(read(&world, "default.json"), DEFAULT, "the default stays");
+    let now = world.resolve().unwrap();
+    assert_eq!(now.allowed_domains.len(), 2);
+}
+
+#[test]
+fn without_any_file_a_new_entry_begins_as_what_is_built_in() {
+    let world = World::new();
+    put(&world, &found_shelves(&world)[0], &path("/srv/data", FileRights::READ));
+    let now = world.resolve().unwrap();
+    assert!(now.allow_read.contains(&FilePattern::tree("/srv/data").unwrap()));
+    assert_eq!(now.closed.len(), 3, "{:?}", now.closed);
+}
+
+#[test]
+fn a_new_entry_inside_a_parents_is_a_copy_of_the_parents() {
+    let world = World::new();
+    world.write("home/u/.pi/agent/sandbox/default.json", DEFAULT);
+    let above = world.places.workspace.parent().unwrap().display().to_string();
+    let parent = DEFAULT.replace("kept.example", "parent.example");
+    let projects = format!("{{\n  \"{above}\": {}\n}}\n", parent.trim().replace('\n', "\n  "));
+    world.write("home/u/.pi/agent/sandbox/projects.json", &projects);
+    let shelves = found_shelves(&world);
+
+    put(&world, &shelves[1], &host("new.example"));
+    let written: serde_json::Value = serde_json::from_str(&read(&world, "projects.json")).unwrap();
+    let domains = |key: &str| written[key]["network"]["allowedDomains"].clone();
+    let here = world.places.workspace.display().to_string();
+    assert_eq!(domains(&above), json!(["parent.example"]));
+    assert_eq!(domains(&here), json!(["parent.example", "new.example"]));
+    assert!(read(&world, "projects.json").starts_with(projects.trim_end().trim_end_matches('}').trim_end()));
+
+    put(&world, &shelves[0], &host("for-the-parent.example"));
+    let written: serde_json::Value = serde_json::from_str(&read(&world, "projects.json")).unwrap();
+    assert_eq!(
+        written[&above]["network"]["allowedDomains"],
+        json!(["parent.example", "for-the-parent.example"])
+    );
+}
+
+#[test]
+fn for_all_projects_goes_to_the_default_and_to_the_entry_that_hides_it() {
+    let world = World::new();
+    put(&world, &Shelf::Default, &host("all.example"));
+    assert!(read(&world, "default.json").contains("all.example"));
+    assert_eq!(read(&world, "projects.json"), "", "no entry is made");
+    put(&world, &found_shelves(&world)[0], &host("here.example"));
+    put(&world, &Shelf::Default, &host("later.example"));
+    assert!(read(&world, "default.json").contains("later.example"));
+    assert!(read(&world, "projects.json").contains("later.example"));
+}
+
+#[test]
+fn what_is_granted_stands_in_the_list_that_says_it() {
+    let world = World::new();
+    let shelf = Shelf::Default;
+    put(&world, &shelf, &path("/srv/in", FileRights::READ));
+    put(&world, &shelf, &path("/srv/out", FileRights::READ_WRITE));
+    put(&world, &shelf, &path("/srv/a[1]", FileRights::READ));
+    put(&world, &shelf, &path("/srv/in", FileRights::READ));
+    let written: serde_json::Value = serde_json::from_str(&read(&world, "default.json")).unwrap();
+    let odd = json!({ "path": "/srv/a[1]", "literal": true });
+    assert_eq!(written["filesystem"]["allowRead"], json!([".", "~/.pi", "/srv/in", odd]));
+    assert_eq!(written["filesystem"]["allowWrite"], json!([".", "/srv/out"]));
+
+    let tool = ToolPattern { name: "t".into(), provider: "mcp:x".into(), input_equals: vec![] };
+    let words = |text: &str| CommandPattern {
+        argv_prefix: text.split(' ').map(str::to_owned).collect(),
+        open_ended: false,
+    };
+    let mut lent = path("/srv/lent", FileRights::READ);
+    lent.expires_at = 99;
+    let grants =
+        [grant(GrantPattern::Tool(tool)), grant(GrantPattern::Command(vec![words("git push")])), lent];
+    for grant in &grants {
+        put(&world, &shelf, grant);
+    }
+    let expected: Vec<Grant> =
+        grants.into_iter().map(|grant| Grant { scope: GrantScope::User, ..grant }).collect();
+    assert_eq!(world.resolve().unwrap().grants, expected);
+}
+
+#[test]
+fn where_no_policy_takes_the_lists_everything_is_a_grant() {
+    let world = World::new();
+    let store = Store::new(&world.places);
+    keep(&store, &world.places, &Shelf::Default, &host("a.example"), AllowLists::Unheard).unwrap();
+    let now = world.resolve().unwrap();
+    assert_eq!((now.allowed_domains.len(), now.grants.len()), (0, 1));
+}
+
+#[test]
+fn a_kept_answer_is_listed_and_taken_back() {
+    let world = World::new();
+    put(&world, &Shelf::Default, &host("a.example"));
+    put(&world, &Shelf::Default, &path("/srv/x", FileRights::READ));
+    let kept = kept_grants(&world.places, &RealDisk, false).unwrap();
+    let values: Vec<_> = kept.iter().map(|grant| (grant.list.as_str(), grant.value.clone())).collect();
+    assert_eq!(
+        values,
+        [("network.allowedDomains", json!("a.example")), ("filesystem.allowRead", json!("/srv/x"))]
+    );
+    assert!(revoke(&Store::new(&world.places), &kept[0]).unwrap());
+    let left = kept_grants(&world.places, &RealDisk, false).unwrap();
+    assert_eq!(left.iter().map(|grant| &grant.id).collect::<Vec<_>>(), [&kept[1].id]);
+}
+
+#[test]
+fn a_broken_file_is_left_alone() {
+    let world = World::new();
+    let broken = "{ \"enabled\": true, }";
+    world.write("home/u/.pi/agent/sandbox/default.json", broken);
+    let store = Store::new(&world.places);
+    let error =
+        keep(&store, &world.places, &Shelf::Default, &host("a.example"), AllowLists::Heard).unwrap_err();
+    assert!(matches!(error, StoreError::Broken(_)), "{error}");
+    assert_eq!(read(&world, "default.json"), broken);
+}
+
+#[test]
+fn two_writers_lose_nothing() {
+    let world = World::new();
+    let write = |from: usize| {
+        let (store, places) = (Store::new(&world.places), world.places.clone());
+        move || {
+            for number in 0..20 {
+                let grant = host(&format!("w{from}-{number}.example"));
+                keep(&store, &places, &Shelf::Default, &grant, AllowLists::Heard).unwrap();
+            }
+        }
+    };
+    let writers: Vec<_> = (0..3).map(|from| std::thread::spawn(write(from))).collect();
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    assert_eq!(world.resolve().unwrap().allowed_domains.len(), 60);
+    let left: Vec<_> = std::fs::read_dir(world.places.sandbox_directory())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["default.json"], "nothing else is left");
+}
+
+#[test]
+fn a_link_stays_a_link_and_the_mode_stays() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    let target = world.write("home/u/dotfiles/default.json", DEFAULT);
+    std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
+    world.link("home/u/.pi/agent/sandbox/default.json", &target);
+    put(&world, &Shelf::Default, &host("a.example"));
+    assert!(std::fs::read_to_string(&target).unwrap().contains("a.example"));
+    let link = world.places.sandbox_directory().join("default.json");
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert_eq!(target.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn a_draft_is_checked_and_saved_as_a_whole() {
+    let world = World::new();
+    let store = Store::new(&world.places);
+    let way = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
+    let mut draft = Draft::open(&world.places, &found_shelves(&world)[0]).unwrap();
+    draft.change(&Change::Append(way("network.allowedDomains"), json!("https://a.example"))).unwrap();
+    let obstacles = draft.obstacles();
+    assert_eq!(obstacles[0].pointer, "/network/allowedDomains/0");
+    assert!(matches!(draft.save(&store), Err(StoreError::Invalid(_))));
+    assert_eq!(read(&world, "projects.json"), "");
+
+    draft.change(&Change::Drop(way("network.allowedDomains"), json!("https://a.example"))).unwrap();
+    draft.change(&Change::Set(way("enabled"), json!(false))).unwrap();
+    draft.save(&store).unwrap();
+    assert!(!world.resolve().unwrap().enabled);
+
+    let stale = Draft::open(&world.places, &Shelf::Default).unwrap();
+    put(&world, &Shelf::Default, &host("a.example"));
+    assert!(matches!(stale.save(&store), Err(StoreError::Changed { .. })));
+}
+
+#[test]
+fn somebody_who_holds_the_lock_is_not_waited_for_for_ever() {
+    let world = World::new();
+    let store = Store::new(&world.places);
+    let file = world.places.sandbox_directory().join("default.json");
+    let first = store.change(&file, FileKind::Settings, |_| Ok(DEFAULT.to_owned()));
+    assert!(first.unwrap());
+    let held = std::fs::File::open(world.places.state_directory.join("settings.lock")).unwrap();
+    held.lock().unwrap();
+    let second = store.change(&file, FileKind::Settings, |_| Ok("{}".to_owned()));
+    assert!(matches!(second, Err(StoreError::Busy)));
+}

@@ -1,0 +1,33 @@
+/** Questions on pi's terminal. */
+import type { Dialogs } from "./prompt.ts";
+import { PromptView } from "./prompt-view.ts";
+import type { AskParams } from "./protocol.ts";
+import { type Canvas, draw, type Painted } from "./terminal.ts";
+
+const COLORS = { title: "warning", subject: "accent", plain: "text", faint: "muted", marked: "accent" } as const;
+
+export class TerminalDialogs implements Dialogs {
+  readonly #canvas: Canvas;
+  #redraw: () => void = () => {};
+
+  constructor(canvas: Canvas) {
+    this.#canvas = canvas;
+  }
+
+  async ask(ask: AskParams, signal: AbortSignal, waiting: () => number): Promise<number | "refuse" | undefined> {
+    const view = new PromptView(ask, Date.now());
+    // For whoever looks elsewhere: terminals and multiplexers mark the window.
+    process.stdout.write("\x07");
+    return await draw<number | "refuse">(this.#canvas, {
+      lines: (): Painted[] => view.lines(waiting()).map(({ text, tone }) => ({ text, color: COLORS[tone] })),
+      press: (key, done) => {
+        const outcome = view.press(key, Date.now());
+        if (outcome !== undefined) done(outcome);
+      },
+    }, signal, (redraw) => (this.#redraw = redraw));
+  }
+
+  refresh(): void {
+    this.#redraw();
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * A question on the terminal, as a state that keys change. Whatever is pressed before the question has been
+ * quiet for a moment, and whatever is not understood, permits nothing.
+ */
+import { plain } from "./messages.ts";
+import type { AskParams } from "./protocol.ts";
+
+/** Keys pressed sooner than this after one another, or after the question appeared, were meant for something else. */
+export const QUIET_MS = 350;
+
+/** What a key press means to a question. */
+export type Key = "up" | "down" | "left" | "right" | "enter" | "escape" | { character: string };
+
+/** One line that can be chosen: the options with one key, or the plain "no". */
+interface Row {
+  key: string;
+  /** Numbers of the options, the narrowest first; none for the plain "no". */
+  options: number[];
+}
+
+/** The answer: the number of an option, or the plain "no"; nothing while it is open. */
+export type Outcome = number | "refuse" | undefined;
+
+export class PromptView {
+  readonly #ask: AskParams;
+  readonly #rows: Row[];
+  #marked = 0;
+  #width = 0;
+  #lastKeyAt: number;
+
+  constructor(ask: AskParams, now: number) {
+    this.#ask = ask;
+    this.#lastKeyAt = now;
+    this.#rows = [{ key: "esc", options: [] }];
+    ask.options.forEach((option, index) => {
+      const row = this.#rows.find((known) => known.key === option.key);
+      if (row === undefined) this.#rows.push({ key: option.key, options: [index] });
+      else row.options.push(index);
+    });
+  }
+
+  /** Takes a key; returns the answer when it gives one. */
+  press(key: Key, now: number): Outcome {
+    const quiet = now - this.#lastKeyAt >= QUIET_MS;
+    this.#lastKeyAt = now;
+    if (!quiet && !this.#settled) return undefined;
+    this.#settled = true;
+    switch (key) {
+      case "escape": return "refuse";
+      case "enter": return this.#chosen(this.#rows[this.#marked]);
+      case "up": return this.#mark(this.#marked - 1);
+      case "down": return this.#mark(this.#marked + 1);
+      case "left": return this.#widen(-1);
+      case "right": return this.#widen(1);
+    }
+    const row = this.#rows.findIndex(({ key: own }) => own.toLowerCase() === key.character.toLowerCase());
+    if (row === -1) return undefined;
+    this.#mark(row);
+    // A letter that is written in upper case needs it, or Enter; the others act at once.
+    return this.#rows[row]!.key === key.character ? this.#chosen(this.#rows[row]) : undefined;
+  }
+
+  #settled = false;
+
+  #mark(row: number): undefined {
+    this.#marked = Math.max(0, Math.min(this.#rows.length - 1, row));
+  }
+
+  #widen(by: number): undefined {
+    const widest = Math.max(...this.#rows.map((row) => row.options.length)) - 1;
+    this.#width = Math.max(0, Math.min(widest, this.#width + by));
+  }
+
+  #chosen(row: Row | undefined): Outcome {
+    if (row === undefined) return undefined;
+    return row.options.length === 0 ? "refuse" : this.#option(row);
+  }
+
+  /** The option of a row that covers as much as is wanted, or as little less as there is. */
+  #option(row: Row): number {
+    return row.options[Math.min(this.#width, row.options.length - 1)]!;
+  }
+
+  /** The lines to be drawn; `waiting` questions come after this one. */
+  lines(waiting: number): { text: string; tone: "title" | "subject" | "plain" | "faint" | "marked" }[] {
+    const ask = this.#ask;
+    const more = waiting === 0 ? "" : `  (1 of ${waiting + 1})`;
+    const lines: ReturnType<PromptView["lines"]> = [{ text: `🔒 ${plain(ask.title, 200)}${more}`, tone: "title" }];
+    for (const line of ask.subject.split("\n")) {
+      lines.push({ text: `  │ ${plain(line.replaceAll("\t", "  "), 2_000)}`, tone: "subject" });
+    }
+    lines.push({
+      text: `  asked by ${plain(ask.asker, 100)}: ${plain(ask.reason, 400)} (${plain(ask.policy, 80)}, ${plain(ask.rule, 80)})`,
+      tone: "faint",
+    });
+    if (ask.quote !== undefined) {
+      lines.push({ text: `  policy ${plain(ask.policy, 80)} says: "${plain(ask.quote, 400)}"`, tone: "faint" });
+    }
+    const covers = this.#covers();
+    if (covers !== undefined) lines.push({ text: `  covers ${plain(covers, 300)}${this.#arrows()}`, tone: "plain" });
+    lines.push({ text: "", tone: "plain" });
+    this.#rows.forEach((row, index) => {
+      const option = row.options.length === 0 ? undefined : ask.options[this.#option(row)];
+      const target = option?.target === undefined ? "" : `  → ${plain(option.target, 200)}`;
+      const label = option === undefined ? "Abort" : plain(option.label, 200);
+      const mark = index === this.#marked ? "→" : " ";
+      lines.push({
+        text: ` ${mark} ${`[${row.key}]`.padEnd(6)} ${label}${target}`, tone: index === this.#marked ? "marked" : "plain",
+      });
+    });
+    return lines;
+  }
+
+  /** What an answer for longer than once would cover, as far as it is widened now. */
+  #covers(): string | undefined {
+    const lasting = this.#rows.find((row) => row.options.some((index) => this.#ask.options[index]!.covers !== undefined));
+    return lasting === undefined ? undefined : this.#ask.options[this.#option(lasting)]!.covers;
+  }
+
+  #arrows(): string {
+    const widest = Math.max(...this.#rows.map((row) => row.options.length)) - 1;
+    if (widest < 1) return "";
+    return `   [${this.#width > 0 ? "← narrower" : ""}${this.#width > 0 && this.#width < widest ? ", " : ""}${this.#width < widest ? "→ wider" : ""}]`;
+  }
+}

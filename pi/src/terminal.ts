@@ -1,0 +1,68 @@
+/** What questions and `/sandbox` share on the terminal: keys, and lines that fit. */
+import type { ExtensionUIContext } from "@earendil-works/pi-coding-agent";
+import { decodeKittyPrintable, isKeyRelease, parseKey, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import type { Key } from "./prompt-view.ts";
+
+/** What is needed of `ctx.ui` for a component of our own. */
+export type Canvas = Pick<ExtensionUIContext, "custom">;
+
+type Color = "accent" | "error" | "success" | "warning" | "muted" | "text";
+
+export interface Painted {
+  text: string;
+  color: Color;
+}
+
+/** A component that is drawn from lines and told of keys. */
+export interface Drawing<T> {
+  lines(): Painted[];
+  /** Takes a key; calls `done` when it is the last one. */
+  press(key: Key, done: (result: T) => void): void;
+}
+
+/**
+ * Shows a drawing in place of pi's editor until it is done or `signal` fires, which gives nothing. `shown` gets
+ * a function that draws it anew.
+ */
+export function draw<T>(
+  canvas: Canvas, drawing: Drawing<T>, signal: AbortSignal, shown: (redraw: () => void) => void,
+): Promise<T | undefined> {
+  return canvas.custom<T | undefined>((tui, theme, _keybindings, done) => {
+    let over = false;
+    const finish = (result: T | undefined) => {
+      if (over) return;
+      over = true;
+      done(result);
+    };
+    if (signal.aborted) queueMicrotask(() => finish(undefined));
+    signal.addEventListener("abort", () => finish(undefined), { once: true });
+    shown(() => {
+      if (!over) tui.requestRender();
+    });
+    return {
+      render: (width: number) => drawing.lines().flatMap(({ text, color }) =>
+        wrapTextWithAnsi(theme.fg(color, text), Math.max(1, width))),
+      handleInput: (data: string) => {
+        const key = keyOf(data);
+        if (key === undefined || over) return;
+        drawing.press(key, finish);
+        tui.requestRender();
+      },
+      invalidate: () => {},
+    };
+  });
+}
+
+const NAMED: Record<string, Key> = {
+  up: "up", down: "down", left: "left", right: "right", enter: "enter", return: "enter", escape: "escape",
+  esc: "escape", backspace: { character: "\b" }, tab: "right", "shift+tab": "left", "ctrl+c": "escape",
+};
+
+/** The key that a terminal sent; nothing for what means nothing here. */
+function keyOf(data: string): Key | undefined {
+  if (isKeyRelease(data)) return undefined;
+  const named = NAMED[parseKey(data) ?? ""];
+  if (named !== undefined) return named;
+  const character = decodeKittyPrintable(data) ?? data;
+  return [...character].length === 1 && character >= " " && character !== "\x7f" ? { character } : undefined;
+}

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Key, type Outcome, PromptView, QUIET_MS } from "../src/prompt-view.ts";
+import type { AskOption, AskParams } from "../src/protocol.ts";
+import { askOf } from "./support.ts";
+
+const covers = ["reading /srv/a.txt", "reading everything below /srv"];
+
+function option(key: string, label: string, width: number, more: Partial<AskOption> = {}): AskOption {
+  return { key, effect: "allow", label, covers: covers[width]!, width, scope: "session", ...more };
+}
+
+/** The options of a question whose project entries are these. */
+function asked(...places: [key: string, label: string, target: string][]): AskParams {
+  const wide = (key: string, label: string, more = {}) => [option(key, label, 0, more), option(key, label, 1, more)];
+  return askOf(1, {
+    title: "Allow to read this path?", subject: "/srv/a.txt", asker: "the agent", reason: "no rule allows it",
+    options: [
+      { key: "o", effect: "allow", label: "Allow once", width: 0, scope: "once" },
+      ...wide("s", "Allow for this session only"),
+      ...places.flatMap(([key, label, target]) => wide(key, label, { target })),
+      option("d", "Deny for this session", 0, { effect: "deny" }),
+    ],
+  });
+}
+
+const EXACT = asked(
+  ["P", "Allow for this project", 'projects.json["/work/foo"]'], ["A", "Allow for all projects", "default.json"],
+);
+const PARENT = asked(
+  ["P", "Allow for this project (parent: /work/foo)", 'projects.json["/work/foo"]'],
+  ["N", "Allow for this project (new config: /work/foo/sub)", 'projects.json["/work/foo/sub"], copied from the parent'],
+  ["A", "Allow for all projects", "default.json"],
+);
+
+/** Presses keys, each after a quiet moment. */
+function answer(ask: AskParams, ...keys: Key[]): Outcome {
+  const view = new PromptView(ask, 0);
+  let now = 0;
+  let outcome: Outcome;
+  for (const key of keys) {
+    assert.equal(outcome, undefined, "answered before the last key");
+    outcome = view.press(key, (now += 1_000));
+  }
+  return outcome;
+}
+
+const c = (character: string): Key => ({ character });
+const label = (ask: AskParams, outcome: Outcome) =>
+  typeof outcome === "number" ? `${ask.options[outcome]!.key}${ask.options[outcome]!.width}` : outcome;
+
+test("the keys of the first seed", () => {
+  const cases: [AskParams, Key[], string | undefined][] = [
+    [EXACT, ["escape"], "refuse"],
+    [EXACT, ["enter"], "refuse"],
+    [EXACT, [c("s")], "s0"],
+    [EXACT, [c("S")], undefined],
+    [EXACT, [c("S"), "enter"], "s0"],
+    [EXACT, [c("o")], "o0"],
+    [EXACT, [c("P")], "P0"],
+    [EXACT, [c("p")], undefined],
+    [EXACT, [c("p"), "enter"], "P0"],
+    [EXACT, [c("A")], "A0"],
+    [EXACT, [c("a")], undefined],
+    [EXACT, [c("a"), "enter"], "A0"],
+    [EXACT, [c("N")], undefined],
+    [EXACT, [c("N"), "enter"], "refuse"],
+    [EXACT, [c("d")], "d0"],
+    [EXACT, [c("y"), c("1"), "enter"], "refuse"],
+    [PARENT, [c("P")], "P0"],
+    [PARENT, [c("N")], "N0"],
+    [PARENT, [c("n")], undefined],
+    [PARENT, [c("n"), "enter"], "N0"],
+    [PARENT, [c("n"), c("a"), "enter"], "A0"],
+    [EXACT, ["down", "enter"], "o0"],
+    [EXACT, ["down", "down", "up", "up", "up", "enter"], "refuse"],
+    [EXACT, ["right", c("s")], "s1"],
+    [EXACT, ["right", "right", "left", c("s")], "s0"],
+    [EXACT, ["right", c("o")], "o0"],
+    [EXACT, ["right", c("d")], "d0"],
+    [PARENT, ["right", c("N")], "N1"],
+  ];
+  for (const [ask, keys, expected] of cases) {
+    assert.equal(label(ask, answer(ask, ...keys)), expected, JSON.stringify(keys));
+  }
+});
+
+test("what was pressed before a quiet moment answers nothing", () => {
+  for (const key of ["enter", "escape", c("s"), c("P"), c("A")] as Key[]) {
+    const view = new PromptView(EXACT, 0);
+    let now = 0;
+    for (let presses = 0; presses < 40; presses++) assert.equal(view.press(key, (now += QUIET_MS - 1)), undefined);
+    assert.notEqual(view.press(key, now + QUIET_MS), undefined, "after it the key counts");
+  }
+});
+
+test("the question is drawn as the first seed has it", () => {
+  const view = new PromptView(PARENT, 0);
+  assert.deepEqual(view.lines(2).map((line) => line.text), [
+    "🔒 Allow to read this path?  (1 of 3)",
+    "  │ /srv/a.txt",
+    "  asked by the agent: no rule allows it (p, u)",
+    "  covers reading /srv/a.txt   [→ wider]",
+    "",
+    " → [esc]  Abort",
+    "   [o]    Allow once",
+    "   [s]    Allow for this session only",
+    '   [P]    Allow for this project (parent: /work/foo)  → projects.json["/work/foo"]',
+    '   [N]    Allow for this project (new config: /work/foo/sub)  → projects.json["/work/foo/sub"], copied from the parent',
+    "   [A]    Allow for all projects  → default.json",
+    "   [d]    Deny for this session",
+  ]);
+  view.press("right", 1_000);
+  assert.equal(view.lines(0)[3]!.text, "  covers reading everything below /srv   [← narrower]");
+});
+
+test("what the agent chose cannot move the cursor or reorder the text", () => {
+  const view = new PromptView(askOf(1, { subject: "/a\x1b[2J\u202eb", reason: "x\r\ny" }), 0);
+  const text = view.lines(0).map((line) => line.text).join("\n");
+  assert.ok(!/[\x00-\x09\x0b-\x1f\u202e]/.test(text), text);
+  assert.ok(text.includes("\\u{1b}[2J\\u{202e}b"), text);
+});
