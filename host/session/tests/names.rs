@@ -78,16 +78,18 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
         attributes: vec![],
     };
     let clerk = Arc::new(Clerk { answer, asked: Mutex::default() });
-    let session = Session::open(Setup {
-        variables: Box::new(Vec::new),
-        resolved,
-        chain: Chain::default(),
-        context,
-        clock: Box::new(|| SystemTime::UNIX_EPOCH),
-        journal: Box::new(NoJournal),
-        desk: Arc::clone(&clerk) as Arc<dyn Desk>,
-        confinement: Confining::NoCommands,
-    })
+    let session = Session::open(
+        Setup {
+            variables: Box::new(Vec::new),
+            context,
+            clock: Box::new(|| SystemTime::UNIX_EPOCH),
+            journal: Box::new(NoJournal),
+            desk: Arc::clone(&clerk) as Arc<dyn Desk>,
+            keeper: Arc::new(portcullis_session::NoKeeper),
+            confinement: Confining::NoCommands,
+        },
+        portcullis_session::Basis { resolved, chain: Chain::default() },
+    )
     .unwrap();
     Scene { _directory: directory, project, clerk, session }
 }

@@ -16,6 +16,7 @@ mod other_tools;
 mod own_git;
 mod pi_print;
 mod pi_rpc;
+mod pi_settings;
 mod pi_terminal;
 mod policies;
 mod prompt;

@@ -1,0 +1,215 @@
+//! Settings as their user lives with them: questions, kept answers, `/sandbox`, edits by hand, in pi's terminal.
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::script::{bash, expecting, expecting_no, read, say, turns};
+use portcullis_it::{Launch, PiVersion, Scene, Screen, User};
+use serde_json::Value;
+
+on_each_pi!(kept_answers_and_the_menu, a_parents_entry);
+
+fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let at = |name: &str| scene.home().join(name).display().to_string();
+    for (name, text) in [("one", "first-text"), ("two", "second-text"), ("three", "third-text")] {
+        scene.write(at(name).as_ref(), text)?;
+    }
+    let made = scene.outside().join("made").display().to_string();
+    let script = turns([
+        ("hidden", vec![bash(&format!("cat '{}'", at("one"))), expecting_no("first-text", say("hidden over"))]),
+        ("alpha", vec![read(&at("one")), expecting("first-text", say("alpha over"))]),
+        ("beta", vec![read(&at("two")), expecting("second-text", say("beta over"))]),
+        (
+            "gamma",
+            vec![
+                bash(&format!("cat '{}' '{}'; cat '{}'", at("one"), at("two"), at("three"))),
+                expecting("first-textsecond-text", expecting_no("third-text", say("gamma over"))),
+            ],
+        ),
+        ("delta", vec![read(&at("three")), expecting_no("third-text", say("delta over"))]),
+        ("again", vec![read(&at("three")), expecting_no("third-text", say("again over"))]),
+    ]);
+    let screen = Launch::guarded(&scene, version, &script)?.screen()?;
+    // The first seed's two states, word for word.
+    screen.wait_for("🔒 Sandbox: 0 domains, 1 write path")?;
+    screen.enter("hidden")?;
+    screen.wait_for("hidden over")?;
+
+    screen.enter("alpha")?;
+    screen.wait_for("[A]")?;
+    let none = [
+        "[esc]  Abort",
+        "[o]    Allow once",
+        "[s]    Allow for this session only",
+        "[P]    Allow for this project",
+        "[A]    Allow for all projects",
+        "[d]    Deny for this session",
+    ];
+    shows(&screen, &none)?;
+    // Lower case marks, and Enter commits.
+    screen.press_calmly("p")?;
+    screen.wait_for("→ [P]")?;
+    ensure!(!settings(&scene, "projects.json").exists(), "nothing was answered yet");
+    screen.press("Enter")?;
+    screen.wait_for("alpha over")?;
+    let project = scene.project().display().to_string();
+    let entry = json(&scene, "projects.json")?.get(&project).cloned().context("an entry for the project")?;
+    ensure!(entry.pointer("/filesystem/allowRead").is_some_and(|list| list.to_string().contains("home/one")));
+    ensure!(entry.pointer("/filesystem/denyRead/1") == Some(&"/home".into()), "seeded from the default: {entry}");
+
+    screen.enter("beta")?;
+    screen.wait_for("[A]")?;
+    shows(&screen, &none)?;
+    // A narrow terminal shows the same question, and a wide one again.
+    screen.resize(46, 30)?;
+    screen.wait("the question on a narrow terminal", |text| text.contains("[d]    Deny for this session"))?;
+    screen.resize(110, 40)?;
+    screen.wait_for("[d]    Deny for this session")?;
+    // Upper case commits at once.
+    screen.press_calmly("A")?;
+    screen.wait_for("beta over")?;
+    ensure!(json(&scene, "default.json")?.to_string().contains("home/two"));
+    ensure!(json(&scene, "projects.json")?.to_string().contains("home/two"), "nothing is merged, so both have it");
+
+    // What was granted to a tool is there for commands, and nothing beside it.
+    screen.enter("gamma")?;
+    screen.wait_for("gamma over")?;
+
+    screen.enter("delta")?;
+    screen.wait_for("[d]")?;
+    screen.press_calmly("d")?;
+    screen.wait_for("delta over")?;
+    screen.enter("again")?;
+    screen.wait_for("again over")?;
+
+    menu(&screen, &scene, &made)?;
+    by_hand(&screen, &scene)?;
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+/// `/sandbox`: the summary, the wizard, the toggle.
+fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
+    screen.enter("/sandbox")?;
+    let shown = screen.wait_for("Recent decisions")?;
+    for part in ["→ Disable sandbox", "Edit project config", "Edit default config", "Policies: workspace (sha256", "Scope: projects.json"]
+    {
+        ensure!(shown.contains(part), "`{part}` is missing:\n{shown}");
+    }
+    ensure!(shown.contains("This session: no reading"), "what was refused for the session is told:\n{shown}");
+    screen.press("Down")?;
+    screen.wait_for("→ Edit project config")?;
+    screen.press("Enter")?;
+    screen.wait_for("→ enabled")?;
+    screen.press("Down")?;
+    screen.wait_for("→ network.allowedDomains")?;
+    screen.press("Enter")?;
+    screen.wait_for("a add")?;
+    screen.press("a")?;
+    screen.enter("https://bad")?;
+    screen.wait_for("without scheme")?;
+    for _ in 0.."https://bad".len() {
+        screen.press("BSpace")?;
+    }
+    screen.enter("example.com")?;
+    screen.wait_for("→ example.com")?;
+    screen.press("b")?;
+    screen.wait_for("(not saved)")?;
+    screen.press("s")?;
+    screen.wait_for("saved, and in force")?;
+    screen.press("Escape")?;
+    screen.wait_for("Recent decisions")?;
+    screen.press("Escape")?;
+    screen.wait_for("🔒 Sandbox: 1 domain, 1 write path")?;
+
+    screen.enter("/sandbox")?;
+    screen.wait_for("→ Disable sandbox")?;
+    screen.press("Enter")?;
+    screen.wait_for("Sandbox: disabled")?;
+    screen.enter(&format!("!echo x > '{made}'; echo off-$((40+2))"))?;
+    screen.wait_for("off-42")?;
+    ensure!(scene.outside().join("made").exists(), "off means off");
+    std::fs::remove_file(made)?;
+
+    screen.enter("/sandbox")?;
+    let shown = screen.wait_for("→ Enable sandbox")?;
+    ensure!(!shown.contains("This session: no reading"), "nothing is remembered: {shown}");
+    screen.press("Enter")?;
+    screen.wait_for("🔒 Sandbox: 1 domain, 1 write path")?;
+    screen.enter(&format!("!echo x > '{made}'; echo on-$((40+2))"))?;
+    screen.wait_for("on-42")?;
+    ensure!(!scene.outside().join("made").exists(), "on means on before the next call");
+    Ok(())
+}
+
+/// Edits by hand hold without a restart, and a broken file is loud and changes nothing.
+fn by_hand(screen: &Screen, scene: &Scene) -> Result<()> {
+    let file = settings(scene, "projects.json");
+    let good = std::fs::read_to_string(&file)?;
+    std::fs::write(&file, good.replace("\"example.com\"", "\"example.com\", \"example.org\""))?;
+    screen.wait_for("🔒 Sandbox: 2 domains, 1 write path")?;
+    std::fs::write(&file, "{ broken")?;
+    screen.wait_for("1 warning")?;
+    screen.wait_for("NOT in force")?;
+    ensure!(screen.text()?.contains("2 domains"), "the last good settings hold");
+    std::fs::write(&file, good)?;
+    screen.wait("the mended settings", |text| {
+        text.contains("🔒 Sandbox: 1 domain, 1 write path") && !text.contains("1 warning")
+    })?;
+    Ok(())
+}
+
+/// Inside the entry of a directory above there are two places for a project's answer.
+fn a_parents_entry(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let secret = scene.home().join("one");
+    scene.write(&secret, "first-text")?;
+    let above = scene.project().parent().context("a scene")?.display().to_string();
+    let parent = r#"{ "network": { "allowedDomains": ["parent.example"], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] } }"#;
+    scene.write(&settings(&scene, "projects.json"), &format!("{{ \"{above}\": {parent} }}"))?;
+    let path = secret.display().to_string();
+    let script = turns([("alpha", vec![read(&path), expecting("first-text", say("alpha over"))])]);
+    let screen = Launch::guarded(&scene, version, &script)?.screen()?;
+    screen.wait_for("🔒 Sandbox: 1 domain, 1 write path")?;
+    screen.enter("alpha")?;
+    screen.wait_for("[A]")?;
+    let project = scene.project().display().to_string();
+    let (parent, new) = (
+        format!("[P]    Allow for this project (parent: {above})"),
+        format!("[N]    Allow for this project (new config: {project})"),
+    );
+    shows(&screen, &["[esc]  Abort", "[s]    Allow for this session only", &parent, &new, "[A]    Allow for all projects"])?;
+    screen.press_calmly("N")?;
+    screen.wait_for("alpha over")?;
+    let written = json(&scene, "projects.json")?;
+    let allowed = |key: &str| written.get(key).and_then(|entry| entry.pointer("/filesystem/allowRead")).cloned();
+    ensure!(allowed(&above) == Some(serde_json::json!(["."])), "the parent's entry stays: {written}");
+    ensure!(allowed(&project) == Some(serde_json::json!([".", path])), "{written}");
+    let domains = written.get(&project).and_then(|entry| entry.pointer("/network/allowedDomains/0"));
+    ensure!(domains == Some(&"parent.example".into()), "copied from the parent: {written}");
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+fn shows(screen: &Screen, wanted: &[&str]) -> Result<()> {
+    // The terminal breaks what is too long for it; the words are those.
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = flat(&screen.text()?);
+    let mut rest = shown.as_str();
+    for line in wanted {
+        let line = flat(line);
+        let found = rest.find(&line).with_context(|| format!("`{line}` is not there, in this order:\n{shown}"))?;
+        rest = rest.get(found + line.len()..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+fn settings(scene: &Scene, name: &str) -> std::path::PathBuf {
+    scene.home().join(".pi/agent/sandbox").join(name)
+}
+
+fn json(scene: &Scene, name: &str) -> Result<Value> {
+    let file = settings(scene, name);
+    let text = std::fs::read_to_string(&file).with_context(|| format!("reading `{}`", file.display()))?;
+    Ok(serde_json::from_str(&text)?)
+}
