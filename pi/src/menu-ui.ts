@@ -1,15 +1,18 @@
 /** `/sandbox` in pi. */
 import type { ExtensionCommandContext, ExtensionUIContext } from "@earendil-works/pi-coding-agent";
-import { inDialogs, printed, type Screens, walk } from "./menu.ts";
+import { type Ask, inDialogs, printed, walk } from "./menu.ts";
 import { MenuView } from "./menu-view.ts";
-import type { MenuEvent } from "./protocol.ts";
+import type { Key } from "./prompt-view.ts";
+import type { MenuEffect } from "./protocol.ts";
 import type { Session } from "./session.ts";
 import { draw } from "./terminal.ts";
 
 /** Opens `/sandbox` and stays until the user leaves it. */
 export async function openMenu(session: Session, context: ExtensionCommandContext, arm: () => void): Promise<void> {
-  const show = !context.hasUI ? printed : session.isTerminal ? onTerminal(context.ui) : inDialogs(context.ui);
-  const effect = await session.withMenuHost(context, (ask) => walk(ask, show));
+  const effect = await session.withMenuHost(context, (ask) => {
+    if (!context.hasUI) return walk(ask, printed);
+    return session.isTerminal ? onTerminal(context.ui, ask) : walk(ask, inDialogs(context.ui));
+  });
   if (effect === "enable") {
     arm();
     await session.start(context, "on");
@@ -18,15 +21,42 @@ export async function openMenu(session: Session, context: ExtensionCommandContex
   }
 }
 
-function onTerminal(ui: ExtensionUIContext): Screens {
-  return (screen) => {
-    const view = new MenuView(screen);
-    return draw<MenuEvent>(ui, {
-      lines: () => view.lines(),
-      press: (key, done) => {
-        const event = view.press(key);
-        if (event !== undefined) done(event);
-      },
-    }, new AbortController().signal, () => {});
+/**
+ * All screens in one component: between two of them keys would go to pi's editor. What is pressed while the host
+ * makes a screen is meant for that screen.
+ */
+async function onTerminal(ui: ExtensionUIContext, ask: Ask): Promise<MenuEffect | undefined> {
+  const first = await ask({ kind: "open" });
+  if (first.effect !== undefined) return first.effect;
+  let view = new MenuView(first);
+  let busy = false;
+  let failure: unknown;
+  let redraw = () => {};
+  const pressed: Key[] = [];
+  const next = (done: (effect: MenuEffect) => void) => {
+    while (!busy && pressed.length > 0) {
+      const event = view.press(pressed.shift()!);
+      if (event === undefined) continue;
+      busy = true;
+      ask(event).then((screen) => {
+        busy = false;
+        if (screen.effect !== undefined) return done(screen.effect);
+        view = new MenuView(screen);
+        redraw();
+        next(done);
+      }, (error: unknown) => {
+        failure = error;
+        done("close");
+      });
+    }
   };
+  const effect = await draw<MenuEffect>(ui, {
+    lines: () => view.lines(),
+    press: (key, done) => {
+      pressed.push(key);
+      next(done);
+    },
+  }, new AbortController().signal, (again) => (redraw = again));
+  if (failure !== undefined) throw failure;
+  return effect;
 }

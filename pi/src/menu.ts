@@ -6,10 +6,11 @@ import type { MenuEvent, MenuScreen } from "./protocol.ts";
 /** Something that shows a screen and says what happened on it; nothing when the user has left. */
 export type Screens = (screen: MenuScreen) => Promise<MenuEvent | undefined>;
 
+/** Asks the host which screen follows. */
+export type Ask = (event: MenuEvent) => Promise<MenuScreen>;
+
 /** Goes from screen to screen. */
-export async function walk(
-  ask: (event: MenuEvent) => Promise<MenuScreen>, show: Screens,
-): Promise<MenuScreen["effect"]> {
+export async function walk(ask: Ask, show: Screens): Promise<MenuScreen["effect"]> {
   let event: MenuEvent | undefined = { kind: "open" };
   while (event !== undefined) {
     const screen: MenuScreen = await ask(event);

@@ -9,7 +9,9 @@ import type { AskParams } from "./protocol.ts";
 export const QUIET_MS = 350;
 
 /** What a key press means to a question. */
-export type Key = "up" | "down" | "left" | "right" | "enter" | "escape" | { character: string };
+export type Key = "up" | "down" | "left" | "right" | "enter" | "escape"
+  /** A character, or several that came at once. */
+  | { character: string };
 
 /** One line that can be chosen: the options with one key, or the plain "no". */
 interface Row {

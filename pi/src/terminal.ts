@@ -63,6 +63,7 @@ function keyOf(data: string): Key | undefined {
   if (isKeyRelease(data)) return undefined;
   const named = NAMED[parseKey(data) ?? ""];
   if (named !== undefined) return named;
-  const character = decodeKittyPrintable(data) ?? data;
-  return [...character].length === 1 && character >= " " && character !== "\x7f" ? { character } : undefined;
+  // Fast typing and pasting come as one piece, which is no key, but text where text is wanted.
+  const text = decodeKittyPrintable(data) ?? data.replaceAll(/\x1b\[20[01]~/g, "");
+  return text !== "" && !/\p{Cc}/u.test(text) ? { character: text } : undefined;
 }

@@ -119,6 +119,7 @@ fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
     screen.press("Escape")?;
     screen.wait_for("Recent decisions")?;
     screen.press("Escape")?;
+    screen.wait_gone("Recent decisions")?;
     screen.wait_for("🔒 Sandbox: 1 domain, 1 write path")?;
 
     screen.enter("/sandbox")?;
