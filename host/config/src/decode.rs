@@ -219,11 +219,7 @@ fn only_denies(item: &Place<'_>) -> Result<(), Fault> {
 }
 
 fn ask(place: &Place<'_>) -> Ask {
-    Ask {
-        timeout_ms: place.child("timeoutMs").number(),
-        grant_seconds: place.child("grantSeconds").number(),
-        run_outside: place.child("runOutside").flag(false),
-    }
+    Ask { timeout_ms: place.child("timeoutMs").number(), grant_seconds: place.child("grantSeconds").number() }
 }
 
 /// Nothing where nothing is said.

@@ -638,13 +638,6 @@ pub const FIELDS: &[Field] = &[
         "So long an answer for a project or for all projects lasts. Default: for ever.",
     ),
     row(
-        "ask.runOutside",
-        Shape::Bool,
-        Optional,
-        Honoured,
-        "Offer to run a command once outside the sandbox, after it failed inside. Default `false`.",
-    ),
-    row(
         "requiredTier",
         Shape::OneOf(&["namespaces", "full"]),
         Optional,

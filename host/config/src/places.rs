@@ -72,12 +72,6 @@ impl Places {
         self.workspace.join(".pi/portcullis.json")
     }
 
-    /// Returns the files of the layered layout: the user's, and the project's, which can only tighten.
-    #[must_use]
-    pub fn layered_files(&self) -> [PathBuf; 2] {
-        [self.agent_directory.join("extensions/sandbox.json"), self.workspace.join(".pi/sandbox.json")]
-    }
-
     /// Returns the machine's settings file, which can only tighten.
     #[must_use]
     pub fn machine_file(&self) -> PathBuf {

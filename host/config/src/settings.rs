@@ -192,8 +192,6 @@ pub struct Ask {
     pub timeout_ms: Option<u32>,
     /// So long an answer for a project or for all of them lasts; none: for ever.
     pub grant_seconds: Option<u32>,
-    /// Whether running a command once outside the sandbox is offered after the sandbox got in its way.
-    pub run_outside: bool,
 }
 
 /// What commands see of the environment, beside the host's own rules.

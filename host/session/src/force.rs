@@ -92,6 +92,7 @@ impl Force {
                 if before.confinement.is_ok()
                     && before.places == places
                     && before.rules.data() == rules.data()
+                    && before.rules.loopback_ports() == rules.loopback_ports()
                     // Beside the rules these make the sandbox.
                     && before.basis.resolved.lifted == basis.resolved.lifted
                     && before.basis.resolved.sockets == basis.resolved.sockets

@@ -208,7 +208,12 @@ impl Session {
     }
 
     /// The question for a request, with every place where an answer can be kept.
-    pub(crate) fn question_about(&self, request: &Request, decision: &Decision, call: Option<&str>) -> Question {
+    pub(crate) fn question_about(
+        &self,
+        request: &Request,
+        decision: &Decision,
+        call: Option<&str>,
+    ) -> Question {
         let ask = self.settings().ask;
         let kept_for = ask.grant_seconds.unwrap_or(0);
         let places = self.setup.keeper.places();
@@ -327,7 +332,8 @@ impl Session {
     pub fn reload(&self, basis: Basis) -> Result<(), ReloadError> {
         let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
         let grants = self.memory.live(&basis.resolved, self.seconds(), Kept::InFiles);
-        let built = Force::build(&self.setup, &Arc::new(basis), self.network.as_ref(), &grants, Some(&force))?;
+        let built =
+            Force::build(&self.setup, &Arc::new(basis), self.network.as_ref(), &grants, Some(&force))?;
         match &built.confinement {
             Err(reason) if force.confinement.is_ok() => return Err(ReloadError::Sandbox(reason.clone())),
             Ok(_) | Err(_) => {}
@@ -429,7 +435,7 @@ impl Session {
     }
 
     /// Answers a question from elsewhere than its desk; false when it does not wait any more.
-    pub fn answer(&self, id: u64, answer: Answer) -> bool {
+    pub fn answer_question(&self, id: u64, answer: Answer) -> bool {
         self.asks.answer(&self.setup.desk, id, answer)
     }
 

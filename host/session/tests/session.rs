@@ -227,16 +227,7 @@ fn scene_with(
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };
     let session = Session::open(setup, Basis { resolved, chain }).unwrap();
-    Scene {
-        _directory: directory,
-        project,
-        places,
-        desk,
-        keeper,
-        journal,
-        session,
-        seconds,
-    }
+    Scene { _directory: directory, project, places, desk, keeper, journal, session, seconds }
 }
 
 fn tool(session: &Session, name: &str) -> Request {
@@ -525,10 +516,10 @@ fn a_question_is_answered_from_elsewhere_once() {
     });
     until(|| scene.session.questions().len() == 1);
     let id = scene.session.questions()[0].id;
-    assert!(!scene.session.answer(id + 1, Answer::Choice(0)), "there is no such question");
-    assert!(scene.session.answer(id, Answer::Choice(0)));
+    assert!(!scene.session.answer_question(id + 1, Answer::Choice(0)), "there is no such question");
+    assert!(scene.session.answer_question(id, Answer::Choice(0)));
     assert_eq!(waiting.join().unwrap(), Effect::Allow);
-    assert!(!scene.session.answer(id, Answer::Choice(0)), "it is answered");
+    assert!(!scene.session.answer_question(id, Answer::Choice(0)), "it is answered");
     assert_eq!(*scene.desk.withdrawn.lock().unwrap(), [id]);
 }
 

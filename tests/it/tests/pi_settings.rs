@@ -15,7 +15,10 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     }
     let made = scene.outside().join("made").display().to_string();
     let script = turns([
-        ("hidden", vec![bash(&format!("cat '{}'", at("one"))), expecting_no("first-text", say("hidden over"))]),
+        (
+            "hidden",
+            vec![bash(&format!("cat '{}'", at("one"))), expecting_no("first-text", say("hidden over"))],
+        ),
         ("alpha", vec![read(&at("one")), expecting("first-text", say("alpha over"))]),
         ("beta", vec![read(&at("two")), expecting("second-text", say("beta over"))]),
         (
@@ -54,7 +57,10 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     let project = scene.project().display().to_string();
     let entry = json(&scene, "projects.json")?.get(&project).cloned().context("an entry for the project")?;
     ensure!(entry.pointer("/filesystem/allowRead").is_some_and(|list| list.to_string().contains("home/one")));
-    ensure!(entry.pointer("/filesystem/denyRead/1") == Some(&"/home".into()), "seeded from the default: {entry}");
+    ensure!(
+        entry.pointer("/filesystem/denyRead/1") == Some(&"/home".into()),
+        "seeded from the default: {entry}"
+    );
 
     screen.enter("beta")?;
     screen.wait_for("[A]")?;
@@ -68,7 +74,10 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     screen.press_calmly("A")?;
     screen.wait_for("beta over")?;
     ensure!(json(&scene, "default.json")?.to_string().contains("home/two"));
-    ensure!(json(&scene, "projects.json")?.to_string().contains("home/two"), "nothing is merged, so both have it");
+    ensure!(
+        json(&scene, "projects.json")?.to_string().contains("home/two"),
+        "nothing is merged, so both have it"
+    );
 
     // What was granted to a tool is there for commands, and nothing beside it.
     screen.enter("gamma")?;
@@ -91,8 +100,13 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
 fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
     screen.enter("/sandbox")?;
     let shown = screen.wait_for("Recent decisions")?;
-    for part in ["→ Disable sandbox", "Edit project config", "Edit default config", "Policies: workspace (sha256", "Scope: projects.json"]
-    {
+    for part in [
+        "→ Disable sandbox",
+        "Edit project config",
+        "Edit default config",
+        "Policies: workspace (sha256",
+        "Scope: projects.json",
+    ] {
         ensure!(shown.contains(part), "`{part}` is missing:\n{shown}");
     }
     ensure!(shown.contains("This session: no reading"), "what was refused for the session is told:\n{shown}");
@@ -179,11 +193,21 @@ fn a_parents_entry(version: PiVersion, user: User) -> Result<()> {
         format!("[P]    Allow for this project (parent: {above})"),
         format!("[N]    Allow for this project (new config: {project})"),
     );
-    shows(&screen, &["[esc]  Abort", "[s]    Allow for this session only", &parent, &new, "[A]    Allow for all projects"])?;
+    shows(
+        &screen,
+        &[
+            "[esc]  Abort",
+            "[s]    Allow for this session only",
+            &parent,
+            &new,
+            "[A]    Allow for all projects",
+        ],
+    )?;
     screen.press_calmly("N")?;
     screen.wait_for("alpha over")?;
     let written = json(&scene, "projects.json")?;
-    let allowed = |key: &str| written.get(key).and_then(|entry| entry.pointer("/filesystem/allowRead")).cloned();
+    let allowed =
+        |key: &str| written.get(key).and_then(|entry| entry.pointer("/filesystem/allowRead")).cloned();
     ensure!(allowed(&above) == Some(serde_json::json!(["."])), "the parent's entry stays: {written}");
     ensure!(allowed(&project) == Some(serde_json::json!([".", path])), "{written}");
     let domains = written.get(&project).and_then(|entry| entry.pointer("/network/allowedDomains/0"));
@@ -199,7 +223,8 @@ fn shows(screen: &Screen, wanted: &[&str]) -> Result<()> {
     let mut rest = shown.as_str();
     for line in wanted {
         let line = flat(line);
-        let found = rest.find(&line).with_context(|| format!("`{line}` is not there, in this order:\n{shown}"))?;
+        let found =
+            rest.find(&line).with_context(|| format!("`{line}` is not there, in this order:\n{shown}"))?;
         rest = rest.get(found + line.len()..).unwrap_or_default();
     }
     Ok(())

@@ -115,7 +115,6 @@ fn watched(places: &Places) -> Vec<PathBuf> {
         places.machine_file(),
         places.project_file(),
     ];
-    files.extend(places.layered_files());
     files.extend(places.settings.clone());
     files
 }

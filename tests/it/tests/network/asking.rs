@@ -231,19 +231,18 @@ fn in_pis_terminal(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("Sandbox:")?;
     screen.enter("the first")?;
     screen.wait("a question about the host", |text| {
-        text.contains("allowed.test:80") && text.contains("Refuse")
+        text.contains("allowed.test:80") && text.contains("Abort")
     })?;
     // Below the refusal: for this command, for this session.
-    screen.press("Down")?;
+    screen.press_calmly("Down")?;
     screen.press("Down")?;
     screen.press("Enter")?;
     screen.wait_for("first over")?;
     screen.enter("the second")?;
     screen.wait_for("second over")?;
     screen.enter("the third")?;
-    screen
-        .wait("another question", |text| text.contains("sub.allowed.test:80") && text.contains("Refuse"))?;
-    screen.press("Escape")?;
+    screen.wait("another question", |text| text.contains("sub.allowed.test:80") && text.contains("Abort"))?;
+    screen.press_calmly("Escape")?;
     screen.wait_for("third over")?;
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
