@@ -39,10 +39,12 @@ fn installed_for_plain_pi(version: PiVersion, user: User) -> Result<()> {
 fn installed_under_a_running_pi(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
-    let escape = bash(&format!("{}; echo sum-$((40+2))", write_outside(&scene)));
+    // Making a directory outside is refused without a question.
+    let made = scene.outside().join("made");
+    let escape = bash(&format!("mkdir '{}'; echo then $?; echo sum-$((40+2))", made.display()));
     let script = turns([
-        ("before", vec![escape.clone(), expecting("sum-42", say("first over"))]),
-        ("after", vec![escape, expecting("sum-42", say("second over"))]),
+        ("before", vec![escape.clone(), expecting("then 1\nsum-42", say("first over"))]),
+        ("after", vec![escape, expecting("then 1\nsum-42", say("second over"))]),
     ]);
     let mut pi = Launch::plain(&scene, version, &script)?.rpc()?;
     pi.prompt("before")?;
@@ -50,7 +52,7 @@ fn installed_under_a_running_pi(version: PiVersion, user: User) -> Result<()> {
     scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
     pi.prompt("after")?;
     pi.wait_for("agent_end")?;
-    ensure!(pi.close()?.success() && !scene.outside().join("made").exists());
+    ensure!(pi.close()?.success() && !made.exists());
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
     Attack(28, "outside", Anybody, "echo x > ../outside/f28 && reached"),
     Attack(29, "outside through a link", Anybody, "ln -s ../outside o29; echo x > o29/f && reached"),
     Attack(30, "hooks of git", Anybody, "echo x > .git/hooks/pre-commit && reached"),
-    Attack(32, "hooks of git after a rename", Anybody, "mv .git .g && mkdir -p .git/hooks && reached; mv .g .git"),
+    Attack(32, "hooks of git after a rename", Anybody, "mv .git .g && mkdir -p .git/hooks && reached; if [ -d .g ]; then rm -rf .git; mv .g .git; fi"),
     Attack(31, "a program for git", Anybody, "git config core.fsmonitor ./evil && reached"),
     Attack(31, "a program for git, written by hand", Anybody, "printf '[core]\\n\\tfsmonitor = ./evil\\n' >> .git/config && reached"),
     Attack(33, "git's files elsewhere", Anybody, "echo ../evil > .git/commondir; sleep 0.1; [ -s .git/commondir ] && reached; rm -f .git/commondir"),
