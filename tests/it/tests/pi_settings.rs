@@ -151,6 +151,9 @@ fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
     screen.press("Enter")?;
     screen.wait_for("🔒 Sandbox: 1 domain, 1 write path")?;
     screen.enter(&format!("!echo x > '{made}'; echo on-$((40+2))"))?;
+    // The write is held and asked about, as nothing was while it was off.
+    screen.wait_for("[esc]  Abort")?;
+    screen.press_calmly("Escape")?;
     screen.wait_for("on-42")?;
     ensure!(!scene.outside().join("made").exists(), "on means on before the next call");
     Ok(())
