@@ -59,6 +59,8 @@ impl Draft {
                 (Some(whole), entry)
             }
         };
+        // What is no JSON cannot be changed step by step; it has to be mended by hand first.
+        crate::json::read(&text).map_err(|fault| StoreError::broken(invalid(&file, fault)))?;
         Ok(Self { shelf: shelf.clone(), file, before, whole, text, changed: false })
     }
 
