@@ -62,7 +62,7 @@ async function play(title, acts) {
     patienceMs: PATIENCE_MS,
     onQuestion: (question) => {
       asked = true;
-      return answered(question);
+      return answered(question, rest[0]);
     },
     onResult: (result) => {
       settle(rest.shift(), result, asked);
@@ -87,8 +87,9 @@ function add(policy) {
   writeFileSync(join(folder, "default.json"), JSON.stringify(settings, null, 2));
 }
 
-function answered({ title, options }) {
-  const answer = options.find((option) => /allow/i.test(option)) ?? options[0];
+/** Yes for once to the agent, no to a command that wants to write outside. */
+function answered({ title, options }, { wanted }) {
+  const answer = options.find((option) => (wanted === "asked" ? /allow once/i : /abort/i).test(option)) ?? options[0];
   for (const line of title.split("\n")) console.log(`    ? ${clip(line)}`);
   for (const option of options) console.log(`    ${option === answer ? "›" : " "} ${clip(option)}`);
   return answer;
@@ -96,7 +97,7 @@ function answered({ title, options }) {
 
 function settle({ call, wanted, shows, hides }, { text, failed }, asked) {
   const stolen = existsSync(join(world.elsewhere, "made.txt"));
-  const became = asked ? "asked" : wanted === "confined" && !stolen ? "confined" : failed ? "denied" : "allowed";
+  const became = wanted === "confined" && !stolen ? "confined" : asked ? "asked" : failed ? "denied" : "allowed";
   const line = `${call.name} ${call.args.path ?? call.args.command}`;
   console.log(`${became.padEnd(9)} ${line}\n          ${clip(text.trim().replace(/\s+/g, " "))}`);
   require(became === wanted, `\`${line}\` was ${became}, not ${wanted}`);
