@@ -19,7 +19,7 @@ const TARGET: &str = "x86_64-apple-darwin";
 /// They drive a Linux kernel.
 const LINUX_ONLY: [&str; 2] = ["portcullis-it", "portcullis-benches"];
 /// wasmtime compiles one file of C. What is checked and not linked does not need its object.
-const NO_COMPILER: &str = "#!/bin/sh\nwhile [ $# -gt 1 ]; do [ \"$1\" = -o ] && : > \"$2\"; shift; done\n";
+const NO_COMPILER: &str = "#!/bin/sh\n";
 
 pub(crate) fn task() -> Result<()> {
     step(&format!("adding {TARGET} with rustup"), || {
@@ -32,13 +32,13 @@ pub(crate) fn task() -> Result<()> {
         cargo.args(["--exclude", name]);
     }
     let variable = TARGET.replace('-', "_");
-    cargo.env(format!("CC_{variable}"), compiler).env("SDKROOT", "/");
+    cargo.env(format!("CC_{variable}"), &compiler).env(format!("AR_{variable}"), &compiler).env("SDKROOT", "/");
     show(&mut cargo)?;
     answer(format_args!("the workspace compiles for {TARGET}"));
     Ok(())
 }
 
-/// Writes a C compiler that makes empty objects.
+/// Writes a C compiler, and archiver, that makes nothing.
 fn no_compiler() -> Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
     let script = project::target_directory()?.join("no-compiler");
