@@ -104,7 +104,6 @@ struct State {
     closed: bool,
 }
 
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "commands run on Linux only"))]
 impl Waiting {
     /// Adds a call; one of a command that has ended is refused.
     pub(crate) fn add(&self, call: Held) {
