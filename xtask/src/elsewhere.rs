@@ -32,7 +32,10 @@ pub(crate) fn task() -> Result<()> {
         cargo.args(["--exclude", name]);
     }
     let variable = TARGET.replace('-', "_");
-    cargo.env(format!("CC_{variable}"), &compiler).env(format!("AR_{variable}"), &compiler).env("SDKROOT", "/");
+    cargo
+        .env(format!("CC_{variable}"), &compiler)
+        .env(format!("AR_{variable}"), &compiler)
+        .env("SDKROOT", "/");
     show(&mut cargo)?;
     answer(format_args!("the workspace compiles for {TARGET}"));
     Ok(())
