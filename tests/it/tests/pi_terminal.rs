@@ -26,6 +26,9 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("Sandbox:")?;
 
     screen.enter("confined")?;
+    // The command waits in its call.
+    screen.wait_for("Abort")?;
+    screen.press_calmly("Escape")?;
     screen.wait_for("first over")?;
     ensure!(screen.text()?.contains("sum-42"));
     ensure!(!scene.outside().join("made").exists());
@@ -45,6 +48,8 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("third over")?;
 
     screen.enter(&format!("!echo y > '{outside}/made'; echo user-$((40+2))"))?;
+    screen.wait_for("Abort")?;
+    screen.press_calmly("Escape")?;
     screen.wait_for("user-42")?;
     ensure!(!scene.outside().join("made").exists(), "the user's command was not confined");
 
