@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
-/// Notes every command that is not found, NUL between words and a newline after.
-const PRELUDE: &str =
-    "command_not_found_handle() { printf '%s\\0' \"$@\" >>\"$NOTES\"; printf '\\n\\0' >>\"$NOTES\"; }\n";
+/// Notes every command that is not found, NUL between words and a newline after; in one write, because the commands
+/// of a pipeline run at once.
+const PRELUDE: &str = "command_not_found_handle() { printf '%s\\0' \"$@\" $'\\n' >>\"$NOTES\"; }\n";
 
 /// The pieces of which scripts are made: whole and broken ones, with every kind of quoting.
 const PIECES: &[&str] = &[
