@@ -1,73 +1,94 @@
-//! The manifest beside a policy's component: what the policy may do beyond saying yes and no.
+//! The manifest of a policy that is run: what the policy may do beyond saying yes and no.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use anyhow::Context as _;
-use serde::Deserialize;
+use anyhow::{Context as _, bail};
+use portcullis_packs::{MANIFEST_MAX, Manifest, Pack};
 
 /// Name of a manifest, in the directory of the component.
 const MANIFEST: &str = "policy.toml";
 
-/// What is read of a manifest here; it holds more.
-#[derive(Deserialize)]
-struct Manifest {
-    policy: Identity,
-    #[serde(default)]
-    capabilities: Capabilities,
-}
-
-#[derive(Deserialize)]
-struct Identity {
-    id: String,
-}
-
-#[derive(Default, Deserialize)]
-struct Capabilities {
-    #[serde(default)]
-    rewrites: bool,
-}
-
-/// Whether the manifest beside `component` is that of the policy `id` and declares that it rewrites inputs.
+/// The manifest of the component of the policy `id`: the one it carries, or else the one that lies beside
+/// it. None where there is no manifest, or the one beside is another policy's.
 ///
 /// # Errors
-/// When there is a manifest that cannot be read.
-pub(crate) fn declares_rewrites(component: &Path, id: &str) -> anyhow::Result<bool> {
+/// When what the component carries is damaged or of another policy, or the manifest beside it cannot be read.
+pub(crate) fn of(component: &[u8], file: &Path, id: &str) -> anyhow::Result<Option<Manifest>> {
+    let pack =
+        Pack::read(component).with_context(|| format!("reading what `{}` carries", file.display()))?;
+    if let Some(Pack { manifest, .. }) = pack {
+        let named = &manifest.policy.id;
+        if named != id {
+            bail!(
+                "`{}` calls itself `{id}`, and the manifest in it is that of `{named}`; build it again",
+                file.display()
+            );
+        }
+        return Ok(Some(manifest));
+    }
+    Ok(beside(file)?.filter(|manifest| manifest.policy.id == id))
+}
+
+fn beside(component: &Path) -> anyhow::Result<Option<Manifest>> {
     let file = component.with_file_name(MANIFEST);
-    let text = match fs::read_to_string(&file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        text => text.with_context(|| format!("reading the manifest `{}`", file.display()))?,
+    let context = || format!("reading the manifest `{}`", file.display());
+    let opened = match File::open(&file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.with_context(context)?,
     };
-    let manifest: Manifest =
-        toml::from_str(&text).with_context(|| format!("reading the manifest `{}`", file.display()))?;
-    Ok(manifest.policy.id == id && manifest.capabilities.rewrites)
+    let mut text = String::new();
+    let _size = opened.take(MANIFEST_MAX as u64 + 1).read_to_string(&mut text).with_context(context)?;
+    Manifest::parse(&text).map(Some).with_context(context)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    /// The smallest component there is.
+    const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    fn manifest(id: &str, rewrites: bool) -> String {
+        format!(
+            "[policy]\nid = \"{id}\"\nversion = \"1.0.0\"\ntitle = \"T\"\n[contract]\nversion = \"0.1\"\n\
+             [capabilities]\nrewrites = {rewrites}\n"
+        )
+    }
 
     #[test]
     fn only_the_policys_own_manifest_counts() {
         let directory = tempfile::tempdir().expect("a directory");
         let component = directory.path().join("x.wasm");
-        let declares = |text: Option<&str>| {
+        let rewrites = |text: Option<&str>| {
             if let Some(text) = text {
                 fs::write(directory.path().join(MANIFEST), text).expect("written");
             }
-            declares_rewrites(&component, "a:b")
+            Ok::<_, anyhow::Error>(of(COMPONENT, &component, "a:b")?.map(|own| own.capabilities.rewrites))
         };
-        assert!(!declares(None).expect("read"));
-        let manifest = |id: &str, rewrites| {
-            format!(
-                "[policy]\nid = \"{id}\"\nversion = \"1\"\n[capabilities]\nimports = []\nrewrites = {rewrites}\n"
-            )
+        assert_eq!(rewrites(None).expect("read"), None);
+        assert_eq!(rewrites(Some(&manifest("a:b", true))).expect("read"), Some(true));
+        assert_eq!(rewrites(Some(&manifest("a:b", false))).expect("read"), Some(false));
+        assert_eq!(rewrites(Some(&manifest("a:c", true))).expect("read"), None);
+        assert!(rewrites(Some("[policy")).is_err());
+        assert!(rewrites(Some(&" ".repeat(MANIFEST_MAX + 1))).is_err());
+    }
+
+    #[test]
+    fn what_a_component_carries_goes_before_what_lies_beside() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("x.wasm");
+        fs::write(directory.path().join(MANIFEST), manifest("a:b", true)).expect("written");
+        let carried = |id: &str| {
+            let manifest = Manifest::parse(&manifest(id, false)).expect("a manifest");
+            let component = Pack { manifest, ..Pack::default() }.embed(COMPONENT).expect("embedded");
+            of(&component, &file, "a:b")
         };
-        assert!(declares(Some(&manifest("a:b", true))).expect("read"));
-        assert!(!declares(Some(&manifest("a:b", false))).expect("read"));
-        assert!(!declares(Some(&manifest("a:c", true))).expect("read"));
-        assert!(!declares(Some("[policy]\nid = \"a:b\"\n")).expect("read"));
-        assert!(declares(Some("[policy")).is_err());
+        assert!(!carried("a:b").expect("read").expect("its own").capabilities.rewrites);
+        let error = carried("a:c").expect_err("another policy's").to_string();
+        assert!(error.contains("`a:b`") && error.contains("`a:c`"), "{error}");
     }
 }

@@ -76,7 +76,9 @@ impl Loader<'_> {
         }
         let policy = self.runtime.load(name, component, &config).with_context(context)?;
         let rewrites = match file {
-            Some(file) => manifest::declares_rewrites(file, &description.id).with_context(context)?,
+            Some(file) => manifest::of(component, file, &description.id)
+                .with_context(context)?
+                .is_some_and(|manifest| manifest.capabilities.rewrites),
             None => false,
         };
         let policy = if rewrites { policy.rewriting() } else { policy };

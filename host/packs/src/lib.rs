@@ -24,7 +24,9 @@ mod pack;
 mod section;
 
 pub use error::PackError;
-pub use manifest::{About, Build, Capabilities, Config, Contract, Language, Manifest, StateScope, Tests};
+pub use manifest::{
+    About, Build, Capabilities, Config, Contract, Language, MANIFEST_MAX, Manifest, StateScope, Tests,
+};
 pub use pack::{Pack, Provenance};
 
 /// SHA-256 of bytes, lower-case hex.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::PackError;
 
 /// Longest manifest, in bytes.
-const MANIFEST_MAX: usize = 64 << 10;
+pub const MANIFEST_MAX: usize = 64 << 10;
 
 /// The manifest of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -58,7 +58,10 @@ fn filtered(scene: &Scene, version: PiVersion, rewrites: bool, steps: Vec<Value>
     let policy = scene.at("policies/filter.wasm");
     scene.write(&policy, "")?;
     fs::copy(guest("filter", scene.user())?, &policy)?;
-    let manifest = format!("[policy]\nid = \"test:filter\"\n[capabilities]\nrewrites = {rewrites}\n");
+    let manifest = format!(
+        "[policy]\nid = \"test:filter\"\nversion = \"1.0.0\"\ntitle = \"Filter\"\n\
+         [contract]\nversion = \"0.1\"\n[capabilities]\nrewrites = {rewrites}\n"
+    );
     scene.write(&scene.at("policies/policy.toml"), &manifest)?;
     under(scene, version, &json!([{ "use": policy }]), steps)
 }
