@@ -10,12 +10,10 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race};
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, Judgement, KEEPER_ARGUMENT, Limits, NameRules, Names, Place, Profile,
-    keeper_main,
+    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, Place, Profile, keeper_main,
 };
-use portcullis_decision::profile::FileRight;
-use portcullis_decision::rules::Caller;
-use portcullis_decision::{Base, Effect, RuleSet};
+use portcullis_decision::Base;
+use portcullis_session::{make_names, plain_name_rules};
 
 /// Each round takes some tenths of a second.
 const ROUNDS: usize = 10;
@@ -33,7 +31,7 @@ const WORK: [(&str, &str); 4] = [
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).is_some_and(|first| first == KEEPER_ARGUMENT) {
-        return keeper_main(|_| Some(Box::new(Rules(rules()))));
+        return keeper_main(make_names);
     }
     let scratch = tempfile::tempdir_in("/var/tmp").expect("a directory to work in");
     let scratch = scratch.path().canonicalize().expect("the directory");
@@ -104,35 +102,16 @@ fn inside(sandbox: &Confinement, project: &Path, script: &str) {
     assert_eq!(running.wait(), Exit::Code(0), "{script}");
 }
 
+/// The profile of a session that runs on the base alone.
 fn profile(project: &Path, temp: PathBuf) -> Profile {
+    let base =
+        Base { workspace: vec![project.to_owned()], temp: "/tmp".into(), closed: vec!["/home".into()] };
     Profile {
         acting: None,
         places: vec![Place { path: project.to_owned(), access: Access::ReadWrite }],
         temp,
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),
-        names: Some(NameRules { data: Vec::new(), spared: vec!["/tmp".into()], lifted: Vec::new() }),
-    }
-}
-
-/// The base alone, asked as a session's broker asks it.
-fn rules() -> RuleSet {
-    let base = Base { workspace: vec!["/var/tmp".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
-    RuleSet::compile(Vec::new(), base, &[])
-}
-
-struct Rules(RuleSet);
-
-impl Names for Rules {
-    fn judge(&self, path: &Path) -> Judgement {
-        match self.0.answer(path, FileRight::Write, Caller::Command).effect {
-            Effect::Allow => Judgement::Free,
-            Effect::Ask => Judgement::Asked,
-            Effect::Deny => Judgement::Refused,
-        }
-    }
-
-    fn is_alike_below(&self, one: &Path, other: &Path) -> bool {
-        self.0.is_alike_below(one, other)
+        names: Some(plain_name_rules(base).expect("rules that can be passed on")),
     }
 }

@@ -16,8 +16,7 @@ const MANIFEST: &str = "policy.toml";
 /// # Errors
 /// When what the component carries is damaged or of another policy, or the manifest beside it cannot be read.
 pub(crate) fn of(component: &[u8], file: &Path, id: &str) -> anyhow::Result<Option<Manifest>> {
-    let pack =
-        Pack::read(component).with_context(|| format!("reading what `{}` carries", file.display()))?;
+    let pack = Pack::read(component).with_context(|| format!("reading what `{}` carries", file.display()))?;
     if let Some(Pack { manifest, .. }) = pack {
         let named = &manifest.policy.id;
         if named != id {

@@ -21,12 +21,12 @@ pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String]) -> Result<NameRules
     Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec() })
 }
 
-/// Returns what commands are held to by names where nobody has a rule.
+/// Returns what commands are held to by names where nobody has a rule and `base` answers.
 ///
 /// # Errors
 /// Never in a build whose tests pass.
-pub fn plain_name_rules() -> Result<NameRules, DataError> {
-    name_rules(&RuleSet::compile(Vec::new(), Base::default(), &[]), &[])
+pub fn plain_name_rules(base: Base) -> Result<NameRules, DataError> {
+    name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[])
 }
 
 /// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].

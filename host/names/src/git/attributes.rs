@@ -1,21 +1,15 @@
 //! `info/attributes`: which filters, merge drivers and converters are used on which files.
 
-use std::collections::BTreeSet;
-
-use super::judge::Finding;
+use super::judge::{Finding, new_lines};
 
 /// The lines that choose a program by name and did not stand there before.
 pub(crate) fn findings(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
-    let before: BTreeSet<&[u8]> =
-        previous.map(|text| choosing(text).map(|(_, line)| line).collect()).unwrap_or_default();
-    choosing(new)
-        .filter(|(_, line)| !before.contains(line))
-        .map(|(line, _)| Finding {
-            line,
-            key: None,
-            why: "an attribute that makes git use a filter, a merge driver or a converter".to_owned(),
-        })
-        .collect()
+    new_lines(
+        previous,
+        new,
+        choosing,
+        "an attribute that makes git use a filter, a merge driver or a converter",
+    )
 }
 
 /// Lines that name a filter or a driver which git does not have built in, with their number. A quoted pattern may

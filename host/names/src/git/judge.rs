@@ -87,6 +87,25 @@ impl std::fmt::Display for Finding {
     }
 }
 
+/// The lines of `new` that `telling` picks out and that do not stand in `previous`, each with the same reason.
+/// `telling` gives lines with their number.
+pub(crate) fn new_lines<'a, I>(
+    previous: Option<&'a [u8]>,
+    new: &'a [u8],
+    telling: impl Fn(&'a [u8]) -> I,
+    why: &str,
+) -> Vec<Finding>
+where
+    I: Iterator<Item = (usize, &'a [u8])>,
+{
+    let before: BTreeSet<&[u8]> =
+        previous.map(|text| telling(text).map(|(_, line)| line).collect()).unwrap_or_default();
+    telling(new)
+        .filter(|(_, line)| !before.contains(line))
+        .map(|(line, _)| Finding { line, key: None, why: why.to_owned() })
+        .collect()
+}
+
 /// Judges the text `new` that is to stand at `path` (absolute, links followed) in place of `previous`.
 ///
 /// What already stood there is the user's: a key with the same values as before passes whatever it is.

@@ -1,21 +1,10 @@
 //! `git-rebase-todo`: what `git rebase --continue` does next.
 
-use std::collections::BTreeSet;
-
-use super::judge::Finding;
+use super::judge::{Finding, new_lines};
 
 /// The lines that run a command and did not stand there before.
 pub(crate) fn findings(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
-    let before: BTreeSet<&[u8]> =
-        previous.map(|text| commands(text).map(|(_, line)| line).collect()).unwrap_or_default();
-    commands(new)
-        .filter(|(_, line)| !before.contains(line))
-        .map(|(line, _)| Finding {
-            line,
-            key: None,
-            why: "a command that the next `git rebase --continue` runs".to_owned(),
-        })
-        .collect()
+    new_lines(previous, new, commands, "a command that the next `git rebase --continue` runs")
 }
 
 /// Lines whose first word is `exec` or `x`, with their number. Git's own comments begin with another word.

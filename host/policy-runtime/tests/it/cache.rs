@@ -12,7 +12,7 @@ use crate::request::{context, read};
 fn load(directory: &Path, component: &[u8], configuration: &str) -> String {
     let runtime = Runtime::new(Limits::default(), &CachePlace::Directory(directory.to_owned())).unwrap();
     let policy = runtime.load("guest", component, configuration).unwrap();
-    policy.evaluate(&read("/work/a"), &context()).unwrap().cause.rule
+    policy.evaluate(&read("/srv/app/a"), &context()).unwrap().cause.rule
 }
 
 fn files(directory: &Path) -> Vec<fs::DirEntry> {

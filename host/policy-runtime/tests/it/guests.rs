@@ -47,7 +47,7 @@ fn ask(policy: &ComponentPolicy, path: &str) -> Result<(Verdict, String), Policy
 }
 
 fn output() -> ToolOutput {
-    let request: Request = read("/work/a");
+    let request: Request = read("/srv/app/a");
     ToolOutput {
         request,
         is_error: false,
@@ -58,10 +58,10 @@ fn output() -> ToolOutput {
 
 #[test]
 fn the_default_policy_starts_from_a_snapshot() {
-    let configuration = r#"{"allowRead": [{"tree": "/work"}], "allowWrite": [{"tree": "/work"}]}"#;
+    let configuration = r#"{"allowRead": [{"tree": "/srv/app"}], "allowWrite": [{"tree": "/srv/app"}]}"#;
     let policy = load_bytes(&workspace_policy(), configuration).unwrap();
     assert_eq!(policy.start(), Start::Snapshot);
-    assert!(matches!(ask(&policy, "/work/a").unwrap().0, Verdict::Allow(_)));
+    assert!(matches!(ask(&policy, "/srv/app/a").unwrap().0, Verdict::Allow(_)));
     assert!(matches!(ask(&policy, "/etc/hosts").unwrap().0, Verdict::Abstain | Verdict::Ask(_)));
     assert!(!policy.standing(&context()).unwrap().unwrap_or_default().files.is_empty());
 }
@@ -70,7 +70,7 @@ fn the_default_policy_starts_from_a_snapshot() {
 fn copies_cannot_count() {
     let policy = load("counter", "{}").unwrap();
     for _ in 0..3 {
-        assert_eq!(ask(&policy, "/work/a").unwrap().1, "counter.first");
+        assert_eq!(ask(&policy, "/srv/app/a").unwrap().1, "counter.first");
         let profile = policy.standing(&context()).unwrap().unwrap();
         assert_eq!(profile.files[0].id, "counter.first");
     }
@@ -79,20 +79,20 @@ fn copies_cannot_count() {
 #[test]
 fn a_policy_without_imports_and_one_without_rules() {
     let policy = load("no-wasi", "{}").unwrap();
-    assert_eq!(ask(&policy, "/work/a").unwrap().1, "workspace");
+    assert_eq!(ask(&policy, "/srv/app/a").unwrap().1, "workspace");
     assert_eq!(ask(&policy, "/etc/hosts").unwrap(), (Verdict::Abstain, String::new()));
     // Exports that are not there have no opinion.
     assert_eq!(policy.standing(&context()).unwrap(), None);
-    assert_eq!(policy.for_command(&read("/work/a"), &context()).unwrap(), None);
+    assert_eq!(policy.for_command(&read("/srv/app/a"), &context()).unwrap(), None);
     assert_eq!(policy.inspect(&output(), &context()).unwrap(), None);
     assert_eq!(policy.brief(&context()).unwrap(), "");
 }
 
 #[test]
 fn nothing_is_within_reach() {
-    assert_eq!(ask(&load("wants-files", "{}").unwrap(), "/work/a").unwrap().1, "wasi.nothing");
+    assert_eq!(ask(&load("wants-files", "{}").unwrap(), "/srv/app/a").unwrap().1, "wasi.nothing");
     match load("wants-sockets", "{}") {
-        Ok(policy) => match ask(&policy, "/work/a") {
+        Ok(policy) => match ask(&policy, "/srv/app/a") {
             Ok((verdict, _)) => assert!(matches!(verdict, Verdict::Allow(_)), "it got a socket"),
             Err(error) => assert!(error.to_string().contains("wasi:sockets/"), "{error}"),
         },
@@ -113,7 +113,7 @@ fn garbage() {
     for kind in ["discriminant", "severity", "utf8", "text-outside", "length", "pointer", "unaligned"] {
         let policy = load("garbage", &format!("{{\"kind\": \"{kind}\"}}")).unwrap();
         for _ in 0..2 {
-            let error = ask(&policy, "/work/a").unwrap_err();
+            let error = ask(&policy, "/srv/app/a").unwrap_err();
             assert!(
                 matches!(error, PolicyError::BadAnswer { .. } | PolicyError::AnswerSize { .. }),
                 "{kind}: {error}"
@@ -126,9 +126,9 @@ fn garbage() {
 fn call(policy: &ComponentPolicy, place: &str) -> Result<(), PolicyError> {
     let rules = |profile: Option<Profile>| drop(profile);
     match place {
-        "evaluate" => ask(policy, "/work/a").map(drop),
+        "evaluate" => ask(policy, "/srv/app/a").map(drop),
         "standing" => policy.standing(&context()).map(rules),
-        "for-command" => policy.for_command(&read("/work/a"), &context()).map(rules),
+        "for-command" => policy.for_command(&read("/srv/app/a"), &context()).map(rules),
         "inspect" => policy.inspect(&output(), &context()).map(drop),
         "brief" => policy.brief(&context()).map(drop),
         _ => panic!("{place}"),

@@ -18,7 +18,7 @@ fn ask(policy: &ComponentPolicy, path: &str) -> Result<Evaluation, PolicyError> 
     policy.evaluate(&read(path), &context())
 }
 
-/// Misbehaves on `/work/bad` and answers on everything else: the lengths differ.
+/// Misbehaves on `/srv/app/bad` and answers on everything else: the lengths differ.
 fn on_bad(instructions: &str) -> HandMade {
     // The argument points to the request, whose last string before the facts is not at a
     // fixed depth; the bump allocator's mark tells a long path from a short one.
@@ -34,16 +34,16 @@ fn check(instructions: &str, is_right: impl Fn(&PolicyError) -> bool) {
 fn check_guest(guest: HandMade, is_right: impl Fn(&PolicyError) -> bool) {
     let policy = load(guest).unwrap();
     assert_eq!(policy.start(), Start::Snapshot);
-    let bad = format!("/work/{}", "b".repeat(BAD));
+    let bad = format!("/srv/app/{}", "b".repeat(BAD));
     for _ in 0..3 {
-        assert_eq!(ask(&policy, "/work/good").unwrap().cause.rule, "test.rule", "control");
+        assert_eq!(ask(&policy, "/srv/app/good").unwrap().cause.rule, "test.rule", "control");
         let start = Instant::now();
         let error = ask(&policy, &bad).unwrap_err();
         assert!(is_right(&error), "{error}");
         // The limit is on processor time; the machine may be busy.
         assert!(start.elapsed() < limits::DECISION_TIME * 12, "took {:?}", start.elapsed());
     }
-    assert_eq!(ask(&policy, "/work/good").unwrap().cause.rule, "test.rule");
+    assert_eq!(ask(&policy, "/srv/app/good").unwrap().cause.rule, "test.rule");
 }
 
 fn traps(text: &'static str) -> impl Fn(&PolicyError) -> bool {
@@ -145,7 +145,7 @@ fn long_texts_for_people_are_cut() {
             + &store(REASON + 4, 20_000)),
     ))
     .unwrap();
-    assert_eq!(ask(&policy, "/work/a").unwrap().cause.reason, "a".repeat(1024));
+    assert_eq!(ask(&policy, "/srv/app/a").unwrap().cause.reason, "a".repeat(1024));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn every_decision_has_a_fresh_copy() {
     ));
     let policy = load(guest).unwrap();
     for _ in 0..5 {
-        assert!(matches!(ask(&policy, "/work/a").unwrap().verdict, Verdict::Deny(_)));
+        assert!(matches!(ask(&policy, "/srv/app/a").unwrap().verdict, Verdict::Deny(_)));
     }
 }
 
@@ -182,10 +182,10 @@ fn copies_are_configured() {
         let component = guest().fields(&fields).build();
         let policy = runtime.load("guest", &component, r#"{"abc": 1}"#).unwrap();
         assert_eq!(policy.start(), start);
-        assert!(ask(&policy, "/work/a").is_ok());
-        assert!(ask(&policy, "/work/a").is_ok());
+        assert!(ask(&policy, "/srv/app/a").is_ok());
+        assert!(ask(&policy, "/srv/app/a").is_ok());
         let policy = runtime.load("guest", &component, r"{}").unwrap();
-        assert!(ask(&policy, "/work/a").is_err(), "control: another configuration");
+        assert!(ask(&policy, "/srv/app/a").is_err(), "control: another configuration");
     }
 }
 
@@ -215,12 +215,12 @@ fn a_refused_configuration_is_explained() {
 #[test]
 fn many_threads_ask_at_once() {
     let policy = load(on_bad("(unreachable)")).unwrap();
-    let bad = format!("/work/{}", "b".repeat(BAD));
+    let bad = format!("/srv/app/{}", "b".repeat(BAD));
     std::thread::scope(|scope| {
         for _ in 0..40 {
             scope.spawn(|| {
                 for _ in 0..20 {
-                    assert!(ask(&policy, "/work/good").is_ok());
+                    assert!(ask(&policy, "/srv/app/good").is_ok());
                     assert!(ask(&policy, &bad).is_err());
                 }
             });
@@ -233,6 +233,6 @@ fn an_idle_engine_still_keeps_time() {
     let policy = load(on_bad("(loop (br 0))")).unwrap();
     // Longer than the clock goes on without calls.
     std::thread::sleep(Duration::from_millis(1500));
-    let bad = format!("/work/{}", "b".repeat(BAD));
+    let bad = format!("/srv/app/{}", "b".repeat(BAD));
     assert!(matches!(ask(&policy, &bad), Err(PolicyError::TimeLimit { .. })));
 }

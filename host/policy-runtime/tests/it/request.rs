@@ -6,7 +6,7 @@ use portcullis_decision::request::{
 use portcullis_decision::{Context, context};
 
 pub(crate) fn read(path: &str) -> Request {
-    let zone = if path.starts_with("/work/") { Zone::Workspace } else { Zone::System };
+    let zone = if path.starts_with("/srv/app/") { Zone::Workspace } else { Zone::System };
     Request {
         id: "1".into(),
         parent: None,
@@ -17,7 +17,7 @@ pub(crate) fn read(path: &str) -> Request {
                 absolute: path.into(),
                 canonical: path.into(),
                 zone,
-                relative: path.trim_start_matches("/work/").into(),
+                relative: path.trim_start_matches("/srv/app/").into(),
                 kind: PathKind::File,
             },
             operation: FileOperation::Read,
@@ -31,7 +31,7 @@ pub(crate) fn context() -> Context {
     Context {
         session_id: "session".into(),
         agent: context::AgentInfo::default(),
-        workspace: context::Workspace { roots: vec!["/work".into()], trusted: true, vcs: None },
+        workspace: context::Workspace { roots: vec!["/srv/app".into()], trusted: true, vcs: None },
         machine: context::Machine::default(),
         interactive: true,
         now: 0,

@@ -47,7 +47,7 @@ fn guest(instructions: &str) -> HandMade {
 fn run(guest: HandMade) -> (Result<String, PolicyError>, Vec<String>) {
     let runtime = Runtime::new(Limits::default(), &CachePlace::None).unwrap();
     let policy = runtime.load("guest", &guest.build(), "{}").unwrap();
-    let answer = policy.evaluate(&read("/work/a"), &context()).map(|answer| answer.cause.rule);
+    let answer = policy.evaluate(&read("/srv/app/a"), &context()).map(|answer| answer.cause.rule);
     let warnings = policy.take_log().into_iter().filter(|line| line.level == LogLevel::Warn);
     (answer, warnings.map(|line| line.message).collect())
 }

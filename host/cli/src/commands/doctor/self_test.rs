@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use portcullis_confine::{Access, Command, Confinement, Exit, Limits, Place, Profile, Tier};
+
+use portcullis_decision::Base;
 use portcullis_session::{plain_name_rules, with_causes};
 use serde::Serialize;
 
@@ -125,7 +127,7 @@ impl Scene {
             hostname: "sandbox".to_owned(),
             limits: Limits::default(),
             acting: None,
-            names: Some(plain_name_rules().context("the rules over names")?),
+            names: Some(plain_name_rules(Base::default()).context("the rules over names")?),
         })
     }
 
