@@ -8,11 +8,13 @@ use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::Endpoint;
 use serde_json::{Map, Value};
 
+pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod policy;
 
+use asks::{Asks, Grants};
 use audit::{Audit, Decision};
 use config::Config;
 use doctor::Doctor;
@@ -49,6 +51,12 @@ pub(crate) enum Verb {
     /// Write, build, test and compare policies
     #[command(subcommand, after_help = policy::POLICY_HELP)]
     Policy(Policy),
+    /// Answer questions of running sessions from this terminal
+    #[command(subcommand, after_help = asks::ASKS_HELP)]
+    Asks(Asks),
+    /// Show what was allowed beyond the defaults, and take it back
+    #[command(subcommand, after_help = asks::GRANTS_HELP)]
+    Grants(Grants),
     /// Serve the pi extension: JSON-RPC on standard input and output
     #[command(
         after_help = "pi starts this by itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."

@@ -14,6 +14,7 @@ mod wire;
 mod commands;
 mod serve;
 
+mod control;
 mod exit;
 mod git_identity;
 mod journal;
@@ -45,6 +46,8 @@ pub fn run() -> ExitCode {
         Verb::Explain(decision) => commands::explain::run(&decision),
         Verb::Audit(audit) => commands::audit::run(audit),
         Verb::Config(config) => commands::config::run(config),
+        Verb::Asks(asks) => commands::asks::run(&asks),
+        Verb::Grants(grants) => commands::grants::run(&grants),
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Policy(verb) => commands::policy::run(verb),
         Verb::Serve => serve::run(),

@@ -11,6 +11,7 @@ use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::path_text;
 use portcullis_session::{Basis, Confining, Desk, Entry, Journal, JournalError, Keeper, Session, Setup};
 
+use crate::control::{self, Control};
 use crate::git_identity;
 use crate::journal::AuditJournal;
 use crate::keeper::FileKeeper;
@@ -65,6 +66,8 @@ pub(crate) struct Wired {
     pub(crate) session: Arc<Session>,
     /// Writes answers that outlive it.
     pub(crate) keeper: Arc<FileKeeper>,
+    /// The way in from another terminal, where somebody can be asked.
+    _control: Option<Control>,
     // Dropped after the session, whose sandbox uses it.
     _scratch: Option<Scratch>,
 }
@@ -162,7 +165,14 @@ pub(crate) fn session(
         variables: Box::new(move || git_identity::variables(&asked, &project)),
     };
     let session = Session::open(setup, basis).context("opening the session")?;
-    Ok(Wired { session, keeper, _scratch: scratch })
+    let control = match &scratch {
+        Some(scratch) if wanted.interactive => Some(
+            control::listen_for(&session, scratch.directory())
+                .context("opening the session to `portcullis asks` and `portcullis grants`")?,
+        ),
+        _ => None,
+    };
+    Ok(Wired { session, keeper, _control: control, _scratch: scratch })
 }
 
 pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, id: &str) -> Context {

@@ -14,8 +14,8 @@ use crate::check::{KeptField, bad_value, step};
 use crate::error::Problem;
 use crate::json::{Fault, Member, Node, Value};
 use crate::settings::{
-    Ask, Connecting, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry, RequiredTier,
-    Settings,
+    Ask, Connecting, Credentials, Entry, Environment, Filesystem, Ignored, Network, Origin, PathEntry,
+    RequiredTier, Settings,
 };
 
 pub(crate) fn settings(
@@ -40,6 +40,7 @@ pub(crate) fn settings(
         environment: environment(&top.child("environment"))?,
         lifted: top.child("protections").child("lift").texts(),
         grants: crate::grants::decode(&top.child("grants"))?,
+        ignored: ignored(&top.child("ignoreViolations"))?,
         kept,
     })
 }
@@ -216,6 +217,19 @@ fn only_denies(item: &Place<'_>) -> Result<(), Fault> {
             },
         }),
     }
+}
+
+fn ignored(place: &Place<'_>) -> Result<Vec<Ignored>, Fault> {
+    let one = |member: &Member| {
+        let item = place.child(&member.key);
+        let parts = item.texts();
+        // An empty text is a part of everything.
+        if member.key.is_empty() || parts.iter().any(String::is_empty) {
+            return Err(item.fault("an empty text would silence every report, write `*` for every command"));
+        }
+        Ok(Ignored { command: member.key.clone(), parts })
+    };
+    place.node.map(Node::members).unwrap_or_default().iter().map(one).collect()
 }
 
 fn ask(place: &Place<'_>) -> Ask {

@@ -494,8 +494,8 @@ pub const FIELDS: &[Field] = &[
         "ignoreViolations",
         Shape::Map(&Shape::List(&Shape::Text)),
         Optional,
-        NoEffect("it only silences reports"),
-        "Refusals that are not reported, by command.",
+        Honoured,
+        "Refusals that the model is not told of: for what a command has in it (`*` for every command) what the report has in it, a host or a path. They stay refused, and in the log.",
     ),
     row(
         "enableWeakerNestedSandbox",

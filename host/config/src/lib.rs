@@ -32,6 +32,7 @@ mod error;
 mod fields;
 mod git_directory;
 mod grants;
+mod import;
 mod json;
 mod json_schema;
 mod own_git;
@@ -60,6 +61,7 @@ pub use edit::{Change, EditError};
 pub use error::{ConfigError, Problem};
 pub use fields::FIELDS;
 pub use grants::{AllowLists, GrantEntry, Seed, Shelf};
+pub use import::{Foreign, Imported, Left, read_foreign, read_foreign_project, stays_in_project};
 pub use json::Position;
 pub use json_schema::json_schema;
 pub use places::Places;
@@ -71,8 +73,8 @@ pub use resolved::{Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
 pub use settings::{
-    Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Filesystem, Network, Origin, PathEntry,
-    PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,
+    Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Filesystem, Ignored, Network, Origin,
+    PathEntry, PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,
 };
 pub use shelves::{KeptGrant, keep, kept_grants, revoke, shelves};
 pub use store::{Stamp, Store, StoreError};

@@ -95,6 +95,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         environment,
         lifted: settings.lifted.clone(),
         grants: crate::grants::resolve(&settings.grants, scope(&found.source), &around)?,
+        ignored: settings.ignored.clone(),
         kept: settings.kept.clone(),
         warnings: Vec::new(),
     };

@@ -11,7 +11,9 @@ use portcullis_decision::verdict::Effect;
 
 use crate::check::KeptField;
 use crate::rule::{ConnectionRule, Rule, environment_rules, layers};
-use crate::settings::{Ask, Connecting, Environment, Origin, PolicyMode, PolicySource, RequiredTier};
+use crate::settings::{
+    Ask, Connecting, Environment, Ignored, Origin, PolicyMode, PolicySource, RequiredTier,
+};
 use crate::tighten::Layer;
 
 /// Settings ready for use: plain data, every path absolute and canonical.
@@ -64,6 +66,8 @@ pub struct Resolved {
     pub lifted: Vec<String>,
     /// Answers that are kept beside the allow lists.
     pub grants: Vec<Grant>,
+    /// Reports to the model that are not made.
+    pub ignored: Vec<Ignored>,
     /// What is set and changes nothing.
     pub kept: Vec<KeptField>,
     /// What the user should know although it is no error.

@@ -40,8 +40,28 @@ pub struct Settings {
     pub lifted: Vec<String>,
     /// Answers that are kept.
     pub grants: Vec<GrantEntry>,
+    /// Reports that are not made.
+    pub ignored: Vec<Ignored>,
     /// What is set and changes nothing.
     pub kept: Vec<KeptField>,
+}
+
+/// Reports of refusals that are not made of some commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// What the command has in it; `*` for every command.
+    pub command: String,
+    /// What the report has in it: a path, a host.
+    pub parts: Vec<String>,
+}
+
+impl Ignored {
+    /// Whether a report on this command is not made.
+    #[must_use]
+    pub fn covers(&self, command: &str, report: &str) -> bool {
+        let is_meant = self.command == "*" || command.contains(&self.command);
+        is_meant && self.parts.iter().any(|part| report.contains(part))
+    }
 }
 
 /// Connections.

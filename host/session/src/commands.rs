@@ -236,8 +236,12 @@ impl Session {
         if let Some(network) = &self.network {
             network.settle(command);
         }
+        let mut reports = self.connections.dismiss(command);
+        let settings = self.settings();
+        let script = script(&started.request.action);
+        reports.retain(|report| !settings.ignored.iter().any(|ignored| ignored.covers(script, report)));
         // A second call finds nothing more.
-        let _told_once = started.connections.set(self.connections.dismiss(command));
+        let _told_once = started.connections.set(reports);
         self.outcome(&started.request, &ended.to_string());
         ended
     }
@@ -317,6 +321,14 @@ fn argv(program: Program) -> Vec<OsString> {
     match program {
         Program::Script(script) => vec!["/bin/bash".into(), "-c".into(), script.into()],
         Program::Argv(argv) => argv,
+    }
+}
+
+/// The script of a command; empty for every other action.
+fn script(action: &Action) -> &str {
+    match action {
+        Action::Command(command) | Action::Escalation(command) => &command.script,
+        Action::File(_) | Action::Network(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_) => "",
     }
 }
 

@@ -268,6 +268,15 @@ impl Serve {
         Ok((result, output))
     }
 
+    /// Waits for the end of a stream that the test numbered itself, and returns what came on it.
+    ///
+    /// # Errors
+    ///
+    /// When it does not end in time.
+    pub fn output_of(&mut self, stream: u32) -> Result<String> {
+        self.outputs.wait(stream)
+    }
+
     /// Returns the id of the host's process.
     #[must_use]
     pub fn process_id(&self) -> u32 {

@@ -23,5 +23,7 @@ mod prompt;
 mod protocol;
 mod records;
 mod searches;
+mod second_terminal;
 mod serve;
+mod settings_verbs;
 mod verbs;

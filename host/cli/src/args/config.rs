@@ -24,6 +24,23 @@ Name the schema in a settings file with \"$schema\", or in your editor's setting
 Examples:
   portcullis config schema > ~/.pi/agent/sandbox/settings.schema.json";
 
+const EDIT_HELP: &str = "\
+The editor is VISUAL, else EDITOR, else vi. It gets a copy; the file is replaced in one step when the copy can be
+used, and left as it was when it cannot.
+
+Examples:
+  portcullis config edit
+  portcullis config edit projects";
+
+const IMPORT_HELP: &str = "\
+Your own settings are written to default.json. Of a project's file only what tightens is taken over, to
+.pi/portcullis.json; what would loosen is told, and so is every other key that has no place here.
+
+Examples:
+  portcullis config import --from pi-sandbox --dry-run
+  portcullis config import --from srt
+  portcullis config import --from ./team-settings.json --replace";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Show every value in force and the line it comes from
@@ -56,6 +73,18 @@ pub(crate) enum Config {
         #[arg(long, value_enum, value_name = "KIND", default_value = "settings")]
         kind: Kind,
     },
+    /// Open settings in your editor; what cannot be used is told, and not put in place
+    #[command(after_help = EDIT_HELP)]
+    Edit {
+        #[command(flatten)]
+        place: Place,
+        /// Another file than the one that holds here
+        #[arg(value_enum, value_name = "WHICH", conflicts_with = "settings")]
+        which: Option<Which>,
+    },
+    /// Take settings over from another sandbox
+    #[command(after_help = IMPORT_HELP)]
+    Import(Import),
     /// Print the settings file that holds here, or where one would lie
     Path {
         #[command(flatten)]
@@ -64,6 +93,37 @@ pub(crate) enum Config {
         #[arg(long)]
         all: bool,
     },
+}
+
+/// A settings file of the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Which {
+    /// `default.json`
+    Default,
+    /// `projects.json`
+    Projects,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Whose settings: `oddsjam`, `sysid`, `pi-sandbox`, `srt`, `bosun`, or the path of a file
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) from: String,
+    /// The file to read; by default where SOURCE keeps it
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The project directory; the current one by default
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Replace settings that are there already
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Which settings are meant.

@@ -1,11 +1,13 @@
 //! One module for each verb.
 
+pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod grants;
 pub(crate) mod pi;
 pub(crate) mod pi_extension;
 pub(crate) mod policy;

@@ -140,6 +140,78 @@ fn every_field_does_what_the_table_says() {
     }
 }
 
+/// The schema of sandbox-runtime 0.0.83, field by field, as its published `sandbox-config.js` has it.
+const UPSTREAM: &str = "
+    network network.allowedDomains network.deniedDomains network.deniedDomainReasons network.strictAllowlist
+    network.deniedResolvedAddresses network.allowUnixSockets network.allowAllUnixSockets network.allowLocalBinding
+    network.allowMachLookup network.httpProxyPort network.socksProxyPort network.mitmProxy
+    network.mitmProxy.socketPath network.mitmProxy.domains network.filterRequest network.allowPlaintextHeaderSet
+    network.stripResponseHeaders network.refuseOpaqueTunnels network.requireHostMatch
+    network.ambiguousRequestTarget network.tlsTerminate network.tlsTerminate.caCertPath
+    network.tlsTerminate.caKeyPath network.tlsTerminate.excludeDomains network.tlsTerminate.extraCaCertPaths
+    network.tlsTerminate.maxTunnels network.tlsTerminate.handshakeTimeoutMs network.parentProxy
+    network.parentProxy.http network.parentProxy.https network.parentProxy.noProxy
+    filesystem filesystem.disabled filesystem.denyRead filesystem.allowRead filesystem.allowWrite
+    filesystem.denyWrite filesystem.allowGitConfig
+    credentials credentials.files credentials.files[].path credentials.files[].mode credentials.files[].extract
+    credentials.files[].onExtractNoMatch credentials.files[].decode credentials.files[].maskClaims
+    credentials.files[].maskDuplicates credentials.files[].injectHosts credentials.envVars
+    credentials.envVars[].name credentials.envVars[].mode credentials.envVars[].extract
+    credentials.envVars[].onExtractNoMatch credentials.envVars[].decode credentials.envVars[].maskClaims
+    credentials.envVars[].injectHosts credentials.allowPlaintextInject credentials.awsPairs
+    credentials.awsPairs[].accessKeyIdVar credentials.awsPairs[].secretAccessKeyVar
+    credentials.awsPairs[].sessionTokenVar credentials.sigv4 credentials.sigv4.streaming
+    credentials.sigv4.presigned credentials.sigv4.sigv4a
+    ignoreViolations enableWeakerNestedSandbox allowNestedUserNamespaces enableWeakerNetworkIsolation
+    allowAppleEvents allowPty ripgrep ripgrep.command ripgrep.args ripgrep.argv0 mandatoryDenySearchDepth
+    seccomp seccomp.applyPath seccomp.argv0 bwrapPath socatPath javaAgentJarPath git git.safeDirectories
+    windows windows.backend windows.sandboxUser windows.sublayerGuid windows.wfpSublayerGuid
+    windows.proxyPortRange windows.srtWin windows.srtWin.path
+";
+
+/// What sandbox-runtime does not know.
+const OURS: &str = "
+    $schema enabled network.hiddenServerNames network.uploadBudgetMib policies combine protections ask requiredTier
+    limits environment grants
+";
+
+#[test]
+fn every_field_of_upstream_has_its_place_and_every_other_one_is_ours() {
+    let upstream: std::collections::HashSet<&str> = UPSTREAM.split_whitespace().collect();
+    let missing: Vec<_> = upstream.iter().filter(|name| field(name).is_none()).collect();
+    assert!(missing.is_empty(), "no row for {missing:?}");
+    let is_ours = |name: &str| {
+        let under = |own: &str| {
+            name == own || name.starts_with(&format!("{own}.")) || name.starts_with(&format!("{own}[]"))
+        };
+        OURS.split_whitespace().any(under)
+    };
+    for field in FIELDS {
+        assert!(upstream.contains(field.name) != is_ours(field.name), "whose is {}?", field.name);
+    }
+    assert_eq!(upstream.len(), UPSTREAM.split_whitespace().count(), "one is named twice");
+}
+
+#[test]
+fn silenced_reports_are_named() {
+    let mut document = base();
+    document["ignoreViolations"] = json!({ "*": ["a.test"], "git push": ["b.test", "/usr"] });
+    let ignored = parse(&document).unwrap().ignored;
+    let silent = |command: &str, report: &str| ignored.iter().any(|ignored| ignored.covers(command, report));
+    for (command, report, expected) in [
+        ("anything", "no connection to a.test:80", true),
+        ("anything", "no connection to b.test:80", false),
+        ("cd x && git push origin", "no connection to b.test:80", true),
+        ("git pull", "/usr/lib is refused", false),
+    ] {
+        assert_eq!(silent(command, report), expected, "{command}: {report}");
+    }
+    for nothing in [json!({ "": ["a"] }), json!({ "*": [""] })] {
+        document["ignoreViolations"] = nothing;
+        assert!(matches!(problem(&document), Problem::BadValue { .. }));
+    }
+}
+
 #[test]
 fn a_refused_field_may_say_no() {
     for field in FIELDS.iter().filter(|field| is_refused(field)) {

@@ -1,5 +1,7 @@
 //! `portcullis config`: what the settings say, and where.
 
+mod edit;
+mod import;
 mod show;
 mod validate;
 
@@ -30,6 +32,8 @@ pub(crate) fn run(config: Config) -> crate::Outcome {
             page.print()?;
             Ok(Exit::Done)
         }
+        Config::Edit { place, which } => edit::run(&around, &places(&around, &place)?, which),
+        Config::Import(options) => import::run(&around, &options),
         Config::Path { place, all } => path(&around, &places(&around, &place)?, all),
     }
 }
@@ -51,21 +55,10 @@ fn places(around: &Surroundings, place: &Place) -> anyhow::Result<Places> {
 }
 
 fn path(around: &Surroundings, places: &Places, all: bool) -> crate::Outcome {
-    let found = match discover(places, &RealDisk) {
-        Ok(found) => found,
-        // The file that has to be mended is the one to open.
-        Err(
-            ConfigError::Invalid { file, .. }
-            | ConfigError::Read { file, .. }
-            | ConfigError::Unusable { file, .. },
-        ) if !all => return print_path(around, &file),
-        Err(error) => return Err(error.into()),
-    };
-    let default = places.sandbox_directory().join("default.json");
-    let used = found.source.file().unwrap_or(&default);
     if !all {
-        return print_path(around, used);
+        return print_path(around, &in_force(places)?);
     }
+    let found = discover(places, &RealDisk)?;
     let mut page = Page::new(around);
     let row = |file: &PathBuf| {
         let (word, tint) = match (file.exists(), found.source.file() == Some(file)) {
@@ -79,6 +72,22 @@ fn path(around: &Surroundings, places: &Places, all: bool) -> crate::Outcome {
     page.table("", &found.watched.iter().map(row).collect::<Vec<_>>());
     page.print()?;
     Ok(Exit::Done)
+}
+
+/// The file that holds here, or would; where one has to be mended first, that one.
+fn in_force(places: &Places) -> anyhow::Result<PathBuf> {
+    match discover(places, &RealDisk) {
+        Ok(found) => Ok(found
+            .source
+            .file()
+            .map_or_else(|| places.sandbox_directory().join("default.json"), Path::to_owned)),
+        Err(
+            ConfigError::Invalid { file, .. }
+            | ConfigError::Read { file, .. }
+            | ConfigError::Unusable { file, .. },
+        ) => Ok(file),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A program that reads the path gets it as it is, a person gets it visible.

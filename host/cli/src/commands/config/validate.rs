@@ -43,7 +43,7 @@ pub(super) fn run(
     Ok(if valid { Exit::Done } else { Exit::Bad })
 }
 
-fn human(page: &mut Page, checked: Checked) {
+pub(super) fn human(page: &mut Page, checked: Checked) {
     let file = visible(&checked.file.to_string_lossy());
     if checked.mistakes.is_empty() {
         page.row("", &[tinted("valid", Tint::Good), cell(&file)], &[]);

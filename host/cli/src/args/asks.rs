@@ -1,0 +1,64 @@
+//! Arguments of `asks` and `grants`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+pub(crate) const ASKS_HELP: &str = "\
+Questions of a pi session can be answered from any terminal of the same user; the first answer counts.
+
+Examples:
+  portcullis asks list
+  portcullis asks answer 3f2a:7 s        for this session
+  portcullis asks answer 3f2a:7 no";
+
+pub(crate) const GRANTS_HELP: &str = "\
+Answers for a session live in the memory of its host; the others stand in your settings.
+
+Examples:
+  portcullis grants list
+  portcullis grants revoke 5d0c71aa";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Asks {
+    /// Show the questions that wait
+    List {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Answer one
+    Answer {
+        /// Its id, as `asks list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+        /// The code of a choice, as `asks list` shows it, or `no`
+        #[arg(value_name = "CODE")]
+        code: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Grants {
+    /// Show every answer that holds
+    List {
+        /// The project directory; the current one by default
+        #[arg(long, value_name = "DIR")]
+        project: Option<PathBuf>,
+        /// Also those of other projects
+        #[arg(long)]
+        all: bool,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take one back
+    Revoke {
+        /// Its id, as `grants list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+        /// The project directory; the current one by default
+        #[arg(long, value_name = "DIR")]
+        project: Option<PathBuf>,
+    },
+}

@@ -1,0 +1,140 @@
+//! `portcullis config edit`: a settings file in an editor, put in place only when it can be used.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail, ensure};
+use portcullis_config::{BUILT_IN, FileKind, Places, RealDisk, Store, validate};
+
+use super::validate::human;
+use crate::args::config::Which;
+use crate::exit::{Exit, say};
+use crate::page::Page;
+use crate::surroundings::{Surroundings, random_name};
+
+/// What is started where neither VISUAL nor EDITOR says otherwise.
+const USUAL_EDITOR: &str = "vi";
+
+pub(super) fn run(around: &Surroundings, places: &Places, which: Option<Which>) -> crate::Outcome {
+    let (file, kind) = wanted(places, which)?;
+    let before = match std::fs::read(&file) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error).with_context(|| format!("reading `{}`", file.display())),
+    };
+    let usual = if kind == FileKind::Projects { "{}\n" } else { BUILT_IN };
+    let begins = before.as_deref().unwrap_or(usual.as_bytes());
+    let copy = Copy::make(around, &file, begins)?;
+    loop {
+        edit(around, &copy.file)?;
+        let text = std::fs::read_to_string(&copy.file).context("reading what was edited")?;
+        if begins == text.as_bytes() {
+            say("nothing was changed");
+            return Ok(Exit::Done);
+        }
+        let checked = validate(&copy.file, kind, &RealDisk);
+        if checked.mistakes.is_empty() {
+            let store = Store::new(places);
+            if let Err(error) = store.replace(&file, kind, before.as_deref(), &text) {
+                return Err(anyhow::Error::new(error).context(copy.keep()));
+            }
+            say(&format!("written: {}; running sessions take it over at once", file.display()));
+            return Ok(Exit::Done);
+        }
+        let mut page = Page::new(around);
+        human(&mut page, checked);
+        page.print()?;
+        if !again()? {
+            bail!("nothing was changed; {}", copy.keep());
+        }
+    }
+}
+
+/// The file that is edited: the one that is named, else the one that holds here or has to be mended first.
+fn wanted(places: &Places, which: Option<Which>) -> anyhow::Result<(PathBuf, FileKind)> {
+    let file = match which {
+        Some(Which::Default) => places.sandbox_directory().join("default.json"),
+        Some(Which::Projects) => places.sandbox_directory().join("projects.json"),
+        None => super::in_force(places)?,
+    };
+    ensure!(
+        file != places.machine_file() && file != places.project_file(),
+        "`{}` has to be mended first, and is not yours alone; open it yourself and see `portcullis config validate`",
+        file.display()
+    );
+    let kind = if places.settings.as_ref() == Some(&file) { FileKind::Settings } else { FileKind::of(&file) };
+    Ok((file, kind))
+}
+
+/// Starts the editor as git and others do: what the variable says is a command line of the shell.
+fn edit(around: &Surroundings, file: &Path) -> anyhow::Result<()> {
+    let variable = |wanted: &str| {
+        let found = around.variables.iter().find(|(name, value)| name == wanted && !value.trim().is_empty());
+        found.map(|(_, value)| value.as_str())
+    };
+    let editor = variable("VISUAL").or_else(|| variable("EDITOR")).unwrap_or(USUAL_EDITOR);
+    let status =
+        Command::new("/bin/sh").arg("-c").arg(format!("{editor} \"$1\"")).arg(editor).arg(file).status();
+    let status = status.with_context(|| format!("starting the editor `{editor}`"))?;
+    ensure!(
+        status.success(),
+        "the editor `{editor}` ended with {status}, nothing was changed; set VISUAL or EDITOR to another one"
+    );
+    Ok(())
+}
+
+/// Whether to open the editor once more; not where nobody can say so.
+fn again() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    let mut error = std::io::stderr();
+    write!(error, "edit again? [Y/n] ")?;
+    error.flush()?;
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line)?;
+    Ok(read > 0 && !line.trim().eq_ignore_ascii_case("n"))
+}
+
+/// A copy that only the user can read, in a directory that commands do not see: settings that an agent could
+/// change while they are edited would be no settings.
+struct Copy {
+    directory: PathBuf,
+    file: PathBuf,
+    kept: std::cell::Cell<bool>,
+}
+
+impl Copy {
+    fn make(around: &Surroundings, file: &Path, bytes: &[u8]) -> anyhow::Result<Self> {
+        let directory = around.state.join(format!("edit-{}", random_name()?));
+        let name = file.file_name().context("a settings file has a name")?;
+        let copy = Self { file: directory.join(name), directory, kept: std::cell::Cell::new(false) };
+        let making = || format!("making a copy in `{}`", copy.directory.display());
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&copy.directory)
+            .with_context(making)?;
+        let mut options = std::fs::OpenOptions::new();
+        let mut copied =
+            options.write(true).create_new(true).mode(0o600).open(&copy.file).with_context(making)?;
+        copied.write_all(bytes).with_context(making)?;
+        Ok(copy)
+    }
+
+    /// Leaves it where it is; somebody's work is in it. Returns where that is, in words.
+    fn keep(&self) -> String {
+        self.kept.set(true);
+        format!("what you wrote is in `{}`", self.file.display())
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        if !self.kept.get() {
+            let _an_editor_may_have_left_more = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}

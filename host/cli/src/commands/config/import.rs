@@ -1,0 +1,198 @@
+//! `portcullis config import`: settings of another sandbox, taken over.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use portcullis_config::{
+    Change, FileKind, Foreign, Imported, Layer, Places, RealDisk, Store, read_foreign, read_foreign_project,
+    stays_in_project,
+};
+use serde_json::{Value, json};
+
+use crate::args::config::Import;
+use crate::exit::Exit;
+use crate::page::{Page, Tint, cell, tinted};
+use crate::surroundings::Surroundings;
+use crate::wire;
+
+/// The names of `--from`.
+const SOURCES: [(&str, Foreign); 5] = [
+    ("oddsjam", Foreign::Oddsjam),
+    ("sysid", Foreign::Sysid),
+    ("pi-sandbox", Foreign::PiSandbox),
+    ("srt", Foreign::Srt),
+    ("bosun", Foreign::Bosun),
+];
+
+/// One file on its way to another.
+struct Step {
+    from: PathBuf,
+    /// The entry of `projects.json`.
+    key: Option<String>,
+    to: PathBuf,
+    kind: FileKind,
+    imported: Imported,
+}
+
+pub(super) fn run(around: &Surroundings, options: &Import) -> crate::Outcome {
+    let places = wire::places(around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
+    let steps = steps(around, &places, options)?;
+    if !options.dry_run {
+        for step in &steps {
+            write(&places, step, options.replace)?;
+        }
+    }
+    let mut page = Page::new(around);
+    if options.json {
+        page.json(
+            &json!({ "written": !options.dry_run, "files": steps.iter().map(as_json).collect::<Vec<_>>() }),
+        );
+    } else {
+        steps.iter().for_each(|step| human(&mut page, step, options.dry_run));
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+fn steps(around: &Surroundings, places: &Places, options: &Import) -> anyhow::Result<Vec<Step>> {
+    let named = SOURCES.iter().find(|(name, _)| *name == options.from).map(|(_, source)| *source);
+    let (source, file) = match (named, &options.file) {
+        (Some(source), file) => (source, file.as_ref().map(|file| around.cwd.join(file))),
+        (None, None) if options.from.contains(['/', '.']) => {
+            let file = around.cwd.join(&options.from);
+            let is_toml = file.extension().is_some_and(|ending| ending == "toml");
+            (if is_toml { Foreign::Bosun } else { Foreign::Srt }, Some(file))
+        }
+        (None, _) => {
+            let names: Vec<_> = SOURCES.iter().map(|(name, _)| format!("`{name}`")).collect();
+            bail!("`{}` is neither {} nor the path of a file", options.from.escape_debug(), names.join(", "))
+        }
+    };
+    let mut steps = Vec::new();
+    let users = file.clone().map_or_else(|| usual(around, places, source), |file| vec![file]);
+    for from in &users {
+        if let Some(given) = read(from, source)? {
+            steps.extend(of_user(places, source, from, &given));
+        }
+    }
+    if file.is_none() && matches!(source, Foreign::Sysid | Foreign::PiSandbox) {
+        let from = places.workspace.join(".pi/sandbox.json");
+        if let Some(given) = read_foreign_project(places, &RealDisk)? {
+            let (to, kind) = (places.project_file(), FileKind::Tightening(Layer::Project));
+            steps.push(Step { from, key: None, to, kind, imported: source.project(&given) });
+        }
+    }
+    let looked: Vec<_> = users.iter().map(|file| format!("`{}`", file.display())).collect();
+    ensure!(!steps.is_empty(), "there is nothing to take over: no settings in {}", looked.join(" and "));
+    Ok(steps)
+}
+
+/// Where a sandbox keeps its user's settings.
+fn usual(around: &Surroundings, places: &Places, source: Foreign) -> Vec<PathBuf> {
+    let agent = &places.agent_directory;
+    match source {
+        Foreign::Oddsjam => {
+            ["default.json", "projects.json"].map(|name| agent.join("sandbox").join(name)).to_vec()
+        }
+        Foreign::Sysid => vec![agent.join("extensions/sandbox.json")],
+        Foreign::PiSandbox => vec![agent.join("sandbox.json")],
+        Foreign::Srt => vec![around.home.join(".srt-settings.json")],
+        Foreign::Bosun => vec![places.workspace.join("config.toml")],
+    }
+}
+
+fn read(file: &Path, source: Foreign) -> anyhow::Result<Option<Value>> {
+    if source != Foreign::Bosun {
+        return Ok(read_foreign(file, &RealDisk)?);
+    }
+    match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        text => {
+            let reading = || format!("reading `{}`", file.display());
+            toml::from_str(&text.with_context(reading)?).with_context(reading).map(Some)
+        }
+    }
+}
+
+/// Entries for projects each become one; everything else is the default.
+fn of_user(places: &Places, source: Foreign, from: &Path, given: &Value) -> Vec<Step> {
+    let step = |key: Option<&String>, given: &Value| Step {
+        from: from.to_owned(),
+        key: key.cloned(),
+        to: places.sandbox_directory().join(if key.is_some() { "projects.json" } else { "default.json" }),
+        kind: if key.is_some() { FileKind::Projects } else { FileKind::Settings },
+        imported: source.user(given),
+    };
+    let projects = given.as_object().filter(|members| {
+        let is_project = |(key, value): (&String, &Value)| key.starts_with('/') && value.is_object();
+        !members.is_empty() && members.iter().all(is_project)
+    });
+    match projects {
+        Some(projects) => projects.iter().map(|(key, given)| step(Some(key), given)).collect(),
+        None => vec![step(None, given)],
+    }
+}
+
+fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Result<()> {
+    if step.to == places.project_file() {
+        stays_in_project(&step.to, places, &RealDisk)?;
+    }
+    let before = match std::fs::read(&step.to) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error).with_context(|| format!("reading `{}`", step.to.display())),
+    };
+    let text = match (&step.key, &before) {
+        (None, _) => step.imported.text.clone(),
+        (Some(key), before) => {
+            let whole = before.as_ref().map_or("{}\n".into(), |bytes| String::from_utf8_lossy(bytes));
+            let known: Value =
+                serde_json::from_str(&whole).with_context(|| format!("reading `{}`", step.to.display()))?;
+            is_free(
+                known.get(key).is_none(),
+                replace,
+                &format!("`{}` has an entry for `{key}`", step.to.display()),
+            )?;
+            Change::Copy(vec![key.clone()], step.imported.text.clone()).apply(&whole)?
+        }
+    };
+    if step.key.is_none() {
+        let is_same = before.as_deref() == Some(text.as_bytes());
+        is_free(before.is_none() || is_same, replace, &format!("`{}` is there already", step.to.display()))?;
+    }
+    Store::new(places).replace(&step.to, step.kind, before.as_deref(), &text)?;
+    Ok(())
+}
+
+fn is_free(free: bool, replace: bool, what: &str) -> anyhow::Result<()> {
+    ensure!(free || replace, "{what}; look at the outcome with `--dry-run` and replace it with `--replace`");
+    Ok(())
+}
+
+fn as_json(step: &Step) -> Value {
+    json!({
+        "from": step.from, "to": step.to, "project": step.key,
+        "settings": serde_json::from_str::<Value>(&step.imported.text).unwrap_or_default(),
+        "notCarried": step.imported.left, "notes": step.imported.notes,
+    })
+}
+
+fn human(page: &mut Page, step: &Step, dry_run: bool) {
+    let entry = step.key.as_ref().map(|key| format!(", entry `{key}`")).unwrap_or_default();
+    let to = format!("{}{entry}", step.to.display());
+    let word = if dry_run { tinted("would write", Tint::Open) } else { tinted("written", Tint::Good) };
+    page.row("", &[word, cell(&to), tinted(&format!("from {}", step.from.display()), Tint::Faint)], &[]);
+    if dry_run {
+        step.imported.text.lines().for_each(|line| page.row("  ", &[cell(line)], &[]));
+    }
+    let row = |left: &portcullis_config::Left| {
+        vec![tinted(&left.key, Tint::Bad), cell(&left.value.to_string()), cell(&left.reason)]
+    };
+    if !step.imported.left.is_empty() {
+        page.line("not carried");
+        page.table("  ", &step.imported.left.iter().map(row).collect::<Vec<_>>());
+    }
+    for note in &step.imported.notes {
+        page.row("", &[tinted("note", Tint::Open), cell(note)], &[]);
+    }
+}

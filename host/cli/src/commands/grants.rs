@@ -1,0 +1,97 @@
+//! `portcullis grants`: answers that hold, in files and in running sessions.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use portcullis_config::{KeptGrant, RealDisk, Store, kept_grants, revoke};
+use portcullis_session::visible;
+use serde_json::json;
+
+use super::asks::{directory, directory_of_all, done, parts, short};
+use crate::args::asks::Grants;
+use crate::control::{Kept, Order, Outcome, ask, sessions};
+use crate::exit::Exit;
+use crate::page::{Cell, Page, Tint, cell, tinted, utc};
+use crate::surroundings::Surroundings;
+use crate::wire;
+
+/// Shows answers and takes them back.
+pub(crate) fn run(grants: &Grants) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    match grants {
+        Grants::List { project, all, json } => list(&around, project.as_deref(), *all, *json),
+        Grants::Revoke { id, project } => take_back(&around, project.as_deref(), id),
+    }
+}
+
+fn list(around: &Surroundings, project: Option<&Path>, all: bool, as_json: bool) -> crate::Outcome {
+    let places = wire::places(around, project.unwrap_or(&around.cwd), None)?;
+    let kept = kept_grants(&places, &RealDisk, all)?;
+    let remembered = remembered(around)?;
+    let mut page = Page::new(around);
+    if as_json {
+        let session = |(session, kept): &(String, Kept)| {
+            let id = format!("{session}:{}", kept.id);
+            json!({ "id": id, "text": kept.text, "expiresAt": kept.expires_at })
+        };
+        let sessions: Vec<_> = remembered.iter().map(session).collect();
+        page.json(&json!({ "kept": kept, "sessions": sessions }));
+    } else {
+        let rows: Vec<_> = remembered.iter().map(of_session).chain(kept.iter().map(of_file)).collect();
+        if rows.is_empty() {
+            page.line("nothing beyond the defaults is allowed");
+        }
+        page.table("", &rows);
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+fn of_session((session, kept): &(String, Kept)) -> Vec<Cell> {
+    let place = format!("this session{}", end(kept.expires_at));
+    vec![cell(&format!("{session}:{}", kept.id)), cell(&kept.text), tinted(&place, Tint::Faint)]
+}
+
+fn of_file(grant: &KeptGrant) -> Vec<Cell> {
+    let place = format!("{}:{}{}", grant.origin.file.display(), grant.origin.at.line, end(grant.expires_at));
+    vec![cell(&grant.id), cell(&spoken(grant)), tinted(&place, Tint::Faint)]
+}
+
+fn end(expires_at: u32) -> String {
+    match expires_at {
+        0 => String::new(),
+        end => format!(", until {} UTC", utc(u64::from(end) * 1000)),
+    }
+}
+
+/// What running sessions remember, with the beginning of their names.
+fn remembered(around: &Surroundings) -> anyhow::Result<Vec<(String, Kept)>> {
+    let mut all = Vec::new();
+    for (name, directory) in sessions(&directory_of_all(around))? {
+        if let Some(Outcome::Remembered { remembered }) = ask(&directory, &Order::Remembered {})? {
+            all.extend(remembered.into_iter().map(|kept| (short(&name), kept)));
+        }
+    }
+    Ok(all)
+}
+
+fn take_back(around: &Surroundings, project: Option<&Path>, id: &str) -> crate::Outcome {
+    if id.contains(':') {
+        let (session, number) = parts(id)?;
+        return done(around, session, ask(&directory(around, session)?, &Order::Forget { id: number })?);
+    }
+    let places = wire::places(around, project.unwrap_or(&around.cwd), None)?;
+    let kept = kept_grants(&places, &RealDisk, true)?;
+    let grant = kept.iter().find(|grant| grant.id == id);
+    let grant = grant.with_context(|| {
+        format!("no answer has the id `{}`, see `portcullis grants list --all`", visible(id))
+    })?;
+    revoke(&Store::new(&places), grant)?;
+    let what = format!("taken back: {}", spoken(grant));
+    done(around, "", Some(Outcome::Done { what }))
+}
+
+fn spoken(grant: &KeptGrant) -> String {
+    let value = grant.value.as_str().map_or_else(|| grant.value.to_string(), str::to_owned);
+    format!("{} {value}", grant.list)
+}

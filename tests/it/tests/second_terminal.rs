@@ -1,0 +1,199 @@
+//! `portcullis asks` and `portcullis grants`: running sessions seen from another terminal, and from inside.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::script::{expecting, read, say};
+use portcullis_it::{Interface, Launch, PiVersion, Scene, Serve, User, script};
+use serde_json::{Value, json};
+
+as_each_user!(
+    a_question_is_answered_elsewhere,
+    answers_are_listed_and_taken_back,
+    nobody_inside_reaches_the_socket,
+    a_session_that_was_killed_leaves_no_socket,
+);
+on_each_pi!(pi_takes_its_question_away);
+
+const FAILED: i32 = 1;
+
+fn a_question_is_answered_elsewhere(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let none = scene.portcullis(&["asks", "list"])?.ended_with(0)?;
+    ensure!(none.stdout == "no question waits\n", "{none:#?}");
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let (id, asked) = ask_for(&mut host, &outside(&scene, "notes\u{202e}")?)?;
+
+    let told = scene.portcullis(&["asks", "list"])?.ended_with(0)?;
+    for part in
+        ["Allow to read this path?", "notes\\u{202e}", "asked by the agent in", "Abort", "session only"]
+    {
+        ensure!(told.stdout.contains(part), "no `{part}` in {told:#?}");
+    }
+    let waiting = one_question(&scene)?;
+    ensure!(told.stdout.contains(&waiting), "{told:#?}");
+    for (wrong, code) in
+        [(waiting.as_str(), "x"), ("nowhere:1", "s"), (&format!("{waiting}9"), "s"), ("7", "s")]
+    {
+        scene.portcullis(&["asks", "answer", wrong, code])?.ended_with(FAILED)?;
+    }
+    ensure!(one_question(&scene)? == waiting, "a wrong answer is none");
+
+    let done = scene.portcullis(&["asks", "answer", &waiting, "s"])?.ended_with(0)?;
+    ensure!(done.stdout.contains("Allow for this session only: reading"), "{done:#?}");
+    ensure!(host.reply(id)?.pointer("/result/handle").is_some(), "it was allowed");
+    let withdrawn = |message: &Value| message.get("method") == Some(&json!("ask/withdraw"));
+    let told = host.wait("the question taken back", withdrawn)?;
+    ensure!(told.pointer("/params/askId") == asked.pointer("/params/askId"), "{told}");
+    scene.portcullis(&["asks", "answer", &waiting, "s"])?.ended_with(FAILED)?;
+
+    let (id, _) = ask_for(&mut host, &outside(&scene, "other")?)?;
+    scene.portcullis(&["asks", "answer", &one_question(&scene)?, "no"])?.ended_with(0)?;
+    ensure!(host.reply(id)?.get("error").is_some(), "it was refused");
+    host.close()?;
+    scene.portcullis(&["asks", "answer", &waiting, "s"])?.ended_with(FAILED)?;
+    Ok(())
+}
+
+fn answers_are_listed_and_taken_back(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let none = scene.portcullis(&["grants", "list"])?.ended_with(0)?;
+    ensure!(none.stdout == "nothing beyond the defaults is allowed\n", "{none:#?}");
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let (notes, kept) = (outside(&scene, "notes")?, outside(&scene, "kept")?);
+    for (file, code) in [(&notes, "s"), (&kept, "P")] {
+        let (id, _) = ask_for(&mut host, file)?;
+        scene.portcullis(&["asks", "answer", &one_question(&scene)?, code])?.ended_with(0)?;
+        host.reply(id)?;
+        ensure!(is_read(&mut host, file)?, "{code} holds");
+    }
+    let told = scene.portcullis(&["grants", "list"])?.ended_with(0)?;
+    for part in ["reading ", "this session", "filesystem.allowRead", "projects.json:"] {
+        ensure!(told.stdout.contains(part), "no `{part}` in {told:#?}");
+    }
+    let listed: Value =
+        serde_json::from_str(&scene.portcullis(&["grants", "list", "--json"])?.ended_with(0)?.stdout)?;
+    for pointer in ["/sessions/0/id", "/kept/0/id"] {
+        let id = listed.pointer(pointer).and_then(Value::as_str).with_context(|| format!("{listed:#}"))?;
+        let done = scene.portcullis(&["grants", "revoke", id])?.ended_with(0)?;
+        ensure!(done.stdout.starts_with("taken back: "), "{done:#?}");
+        scene.portcullis(&["grants", "revoke", id])?.ended_with(FAILED)?;
+    }
+    // The running session asks again, at once.
+    for file in [&notes, &kept] {
+        let (id, question) = ask_for(&mut host, file)?;
+        host.answer(&question, &json!("refuse"))?;
+        host.reply(id)?;
+    }
+    scene.portcullis(&["grants", "revoke", "00000000"])?.ended_with(FAILED)?;
+    Ok(())
+}
+
+/// A command tries to answer the question that waits, by the verb and by the socket itself; so does one whose project
+/// is the home directory, in which the socket lies. The same script answers it from outside.
+fn nobody_inside_reaches_the_socket(user: User) -> Result<()> {
+    const ATTACK: &str = r#"
+        "$1" asks answer "$2" s >/dev/null 2>&1 && echo REACHED
+        for socket in "$3" /proc/*/root"$3" /proc/*/cwd/control; do
+            perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or exit 1;
+                $s->print(qq({"do":"questions"}\n)); exit !(<$s> =~ /questions/)' -- "$socket" && echo REACHED
+        done 2>/dev/null
+        echo tried"#;
+    for is_home in [false, true] {
+        let scene = Scene::new(user)?;
+        let project = if is_home { scene.home() } else { scene.project() };
+        let mut host = Serve::start(&scene, &[], &[])?;
+        let mut hello = host.hello(Interface::Present);
+        hello.as_object_mut().context("an object")?.insert("cwd".to_owned(), json!(project));
+        host.succeed("hello", &hello)?;
+        let (id, _) = ask_for(&mut host, &outside(&scene, "notes")?)?;
+        let waiting = one_question(&scene)?;
+        let binary = portcullis_it::portcullis(user)?.display().to_string();
+        let socket = sockets(&scene)?.pop().context("a socket")?.display().to_string();
+        let script = format!("set -- '{binary}' '{waiting}' '{socket}'\n{ATTACK}");
+
+        let stream = 900;
+        let params = json!({ "callId": "attack", "stream": stream, "script": script, "cwd": project,
+            "env": { "PATH": "/usr/bin:/bin", "HOME": scene.home() }, "origin": "agent" });
+        let attack = host.request("exec", &params)?;
+        ensure!(host.reply(attack)?.get("result").is_some());
+        let said = host.output_of(stream)?;
+        ensure!(said.contains("tried") && !said.contains("REACHED"), "home: {is_home}: {said}");
+        ensure!(one_question(&scene)? == waiting, "it still waits");
+
+        let mut control = scene.user().command("/bin/bash".as_ref());
+        control.args(["-c", &script]);
+        scene.enter(&mut control);
+        let free = portcullis_it::Finished::run(&mut control)?;
+        ensure!(free.stdout.matches("REACHED").count() >= 2, "control: {free:#?}");
+        ensure!(host.reply(id)?.pointer("/result/handle").is_some(), "answered by the control");
+    }
+    Ok(())
+}
+
+fn a_session_that_was_killed_leaves_no_socket(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let host = Serve::greeted(&scene, &[], Interface::Present)?;
+    ensure!(sockets(&scene)?.len() == 1);
+    host.kill()?;
+    let none = scene.portcullis(&["asks", "list"])?.ended_with(0)?;
+    ensure!(none.stdout == "no question waits\n", "{none:#?}");
+    // The next session clears away.
+    scene.portcullis(&["run", "--", "true"])?.ended_with(0)?;
+    ensure!(sockets(&scene)?.is_empty());
+    let host = Serve::greeted(&scene, &[], Interface::Present)?;
+    host.close()?;
+    ensure!(sockets(&scene)?.is_empty());
+    // Where nobody can be asked there is no way in.
+    let _host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    ensure!(sockets(&scene)?.is_empty());
+    Ok(())
+}
+
+fn pi_takes_its_question_away(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = outside(&scene, "notes")?;
+    let script = script([read(&notes.display().to_string()), expecting("alpha", say("read over"))]);
+    let screen = Launch::guarded(&scene, version, &script)?.screen()?;
+    screen.wait_for("🔒 Sandbox:")?;
+    screen.enter("go")?;
+    screen.wait_for("[d]    Deny for this session")?;
+    scene.portcullis(&["asks", "answer", &one_question(&scene)?, "o"])?.ended_with(0)?;
+    screen.wait_for("read over")?;
+    ensure!(!screen.text()?.contains("[d]    Deny for this session"), "{}", screen.text()?);
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+fn outside(scene: &Scene, name: &str) -> Result<PathBuf> {
+    let file = scene.outside().join(name);
+    scene.write(&file, "alpha\n")?;
+    Ok(file)
+}
+
+/// Asks for a file that needs a question; returns the number of the request, and the question.
+fn ask_for(host: &mut Serve, file: &Path) -> Result<(u64, Value)> {
+    let id =
+        host.request("file/open", &json!({ "callId": "r", "path": file, "intent": { "kind": "read" } }))?;
+    Ok((id, host.question()?))
+}
+
+fn is_read(host: &mut Serve, file: &Path) -> Result<bool> {
+    let open = json!({ "callId": "r", "path": file, "intent": { "kind": "read" } });
+    Ok(host.call("file/open", &open)?.pointer("/result/handle").is_some())
+}
+
+/// The id of the only question that waits.
+fn one_question(scene: &Scene) -> Result<String> {
+    let listed = scene.portcullis(&["asks", "list", "--json"])?.ended_with(0)?;
+    let listed: Value = serde_json::from_str(&listed.stdout)?;
+    ensure!(listed.pointer("/questions/1").is_none(), "more than one question: {listed:#}");
+    let id = listed.pointer("/questions/0/id").and_then(Value::as_str);
+    Ok(id.with_context(|| format!("no question: {listed:#}"))?.to_owned())
+}
+
+fn sockets(scene: &Scene) -> Result<Vec<PathBuf>> {
+    let sessions = scene.home().join(".local/state/portcullis/sessions");
+    let entries = std::fs::read_dir(sessions)?.collect::<Result<Vec<_>, _>>()?;
+    Ok(entries.into_iter().map(|entry| entry.path().join("control")).filter(|path| path.exists()).collect())
+}
