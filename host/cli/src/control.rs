@@ -207,12 +207,13 @@ mod tests {
         let deep = directory.path().join("d".repeat(120));
         std::fs::create_dir(&deep).unwrap();
         assert_eq!(ask(&deep, &Order::Questions {}).unwrap(), None, "nobody listens yet");
-        let control = Control::listen(&deep, |order| match order {
-            Order::Forget { id: 7 } => done(),
-            other => Outcome::Failed { why: format!("{other:?}") },
+        let seventh = Order::Forget { id: 7 };
+        let control = Control::listen(&deep, |order| match order == (Order::Forget { id: 7 }) {
+            true => done(),
+            false => Outcome::Failed { why: format!("{order:?}") },
         })
         .unwrap();
-        assert_eq!(ask(&deep, &Order::Forget { id: 7 }).unwrap(), Some(done()));
+        assert_eq!(ask(&deep, &seventh).unwrap(), Some(done()));
         let answer = Order::Answer { id: 1, code: Some("s".to_owned()) };
         assert!(matches!(ask(&deep, &answer).unwrap(), Some(Outcome::Failed { .. })));
         drop(control);

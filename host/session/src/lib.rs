@@ -18,6 +18,7 @@ mod tools;
 mod ask;
 mod cancel;
 mod keeper;
+mod lookalike;
 mod memory;
 mod question;
 mod visible;

@@ -13,6 +13,7 @@ use portcullis_decision::{Decision, GrantPattern, GrantScope, Request, path_text
 use crate::ask::{Choice, ChoiceKind, Question};
 use crate::executed;
 use crate::keeper::Place;
+use crate::lookalike::revealed;
 use crate::visible::visible;
 
 /// More than anybody reads before answering.
@@ -40,7 +41,7 @@ pub(crate) fn question(
         id,
         call: call.map(str::to_owned),
         title: title(&request.action),
-        subject: visible(&subject(&request.action)),
+        subject: revealed(&subject(&request.action)),
         asker: asker(request),
         reason: visible(&decision.cause().reason),
         policy: visible(decision.policy()),
@@ -58,8 +59,8 @@ fn title(action: &Action) -> String {
         Action::Escalation(_) => "Run this command once OUTSIDE the sandbox?".to_owned(),
         Action::Network(_) => "Allow this connection?".to_owned(),
         Action::Socket(_) => "Allow to use this socket?".to_owned(),
-        Action::Tool(call) => format!("Allow the tool `{}`?", visible(&call.name)),
-        Action::Other(other) => format!("Allow this ({})?", visible(&other.kind)),
+        Action::Tool(call) => format!("Allow the tool `{}`?", revealed(&call.name)),
+        Action::Other(other) => format!("Allow this ({})?", revealed(&other.kind)),
     }
 }
 
@@ -78,9 +79,9 @@ fn subject(action: &Action) -> String {
 fn asker(request: &Request) -> String {
     match (&request.action, request.origin) {
         (Action::Network(access), _) if access.process.pid != 0 => {
-            format!("{} (pid {})", visible(&access.process.program), access.process.pid)
+            format!("{} (pid {})", revealed(&access.process.program), access.process.pid)
         }
-        (Action::Tool(call), _) => format!("{} ({})", visible(&call.name), visible(&call.provider)),
+        (Action::Tool(call), _) => format!("{} ({})", revealed(&call.name), revealed(&call.provider)),
         (_, Origin::Agent) => "the agent".to_owned(),
         (_, Origin::User) => "you".to_owned(),
         (_, Origin::Extension) => "an extension".to_owned(),
@@ -133,10 +134,10 @@ fn choices(request: &Request, decision: &Decision, places: &[Place], kept_for: u
         choices.extend(lasting.zip(0..).map(|(offer, width)| Choice {
             key: place.key,
             kind: ChoiceKind::Allow,
-            label: visible(&place.label),
+            label: revealed(&place.label),
             covers: Some(offer.covers(kept_for)),
             width,
-            target: Some(visible(&place.target)),
+            target: Some(revealed(&place.target)),
             place: Some(place.id.clone()),
             scope: place.scope,
             pattern: offer.pattern.clone(),
@@ -283,33 +284,33 @@ pub fn described(pattern: &GrantPattern) -> Option<String> {
         GrantPattern::Path(path) => {
             let verb = if path.rights.write { "reading and writing" } else { "reading" };
             Some(match &path.pattern {
-                FilePattern::Exact(exact) => format!("{verb} {}", visible(&path_text::encode(exact))),
+                FilePattern::Exact(exact) => format!("{verb} {}", revealed(&path_text::encode(exact))),
                 FilePattern::Tree(top) => {
-                    format!("{verb} everything below {}", visible(&path_text::encode(top)))
+                    format!("{verb} everything below {}", revealed(&path_text::encode(top)))
                 }
                 FilePattern::Glob(_) | FilePattern::Name { .. } => {
-                    format!("{verb} {}", visible(&path.pattern.to_string()))
+                    format!("{verb} {}", revealed(&path.pattern.to_string()))
                 }
             })
         }
-        GrantPattern::Network(network) => Some(format!("connections to {}", visible(&network.to_string()))),
+        GrantPattern::Network(network) => Some(format!("connections to {}", revealed(&network.to_string()))),
         GrantPattern::Tool(tool) if tool.input_equals.is_empty() => {
-            Some(format!("every call of {} ({})", visible(&tool.name), visible(&tool.provider)))
+            Some(format!("every call of {} ({})", revealed(&tool.name), revealed(&tool.provider)))
         }
         GrantPattern::Tool(tool) => {
             let inputs: Vec<String> =
                 tool.input_equals.iter().map(|(at, value)| format!("{at} = {value}")).collect();
-            Some(format!("calls of {} with {}", visible(&tool.name), visible(&inputs.join(", "))))
+            Some(format!("calls of {} with {}", revealed(&tool.name), revealed(&inputs.join(", "))))
         }
         // What an interpreter or a wrapper runs next is not what was agreed to.
         GrantPattern::Command(commands) if commands.iter().any(runs_others) => None,
         GrantPattern::Command(commands) => {
             let all: Vec<String> = commands.iter().map(|command| command.argv_prefix.join(" ")).collect();
-            Some(format!("the commands {}", visible(&all.join("; "))))
+            Some(format!("the commands {}", revealed(&all.join("; "))))
         }
         GrantPattern::Exact(action) => match action.as_ref() {
-            Action::Socket(access) => Some(format!("the socket {}", visible(&access.path))),
-            Action::Other(other) => Some(format!("this very request ({})", visible(&other.kind))),
+            Action::Socket(access) => Some(format!("the socket {}", revealed(&access.path))),
+            Action::Other(other) => Some(format!("this very request ({})", revealed(&other.kind))),
             Action::File(_)
             | Action::Command(_)
             | Action::Network(_)

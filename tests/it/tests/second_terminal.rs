@@ -22,12 +22,16 @@ fn a_question_is_answered_elsewhere(user: User) -> Result<()> {
     let none = scene.portcullis(&["asks", "list"])?.ended_with(0)?;
     ensure!(none.stdout == "no question waits\n", "{none:#?}");
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
-    let (id, asked) = ask_for(&mut host, &outside(&scene, "notes\u{202e}")?)?;
+    let (id, asked) = ask_for(&mut host, &outside(&scene, "n\u{43e}tes\u{202e}")?)?;
 
     let told = scene.portcullis(&["asks", "list"])?.ended_with(0)?;
-    for part in
-        ["Allow to read this path?", "notes\\u{202e}", "asked by the agent in", "Abort", "session only"]
-    {
+    for part in [
+        "Allow to read this path?",
+        "n\\u{43e}tes\\u{202e}",
+        "asked by the agent in",
+        "Abort",
+        "session only",
+    ] {
         ensure!(told.stdout.contains(part), "no `{part}` in {told:#?}");
     }
     let waiting = one_question(&scene)?;
