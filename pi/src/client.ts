@@ -10,7 +10,7 @@ import type {
   AskParams, AskResponse, AskWithdrawNotification, DecideParams, DecideResponse, Empty, EventNotification, ExecParams,
   ExecResponse, FileCloseParams, FileFindParams, FileGrepParams, FileListParams, FileListResponse, FileOpenParams,
   FileOpenResponse, FileOutputParams, FileReadParams, FileReadResponse, FileSearchResponse, FileWriteHandleParams, FileWriteParams, FileWriteResponse, HelloParams, HelloResponse, InspectParams,
-  InspectResponse, MenuParams, MenuScreen, StatusResponse,
+  InspectResponse, MenuParams, MenuScreen, ReserveParams, ReserveResponse, StatusResponse,
 } from "./protocol.ts";
 import { encode } from "./encode.ts";
 import { frameSplitter, lineSplitter } from "./wire.ts";
@@ -29,6 +29,7 @@ interface Methods {
   "file/grep": [FileGrepParams, FileSearchResponse];
   "file/output": [FileOutputParams, Empty];
   inspect: [InspectParams, InspectResponse];
+  reserve: [ReserveParams, ReserveResponse];
   exec: [ExecParams, ExecResponse];
   status: [Empty, StatusResponse];
   menu: [MenuParams, MenuScreen];

@@ -4,20 +4,26 @@ import type {
 } from "@earendil-works/pi-coding-agent";
 import { notOurs, refused } from "./messages.ts";
 import type { Session } from "./session.ts";
-import { commandOperations, type OwnTools } from "./tools.ts";
+import { commandOperations } from "./tools.ts";
 
 /** Under these names only our tools run: a policy could take another one for what the host confines. */
 const OURS = new Set(["bash", "read", "write", "edit", "ls", "find", "grep"]);
 
+/** Tools that the host carries out. */
+export interface Ours {
+  /** Returns whether the tool that pi would call by this name is one of them. */
+  isInForce(pi: Pick<ExtensionAPI, "getAllTools">, name: string): boolean;
+}
+
 /** Lets a call through, changes its input, or blocks it. */
 export async function gateToolCall(
-  pi: ExtensionAPI, session: Session, own: OwnTools, event: ToolCallEvent, context: ExtensionContext,
+  pi: ExtensionAPI, session: Session, ours: readonly Ours[], event: ToolCallEvent, context: ExtensionContext,
 ): Promise<ToolCallEventResult | undefined> {
   try {
     const host = session.host();
     if (host === undefined) return undefined;
     // Ours are decided where they act, on what they really open and run.
-    if (own.isInForce(pi, event.toolName)) return undefined;
+    if (ours.some((tools) => tools.isInForce(pi, event.toolName))) return undefined;
     if (OURS.has(event.toolName)) return block(notOurs(event.toolName));
     const provider = providerOf(pi, event.toolName);
     const parentCallId = (event as { parentToolCallId?: string }).parentToolCallId;

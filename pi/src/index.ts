@@ -19,6 +19,7 @@ import { findHost } from "./lookup.ts";
 import { openMenu } from "./menu-ui.ts";
 import { FLAG_ATE_PROMPT, TWICE } from "./messages.ts";
 import { TerminalDialogs } from "./prompt-ui.ts";
+import { ReserveTool } from "./reserve.ts";
 import { Session } from "./session.ts";
 import { OwnTools } from "./tools.ts";
 
@@ -40,6 +41,7 @@ export default function portcullis(pi: ExtensionAPI): void {
     terminalDialogs: (context) => new TerminalDialogs(context.ui),
   });
   const own = new OwnTools();
+  const reserve = new ReserveTool();
   pi.registerFlag(FLAG, {
     description: "Run pi's tools without the Portcullis sandbox (put it after the prompt)",
     type: "boolean",
@@ -69,13 +71,14 @@ export default function portcullis(pi: ExtensionAPI): void {
     const { off, atePrompt } = readSwitch(pi.getFlag(FLAG), argv);
     if (off) session.disable(context);
     else await session.start(context);
+    reserve.offer(pi, session);
     if (atePrompt) session.tell(FLAG_ATE_PROMPT, "warning");
   });
   pi.on("session_shutdown", async () => {
     copy.leave();
     await session.stop();
   });
-  pi.on("tool_call", (event, context) => gateToolCall(pi, session, own, event, context));
+  pi.on("tool_call", (event, context) => gateToolCall(pi, session, [own, reserve], event, context));
   pi.on("tool_result", (event, context) => inspectToolResult(pi, session, event, context));
   pi.on("user_bash", () => gateUserCommand(session));
   pi.on("before_agent_start", (event) => {

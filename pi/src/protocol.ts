@@ -73,6 +73,8 @@ export type StatusResponse = {
   writePaths: number,
   /** Number of questions that wait for an answer. */
   waiting: number,
+  /** Whether agents reserve paths here, so that the tool for it should be there. */
+  reservations: boolean,
   /** What is missing of the sandbox, in a few words; absent when nothing is. */
   reduced?: string,
   /** A few lines for the model on what it may do here; empty for none. */
@@ -353,6 +355,34 @@ export type FailureData = {
 
 /** The kinds of failure of a file operation. */
 export type FailureKind = "denied" | "notFound" | "isDirectory" | "notDirectory" | "notRegular" | "notPermitted" | "conflict" | "tooLarge" | "badHandle" | "other";
+
+/** Claims paths for the agent of the session, or gives them back; without paths nothing changes. */
+export type ReserveParams = {
+  /** pi's id of the call. */
+  callId: Text,
+  /** The paths, as the model wrote them. */
+  paths: Array<Text>,
+  /** Whether they are given back. */
+  release: boolean,
+};
+
+/** What is reserved after that. */
+export type ReserveResponse = {
+  /** Present when nothing was changed, because it was not allowed. */
+  denied?: Denial,
+  /** Every claim, of all sessions of the user. */
+  claims: Array<ReservedPath>,
+};
+
+/** One claim. */
+export type ReservedPath = {
+  /** What is claimed, with all that lies below it. */
+  path: string,
+  /** Name of the agent that has it. */
+  agent: string,
+  /** Whether it is this session's own. */
+  own: boolean,
+};
 
 /** A command for the confined shell. */
 export type ExecParams = {

@@ -89,7 +89,7 @@ function registered(it: Session): { pi: Any; own: OwnTools; run(name: string, pa
 }
 
 const call = (it: Session, pi: Any, own: OwnTools, toolName: string, input: object) =>
-  gateToolCall(pi, it, own, { type: "tool_call", toolCallId: "c1", toolName, input } as Any, context());
+  gateToolCall(pi, it, [own], { type: "tool_call", toolCallId: "c1", toolName, input } as Any, context());
 
 const inspect = (it: Session, pi: Any, text: string, more: object = {}) => {
   const event = { type: "tool_result", toolCallId: "c1", toolName: "other", input: {}, content: [{ type: "text", text }], isError: false, ...more };

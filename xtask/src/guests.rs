@@ -23,11 +23,12 @@ A crate is built for wasm32-wasip2, or without any import if its manifest has
   target = \"wasm32-unknown-unknown\"";
 
 /// Policies whose components lie in the tree and in the program.
-const SHIPPED: [Shipped; 4] = [
+const SHIPPED: [Shipped; 5] = [
     Shipped { name: "workspace", folder: "guest/workspace" },
     Shipped { name: "guard", folder: "policies/guard" },
     Shipped { name: "git-guard", folder: "policies/git-guard" },
     Shipped { name: "secrets", folder: "policies/secrets" },
+    Shipped { name: "bosun", folder: "policies/bosun" },
 ];
 
 /// A shipped policy.

@@ -39,12 +39,13 @@ const LAYERS: [(&str, u8); 15] = [
 ];
 
 /// What the crates outside `host/` may use of ours; those not named here may use all.
-const OUTSIDE: [(&str, &[&str]); 6] = [
+const OUTSIDE: [(&str, &[&str]); 7] = [
     ("guest/sdk", &[]),
     ("guest/workspace", &["portcullis-sdk"]),
     ("policies/guard", &["portcullis-sdk"]),
     ("policies/git-guard", &["portcullis-sdk"]),
     ("policies/secrets", &["portcullis-sdk"]),
+    ("policies/bosun", &["portcullis-sdk"]),
     ("xtask", &[]),
 ];
 

@@ -12,11 +12,12 @@ use serde_json::{Map, Value};
 use crate::manifest;
 
 /// The policies that come with the program; CI proves that they are what their sources build.
-const SHIPPED: [(&str, &[u8]); 4] = [
+const SHIPPED: [(&str, &[u8]); 5] = [
     ("workspace", include_bytes!("../../../policies/workspace/policy.wasm")),
     ("guard", include_bytes!("../../../policies/guard/policy.wasm")),
     ("git-guard", include_bytes!("../../../policies/git-guard/policy.wasm")),
     ("secrets", include_bytes!("../../../policies/secrets/policy.wasm")),
+    ("bosun", include_bytes!("../../../policies/bosun/policy.wasm")),
 ];
 
 /// Loads the chain: the policies named on the command line, or those of the settings.

@@ -66,6 +66,14 @@ impl Drop for Scratch {
     }
 }
 
+/// Whether the host of the session `name` below `parent` lives. Names that no session has stand for none.
+pub(crate) fn is_alive(parent: &Path, name: &str) -> bool {
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let lock = is_name.then(|| open_lock(&parent.join(name), false).ok()).flatten();
+    // Shared, so that those who look at the same time do not take one another for the session.
+    lock.is_some_and(|lock| matches!(lock.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)))
+}
+
 /// Removes the directories of sessions that have ended without doing so.
 fn sweep(parent: &Path) -> io::Result<()> {
     for entry in parent.read_dir()? {

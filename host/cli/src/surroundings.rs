@@ -6,6 +6,9 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::Context as _;
 
+/// The variable that names the agent.
+const AGENT: &str = "PORTCULLIS_AGENT";
+
 /// What the process was started with.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
@@ -29,6 +32,8 @@ pub(crate) struct Surroundings {
     pub(crate) path: Vec<PathBuf>,
     /// Name of the user.
     pub(crate) user: String,
+    /// Name of the agent, where several work beside each other; empty: it has none.
+    pub(crate) agent: String,
     /// The whole environment, as far as it is text.
     pub(crate) variables: Vec<(String, String)>,
     /// This program.
@@ -59,6 +64,7 @@ impl Surroundings {
             settings: absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
             data: xdg("XDG_DATA_HOME", ".local/share"),
             path: std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect(),
+            agent: agent_name()?,
             user: account.as_ref().map(|account| account.name.clone()).unwrap_or_default(),
             // Accounts without a home have `/` or a place that is not there.
             account_home: account.map(|account| account.dir).filter(|home| home != Path::new("/")),
@@ -96,6 +102,14 @@ pub(crate) fn random_name() -> anyhow::Result<String> {
 
 fn absolute(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The name that whoever starts the agent gives it.
+fn agent_name() -> anyhow::Result<String> {
+    let name = std::env::var_os(AGENT).unwrap_or_default();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let name = name.into_string().ok().filter(|name| name.len() <= 64 && name.bytes().all(plain));
+    name.with_context(|| format!("reading {AGENT}: a name is up to 64 letters, digits, `-`, `_` and `.`"))
 }
 
 /// Variables that are not text cannot be judged by rules, so commands do not get them.

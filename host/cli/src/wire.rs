@@ -16,6 +16,7 @@ use crate::git_identity;
 use crate::journal::AuditJournal;
 use crate::keeper::FileKeeper;
 use crate::policies;
+use crate::reservations::SharedReservations;
 use crate::scratch::Scratch;
 use crate::surroundings::{Surroundings, now, random_name};
 use crate::toolchains;
@@ -161,6 +162,7 @@ pub(crate) fn session(
         journal,
         desk,
         keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
+        reservations: Box::new(SharedReservations::new(&around.state, &id, &around.agent)),
         confinement,
         variables: Box::new(move || git_identity::variables(&asked, &project)),
     };
@@ -181,7 +183,7 @@ pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, i
     let agent = around.agent_directory.canonicalize().unwrap_or_else(|_| around.agent_directory.clone());
     Context {
         session_id: id.to_owned(),
-        agent: AgentInfo { directory: text(&agent), ..wanted.agent.clone() },
+        agent: AgentInfo { directory: text(&agent), sub_agent: around.agent.clone(), ..wanted.agent.clone() },
         workspace: Workspace {
             roots: vec![text(&ground.resolved.workspace)],
             trusted: wanted.trusted,

@@ -10,6 +10,7 @@ use crate::path_text;
 use crate::policy::{Policy, PolicyError};
 use crate::profile::FileRight;
 use crate::request::{Action, FileOperation, Request};
+use crate::reservation::Reservation;
 use crate::rules::{Caller, RuleSet, Ruling};
 use crate::verdict::{Cause, Denial, Effect, Evaluation, Obligation, Severity, Verdict};
 
@@ -187,7 +188,10 @@ fn hear(policy: &dyn Policy, request: &Request, context: &Context) -> Result<Eva
 fn unmet(evaluation: &Evaluation, action: &Action, may_rewrite: bool) -> Option<String> {
     let Verdict::Allow(obligations) = &evaluation.verdict else { return None };
     obligations.iter().find_map(|obligation| match obligation {
-        Obligation::Other(attribute) => Some(attribute.name.clone()),
+        Obligation::Other(attribute) => {
+            let is_met = Reservation::read(attribute).is_some() && has_an_end(action);
+            (!is_met).then(|| attribute.name.clone())
+        }
         Obligation::RewriteScript(_) => Some("rewrite-script".to_owned()),
         // Only a manifest that the user trusts makes a policy one that changes what is done.
         Obligation::RewriteInput(input) => {
@@ -198,6 +202,11 @@ fn unmet(evaluation: &Evaluation, action: &Action, may_rewrite: bool) -> Option<
         Obligation::Advise(_) if matches!(action, Action::File(_)) => Some("advise".to_owned()),
         Obligation::Notify(_) | Obligation::Advise(_) => None,
     })
+}
+
+/// Whether the host knows when an action is over; claims can last until then.
+fn has_an_end(action: &Action) -> bool {
+    matches!(action, Action::File(_) | Action::Command(_) | Action::Tool(_))
 }
 
 /// Whether a text is a JSON object, which every tool's input is.

@@ -29,6 +29,7 @@ pub mod permit;
 pub mod policy;
 pub mod profile;
 pub mod request;
+pub mod reservation;
 pub mod rules;
 pub mod verdict;
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, ExecParams, FileCloseParams, FileFindParams,
     FileGrepParams, FileListParams, FileOpenParams, FileOutputParams, FileReadParams, FileWriteHandleParams,
-    FileWriteParams, HelloParams, InspectParams, MenuParams, json, wire_structs,
+    FileWriteParams, HelloParams, InspectParams, MenuParams, ReserveParams, json, wire_structs,
 };
 
 /// The largest id: a JavaScript number holds every integer up to here, and none is rounded to another.
@@ -51,6 +51,8 @@ pub enum Request {
     FileOutput(FileOutputParams),
     /// `inspect`, answered with an `InspectResponse`.
     Inspect(InspectParams),
+    /// `reserve`, answered with a `ReserveResponse`.
+    Reserve(ReserveParams),
     /// `exec`, answered with an `ExecResponse`.
     Exec(ExecParams),
     /// `status`, answered with a `StatusResponse`.
@@ -181,6 +183,7 @@ fn request(method: &str, params: Option<Value>) -> Result<Request, ErrorObject> 
         "file/grep" => Request::FileGrep(typed(method, params)?),
         "file/output" => Request::FileOutput(typed(method, params)?),
         "inspect" => Request::Inspect(typed(method, params)?),
+        "reserve" => Request::Reserve(typed(method, params)?),
         "exec" => Request::Exec(typed(method, params)?),
         "status" => typed::<Empty>(method, params).map(|_| Request::Status)?,
         "menu" => Request::Menu(typed(method, params)?),

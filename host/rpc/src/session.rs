@@ -64,6 +64,8 @@ wire_structs! {
         pub write_paths: u32,
         /// Number of questions that wait for an answer.
         pub waiting: u32,
+        /// Whether agents reserve paths here, so that the tool for it should be there.
+        pub reservations: bool,
         /// What is missing of the sandbox, in a few words; absent when nothing is.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub reduced: Option<String>,

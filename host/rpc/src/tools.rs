@@ -72,6 +72,35 @@ wire_structs! {
         pub cause: Option<Denial>,
     }
 
+    /// Claims paths for the agent of the session, or gives them back; without paths nothing changes.
+    pub struct ReserveParams {
+        /// pi's id of the call.
+        pub call_id: Text,
+        /// The paths, as the model wrote them.
+        pub paths: Vec<Text>,
+        /// Whether they are given back.
+        pub release: bool,
+    }
+
+    /// What is reserved after that.
+    pub struct ReserveResponse {
+        /// Present when nothing was changed, because it was not allowed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub denied: Option<Denial>,
+        /// Every claim, of all sessions of the user.
+        pub claims: Vec<ReservedPath>,
+    }
+
+    /// One claim.
+    pub struct ReservedPath {
+        /// What is claimed, with all that lies below it.
+        pub path: String,
+        /// Name of the agent that has it.
+        pub agent: String,
+        /// Whether it is this session's own.
+        pub own: bool,
+    }
+
     /// A command for the confined shell.
     pub struct ExecParams {
         /// pi's id of the call; the client invents one for the user's own commands.

@@ -148,11 +148,9 @@ impl Session {
         let Some(judged) = self.content(&edit.force, &path, Some(edit.bytes()), content.as_bytes()) else {
             return Ok(());
         };
-        let request = Request {
-            parent: Some(edit.request.id.clone()),
-            attributes: vec![judged],
-            ..self.request(edit.request.origin, edit.request.action.clone())
-        };
+        let mut request = self.request(edit.request.origin, edit.request.action.clone());
+        request.parent = Some(edit.request.id.clone());
+        request.attributes.push(judged);
         self.authorize(request, edit.call.as_deref(), cancel).granted().map(|_| ())
     }
 
@@ -220,7 +218,8 @@ impl Session {
             Ok(located) => {
                 let attributes = facts(&located);
                 let action = self.action(call, &located, operation);
-                let request = Request { attributes, ..self.request(Origin::Agent, action) };
+                let mut request = self.request(Origin::Agent, action);
+                request.attributes.extend(attributes);
                 let authorized = self.authorize(request, call.call, call.cancel);
                 Ok((located, authorized))
             }

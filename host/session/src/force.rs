@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_confine::{Report, Tier};
+use portcullis_decision::reservation::RESERVATIONS;
 use portcullis_decision::rules::Place;
 use portcullis_decision::{Base, Context, Grant, Request, RuleLayer, RuleSet, path_text};
 use portcullis_file_gate::{Gate, RootView, Views};
@@ -42,6 +43,8 @@ pub struct Force {
     pub basis: Arc<Basis>,
     places: Vec<Place>,
     layers: Vec<RuleLayer>,
+    /// Whether a policy wants to be told of reservations.
+    pub(crate) wants_reservations: bool,
     /// When the first of the grants in it ends; none when all last as long as the session.
     ends_at: Option<u32>,
 }
@@ -107,7 +110,9 @@ impl Force {
         };
         let gate = Gate::new(views(&confinement, &basis.resolved.temp)).map_err(OpenError::Gate)?;
         let ends_at = grants.iter().map(|grant| grant.expires_at).filter(|end| *end != 0).min();
-        Ok(Self { rules, confinement, gate, basis: Arc::clone(basis), places, layers, ends_at })
+        let wants_reservations = layers.iter().any(wants_reservations);
+        let basis = Arc::clone(basis);
+        Ok(Self { rules, confinement, gate, basis, places, layers, wants_reservations, ends_at })
     }
 
     /// A sandbox for one command for which policies want stricter rules; none when they want none.
@@ -155,6 +160,10 @@ fn layers(setup: &Setup, basis: &Basis, temp: &Path) -> Result<Vec<RuleLayer>, O
     let mut layers = basis.resolved.ceiling();
     layers.extend(chain_rules::standing(&basis.chain, &context)?);
     Ok(layers)
+}
+
+fn wants_reservations(layer: &RuleLayer) -> bool {
+    layer.profile.attributes.iter().any(|attribute| attribute.name == RESERVATIONS)
 }
 
 fn views(confinement: &Result<Arc<Sandbox>, String>, temp: &Path) -> Views {

@@ -10,7 +10,6 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use portcullis_confine::{Attempt, Held};
-use portcullis_decision::Request;
 use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
 
 use crate::cancel::Cancel;
@@ -118,9 +117,8 @@ impl Session {
         let subject = Subject { rule: held.rule().to_owned(), place, content };
         let attempt = held.attempt();
         let is_allowed = started.questions.answer(subject, |cancel| {
-            let attributes = if reason.is_empty() { Vec::new() } else { vec![executed::attribute(reason)] };
-            let action = self.held_action(&path, attempt);
-            let request = Request { attributes, ..self.request(Origin::Process, action) };
+            let mut request = self.request(Origin::Process, self.held_action(&path, attempt));
+            request.attributes.extend((!reason.is_empty()).then(|| executed::attribute(reason)));
             self.authorize(request, started.call.as_deref(), cancel).granted().is_ok()
         });
         if is_allowed { held.allow() } else { held.refuse() }

@@ -21,6 +21,7 @@ mod keeper;
 mod lookalike;
 mod memory;
 mod question;
+mod reservations;
 mod visible;
 
 mod chain_rules;
@@ -53,6 +54,7 @@ pub use memory::Remembered;
 pub use names::{make_names, plain_name_rules};
 pub use network::Sandbox;
 pub use question::{described, grantable};
+pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox::required_tier;
 pub use searches::{Listed, SearchFailure};
 pub use session::{Authorized, Basis, Granted, Session, Settings, Setup, advice};

@@ -23,6 +23,7 @@ use crate::keeper::Keeper;
 use crate::memory::{Denied, Kept, Memory, Remembered};
 use crate::network::{self, Network};
 use crate::question::question;
+use crate::reservations::{self, Reservations};
 use crate::tools::Calls;
 use crate::visible::visible;
 
@@ -47,6 +48,8 @@ pub struct Setup {
     pub desk: Arc<dyn Desk>,
     /// Keeps answers that outlive the session.
     pub keeper: Arc<dyn Keeper>,
+    /// Claims of paths, shared with other sessions.
+    pub reservations: Box<dyn Reservations>,
     /// How commands are confined.
     pub confinement: Confining,
     /// Says what commands are given beside their environment; asked once, at the first command.
@@ -71,6 +74,7 @@ pub struct Session {
     pub(crate) force: RwLock<Arc<Force>>,
     pub(crate) memory: Memory,
     pub(crate) calls: Calls,
+    pub(crate) claiming: reservations::Calls,
     /// Files of pi's with the whole output of commands.
     outputs: Mutex<Vec<PathBuf>>,
     pub(crate) asks: Asks,
@@ -155,6 +159,7 @@ impl Session {
             force: RwLock::new(Arc::new(force)),
             memory: Memory::default(),
             calls: Calls::default(),
+            claiming: reservations::Calls::default(),
             outputs: Mutex::default(),
             asks: Asks::default(),
             next_request: AtomicU64::new(0),
@@ -180,7 +185,8 @@ impl Session {
     #[must_use]
     pub fn request(&self, origin: Origin, action: Action) -> Request {
         let number = self.next_request.fetch_add(1, Ordering::Relaxed) + 1;
-        Request { id: format!("r{number}"), parent: None, origin, action, attributes: Vec::new() }
+        let attributes = self.told_claims(&action).into_iter().collect();
+        Request { id: format!("r{number}"), parent: None, origin, action, attributes }
     }
 
     /// Takes `request` the whole way: rules and policies, live grants, the user where needed, the
@@ -204,7 +210,12 @@ impl Session {
         if let Some(call) = call {
             self.calls.remember(call, &request);
         }
-        self.record(request, decision)
+        let decision = self.reserve(&request, decision);
+        let authorized = self.record(request, decision);
+        if authorized.permit.is_none() {
+            self.end_claims(&authorized.request);
+        }
+        authorized
     }
 
     /// The question for a request, with every place where an answer can be kept.
@@ -300,6 +311,7 @@ impl Session {
     /// Writes down what came of a request that was allowed.
     pub fn outcome(&self, request: &Request, outcome: &str) {
         self.setup.journal.after((self.setup.clock)(), &request.id, outcome);
+        self.end_claims(request);
     }
 
     /// Makes an answer hold: here at once, and where it outlives the session in a file as well.

@@ -86,6 +86,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             journal: Box::new(NoJournal),
             desk: Arc::clone(&clerk) as Arc<dyn Desk>,
             keeper: Arc::new(portcullis_session::NoKeeper),
+            reservations: Box::new(portcullis_session::NoReservations),
             confinement: Confining::NoCommands,
         },
         portcullis_session::Basis { resolved, chain: Chain::default() },

@@ -223,6 +223,7 @@ fn scene_with(
         journal: Box::new(journal.clone()),
         desk: Arc::clone(&desk) as Arc<dyn Desk>,
         keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
+        reservations: Box::new(portcullis_session::NoReservations),
         confinement: Confining::NoCommands,
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };

@@ -77,7 +77,7 @@ impl Said {
 pub fn of_cases(file: &str, text: &str) -> Result<Vec<Item>, CasesError> {
     let items = cases::read(text)?.into_iter().filter_map(|case| {
         let context = question::context(&case.given);
-        let request = question::request(&case.question, &context).ok()??;
+        let request = question::request(&case, &context).ok()??;
         Some(Item { name: format!("{file}: {}", case.name), request, context })
     });
     Ok(items.collect())

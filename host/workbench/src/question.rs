@@ -4,12 +4,12 @@ use std::path::Path;
 
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{
-    Action, CommandExecution, Content, Direction, FileAccess, FileFacts, FileOperation, NetworkAccess,
-    Origin, PathKind, PathRef, ProcessInfo, Request, SearchQuery, Stage, Text, TextEdit, ToolCall, Transport,
-    Zone,
+    Action, Attribute, CommandExecution, Content, Direction, FileAccess, FileFacts, FileOperation,
+    NetworkAccess, Origin, PathKind, PathRef, ProcessInfo, Request, SearchQuery, Stage, Text, TextEdit,
+    ToolCall, Transport, Zone,
 };
 use portcullis_decision::{Context, context};
-use portcullis_sdk::cases::{Connection, Given, Operation, Question};
+use portcullis_sdk::cases::{Case, Connection, Given, Operation, Question};
 
 /// The context that a case is asked in.
 pub(crate) fn context(given: &Given) -> Context {
@@ -41,13 +41,13 @@ pub(crate) fn context(given: &Given) -> Context {
     }
 }
 
-/// The request of a question to `evaluate`; none for the other questions.
+/// The request of a case that asks `evaluate`; none for the others.
 ///
 /// # Errors
 /// When a host is none.
-pub(crate) fn request(question: &Question, context: &Context) -> Result<Option<Request>, String> {
-    let Some(action) = action(question, context)? else { return Ok(None) };
-    let (origin, parent) = match question {
+pub(crate) fn request(case: &Case, context: &Context) -> Result<Option<Request>, String> {
+    let Some(action) = action(&case.question, context)? else { return Ok(None) };
+    let (origin, parent) = match &case.question {
         Question::Command { origin: portcullis_sdk::Origin::User, .. } => (Origin::User, None),
         Question::Connect(_) => (Origin::Process, Some("0".to_owned())),
         Question::File { .. }
@@ -59,7 +59,28 @@ pub(crate) fn request(question: &Question, context: &Context) -> Result<Option<R
         | Question::StandingConnect(_)
         | Question::Configure => (Origin::Agent, None),
     };
-    Ok(Some(Request { id: "1".into(), parent, origin, action, attributes: Vec::new() }))
+    Ok(Some(Request { parent, origin, ..plain(action, &case.given) }))
+}
+
+/// The request of the command for which rules are asked; none where they are asked for the session.
+pub(crate) fn during(given: &Given, context: &Context) -> Option<Request> {
+    let script = given.during.as_deref()?;
+    Some(plain(Action::Command(execution(script, context)), given))
+}
+
+/// The request of a tool whose output is looked at.
+pub(crate) fn tool(name: &str, given: &Given) -> Request {
+    let call = ToolCall { name: name.to_owned(), provider: "builtin".into(), input: "{}".into() };
+    plain(Action::Tool(call), given)
+}
+
+fn plain(action: Action, given: &Given) -> Request {
+    let attribute = |known: &portcullis_sdk::Attribute| Attribute {
+        name: known.name.clone(),
+        value: known.value.clone(),
+    };
+    let attributes = given.attributes.iter().map(attribute).collect();
+    Request { id: "1".into(), parent: None, origin: Origin::Agent, action, attributes }
 }
 
 fn action(question: &Question, context: &Context) -> Result<Option<Action>, String> {
@@ -75,8 +96,8 @@ fn action(question: &Question, context: &Context) -> Result<Option<Action>, Stri
         Question::Command { script, .. } => Action::Command(execution(script, context)),
         Question::Escalation { script } => Action::Escalation(execution(script, context)),
         Question::Connect(connection) => Action::Network(network(connection)?),
-        Question::Tool { name, provider } => {
-            Action::Tool(ToolCall { name: name.clone(), provider: provider.clone(), input: "{}".into() })
+        Question::Tool { name, provider, input } => {
+            Action::Tool(ToolCall { name: name.clone(), provider: provider.clone(), input: input.clone() })
         }
         Question::StandingFile { .. }
         | Question::StandingConnect(_)

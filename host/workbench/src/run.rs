@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portcullis_decision::Policy;
 use portcullis_decision::profile::{FileRight, FileRule, NetworkRule, Profile};
 use portcullis_decision::verdict::{
     ContentBlock, Effect, Evaluation, OutputVerdict, ToolOutput, TraceStep, Verdict,
 };
+use portcullis_decision::{Policy, PolicyError};
 use portcullis_policy_runtime::{ComponentPolicy, LoadError, Runtime};
 use portcullis_sdk::cases::{self, Answer, Case, CasesError, Connection, Question};
 use serde::Serialize;
@@ -163,7 +163,7 @@ fn answer(policy: &Result<ComponentPolicy, LoadError>, case: &Case) -> Result<(A
 fn evaluate(policy: &ComponentPolicy, case: &Case, explain: bool) -> Result<Evaluation, String> {
     let mut context = question::context(&case.given);
     context.explain = explain;
-    let request = question::request(&case.question, &context)?.ok_or("there is nothing to evaluate")?;
+    let request = question::request(case, &context)?.ok_or("there is nothing to evaluate")?;
     if !policy.handles().includes(&request.action) {
         return Ok(Evaluation {
             verdict: Verdict::Abstain,
@@ -188,10 +188,8 @@ fn step(step: &TraceStep) -> String {
 fn output(policy: &ComponentPolicy, case: &Case) -> Result<(&'static str, String), String> {
     let Question::Output { text, tool } = &case.question else { return Err("there is no output".into()) };
     let context = question::context(&case.given);
-    let command = Question::Tool { name: tool.clone(), provider: "builtin".into() };
-    let request = question::request(&command, &context)?.ok_or("there is no request")?;
     let output = ToolOutput {
-        request,
+        request: question::tool(tool, &case.given),
         is_error: false,
         truncated: false,
         content: vec![ContentBlock::Text(text.clone())],
@@ -213,8 +211,15 @@ fn output(policy: &ComponentPolicy, case: &Case) -> Result<(&'static str, String
 
 fn standing(policy: &ComponentPolicy, case: &Case) -> Result<(&'static str, String), String> {
     let context = question::context(&case.given);
-    let profile =
-        policy.standing(&context).map_err(|error| format!("the policy {error}"))?.unwrap_or_default();
+    let failed = |error: PolicyError| format!("the policy {error}");
+    let stricter = match question::during(&case.given, &context) {
+        Some(command) => policy.for_command(&command, &context).map_err(failed)?,
+        None => None,
+    };
+    let profile = match stricter {
+        Some(profile) => profile,
+        None => policy.standing(&context).map_err(failed)?.unwrap_or_default(),
+    };
     let found = match &case.question {
         Question::StandingFile { path, right } => {
             let right = match right {

@@ -6,7 +6,6 @@
 //! holds for tools and commands alike.
 
 mod config;
-mod place;
 
 use portcullis_sdk::{
     Action, ActionKinds, ConfigError, Context, Descriptor, Evaluation, FilePattern, FileRights, FileRule,
@@ -106,7 +105,7 @@ impl Guard {
             );
         }
         rules.extend(self.settings.allow_write.iter().enumerate().filter_map(|(index, entry)| {
-            let pattern = FilePattern::tree(place::absolute(entry, context)?);
+            let pattern = FilePattern::tree(context.absolute(entry)?);
             let rule = FileRule::allow(ALLOW_WRITE, pattern, FileRights::READ_WRITE | FileRights::EXECUTE);
             Some(rule.reason("`allowWrite` names it").setting(format!("/filesystem/allowWrite/{index}")))
         }));
@@ -116,7 +115,7 @@ impl Guard {
                 .setting(format!("/filesystem/denyWrite/{index}"))
         }));
         rules.extend(self.settings.deny_read.iter().enumerate().filter_map(|(index, entry)| {
-            let pattern = FilePattern::tree(place::absolute(entry, context)?);
+            let pattern = FilePattern::tree(context.absolute(entry)?);
             let rights = FileRights::READ_WRITE | FileRights::EXECUTE;
             let rule = FileRule::deny(DENY_READ, pattern, rights).conceal();
             Some(rule.reason("`denyRead` names it").setting(format!("/filesystem/denyRead/{index}")))

@@ -22,6 +22,7 @@ mod policies;
 mod prompt;
 mod protocol;
 mod records;
+mod reservations;
 mod searches;
 mod second_terminal;
 mod serve;

@@ -1,10 +1,12 @@
 //! The TOML form of cases.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::{Case, Connection, Expected, Given, Operation, Question};
-use crate::{Origin, Right};
+use crate::{Attribute, Origin, Right};
 
 /// Why a file is not a file of cases.
 #[derive(Debug, Error)]
@@ -84,6 +86,8 @@ struct RawGiven {
     toolchains: Option<Vec<String>>,
     interactive: Option<bool>,
     sub_agent: Option<String>,
+    attributes: Option<BTreeMap<String, serde_json::Value>>,
+    during: Option<String>,
 }
 
 impl RawGiven {
@@ -91,6 +95,7 @@ impl RawGiven {
     fn over(self, base: &Self) -> Given {
         let base = base.clone();
         let config = self.config.or(base.config);
+        let attributes = self.attributes.or(base.attributes).unwrap_or_default();
         Given {
             config: config.map_or_else(|| "{}".into(), |config| config.to_string()),
             cwd: self.cwd.or(base.cwd).unwrap_or_else(|| "/srv/app".into()),
@@ -104,6 +109,11 @@ impl RawGiven {
             toolchains: self.toolchains.or(base.toolchains).unwrap_or_default(),
             interactive: self.interactive.or(base.interactive).unwrap_or(true),
             sub_agent: self.sub_agent.or(base.sub_agent).unwrap_or_default(),
+            attributes: attributes
+                .into_iter()
+                .map(|(name, value)| Attribute { name, value: value.to_string() })
+                .collect(),
+            during: self.during.or(base.during),
         }
     }
 }
@@ -147,6 +157,7 @@ struct RawCase {
     directory: bool,
     content: Option<String>,
     provider: Option<String>,
+    input: Option<String>,
     program: Option<String>,
     expect: Verdict,
     rule: Option<String>,
@@ -248,7 +259,7 @@ impl RawCase {
     }
 
     fn asked(self) -> Vec<(Vec<String>, Asked<'static>)> {
-        let Self { canonical, directory, content, provider, program, .. } = self;
+        let Self { canonical, directory, content, provider, input, program, .. } = self;
         let content = content.unwrap_or_else(|| "x".into());
         let file = |operation| -> Asked<'static> {
             let (canonical, content) = (canonical.clone(), content.clone());
@@ -260,6 +271,7 @@ impl RawCase {
         let command =
             |origin| -> Asked<'static> { Box::new(move |script| Ok(Question::Command { script, origin })) };
         let provider = provider.unwrap_or_else(|| "extension:test".into());
+        let input = input.unwrap_or_else(|| "{}".into());
         present([
             (self.read, file(Operation::Read)),
             (self.write, file(Operation::Write)),
@@ -275,7 +287,12 @@ impl RawCase {
                 self.connect,
                 Box::new(move |entry| connection(&entry, program.as_deref()).map(Question::Connect)),
             ),
-            (self.tool, Box::new(move |name| Ok(Question::Tool { name, provider: provider.clone() }))),
+            (
+                self.tool,
+                Box::new(move |name| {
+                    Ok(Question::Tool { name, provider: provider.clone(), input: input.clone() })
+                }),
+            ),
         ])
     }
 }

@@ -21,7 +21,8 @@
 //!
 //! [[case]]
 //! name = "a link is judged by where it leads"
-//! given = { interactive = false }     # also: home, temp, sub-agent, path, toolchains, agent-directory
+//! given = { interactive = false }     # also: home, temp, sub-agent, path, toolchains, agent-directory,
+//!                                     # attributes = { "vendor:name" = 1 }: facts that come with the request
 //! read = "/srv/app/link"
 //! canonical = "/etc/shadow"
 //! expect = "abstain"
@@ -36,6 +37,7 @@
 //! [[standing]]
 //! name = "programs can be run"
 //! execute = "/usr/bin/env"
+//! given = { during = "make" }         # optional: the stricter rules for one command, where there are any
 //! expect = "allow"                    # allow, ask, deny or none
 //!
 //! ## One configuration, and the pointers of what is refused in it; empty: none is.
@@ -55,8 +57,8 @@ pub use run::{Report, run};
 
 use crate::testing;
 use crate::{
-    Action, Content, Context, Endpoint, FileOperation, Origin, PathKind, Request, Right, SearchQuery,
-    TextEdit,
+    Action, Attribute, Content, Context, Endpoint, FileOperation, Origin, PathKind, Request, Right,
+    SearchQuery, TextEdit,
 };
 
 /// One question with the answer it must have.
@@ -93,6 +95,10 @@ pub struct Given {
     pub interactive: bool,
     /// Name of the sub-agent; empty: the main one.
     pub sub_agent: String,
+    /// Facts that come with the request.
+    pub attributes: Vec<Attribute>,
+    /// The command for which standing rules are asked; none: those of the session.
+    pub during: Option<String>,
 }
 
 /// What is asked.
@@ -131,6 +137,8 @@ pub enum Question {
         name: String,
         /// Who supplies it.
         provider: String,
+        /// Its arguments, as JSON.
+        input: String,
     },
     /// `inspect`: the output of a tool.
     Output {
@@ -226,10 +234,11 @@ impl Case {
         }
     }
 
-    /// Returns the request of a question to `evaluate`; none for the others.
+    /// Returns the request of a question to `evaluate`, or that of the command for which rules are asked; none for
+    /// the others.
     pub fn request(&self) -> Option<Request> {
         let context = &self.given.context();
-        Some(match &self.question {
+        let mut request = match &self.question {
             Question::File { operation, path, canonical, directory, content } => {
                 let mut request = testing::file(context, canonical, operation.contract(content));
                 if let Action::File(access) = &mut request.action {
@@ -250,12 +259,25 @@ impl Case {
                 }
                 request
             }
-            Question::Tool { name, provider } => testing::tool(name, provider),
-            Question::StandingFile { .. }
-            | Question::StandingConnect(_)
-            | Question::Output { .. }
-            | Question::Configure => return None,
-        })
+            Question::Tool { name, provider, input } => {
+                let mut request = testing::tool(name, provider);
+                if let Action::Tool(call) = &mut request.action {
+                    call.input.clone_from(input);
+                }
+                request
+            }
+            Question::StandingFile { .. } | Question::StandingConnect(_) => {
+                testing::command(context, self.given.during.as_deref()?)
+            }
+            Question::Output { .. } | Question::Configure => return None,
+        };
+        request.attributes.clone_from(&self.given.attributes);
+        Some(request)
+    }
+
+    /// Whether the question is one to the rules.
+    pub fn is_standing(&self) -> bool {
+        matches!(self.question, Question::StandingFile { .. } | Question::StandingConnect(_))
     }
 }
 

@@ -67,11 +67,16 @@ fn answer<P: Policy>(case: &Case) -> Result<Answer, String> {
         let answer = policy.inspect(&output, &context);
         return Ok(Answer::Effect { effect: output_name(&answer.verdict), rule: answer.cause.rule });
     }
-    if let Some(request) = case.request() {
+    let request = case.request();
+    if case.is_standing() {
+        let stricter = request.and_then(|command| policy.for_command(&command, &context));
+        return standing(&stricter.unwrap_or_else(|| policy.standing(&context)), &case.question);
+    }
+    if let Some(request) = request {
         let evaluation = policy.evaluate(&request, &context);
         return Ok(Answer::Effect { effect: name(&evaluation.verdict), rule: evaluation.cause.rule });
     }
-    standing(&policy.standing(&context), &case.question)
+    Err("this case asks nothing".into())
 }
 
 fn standing(profile: &Profile, question: &Question) -> Result<Answer, String> {

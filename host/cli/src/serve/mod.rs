@@ -12,6 +12,7 @@ mod image;
 mod menu;
 mod orientation;
 mod reload;
+mod reserve;
 mod searches;
 pub(super) mod status;
 mod wording;
@@ -152,6 +153,7 @@ impl Host {
             Request::FileGrep(params) => self.reply(id, self.file_grep(&params, cancel)),
             Request::FileOutput(params) => self.reply(id, self.file_output(&params)),
             Request::Inspect(params) => self.reply(id, self.inspect(&params)),
+            Request::Reserve(params) => self.reply(id, self.reserve(&params, cancel)),
             Request::Exec(params) => self.reply(id, self.exec(params, cancel)),
             Request::Menu(params) => self.reply(id, self.menu(params)),
             // The reader answers it by itself.

@@ -1,0 +1,148 @@
+//! Reservations: exclusive claims of paths by agents, as policies order them and are told of them.
+//!
+//! A policy orders them by obligations of its permission, `host:reserve` and `host:release`, and is told of those
+//! in force by the attribute `host:reservations` of a request. A policy whose standing profile has an attribute of
+//! that name is told; others pay nothing.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::path_text;
+use crate::request::Attribute;
+use crate::verdict::Obligation;
+
+/// The attribute that lists the claims, and by which a profile asks for it.
+pub const RESERVATIONS: &str = "host:reservations";
+/// The obligation to claim paths before the action.
+pub const RESERVE: &str = "host:reserve";
+/// The obligation to give claims back.
+pub const RELEASE: &str = "host:release";
+
+/// Most paths of one obligation.
+pub const MOST_PATHS: usize = 64;
+
+/// One claim, as policies are told of it. It covers the path and everything below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Claim {
+    /// Absolute and canonical.
+    #[serde(with = "path_text::as_text")]
+    pub path: PathBuf,
+    /// Name of the agent that has it.
+    pub agent: String,
+    /// Whether it is this session's own.
+    pub own: bool,
+}
+
+/// What a policy wants done with claims if an action goes ahead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reservation {
+    /// Claim all of these, or refuse the action.
+    Reserve(Vec<PathBuf>, Until),
+    /// Give back the session's own claims of these and of what lies below them.
+    Release(Vec<PathBuf>),
+}
+
+/// How long a claim lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    /// Until the action is over.
+    Call,
+    /// Until it is given back, or the session ends.
+    Session,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ReserveValue {
+    paths: Vec<String>,
+    until: Until,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ReleaseValue {
+    paths: Vec<String>,
+}
+
+impl Reservation {
+    /// Reads an obligation; none when it is another one, or malformed.
+    #[must_use]
+    pub fn read(obligation: &Attribute) -> Option<Self> {
+        match obligation.name.as_str() {
+            RESERVE => {
+                let ReserveValue { paths, until } = serde_json::from_str(&obligation.value).ok()?;
+                Some(Self::Reserve(paths_of(&paths)?, until))
+            }
+            RELEASE => {
+                let ReleaseValue { paths } = serde_json::from_str(&obligation.value).ok()?;
+                Some(Self::Release(paths_of(&paths)?))
+            }
+            _ => None,
+        }
+    }
+
+    /// Those among the obligations of a decision.
+    pub fn among(obligations: &[Obligation]) -> impl Iterator<Item = Self> {
+        obligations.iter().filter_map(|obligation| match obligation {
+            Obligation::Other(attribute) => Self::read(attribute),
+            Obligation::RewriteScript(_)
+            | Obligation::RewriteInput(_)
+            | Obligation::Notify(_)
+            | Obligation::Advise(_) => None,
+        })
+    }
+}
+
+/// Whether two claims concern the same file: one path is the other, or lies below it.
+#[must_use]
+pub fn overlap(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+fn paths_of(texts: &[String]) -> Option<Vec<PathBuf>> {
+    let path = |text: &String| path_text::decode(text).filter(|path| path.is_absolute());
+    let paths: Option<Vec<PathBuf>> = texts.iter().map(path).collect();
+    paths.filter(|paths| !paths.is_empty() && paths.len() <= MOST_PATHS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str, value: &str) -> Option<Reservation> {
+        Reservation::read(&Attribute { name: name.into(), value: value.into() })
+    }
+
+    #[test]
+    fn obligations_are_read_or_are_none() {
+        let both = vec![PathBuf::from("/a"), PathBuf::from("/b c")];
+        assert_eq!(
+            read(RESERVE, r#"{"paths":["/a","/b c"],"until":"call"}"#),
+            Some(Reservation::Reserve(both, Until::Call))
+        );
+        assert_eq!(read(RELEASE, r#"{"paths":["/"]}"#), Some(Reservation::Release(vec!["/".into()])));
+        for (name, value) in [
+            (RESERVE, r#"{"paths":["a"],"until":"call"}"#),
+            (RESERVE, r#"{"paths":[],"until":"call"}"#),
+            (RESERVE, r#"{"paths":["/a"],"until":"ever"}"#),
+            (RESERVE, r#"{"paths":["/a"]}"#),
+            (RELEASE, r#"{"paths":["/a"],"until":"call"}"#),
+            (RELEASE, "null"),
+            ("host:other", r#"{"paths":["/a"]}"#),
+        ] {
+            assert_eq!(read(name, value), None, "{name} {value}");
+        }
+        let many = vec!["\"/a\""; MOST_PATHS + 1].join(",");
+        assert_eq!(read(RELEASE, &format!("{{\"paths\":[{many}]}}")), None);
+    }
+
+    #[test]
+    fn claims_overlap_by_components() {
+        let overlaps = |one: &str, other: &str| overlap(Path::new(one), Path::new(other));
+        assert!(overlaps("/a/b", "/a/b/c") && overlaps("/a/b/c", "/a/b") && overlaps("/a", "/a"));
+        assert!(!overlaps("/a/b", "/a/bc") && !overlaps("/a/b", "/a/c"));
+    }
+}

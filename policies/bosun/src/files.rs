@@ -1,0 +1,83 @@
+//! The rules on files, and the names that pi's tools do not read.
+
+use portcullis_sdk::{Context, FilePattern, FileRights, FileRule};
+
+use crate::config::{Config, is_place};
+use crate::{ALLOW_READ, ALLOW_WRITE, DENY_READ, DENY_WRITE, ELSEWHERE, READ_ONLY};
+
+/// The rules that hold for every tool and command, the one that answers first last.
+pub(crate) fn standing(config: &Config, context: &Context) -> Vec<FileRule> {
+    let run = FileRights::READ | FileRights::EXECUTE;
+    let mut rules = vec![
+        FileRule::deny(ELSEWHERE, FilePattern::tree("/"), FileRights::WRITE)
+            .reason("`allow_write` does not name this place"),
+    ];
+    rules.extend(places(&config.allow_read, context).map(|(pattern, index)| {
+        FileRule::allow(ALLOW_READ, pattern, run)
+            .reason("`allow_read` names it")
+            .setting(format!("/allow_read/{index}"))
+    }));
+    rules.extend(temp(context).map(|pattern| {
+        FileRule::allow(ALLOW_WRITE, pattern, FileRights::READ_WRITE | FileRights::EXECUTE)
+            .reason("it is the session's own temporary directory")
+    }));
+    rules.extend(places(&config.allow_write, context).map(|(pattern, index)| {
+        FileRule::allow(ALLOW_WRITE, pattern, FileRights::READ_WRITE | FileRights::EXECUTE)
+            .reason("`allow_write` names it")
+            .setting(format!("/allow_write/{index}"))
+    }));
+    let deny_write = |(pattern, index)| {
+        FileRule::deny(DENY_WRITE, pattern, FileRights::WRITE)
+            .reason("`deny_write` names it")
+            .setting(format!("/deny_write/{index}"))
+    };
+    rules.extend(places(&config.deny_write, context).chain(names(&config.deny_write)).map(deny_write));
+    rules.extend(places(&config.deny_read, context).map(|(pattern, index)| {
+        FileRule::deny(DENY_READ, pattern, FileRights::READ_WRITE | FileRights::EXECUTE)
+            .conceal()
+            .reason("`deny_read` names it")
+            .setting(format!("/deny_read/{index}"))
+    }));
+    rules
+}
+
+/// The rules for a command that writes nothing but its temporary files.
+pub(crate) fn read_only(context: &Context) -> Vec<FileRule> {
+    let everywhere = FileRule::deny(READ_ONLY, FilePattern::tree("/"), FileRights::WRITE)
+        .reason("commands of this agent write nothing; it changes files with its tools");
+    let temp = temp(context).map(|pattern| {
+        FileRule::allow(ALLOW_WRITE, pattern, FileRights::WRITE)
+            .reason("it is the session's own temporary directory")
+    });
+    std::iter::once(everywhere).chain(temp).collect()
+}
+
+/// Where the list of what is not read names this file by its name, the entry.
+pub(crate) fn unread_name(config: &Config, path: &str) -> Option<usize> {
+    let mut named = names(&config.deny_read);
+    // A pattern that cannot be read is refused when the policy is configured.
+    named.find(|(pattern, _)| pattern.matches(path).unwrap_or(true)).map(|(_, index)| index)
+}
+
+/// The entries of a list that are places, with their index.
+fn places<'a>(
+    entries: &'a [String],
+    context: &'a Context,
+) -> impl Iterator<Item = (FilePattern, usize)> + 'a {
+    let place = |(index, entry): (usize, &String)| {
+        is_place(entry).then(|| Some((FilePattern::tree(context.absolute(entry)?), index))).flatten()
+    };
+    entries.iter().enumerate().filter_map(place)
+}
+
+/// The entries of a list that are names, with their index.
+fn names(entries: &[String]) -> impl Iterator<Item = (FilePattern, usize)> {
+    let named = entries.iter().enumerate().filter(|(_, entry)| !is_place(entry));
+    named.map(|(index, entry)| (FilePattern::name("/", entry.as_str()), index))
+}
+
+/// The session's temporary directory, which may lie elsewhere than its name says.
+fn temp(context: &Context) -> Option<FilePattern> {
+    let temp = &context.machine.temp;
+    (!temp.is_empty()).then(|| FilePattern::tree(temp.as_str()))
+}

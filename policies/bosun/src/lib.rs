@@ -1,0 +1,153 @@
+//! Lists of places, reservations among agents, and read-only commands for some of them.
+//!
+//! Agents read the project and the tools, write in the few places of `allow_write`,
+//! and nowhere else. What is denied is denied to pi's tools and to commands alike.
+//! Several agents in one project keep out of each other's way by reserving paths.
+
+mod claims;
+mod config;
+mod files;
+
+use portcullis_sdk::{
+    Action, ActionKinds, ConfigError, Context, Descriptor, Evaluation, FileAccess, Policy, Profile, Request,
+};
+
+use config::{Config, Reservations};
+
+const ALLOW_READ: &str = "bosun.allow-read";
+const DENY_READ: &str = "bosun.deny-read";
+const ALLOW_WRITE: &str = "bosun.allow-write";
+const DENY_WRITE: &str = "bosun.deny-write";
+const ELSEWHERE: &str = "bosun.elsewhere";
+const READ_ONLY: &str = "bosun.read-only-bash";
+const COMMAND: &str = "bosun.command";
+const CLAIM: &str = "bosun.reserve";
+const RESERVED: &str = "bosun.reserved";
+const UNCLAIMED: &str = "bosun.unreserved";
+const FREE: &str = "bosun.free";
+const OWN: &str = "bosun.first-writer";
+const UNKNOWN: &str = "bosun.reservations-unknown";
+
+/// The policy, configured.
+#[derive(Debug)]
+pub struct Bosun {
+    config: Config,
+}
+
+impl Policy for Bosun {
+    type Config = Config;
+
+    fn describe() -> Descriptor {
+        Descriptor::new(
+            "portcullis:bosun",
+            env!("CARGO_PKG_VERSION"),
+            "Lists of places, and agents that keep out of each other's way",
+        )
+        .rule(ALLOW_READ, "what may be read without a question")
+        .rule(DENY_READ, "nobody reads or writes it")
+        .rule(ALLOW_WRITE, "the places that are written")
+        .rule(DENY_WRITE, "nobody writes it")
+        .rule(ELSEWHERE, "nothing is written elsewhere")
+        .rule(READ_ONLY, "commands of this agent write nothing")
+        .rule(COMMAND, "commands run in the box, where the rules hold")
+        .rule(CLAIM, "agents reserve paths and give them back")
+        .rule(RESERVED, "another agent has reserved it")
+        .rule(UNCLAIMED, "agents write only what they have reserved")
+        .rule(FREE, "nobody else has reserved it")
+        .rule(OWN, "who writes a file first has it")
+        .rule(UNKNOWN, "nothing is written while it is not known what is reserved")
+        .handles(ActionKinds::FILE | ActionKinds::COMMAND | ActionKinds::TOOL)
+        .config_schema(include_str!("../config.schema.json"))
+    }
+
+    fn configure(config: Config) -> Result<Self, Vec<ConfigError>> {
+        config.check().map(|config| Self { config })
+    }
+
+    fn evaluate(&self, request: &Request, context: &Context) -> Evaluation {
+        match &request.action {
+            Action::File(access) => self.file(request, access),
+            Action::Command(_) => {
+                Evaluation::allow(COMMAND, "it runs in the box, where the rules on files and hosts hold")
+            }
+            Action::Tool(call) if self.reserves() => claims::tool(&self.config, request, context, call),
+            Action::Tool(_)
+            | Action::Network(_)
+            | Action::Socket(_)
+            | Action::Escalation(_)
+            | Action::Other(_) => Evaluation::abstain(),
+        }
+    }
+
+    fn standing(&self, context: &Context) -> Profile {
+        let profile = Profile { files: files::standing(&self.config, context), ..Profile::new() };
+        if self.reserves() { profile.with_reservations() } else { profile }
+    }
+
+    fn for_command(&self, request: &Request, context: &Context) -> Option<Profile> {
+        let mut files = if self.is_read_only(context) { files::read_only(context) } else { Vec::new() };
+        if self.reserves() {
+            // What is not known is not written.
+            files.extend(claims::command(request).unwrap_or_else(|| files::read_only(context)));
+        }
+        (!files.is_empty()).then(|| Profile { files, ..Profile::new() })
+    }
+
+    fn brief(&self, context: &Context) -> String {
+        let list = |entries: &[String]| entries.join(", ");
+        let mut text = format!(
+            "You work in `{}`. Files are written only in {} and in the temporary directory, and never those named in \
+             {}. Nobody reads {}.",
+            context.cwd(),
+            list(&self.config.allow_write),
+            list(&self.config.deny_write),
+            list(&self.config.deny_read),
+        );
+        if self.is_read_only(context) {
+            text.push_str(" Your commands write nothing: change files with `write` and `edit`.");
+        }
+        text.push_str(match self.config.reservations {
+            Reservations::Off => "",
+            Reservations::Claimed => {
+                " Other agents work here too: reserve what you are about to change with `reserve`, and give it back."
+            }
+            Reservations::Required => " Reserve what you are about to change with `reserve`; nothing else is written.",
+            Reservations::Automatic => {
+                " Other agents work here too: the first one to write a file has it until it gives it back with \
+                 `reserve`."
+            }
+        });
+        text
+    }
+}
+
+impl Bosun {
+    fn file(&self, request: &Request, access: &FileAccess) -> Evaluation {
+        if let Some(index) = files::unread_name(&self.config, &access.path.canonical) {
+            return Evaluation::deny(DENY_READ, "`deny_read` names files like this one")
+                .setting(format!("/deny_read/{index}"));
+        }
+        let changed = claims::changed(&access.path, &access.operation);
+        if changed.is_empty() || !self.reserves() {
+            return Evaluation::abstain();
+        }
+        claims::write(&self.config, request, &changed)
+    }
+
+    fn reserves(&self) -> bool {
+        self.config.reservations != Reservations::Off
+    }
+
+    fn is_read_only(&self, context: &Context) -> bool {
+        let name = match context.agent.sub_agent.as_str() {
+            "" => "main",
+            name => name,
+        };
+        self.config.read_only_bash.iter().any(|entry| entry == "*" || entry == name)
+    }
+}
+
+portcullis_sdk::export_policy!(Bosun);
+
+#[cfg(test)]
+mod tests;
