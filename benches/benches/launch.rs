@@ -11,7 +11,7 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 use portcullis_benches::{Contestant, Race};
 use portcullis_confine::{
     Access, Command, Confinement, Exit, Judgement, KEEPER_ARGUMENT, Limits, NameRules, Names, Place, Profile,
-    keeper_main,
+    Reads, keeper_main,
 };
 
 const PROGRAM: &str = "/bin/true";
@@ -52,6 +52,10 @@ fn main() -> ExitCode {
 struct NoRules;
 
 impl Names for NoRules {
+    fn judge_reading(&self, _path: &Path) -> Judgement {
+        Judgement::Free
+    }
+
     fn judge(&self, _path: &Path) -> Judgement {
         Judgement::Free
     }
@@ -130,7 +134,12 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
         temp,
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),
-        names: Some(NameRules { data: Vec::new(), spared: vec![PathBuf::from("/tmp")], lifted: Vec::new() }),
+        names: Some(NameRules {
+            data: Vec::new(),
+            spared: vec![PathBuf::from("/tmp")],
+            lifted: Vec::new(),
+            reads: Reads::Free,
+        }),
         acting: None,
     }
 }

@@ -15,6 +15,7 @@ mod calls;
 mod content;
 mod directories;
 mod judge;
+mod node;
 mod process;
 mod resolve;
 mod staged;
@@ -31,7 +32,7 @@ use portcullis_sys::process::{CloneFlags, Cloned, SingleThread, clone, exit_now}
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::layer::{During, Failure, privileges};
-use crate::names::Names;
+use crate::names::{Names, Reads};
 use crate::{Stage, transport};
 use asking::Asking;
 use directories::Made;
@@ -52,6 +53,8 @@ pub(crate) struct Handle {
 struct Broker {
     listener: Listener,
     names: Box<dyn Names>,
+    /// Whether reading is judged, too.
+    reads: Reads,
     /// Writable places in which names are judged, as commands see them.
     judged: Vec<PathBuf>,
     /// Those of them in which names mean something to the user's other programs.
@@ -69,6 +72,8 @@ struct Broker {
 /// What a broker is told.
 pub(crate) struct Orders {
     pub(crate) names: Box<dyn Names>,
+    /// Whether reading is judged, too.
+    pub(crate) reads: Reads,
     /// Writable places in which names are judged, as commands see them.
     pub(crate) judged: Vec<PathBuf>,
     /// Ids of rules that do not hold.
@@ -111,7 +116,7 @@ fn run(
     orders: Orders,
     commands: SharedNumbers,
 ) -> std::io::Result<()> {
-    let Orders { names, judged, lifted, asks } = orders;
+    let Orders { names, reads, judged, lifted, asks } = orders;
     let [channel, asks] = keep_only(single, [channel, asks])?;
     privileges::enforce_on_broker()?;
     let processes = Processes::new(commands)?;
@@ -124,6 +129,7 @@ fn run(
     let broker: &'static Broker = Box::leak(Box::new(Broker {
         listener,
         names,
+        reads,
         roots: judged.iter().filter(|place| *place != Path::new(TEMP)).cloned().collect(),
         judged,
         lifted,

@@ -7,6 +7,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// What a waiting call is about to do with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
+    /// A file is read.
+    Read,
     /// A file is made or changed.
     Write,
     /// A directory is made.

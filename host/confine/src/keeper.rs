@@ -23,7 +23,7 @@ use crate::layer::namespaces::Identity;
 use crate::layer::{During, Failure, landlock, limits, mounts, namespaces, network, privileges, seccomp};
 use crate::plan::{Plan, Step, Writable};
 use crate::wire::{Event, Network, Refusal, Setup};
-use crate::{Limits, MakeNames, NameRules, Stage, transport};
+use crate::{Limits, MakeNames, NameRules, Reads, Stage, transport};
 
 /// Opens the door to the namespaces and ends; the keeper behind it is a child of the host.
 pub(crate) fn main(names: MakeNames) -> ExitCode {
@@ -129,22 +129,27 @@ fn set_up(
     let version = landlock::usable_version();
     let prepared = version.map(|version| Landlock::prepare(&setup.plan, &judged, version));
     let landlock = prepared.transpose()?;
+    let reads = setup.names.as_ref().map_or(Reads::Free, |names| names.reads);
+    // What the broker gives back to the kernel must not come back as another file, cut short and open to be read.
+    if reads.are_judged() && !landlock.as_ref().is_some_and(Landlock::holds_truncating) {
+        return Err(Errno::OPNOTSUPP).during(Stage::Landlock);
+    }
     let (broker, commands) = match &setup.names {
         None => (None, commands),
         // What the broker does not do must not happen, and nothing but Landlock sees to that.
         Some(_) if landlock.is_none() => return Err(Errno::OPNOTSUPP).during(Stage::Landlock),
         Some(rules) => {
             let names = make_names(&rules.data).ok_or(Errno::INVAL).during(Stage::Names)?;
-            let orders = broker::Orders { names, judged, lifted: rules.lifted.clone(), asks };
+            let orders = broker::Orders { names, reads, judged, lifted: rules.lifted.clone(), asks };
             let (broker, commands) = broker::start(single, orders, commands)?;
             (Some(broker), commands)
         }
     };
     privileges::enforce_on_keeper()?;
     match &broker {
-        None => drop(seccomp::enforce(seccomp::Broker::None)?),
+        None => drop(seccomp::enforce(seccomp::Broker::None, Reads::Free)?),
         Some(broker) => {
-            let listener = seccomp::enforce(seccomp::Broker::Listens)?;
+            let listener = seccomp::enforce(seccomp::Broker::Listens, reads)?;
             broker.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?)?;
         }
     }

@@ -97,7 +97,7 @@ pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
 pub use error::{LaunchError, PlanError, StartError, ViewError};
 pub use gate::{Ends, Listeners, NoGate};
 pub use held::{Attempt, Held};
-pub use names::{Judgement, MakeNames, NameRules, Names};
+pub use names::{Judgement, MakeNames, NameRules, Names, Reads};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use probe::{
     Advice, Facts, Finding, PROBE_ARGUMENT, Primitive, Refused, advice, apparmor_profile, probe, probe_main,

@@ -14,6 +14,26 @@ pub struct NameRules {
     pub spared: Vec<PathBuf>,
     /// Ids of rules of `portcullis-names` that do not hold.
     pub lifted: Vec<String>,
+    /// Whether names are judged also as they are read.
+    pub reads: Reads,
+}
+
+/// Whether names are judged as they are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reads {
+    /// What is seen can be read, which costs nothing.
+    #[default]
+    Free,
+    /// Every file that a command opens or executes is judged by its name first.
+    Judged,
+}
+
+impl Reads {
+    /// Whether they are.
+    #[must_use]
+    pub fn are_judged(self) -> bool {
+        self == Self::Judged
+    }
 }
 
 /// Makes the judge of names from [`NameRules::data`]; none when the data are not understood.
@@ -24,8 +44,11 @@ pub type MakeNames = fn(&[u8]) -> Option<Box<dyn Names>>;
 /// It is called in a process of its own, from several threads. Paths are as commands see them, with no symbolic link
 /// in them but perhaps the last component.
 pub trait Names: Send + Sync {
-    /// Answers for one name.
+    /// Answers for one name that is made, changed or removed.
     fn judge(&self, path: &Path) -> Judgement;
+
+    /// Answers for one name that is read, where [`NameRules::reads`] wants it.
+    fn judge_reading(&self, path: &Path) -> Judgement;
 
     /// Whether the same answers hold for every name below both directories.
     fn is_alike_below(&self, one: &Path, other: &Path) -> bool;

@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use crate::plan::{Opening, PathKind, Plan, Step, Writable};
-use crate::{Breach, Command, Limits, NameRules, Owner, Stage};
+use crate::{Breach, Command, Limits, NameRules, Owner, Reads, Stage};
 pub(crate) use codec::{Reader, Writer};
 
 /// A message that does not mean anything; the sender is not the same program.
@@ -254,12 +254,13 @@ impl Writer {
 
     fn names(&mut self, names: Option<&NameRules>) {
         self.number(u32::from(names.is_some()));
-        if let Some(NameRules { data, spared, lifted }) = names {
+        if let Some(NameRules { data, spared, lifted, reads }) = names {
             self.string(OsStr::from_bytes(data));
             self.count(spared.len());
             spared.iter().for_each(|place| self.string(place.as_os_str()));
             self.count(lifted.len());
             lifted.iter().for_each(|id| self.string(id.as_ref()));
+            self.number(u32::from(reads.are_judged()));
         }
     }
 
@@ -345,7 +346,8 @@ impl Reader<'_> {
         let data = self.string()?.into_vec();
         let spared = self.list(|reader| Ok::<_, Garbled>(PathBuf::from(reader.string()?)))?;
         let lifted = self.list(|reader| reader.string()?.into_string().map_err(|_not_text| Garbled))?;
-        Ok(Some(NameRules { data, spared, lifted }))
+        let reads = if self.number()? == 0 { Reads::Free } else { Reads::Judged };
+        Ok(Some(NameRules { data, spared, lifted, reads }))
     }
 
     fn step(&mut self) -> Result<Step, Garbled> {

@@ -175,13 +175,6 @@ impl Session {
             return Err(CommandFailure::Denied(Box::new(denial)));
         }
         let force = self.force();
-        if let Some((layer, rule)) = force.rules.patterns_on_reading().next() {
-            return Err(CommandFailure::NoSandbox(format!(
-                "the rule `{}` of `{}` is a pattern over names that are not read (`{}`), to which commands cannot be \
-                 held here; write it as a plain path",
-                rule.id, layer.name, rule.pattern
-            )));
-        }
         let grants = self.live_grants();
         let context = self.context_for(&request, &grants);
         let sandbox = match force.for_command(&self.setup, self.network.as_ref(), &request, &context, &grants)

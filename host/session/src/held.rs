@@ -126,6 +126,7 @@ impl Session {
 
     fn held_action(&self, path: &Path, attempt: Attempt) -> Action {
         let operation = match attempt {
+            Attempt::Read => FileOperation::Read,
             Attempt::Write => FileOperation::Write(Content::Unknown),
             Attempt::MakeDirectory => FileOperation::CreateDirectory,
             Attempt::Remove => FileOperation::Delete,

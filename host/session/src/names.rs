@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use portcullis_config::Layer;
-use portcullis_confine::{Judgement, NameRules, Names};
+use portcullis_confine::{Judgement, NameRules, Names, Reads};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Caller, DataError, RuleData};
 use portcullis_decision::{Base, Effect, RuleSet};
@@ -14,11 +14,17 @@ const GIT_HOOKS: &str = "host.git-hooks";
 /// Returns what commands are held to beside the places of their profile.
 pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String]) -> Result<NameRules, DataError> {
     let temp = &rules.base().temp;
-    let is_free = !rules.restricts_below(temp, FileRight::Write);
+    let restricts = |right| rules.restricts_below(temp, right);
+    let reads = match rules.patterns_on_reading().next() {
+        Some(_) => Reads::Judged,
+        None => Reads::Free,
+    };
+    // By another name, what is not to be read could be.
+    let is_free = !restricts(FileRight::Write) && (reads == Reads::Free || !restricts(FileRight::Read));
     let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
     // Git makes this directory and puts samples in it; the broker tells them from hooks.
     let data = rules.data().without(Layer::Host.name(), GIT_HOOKS);
-    Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec() })
+    Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec(), reads })
 }
 
 /// Returns what commands are held to by names where nobody has a rule and `base` answers.
@@ -43,6 +49,17 @@ impl Names for RuleNames {
     fn judge(&self, path: &Path) -> Judgement {
         match self.0.answer(path, FileRight::Write, Caller::Command).effect {
             Effect::Allow => Judgement::Free,
+            Effect::Ask => Judgement::Asked,
+            Effect::Deny => Judgement::Refused,
+        }
+    }
+
+    fn judge_reading(&self, path: &Path) -> Judgement {
+        let answer = self.0.answer(path, FileRight::Read, Caller::Command);
+        match answer.effect {
+            // Where no rule speaks, what the mounts show can be read.
+            Effect::Allow => Judgement::Free,
+            Effect::Ask if answer.is_of_the_base() => Judgement::Free,
             Effect::Ask => Judgement::Asked,
             Effect::Deny => Judgement::Refused,
         }

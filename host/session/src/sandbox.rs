@@ -72,7 +72,7 @@ pub(crate) fn confinement(
 
 /// Where commands are held to places only, no rule may restrict names.
 fn no_name_patterns(rules: &RuleSet) -> Result<(), String> {
-    match rules.patterns_on_writing().next() {
+    match rules.patterns_on_reading().chain(rules.patterns_on_writing()).next() {
         None => Ok(()),
         Some((layer, rule)) => Err(format!(
             "the rule `{}` of `{}` is a pattern over names (`{}`), to which commands are held in the tier `full` only",

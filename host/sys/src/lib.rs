@@ -16,3 +16,4 @@ pub mod notify;
 pub mod process;
 pub mod seccomp;
 pub mod signal;
+pub mod trace;

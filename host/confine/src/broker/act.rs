@@ -1,9 +1,12 @@
 //! The calls, carried out for whoever made them.
 
+mod execute;
 mod names;
 mod open;
+mod read;
 mod transfer;
 
+pub(super) use execute::execute;
 pub(super) use names::{bind, make_directory, make_link, make_node, remove, truncate};
 pub(super) use open::{give, open};
 pub(super) use transfer::{link, rename};

@@ -22,6 +22,7 @@ pub(super) enum Kind {
     Remove { at: At, flags: u32 },
     Truncate { at: At, length: u64 },
     Bind { socket: i32, address: u64, length: u64 },
+    Execute { at: At, flags: u32 },
     ChangeMask,
 }
 
@@ -58,6 +59,8 @@ impl Kind {
             libc::SYS_unlinkat => Self::Remove { at: at(a, b), flags: low(c) },
             libc::SYS_truncate => Self::Truncate { at: here(a), length: b },
             libc::SYS_bind => Self::Bind { socket: descriptor(a), address: b, length: c },
+            libc::SYS_execve => Self::Execute { at: here(a), flags: 0 },
+            libc::SYS_execveat => Self::Execute { at: at(a, b), flags: low(e) },
             libc::SYS_umask => Self::ChangeMask,
             _ => return Self::of_older(call),
         })

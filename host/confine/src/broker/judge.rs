@@ -37,6 +37,11 @@ impl Broker {
         ask(&Site { roots: &self.roots, exists: &exists })
     }
 
+    /// What the session's rules say of reading a name.
+    pub(super) fn judge_reading(&self, path: &Path) -> Judgement {
+        if self.reads.are_judged() { self.names.judge_reading(path) } else { Judgement::Free }
+    }
+
     pub(super) fn holds(&self, rule: &Rule) -> bool {
         !self.lifted.iter().any(|lifted| lifted == rule.id)
     }

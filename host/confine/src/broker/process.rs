@@ -1,9 +1,9 @@
 //! The processes whose calls are carried out: where they stand, what they have open, to which command they belong.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub(super) struct Processes {
     /// Counts changes of anybody's file mode creation mask.
     masks: AtomicU64,
     commands: SharedNumbers,
+    /// Commands whose first program runs.
+    started: Mutex<HashSet<u64>>,
 }
 
 /// One calling thread.
@@ -44,6 +46,10 @@ pub(super) struct Caller {
     /// The mask, and how many changes there had been when it was read.
     mask: Mutex<Option<(u64, u32)>>,
     command: OnceLock<u64>,
+    /// What its process and itself are called in the command's own pid namespace.
+    numbers: OnceLock<(u32, u32)>,
+    /// Whether its command is known to have started.
+    has_started: AtomicBool,
     /// Mounts that are known to be the caller's own.
     mounts: Mutex<Vec<u64>>,
 }
@@ -53,8 +59,8 @@ impl Processes {
         let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = openat(CWD, "/proc", directory, Mode::empty())?;
         let own = openat(&proc, "self/fd", directory, Mode::empty())?;
-        let known = Mutex::default();
-        Ok(Self { proc, own, known, masks: AtomicU64::new(0), commands })
+        let (known, started) = (Mutex::default(), Mutex::default());
+        Ok(Self { proc, own, known, masks: AtomicU64::new(0), commands, started })
     }
 
     /// Returns who calls. It is this one as long as the call waits, which is to be seen before anything is done.
@@ -70,6 +76,8 @@ impl Processes {
             root: OnceLock::new(),
             mask: Mutex::default(),
             command: OnceLock::new(),
+            numbers: OnceLock::new(),
+            has_started: AtomicBool::new(false),
             mounts: Mutex::default(),
         });
         if caller.pidfd.is_some() {
@@ -173,6 +181,69 @@ impl Processes {
     /// Whether the command still runs.
     pub(super) fn is_running(&self, command: u64) -> bool {
         self.commands.find(|entry| entry & u64::from(u32::MAX) == command).is_some()
+    }
+
+    /// Notes that a program of the caller's command runs.
+    pub(super) fn note_start(&self, caller: &Caller) {
+        if caller.has_started.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Some(command) = self.command(caller) else { return };
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        if started.insert(command) {
+            started.retain(|command| self.is_running(*command));
+        }
+    }
+
+    /// Whether the caller is what a command's init has made to become its first program, and has not yet.
+    pub(super) fn is_starting(&self, caller: &Caller) -> bool {
+        let Some(command) = self.command(caller) else { return false };
+        let init = u32::try_from(caller.thread).ok().and_then(|thread| self.parent(thread));
+        let is_first = init.is_some_and(|init| self.parent(init) == Some(1));
+        is_first && !self.started.lock().unwrap_or_else(PoisonError::into_inner).contains(&command)
+    }
+
+    /// Returns what the caller's process and the caller are called in the command's own pid namespace.
+    pub(super) fn own_numbers(&self, caller: &Caller) -> Option<(u32, u32)> {
+        if let Some(numbers) = caller.numbers.get() {
+            return Some(*numbers);
+        }
+        let status = self.read(&format!("{}/status", caller.thread))?;
+        let last = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_ascii_whitespace().next_back()?.parse().ok()
+        };
+        Some(*caller.numbers.get_or_init(|| (last("NStgid:").unwrap_or(0), last("NSpid:").unwrap_or(0))))
+    }
+
+    /// Returns major and minor number of the terminal that controls the caller.
+    pub(super) fn terminal(&self, caller: &Caller) -> Option<(u32, u32)> {
+        let status = self.read(&format!("{}/stat", caller.thread))?;
+        let (_, rest) = status.rsplit_once(')')?;
+        let number: i32 = rest.split_ascii_whitespace().nth(4)?.parse().ok()?;
+        let number = number.cast_unsigned();
+        (number != 0).then_some((number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xf_ff00))
+    }
+
+    /// Whether the caller has this descriptor open to read from it.
+    pub(super) fn reads(&self, caller: &Caller, number: i32) -> bool {
+        let info = self.read(&format!("{}/fdinfo/{number}", caller.thread));
+        let flags = info.as_deref().and_then(|info| {
+            let line = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+            u32::from_str_radix(line.trim(), 8).ok()
+        });
+        flags
+            .map(OFlags::from_bits_retain)
+            .is_some_and(|flags| flags & OFlags::RWMODE != OFlags::WRONLY && !flags.contains(OFlags::PATH))
+    }
+
+    /// Returns the text of a process's `maps`.
+    pub(super) fn maps(&self, process: i32) -> Option<Vec<u8>> {
+        let path = format!("{process}/maps");
+        let file = openat(&self.proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let mut text = Vec::with_capacity(4096);
+        std::fs::File::from(file).read_to_end(&mut text).ok()?;
+        (!text.is_empty()).then_some(text)
     }
 
     /// Returns the process 1 of a process's own pid namespace: the one whose parent is the keeper.

@@ -179,6 +179,11 @@ impl Broker {
         Ok((open, path))
     }
 
+    /// Whether commands make what they like there, and nobody judges it.
+    pub(super) fn is_free(&self, path: &Path) -> bool {
+        ["/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place)) && !self.is_judged(path)
+    }
+
     /// Whether names in `path` are judged here; elsewhere the kernel knows what is allowed.
     pub(super) fn is_judged(&self, path: &Path) -> bool {
         self.judged.iter().any(|place| path != place && path.starts_with(place))
@@ -213,12 +218,12 @@ fn split(text: &[u8]) -> Option<(&[u8], &[u8], bool)> {
 
 /// What the caller has, by a path that means somebody else's when it is followed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Own {
+pub(super) enum Own {
     Descriptor(i32),
     Directory,
 }
 
-fn own(text: &[u8]) -> Option<(Own, Option<&[u8]>)> {
+pub(super) fn own(text: &[u8]) -> Option<(Own, Option<&[u8]>)> {
     const STANDARD: [(&[u8], i32); 3] = [(b"/dev/stdin", 0), (b"/dev/stdout", 1), (b"/dev/stderr", 2)];
     const NUMBERED: [&[u8]; 3] = [b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/"];
     const DIRECTORY: [&[u8]; 2] = [b"/proc/self/cwd", b"/proc/thread-self/cwd"];

@@ -26,6 +26,9 @@ const STACK_BYTES: usize = 1024 * 1024;
 /// The kernel takes no longer path, the NUL counted.
 const PATH_BYTES: usize = 4096;
 
+/// The number of the keeper in its own pid namespace.
+const KEEPER: i32 = 1;
+
 /// How a call ends.
 pub(super) enum Outcome {
     /// By this answer.
@@ -156,6 +159,14 @@ impl Worker {
 
     fn carry_out(&self, turn: &Turn) -> Attempt {
         let Some(kind) = Kind::of(&turn.call) else { return Err(Errno::NOSYS.into()) };
+        // The keeper, of which nothing is to be judged, and which nobody looks into.
+        if turn.call.thread == KEEPER {
+            return Ok(Outcome::LEFT_TO_THE_KERNEL);
+        }
+        // It lasts as long as the program is loaded, and changes no name.
+        if let Kind::Execute { at, flags } = kind {
+            return act::execute(self, turn, at, flags);
+        }
         if self.broker.has_staged() {
             self.broker.settle();
         }
@@ -190,6 +201,8 @@ impl Worker {
             Kind::Remove { at, flags } => act::remove(self, turn, at, flags),
             Kind::Truncate { at, length } => act::truncate(self, turn, at, length),
             Kind::Bind { socket, address, length } => act::bind(self, turn, socket, address, length),
+            // Has been carried out before.
+            Kind::Execute { .. } => Err(Errno::NOSYS.into()),
             Kind::ChangeMask => {
                 self.broker.processes.masks_change();
                 Ok(Outcome::LEFT_TO_THE_KERNEL)

@@ -20,6 +20,8 @@ use crate::plan::{Plan, Step, Writable};
 const FIRST_USABLE_VERSION: u32 = 2;
 /// Since this version there is something to say about signals and abstract sockets.
 const FIRST_VERSION_WITH_SCOPES: u32 = 6;
+/// Since this version a file is not cut short without a right to it.
+const FIRST_VERSION_WITH_TRUNCATING: u32 = 3;
 /// Major and minor number of `/dev/null`.
 const NULL: (u32, u32) = (1, 3);
 
@@ -71,6 +73,11 @@ impl Landlock {
 
     pub(crate) fn version(&self) -> u32 {
         self.version
+    }
+
+    /// Whether cutting a file short needs a right.
+    pub(crate) fn holds_truncating(&self) -> bool {
+        self.version >= FIRST_VERSION_WITH_TRUNCATING
     }
 
     /// Returns the rules for a command with these standard input and outputs.

@@ -12,17 +12,17 @@ use std::os::fd::OwnedFd;
 use portcullis_sys::seccomp::{Handing, load};
 
 use super::{During, Failure};
-use crate::Stage;
+use crate::{Reads, Stage};
 pub(crate) use program::Broker;
 #[cfg(test)]
 pub(crate) use table::all_handed_over;
 
 /// Loads the filter for this process and everything it will start; it cannot be taken off again. Returns where
 /// the broker hears calls, if there is one.
-pub(crate) fn enforce(broker: Broker) -> Result<Option<OwnedFd>, Failure> {
+pub(crate) fn enforce(broker: Broker, reads: Reads) -> Result<Option<OwnedFd>, Failure> {
     let handing = match broker {
         Broker::None => Handing::None,
         Broker::Listens => Handing::ToListener,
     };
-    load(&program::assemble(broker), handing).during(Stage::Seccomp)
+    load(&program::assemble(broker, reads), handing).during(Stage::Seccomp)
 }

@@ -10,11 +10,11 @@ use rustix::fs::OFlags;
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, mount_change};
 
 use super::Primitive;
-use crate::Stage;
 use crate::layer::mounts::{attach, copy_opened, new_filesystem, open};
 use crate::layer::namespaces::Identity;
 use crate::layer::seccomp::Broker;
 use crate::layer::{During, Failure, landlock, limits, network, seccomp};
+use crate::{Reads, Stage};
 
 /// Any number below what is usual shows that it can be set.
 const SOME_PROCESSES: u64 = 1000;
@@ -91,7 +91,7 @@ fn process_limit(_: Identity) -> Result<String, Failure> {
 
 fn filter(broker: Broker) -> Result<String, Failure> {
     rustix::thread::set_no_new_privs(true).during(Stage::Privileges)?;
-    drop(seccomp::enforce(broker)?);
+    drop(seccomp::enforce(broker, Reads::Free)?);
     Ok(String::new())
 }
 

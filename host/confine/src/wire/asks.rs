@@ -51,6 +51,7 @@ impl Asked {
             Attempt::Write => 0,
             Attempt::MakeDirectory => 1,
             Attempt::Remove => 2,
+            Attempt::Read => 3,
         });
         writer.string(self.path.as_os_str());
         writer.string(self.rule.as_ref());
@@ -69,6 +70,7 @@ impl Asked {
             0 => Attempt::Write,
             1 => Attempt::MakeDirectory,
             2 => Attempt::Remove,
+            3 => Attempt::Read,
             _ => return Err(Garbled),
         };
         let path = PathBuf::from(reader.string()?);
@@ -120,6 +122,7 @@ mod tests {
             (Attempt::Write, Some((0o101, 0o644))),
             (Attempt::MakeDirectory, None),
             (Attempt::Remove, Some((0, 0))),
+            (Attempt::Read, None),
         ] {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
             let reason = "line 1".to_owned();

@@ -19,7 +19,12 @@ fn setup() -> Setup {
     ];
     let limits = Limits { open_files: Some(7), cpu_seconds: Some(u64::MAX), ..Limits::default() };
     let network = Network::Gated { host_ports: vec![1, u16::MAX] };
-    let names = NameRules { data: vec![0, 0xff], spared: vec!["/tmp".into()], lifted: vec!["a".into()] };
+    let names = NameRules {
+        data: vec![0, 0xff],
+        spared: vec!["/tmp".into()],
+        lifted: vec!["a".into()],
+        reads: Reads::Judged,
+    };
     let (plan, hostname, names) = (Plan::from_steps(steps), "box".into(), Some(names));
     let acting = Some(Owner { uid: 1000, gid: 100 });
     Setup { plan, hostname, limits, acting, network, names }

@@ -20,7 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// Runs a script and answers for its calls; returns how it ended, what it said and what it asked.
-fn asked(session: &Session, script: &str, answer: bool) -> (Exit, String, Vec<(Attempt, String)>) {
+pub(crate) fn asked(session: &Session, script: &str, answer: bool) -> (Exit, String, Vec<(Attempt, String)>) {
     let (read, write) = kit::pipe();
     let copy = write.try_clone().expect("a copy");
     let command = session.command(&["sh", "-c", script]);

@@ -34,6 +34,7 @@ mod network;
 mod owner;
 mod probes;
 mod races;
+mod reads;
 mod workloads;
 
 fn main() -> ExitCode {
@@ -64,6 +65,7 @@ fn all_tests() -> Vec<Test> {
         git::TESTS,
         held::TESTS,
         races::TESTS,
+        reads::TESTS,
         workloads::TESTS,
         network::TESTS,
         gate::TESTS,

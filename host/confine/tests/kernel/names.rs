@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use portcullis_confine::{Judgement, NameRules, Names};
+use portcullis_confine::{Judgement, NameRules, Names, Reads};
 
 use crate::Test;
 use crate::kit::Session;
@@ -21,13 +21,27 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::nothing_goes_on_without_the_broker", nothing_goes_on_without_the_broker),
 ];
 
-/// A judge for tests: lines of `refuse` or `ask` with the name of a component.
-struct Lines(Vec<(Judgement, String)>);
+/// A judge for tests: lines of `refuse` or `ask` with the name of a component, and of `hide` or `ask-to-read` with
+/// how such a name ends.
+#[derive(Default)]
+struct Lines {
+    changes: Vec<(Judgement, String)>,
+    reads: Vec<(Judgement, String)>,
+}
 
 impl Names for Lines {
     fn judge(&self, path: &Path) -> Judgement {
         let holds = |wanted: &str| path.iter().any(|component| component == wanted);
-        let found = self.0.iter().filter(|(_, wanted)| holds(wanted)).map(|(judgement, _)| *judgement);
+        let found = self.changes.iter().filter(|(_, wanted)| holds(wanted)).map(|(judgement, _)| *judgement);
+        found.max().unwrap_or(Judgement::Free)
+    }
+
+    fn judge_reading(&self, path: &Path) -> Judgement {
+        let ends = |wanted: &str| {
+            path.iter()
+                .any(|component| component.to_str().is_some_and(|component| component.ends_with(wanted)))
+        };
+        let found = self.reads.iter().filter(|(_, wanted)| ends(wanted)).map(|(judgement, _)| *judgement);
         found.max().unwrap_or(Judgement::Free)
     }
 
@@ -38,21 +52,23 @@ impl Names for Lines {
 
 /// What the keepers of these tests make their judge with.
 pub(crate) fn make(data: &[u8]) -> Option<Box<dyn Names>> {
-    let line = |line: &str| {
+    let mut lines = Lines::default();
+    for line in std::str::from_utf8(data).ok()?.lines() {
         let (kind, name) = line.split_once(' ')?;
-        let judgement = match kind {
-            "refuse" => Judgement::Refused,
-            "ask" => Judgement::Asked,
+        let (list, judgement) = match kind {
+            "refuse" => (&mut lines.changes, Judgement::Refused),
+            "ask" => (&mut lines.changes, Judgement::Asked),
+            "hide" => (&mut lines.reads, Judgement::Refused),
+            "ask-to-read" => (&mut lines.reads, Judgement::Asked),
             _ => return None,
         };
-        Some((judgement, name.to_owned()))
-    };
-    let lines = std::str::from_utf8(data).ok()?.lines().map(line).collect::<Option<_>>()?;
-    Some(Box::new(Lines(lines)))
+        list.push((judgement, name.to_owned()));
+    }
+    Some(Box::new(lines))
 }
 
 pub(crate) fn rules(lines: &str) -> NameRules {
-    NameRules { data: lines.into(), spared: vec!["/tmp".into()], lifted: Vec::new() }
+    NameRules { data: lines.into(), spared: vec!["/tmp".into()], lifted: Vec::new(), reads: Reads::Free }
 }
 
 pub(crate) fn session(lines: &str) -> Session {

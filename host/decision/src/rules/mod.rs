@@ -76,6 +76,14 @@ pub struct Answer<'a> {
     pub rule: &'a str,
 }
 
+impl Answer<'_> {
+    /// Whether no rule speaks, and the base answers.
+    #[must_use]
+    pub fn is_of_the_base(&self) -> bool {
+        self.policy == BASE
+    }
+}
+
 /// What the base says.
 struct BaseRuling {
     effect: Effect,

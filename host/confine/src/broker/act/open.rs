@@ -4,7 +4,8 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use portcullis_names::Change;
@@ -21,6 +22,7 @@ use super::super::calls::At;
 use super::super::judge::{Allowed, ask};
 use super::super::resolve::{Found, LastLink, Place};
 use super::super::worker::{Attempt as Ending, Outcome, Stop, Turn, Worker, start};
+use super::read::{only_reads, open_to_read, permit_reading, permit_reading_of};
 use crate::Attempt;
 use crate::names::Judgement;
 
@@ -45,6 +47,12 @@ pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) 
     if flags.contains(UNNAMED) {
         return open_unnamed(worker, turn, at.directory, &path, (flags, mode));
     }
+    if worker.broker.reads.are_judged() {
+        worker.broker.processes.note_start(&turn.caller);
+        if only_reads(flags) {
+            return open_to_read(worker, turn, (at, &path), (flags, mode));
+        }
+    }
     let last = match flags.contains(OFlags::NOFOLLOW) || flags.contains(OFlags::CREATE | OFlags::EXCL) {
         true => LastLink::Keep,
         false => LastLink::Follow,
@@ -60,6 +68,9 @@ pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) 
                 }
             }
             Found::Name(place) if writes(flags) => {
+                if reads(flags) {
+                    permit_reading_of(worker, turn, &place.path)?;
+                }
                 ask_outside(worker, turn, &place, (flags, mode))?;
                 return Ok(Outcome::LEFT_TO_THE_KERNEL);
             }
@@ -69,11 +80,18 @@ pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) 
     Err(Errno::LOOP.into())
 }
 
+fn reads(flags: OFlags) -> bool {
+    flags & OFlags::RWMODE != OFlags::WRONLY
+}
+
 fn writes(flags: OFlags) -> bool {
     flags & OFlags::RWMODE != OFlags::RDONLY || flags.contains(OFlags::TRUNC)
 }
 
 fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags, Mode)) -> Ending {
+    if reads(flags) {
+        permit_reading_of(worker, turn, &place.path)?;
+    }
     match worker.permit(turn, Change::Write, &place) {
         Ok(Allowed::Plain) => {}
         // What is there already can be read; if it is not, Landlock keeps it from being made.
@@ -188,6 +206,40 @@ fn wait_elsewhere(worker: &Worker, turn: &Turn, place: &Place, flags: OFlags) ->
     Ok(Outcome::Done)
 }
 
+/// A pipe is opened for reading once somebody writes to it, as the kernel would do. The kernel can only be waited for
+/// by a thread, so there is one for each; a second look ends the wait when the caller has gone.
+pub(super) fn wait_for_writer(worker: &Worker, turn: &Turn, node: &OwnedFd, flags: OFlags) -> Ending {
+    let broker = worker.broker;
+    let turn = turn.clone();
+    let node = Arc::new(node.try_clone().map_err(|_no_more| Errno::MFILE)?);
+    let waiting = Waiting::begin().ok_or(Errno::AGAIN)?;
+    let is_open = Arc::new(AtomicBool::new(false));
+    let watch = {
+        let (node, turn, is_open) = (Arc::clone(&node), turn.clone(), Arc::clone(&is_open));
+        move || {
+            while !is_open.load(Ordering::Acquire) {
+                std::thread::sleep(PIPE_PAUSE);
+                if !turn.is_waiting(broker) {
+                    // Somebody who writes, for a moment, and nothing.
+                    let both = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                    drop(broker.processes.open_anew(&*node, both, Mode::empty()));
+                }
+            }
+        }
+    };
+    let open = move || {
+        let _waiting = waiting;
+        let opened = broker.processes.open_anew(&*node, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        is_open.store(true, Ordering::Release);
+        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &turn, &file, flags));
+        if let Err(Stop::Error(error)) = given {
+            drop(broker.listener.answer(turn.call.id, Answer::Error(error.raw_os_error())));
+        }
+    };
+    start(open).and_then(|()| start(watch)).map_err(|_no_thread| Errno::AGAIN)?;
+    Ok(Outcome::Done)
+}
+
 fn a_pipe(file: OwnedFd) -> Result<OwnedFd, Errno> {
     let is_pipe = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::Fifo;
     if is_pipe { Ok(file) } else { Err(Errno::NXIO) }
@@ -280,6 +332,9 @@ fn open_anew(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending
     }
     if worker.broker.check_mount(&turn.caller, &open).is_err() {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    if reads(flags) {
+        permit_reading(worker, turn, &open)?;
     }
     // What has no name is no name's file.
     if status.st_nlink > 0 && writes(flags) {

@@ -16,6 +16,7 @@ use super::super::judge::Allowed;
 use super::super::resolve::{Found, LastLink, Place};
 use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
 use super::open::permit_open;
+use super::read::{permit_reading, permit_reading_of};
 use crate::names::Judgement;
 
 /// How many names are looked at in a directory that moves; one that holds more, where it matters, stays.
@@ -57,6 +58,8 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
 /// Whether what has the name `old` may have the name `new`, and makes it so that it may.
 fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Move) -> Result<(), Stop> {
     let what = kind_of(old.directory.as_fd(), &old.name)?;
+    // By its new name it could be read.
+    permit_reading_of(worker, turn, &old.path)?;
     worker.permit_plain(turn, Change::MoveAway, old)?;
     let allowed = worker.permit(turn, change_for(what), new)?;
     if let Allowed::ByContent(rule, content) = allowed {
@@ -133,6 +136,7 @@ impl Walk<'_> {
         if self.worker.broker.names.judge(&old.path) != Judgement::Free {
             return Err(Errno::ACCESS.into());
         }
+        permit_reading_of(self.worker, self.turn, &old.path)?;
         if kind == FileType::Directory {
             self.worker.permit_plain(self.turn, Change::MakeDirectory, &new)?;
             return self.below(holder, name, (&old.path, &new.path));
@@ -179,6 +183,7 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
         Found::Name(old) if !broker.is_judged(&old.path) => Ok(Outcome::LEFT_TO_THE_KERNEL),
         Found::Name(old) => {
             let kind = kind_of(old.directory.as_fd(), &old.name)?;
+            permit_reading_of(worker, turn, &old.path)?;
             worker.permit_plain(turn, Change::Link, &old)?;
             worker.permit_plain(turn, change_for(kind), &new)?;
             worker.check_still_waiting(turn)?;
@@ -203,6 +208,7 @@ fn link_open(worker: &Worker, turn: &Turn, number: i32, new: &Place) -> Attempt 
         }
         permit_open(worker, turn, &own, &path)?;
     }
+    permit_reading(worker, turn, &own)?;
     worker.permit_plain(turn, Change::Install, new)?;
     worker.check_still_waiting(turn)?;
     let number = CString::new(own.as_raw_fd().to_string()).map_err(|_nul| Errno::INVAL)?;

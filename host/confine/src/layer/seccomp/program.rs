@@ -2,9 +2,11 @@
 
 use portcullis_sys::seccomp::Instruction;
 
+use crate::Reads;
+
 use super::table::{
-    HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS, TERMINAL,
-    UNKNOWN,
+    EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS,
+    TERMINAL, UNKNOWN,
 };
 
 const LOAD_WORD: u16 = 0x20;
@@ -40,7 +42,7 @@ pub(crate) enum Broker {
 }
 
 /// Returns the whole filter.
-pub(super) fn assemble(broker: Broker) -> Vec<Instruction> {
+pub(super) fn assemble(broker: Broker, reads: Reads) -> Vec<Instruction> {
     let mut program = Program::default();
     program.head();
     for number in UNKNOWN {
@@ -73,7 +75,17 @@ pub(super) fn assemble(broker: Broker) -> Vec<Instruction> {
         });
     }
     for (number, flags, mode) in OPENS {
-        program.on(number, |body| opens(body, (flags, mode), made));
+        program.on(number, |body| {
+            opens(body, (flags, mode), made);
+            if reads.are_judged() {
+                // What opens nothing, or a directory and nothing else, reads no file.
+                body.if_bits(low_bits(libc::O_PATH | libc::O_DIRECTORY), ALLOW);
+                body.give(HAND_OVER);
+            }
+        });
+    }
+    if reads.are_judged() {
+        EXECUTES.into_iter().for_each(|number| program.answer(number, HAND_OVER));
     }
     if broker == Broker::Listens {
         HANDED_OVER.into_iter().flatten().for_each(|number| program.answer(*number, HAND_OVER));

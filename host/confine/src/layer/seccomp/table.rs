@@ -46,11 +46,14 @@ const NAMES_HERE: [c_long; 0] = [];
 /// All that is handed to the broker but opening and what gives modes, which is looked at more closely.
 pub(super) const HANDED_OVER: [&[c_long]; 2] = [&NAMES, &NAMES_HERE];
 
+/// What is handed to it as well where reading is judged: calls that execute a program.
+pub(super) const EXECUTES: [c_long; 2] = [libc::SYS_execve, libc::SYS_execveat];
+
 /// Every call that can be handed to the broker.
 #[cfg(test)]
 pub(crate) fn all_handed_over() -> Vec<c_long> {
     let opens = OPENS.iter().map(|(number, ..)| number);
-    HANDED_OVER.into_iter().flatten().chain(&MAKES).chain(opens).copied().collect()
+    HANDED_OVER.into_iter().flatten().chain(&MAKES).chain(&EXECUTES).chain(opens).copied().collect()
 }
 /// `open_tree` that changes attributes as well, since Linux 6.15; the library does not know it yet.
 const OPEN_TREE_ATTR: c_long = 467;

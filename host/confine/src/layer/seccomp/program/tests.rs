@@ -15,7 +15,7 @@ fn native(number: libc::c_long, arguments: &[u64]) -> Call {
 }
 
 fn run(call: &Call) -> u32 {
-    run_in(&assemble(Broker::None), call)
+    run_in(&assemble(Broker::None, Reads::Free), call)
 }
 
 fn run_in(program: &[Instruction], call: &Call) -> u32 {
@@ -149,9 +149,12 @@ fn files_do_not_become_set_user_id() {
 
 #[test]
 fn what_makes_or_changes_names_is_handed_over_and_nothing_else_is() {
-    let program = assemble(Broker::Listens);
+    let program = assemble(Broker::Listens, Reads::Free);
     let answer = |number, arguments: &[u64]| run_in(&program, &native(number, arguments));
     for number in crate::layer::seccomp::all_handed_over() {
+        if EXECUTES.contains(&number) {
+            continue;
+        }
         // For those that open: to write, and to make.
         for flags in [[0, 1, 1, 0o600], [0, 0o100, 0o100, 0o600]] {
             let opens = OPENS.iter().any(|(open, ..)| *open == number);
@@ -171,4 +174,22 @@ fn what_makes_or_changes_names_is_handed_over_and_nothing_else_is() {
         assert_eq!(answer(libc::SYS_openat, &[0, 0, flags | 0o100, 0o4755]), EPERM);
     }
     assert_eq!(answer(libc::SYS_mknodat, &[0, 0, 0o4755]), EPERM);
+}
+
+#[test]
+fn what_reads_or_executes_is_handed_over_where_reading_is_judged() {
+    let program = assemble(Broker::Listens, Reads::Judged);
+    let answer = |number, arguments: &[u64]| run_in(&program, &native(number, arguments));
+    for number in [libc::SYS_execve, libc::SYS_execveat] {
+        assert_eq!(answer(number, &[]), HAND_OVER, "call {number}");
+    }
+    let (path_only, directory) = (0o10_000_000, 0o200_000);
+    for flags in [0, 0o2_000_000, 0o1, 0o2, 0o100, directory | 0o20_000_000, directory | 0o100] {
+        assert_eq!(answer(libc::SYS_openat, &[0, 0, flags, 0]), HAND_OVER, "{flags:o}");
+    }
+    for flags in [path_only, directory, directory | path_only, directory | 0o2_000_000] {
+        assert_eq!(answer(libc::SYS_openat, &[0, 0, flags, 0]), ALLOW, "{flags:o}");
+    }
+    assert_eq!(answer(libc::SYS_openat, &[0, 0, 0o100, 0o4755]), EPERM);
+    assert_eq!(answer(libc::SYS_read, &[]), ALLOW);
 }

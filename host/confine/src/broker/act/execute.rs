@@ -1,0 +1,96 @@
+//! Executing programs, where rules over names say what is not read.
+//!
+//! Nobody can execute for somebody else, so the kernel carries the call out and looks the path up again, which may mean
+//! another file by then. So the caller is stopped at the end of the call, before the new program runs, and what has
+//! really been executed is looked at: the files that are mapped, the loader's among them. The interpreter of a script
+//! opens the script by itself, which is judged like any other reading.
+
+use portcullis_sys::notify::Answer;
+use portcullis_sys::trace::{Seized, Stopped};
+use rustix::fs::{AtFlags, FileType, fstat};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::super::calls::At;
+use super::super::node::Node;
+use super::super::resolve::LastLink;
+use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
+use super::read::{names_of, permit_reading, permit_reading_of};
+
+/// Lets a command execute a program if all that is read of it may be.
+pub(crate) fn execute(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attempt {
+    let broker = worker.broker;
+    let path = match turn.path(at) {
+        Ok(path) => path,
+        // The init of a command, on its way to the command's first program: it is in the keeper's memory, where
+        // nobody looks, and where nobody but the keeper has put the path.
+        Err(Errno::ACCESS) if broker.processes.is_starting(&turn.caller) => {
+            return Ok(Outcome::LEFT_TO_THE_KERNEL);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    broker.processes.note_start(&turn.caller);
+    let flags = AtFlags::from_bits_retain(flags);
+    let last = if flags.contains(AtFlags::SYMLINK_NOFOLLOW) { LastLink::Keep } else { LastLink::Follow };
+    // So that a refusal has the usual form; what counts comes below. What is not found the kernel does not find, or
+    // it is looked at afterwards.
+    if let Ok(Node::Found(node)) = broker.find(&turn.caller, at.directory, &path, last)
+        && FileType::from_raw_mode(fstat(&node)?.st_mode) == FileType::RegularFile
+    {
+        permit_reading(worker, turn, &node)?;
+    }
+    let seized = Seized::seize(turn.call.thread).map_err(|_not_to_be_looked_at| Errno::ACCESS)?;
+    // Whoever is seized here and waits no longer is somebody else: it stops and goes on, whatever is answered.
+    drop(broker.listener.answer(turn.call.id, Answer::Continue));
+    if let Ok(Some(stopped)) = seized.wait()
+        && stopped.has_executed
+        && judge(worker, turn, &stopped).is_err()
+    {
+        kill(&stopped);
+    }
+    Ok(Outcome::Done)
+}
+
+/// Judges the reading of all files that a new program consists of.
+fn judge(worker: &Worker, turn: &Turn, stopped: &Stopped) -> Result<(), Stop> {
+    let maps = worker.broker.processes.maps(stopped.thread()).ok_or(Errno::ACCESS)?;
+    let mut seen: &[u8] = b"";
+    for line in maps.split(|byte| *byte == b'\n') {
+        let Some(text) = mapped(line) else { continue };
+        if text != seen {
+            names_of(text).try_for_each(|path| permit_reading_of(worker, turn, path))?;
+            seen = text;
+        }
+    }
+    Ok(())
+}
+
+/// The name of the file in a line of `/proc/PID/maps`, behind five fields and blanks.
+fn mapped(line: &[u8]) -> Option<&[u8]> {
+    let start = line.iter().position(|byte| *byte == b'/')?;
+    let fields = line.get(..start)?.split(|byte| *byte == b' ').filter(|field| !field.is_empty()).count();
+    (fields == 5).then(|| line.get(start..)).flatten()
+}
+
+fn kill(stopped: &Stopped) {
+    if let Some(process) = Pid::from_raw(stopped.thread()) {
+        // It cannot have gone: it is stopped.
+        let _ = kill_process(process, Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_in_maps() {
+        let check = |line: &str, expected: Option<&str>| {
+            assert_eq!(mapped(line.as_bytes()), expected.map(str::as_bytes), "{line}");
+        };
+        check("55d0-55d1 r--p 00000000 08:01 131 /usr/bin/a b", Some("/usr/bin/a b"));
+        check("55d0-55d1 r--p 00000000 08:01 131     /a (deleted)", Some("/a (deleted)"));
+        check("7ffd-7fff rw-p 00000000 00:00 0 [stack]", None);
+        check("7ffd-7fff rw-p 00000000 00:00 0", None);
+    }
+}

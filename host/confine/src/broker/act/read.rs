@@ -1,0 +1,175 @@
+//! Opening files for reading, where rules over names say what is not read.
+//!
+//! Every such call is carried out here and none is given back to the kernel, which would look the path up again.
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use portcullis_names::Change;
+use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, openat};
+use rustix::io::Errno;
+
+use super::super::asking::Question;
+use super::super::calls::At;
+use super::super::node::Node;
+use super::super::resolve::{Found, LastLink};
+use super::super::worker::{Attempt as Ending, Stop, Turn, Worker};
+use super::open::{give, wait_for_writer};
+use crate::Attempt;
+use crate::names::Judgement;
+
+/// What the kernel shows behind the name of a file that has none any more.
+const GONE: &[u8] = b" (deleted)";
+/// Major and minor number of `/dev/tty`, which is another device for everybody.
+const OWN_TERMINAL: (u32, u32) = (5, 0);
+/// The first of the eight major numbers of terminals in `/dev/pts`.
+const TERMINALS: u32 = 136;
+/// What of a call's flags counts for a file that is there already and is only read.
+const COUNTING: OFlags =
+    OFlags::DIRECTORY.union(OFlags::DIRECT).union(OFlags::NOATIME).union(OFlags::NONBLOCK);
+
+/// Whether a call opens a file to read it and for nothing else. Only its number and its flags are looked at.
+pub(super) fn only_reads(flags: OFlags) -> bool {
+    flags & OFlags::RWMODE == OFlags::RDONLY && !flags.contains(OFlags::TRUNC)
+}
+
+/// Opens a file for a command that reads it.
+pub(super) fn open_to_read(
+    worker: &Worker,
+    turn: &Turn,
+    (at, path): (At, &CStr),
+    (flags, mode): (OFlags, Mode),
+) -> Ending {
+    let broker = worker.broker;
+    let is_kept = flags.contains(OFlags::NOFOLLOW) || flags.contains(OFlags::CREATE | OFlags::EXCL);
+    let last = if is_kept { LastLink::Keep } else { LastLink::Follow };
+    let node = match broker.find(&turn.caller, at.directory, path, last) {
+        Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
+            return make(worker, turn, (at, path), (flags, mode));
+        }
+        Ok(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => return Err(Errno::EXIST.into()),
+        found => found?,
+    };
+    match node {
+        Node::Found(node) => open_node(worker, turn, &node, flags),
+        Node::Descriptor(number) => open_own(worker, turn, number, flags),
+    }
+}
+
+/// Opens what was found by its name.
+fn open_node(worker: &Worker, turn: &Turn, node: &OwnedFd, flags: OFlags) -> Ending {
+    let status = fstat(node)?;
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::Symlink => return Err(Errno::LOOP.into()),
+        FileType::Socket => return Err(Errno::NXIO.into()),
+        // Never the one that the broker could have.
+        FileType::CharacterDevice if (major(status.st_rdev), minor(status.st_rdev)) == OWN_TERMINAL => {
+            let terminal = own_terminal(worker, turn)?;
+            return open_found(worker, turn, &terminal, flags);
+        }
+        FileType::Directory if flags.contains(OFlags::CREATE) => return Err(Errno::ISDIR.into()),
+        FileType::Fifo if !flags.contains(OFlags::NONBLOCK) => {
+            permit_reading(worker, turn, node)?;
+            return wait_for_writer(worker, turn, node, flags);
+        }
+        FileType::RegularFile | FileType::Fifo => permit_reading(worker, turn, node)?,
+        FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => {}
+    }
+    worker.check_still_waiting(turn)?;
+    open_found(worker, turn, node, flags)
+}
+
+fn open_found(worker: &Worker, turn: &Turn, node: &OwnedFd, flags: OFlags) -> Ending {
+    let broker = worker.broker;
+    let sure = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = broker.processes.open_anew(node, flags & COUNTING | sure, Mode::empty())?;
+    give(broker, turn, &file, flags)
+}
+
+/// Opens anew what the caller has open.
+fn open_own(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending {
+    let link = format!("fd/{number}");
+    let node = worker.broker.processes.open_link(&turn.caller, &link)?;
+    match FileType::from_raw_mode(fstat(&node)?.st_mode) {
+        // Both ends are there as long as the caller has it: nobody is waited for.
+        FileType::Fifo => open_found(worker, turn, &node, flags),
+        FileType::RegularFile if worker.broker.check_mount(&turn.caller, &node).is_err() => {
+            // One that the command was given, or that exists in memory only: what it is open for it can have again.
+            let is_open_to_read = worker.broker.processes.reads(&turn.caller, number);
+            if is_open_to_read { open_found(worker, turn, &node, flags) } else { Err(Errno::ACCESS.into()) }
+        }
+        FileType::RegularFile
+        | FileType::Directory
+        | FileType::Symlink
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Socket
+        | FileType::Unknown => open_node(worker, turn, &node, flags),
+    }
+}
+
+/// Makes a file that is opened to be read, as locks are.
+fn make(worker: &Worker, turn: &Turn, (at, path): (At, &CStr), (flags, mode): (OFlags, Mode)) -> Ending {
+    let broker = worker.broker;
+    let Found::Name(place) = broker.resolve(&turn.caller, at.directory, path, LastLink::Follow) else {
+        return Err(Errno::ACCESS.into());
+    };
+    if place.as_directory {
+        return Err(Errno::ISDIR.into());
+    }
+    if broker.is_judged(&place.path) {
+        worker.permit_plain(turn, Change::Write, &place)?;
+    } else if !broker.is_free(&place.path) {
+        return Err(Errno::ROFS.into());
+    }
+    permit_reading_of(worker, turn, &place.path)?;
+    worker.take_mask_of(turn);
+    worker.check_still_waiting(turn)?;
+    let sure = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&place.directory, &place.name, flags & COUNTING | sure, mode)?;
+    give(broker, turn, &file, flags)
+}
+
+/// Judges the reading of a file by the name that it has now, or had at last.
+pub(super) fn permit_reading(worker: &Worker, turn: &Turn, file: &OwnedFd) -> Result<(), Stop> {
+    let text = worker.broker.processes.path_of(file.as_fd())?;
+    names_of(&text).try_for_each(|path| permit_reading_of(worker, turn, path))
+}
+
+/// Judges the reading of a name.
+pub(super) fn permit_reading_of(worker: &Worker, turn: &Turn, path: &Path) -> Result<(), Stop> {
+    match worker.broker.judge_reading(path) {
+        Judgement::Free => Ok(()),
+        Judgement::Asked if turn.is_allowed(path, READING, None) => Ok(()),
+        Judgement::Asked => Err(Stop::Ask(Box::new(Question {
+            attempt: Attempt::Read,
+            path: path.to_owned(),
+            rule: READING,
+            content: None,
+            outside: None,
+        }))),
+        Judgement::Refused => Err(Errno::ACCESS.into()),
+    }
+}
+
+/// Tells a yes to reading from one to writing.
+const READING: &str = "reading";
+
+/// What a path that the kernel shows can mean: a name can end like one that is gone.
+pub(super) fn names_of(text: &[u8]) -> impl Iterator<Item = &Path> {
+    [Some(text), text.strip_suffix(GONE)].into_iter().flatten().map(|name| Path::new(OsStr::from_bytes(name)))
+}
+
+/// Opens the place of the caller's own terminal.
+fn own_terminal(worker: &Worker, turn: &Turn) -> Result<OwnedFd, Errno> {
+    let processes = &worker.broker.processes;
+    let (major, minor) = processes.terminal(&turn.caller).ok_or(Errno::NXIO)?;
+    let number = match major.checked_sub(TERMINALS) {
+        Some(group @ 0..8) => group * 256 + minor,
+        _ => return Err(Errno::NXIO),
+    };
+    let path = format!("dev/pts/{number}");
+    openat(processes.root(&turn.caller)?, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}

@@ -1,0 +1,230 @@
+//! From the path that a command gives to the file that it means, for what is opened to be read.
+//!
+//! What is found is held by a descriptor that opens nothing, and judged by the name that the kernel knows it by. The
+//! kernel is not asked to look the path up again: it could mean another file then.
+
+use std::collections::VecDeque;
+use std::ffi::{CStr, OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, fstat, fstatfs, openat, openat2,
+    readlinkat, statat,
+};
+use rustix::io::{self, Errno};
+
+use super::Broker;
+use super::process::Caller;
+use super::resolve::{LastLink, Own, own};
+
+/// As many symbolic links as the kernel follows.
+const LINKS: usize = 40;
+/// The number of the top directory of every procfs.
+const TOP_OF_PROC: u64 = 1;
+
+/// What a path leads to.
+pub(super) enum Node {
+    /// A file of any kind, opened for its place only.
+    Found(OwnedFd),
+    /// What the caller has open by this number.
+    Descriptor(i32),
+}
+
+impl Broker {
+    /// Finds what a caller's path means. It fails as the kernel would.
+    pub(super) fn find(
+        &self,
+        caller: &Caller,
+        directory: i32,
+        path: &CStr,
+        last: LastLink,
+    ) -> io::Result<Node> {
+        let mut text = path.to_bytes();
+        if text.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        let root = self.processes.root(caller)?;
+        let start = match own(text) {
+            Some((Own::Descriptor(number), None)) => return Ok(Node::Descriptor(number)),
+            Some((Own::Descriptor(number), Some(rest))) => {
+                text = rest;
+                Some(self.processes.open_link(caller, &format!("fd/{number}"))?)
+            }
+            Some((Own::Directory, rest)) => {
+                text = rest.unwrap_or(b".");
+                Some(self.processes.open_link(caller, "cwd")?)
+            }
+            None if text.starts_with(b"/") => None,
+            None => Some(self.open_start(caller, directory)?),
+        };
+        let from = start.as_ref().map_or(root, AsFd::as_fd);
+        let found = match open_node(from, text, last) {
+            // The path may lead through `/proc/self`, which is somebody else in here, or through a link of procfs.
+            Err(Errno::NOENT | Errno::LOOP) if !ends_nowhere(from, text) => {
+                Steps { broker: self, caller, root, links: LINKS }.walk(from, text, last)?
+            }
+            found => Node::Found(found?),
+        };
+        if let Node::Found(open) = &found
+            && start.is_some()
+        {
+            // In mounts of the host's own the name would mean something else.
+            self.check_mount(caller, open).map_err(|_foreign| Errno::ACCESS)?;
+        }
+        Ok(found)
+    }
+
+    fn open_start(&self, caller: &Caller, directory: i32) -> io::Result<OwnedFd> {
+        if directory == libc::AT_FDCWD {
+            return self.processes.open_link(caller, "cwd");
+        }
+        let link = format!("fd/{directory}");
+        self.processes.open_link(caller, &link).map_err(|error| match error {
+            Errno::NOENT => Errno::BADF,
+            error => error,
+        })
+    }
+}
+
+fn open_node(from: BorrowedFd<'_>, text: &[u8], last: LastLink) -> io::Result<OwnedFd> {
+    let begin = text.iter().position(|byte| *byte != b'/').unwrap_or(text.len());
+    let way = text.get(begin..).filter(|way| !way.is_empty()).unwrap_or(b".");
+    let kind = if last == LastLink::Keep { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let flags = OFlags::PATH | OFlags::CLOEXEC | kind;
+    openat2(from, OsStr::from_bytes(way), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Whether the directory is there and the last name is not: the common case of a file that is not found, which
+/// needs no second look.
+fn ends_nowhere(from: BorrowedFd<'_>, text: &[u8]) -> bool {
+    let end = text.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let Some((way, name)) = text.split_at_checked(end) else { return false };
+    if name.is_empty() || name == b".." {
+        return false;
+    }
+    let holder = open_node(from, way, LastLink::Follow);
+    holder.is_ok_and(|holder| {
+        let status = statat(&holder, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW);
+        status.err() == Some(Errno::NOENT) && !is_proc(&holder)
+    })
+}
+
+fn is_proc(open: &OwnedFd) -> bool {
+    fstatfs(open).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC)
+}
+
+/// A walk of one name after the other, in which the links of procfs mean what they mean to the caller.
+struct Steps<'a> {
+    broker: &'a Broker,
+    caller: &'a Caller,
+    root: BorrowedFd<'a>,
+    links: usize,
+}
+
+impl Steps<'_> {
+    fn walk(mut self, from: BorrowedFd<'_>, text: &[u8], last: LastLink) -> io::Result<Node> {
+        let mut here = reopen(from)?;
+        let mut left: VecDeque<OsString> = names(text).collect();
+        while let Some(name) = left.pop_front() {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let next = openat(&here, &name, flags, Mode::empty())?;
+            let is_link = FileType::from_raw_mode(fstat(&next)?.st_mode) == FileType::Symlink;
+            if !is_link || left.is_empty() && last == LastLink::Keep {
+                here = next;
+                continue;
+            }
+            self.links = self.links.checked_sub(1).ok_or(Errno::LOOP)?;
+            let target = match self.own_process(&here, &name)? {
+                Some(target) => target,
+                None if is_proc(&here) => match self.link_of_proc(&here, &name)? {
+                    Target::Descriptor(number) if left.is_empty() => return Ok(Node::Descriptor(number)),
+                    // What lies behind a descriptor has been reached by its text before.
+                    Target::Descriptor(_) => return Err(Errno::ACCESS),
+                    Target::Path(path) => path,
+                },
+                None => readlinkat(&here, &name, Vec::new())?.into_bytes(),
+            };
+            if target.starts_with(b"/") {
+                here = reopen(self.root)?;
+            }
+            for name in names(&target).collect::<Vec<_>>().into_iter().rev() {
+                left.push_front(name);
+            }
+        }
+        Ok(Node::Found(here))
+    }
+
+    /// What `self` and `thread-self` are to the caller.
+    fn own_process(&self, here: &OwnedFd, name: &OsStr) -> io::Result<Option<Vec<u8>>> {
+        if name != "self" && name != "thread-self" || !is_proc(here) || fstat(here)?.st_ino != TOP_OF_PROC {
+            return Ok(None);
+        }
+        let (process, thread) = self.broker.processes.own_numbers(self.caller).ok_or(Errno::SRCH)?;
+        let text = if name == "self" { process.to_string() } else { format!("{process}/task/{thread}") };
+        Ok(Some(text.into_bytes()))
+    }
+
+    /// Where a link of procfs leads. It is followed by its text, like any other link: what is found in the end is
+    /// what is judged.
+    fn link_of_proc(&self, here: &OwnedFd, name: &OsStr) -> io::Result<Target> {
+        let path = self.broker.processes.path_of(here)?;
+        let number = || std::str::from_utf8(name.as_bytes()).ok()?.parse::<i32>().ok();
+        if let Some((process, _)) = self.broker.processes.own_numbers(self.caller)
+            && path.ends_with(format!("/{process}/fd").as_bytes())
+            && let Some(number) = number()
+        {
+            return Ok(Target::Descriptor(number));
+        }
+        let text = readlinkat(here, name, Vec::new())?.into_bytes();
+        let is_file_of_another = path.ends_with(b"/fd") || path.ends_with(b"/map_files");
+        // A pipe, a socket: nobody but who has it opens it here.
+        if is_file_of_another && !text.starts_with(b"/") {
+            return Err(Errno::ACCESS);
+        }
+        Ok(Target::Path(text))
+    }
+}
+
+enum Target {
+    Path(Vec<u8>),
+    Descriptor(i32),
+}
+
+fn reopen(open: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    io::fcntl_dupfd_cloexec(open, 3)
+}
+
+/// The names of a path; a slash at its end wants a directory.
+fn names(text: &[u8]) -> impl Iterator<Item = OsString> + '_ {
+    let is_name = |name: &&[u8]| !name.is_empty();
+    let names = text.split(|byte| *byte == b'/').filter(is_name);
+    let at_end = text.ends_with(b"/").then_some(b".".as_slice());
+    names.chain(at_end).map(|name| OsString::from_vec(name.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_fall_into_names() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(names(text.as_bytes()).collect::<Vec<_>>(), expected, "{text}");
+        };
+        check("/a//b", &["a", "b"]);
+        check("a/", &["a", "."]);
+        check("../a/.", &["..", "a", "."]);
+        check("/", &["."]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_from_what_is_not_understood() {
+        let place = tempfile::tempdir().expect("a directory");
+        let open = std::fs::File::open(place.path()).expect("open");
+        std::os::unix::fs::symlink("/proc/none", place.path().join("link")).expect("a link");
+        for (text, nowhere) in [("x", true), ("x/y", false), ("link", false), ("x/", false)] {
+            assert_eq!(ends_nowhere(open.as_fd(), text.as_bytes()), nowhere, "{text}");
+        }
+    }
+}

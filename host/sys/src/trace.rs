@@ -1,0 +1,144 @@
+//! Looking at a thread at the end of a call of it, before its program goes on, see ptrace(2).
+
+use std::io;
+use std::marker::PhantomData;
+use std::ptr;
+
+/// `PTRACE_EVENT_STOP`: the stop that an interruption makes.
+const EVENT_STOP: i32 = 128;
+
+/// A thread that is going to stop at the end of the call that it is in.
+///
+/// Tracing belongs to one thread of the tracer, so this cannot be sent to another. That thread has no other children.
+#[derive(Debug)]
+pub struct Seized {
+    thread: i32,
+    here: PhantomData<*const ()>,
+}
+
+/// A thread that has stopped; it goes on when this is dropped.
+#[derive(Debug)]
+pub struct Stopped {
+    thread: i32,
+    here: PhantomData<*const ()>,
+    /// Whether it has become another program in that call, of which nothing has run yet.
+    pub has_executed: bool,
+}
+
+impl Seized {
+    /// Has a thread stop before its program goes on.
+    ///
+    /// # Errors
+    /// `EPERM` when it may not be looked at, `ESRCH` when it has gone.
+    pub fn seize(thread: i32) -> io::Result<Self> {
+        request(libc::PTRACE_SEIZE, thread, libc::PTRACE_O_TRACEEXEC)?;
+        let seized = Self { thread, here: PhantomData };
+        match request(libc::PTRACE_INTERRUPT, thread, 0) {
+            Ok(()) => Ok(seized),
+            Err(error) => {
+                // It is dying, and with it all that is between us.
+                drop(seized.wait());
+                Err(error)
+            }
+        }
+    }
+
+    /// The number that the thread had.
+    #[must_use]
+    pub fn thread(&self) -> i32 {
+        self.thread
+    }
+
+    /// Waits until the thread stops; none when it has ended.
+    ///
+    /// # Errors
+    /// None that are known.
+    pub fn wait(self) -> io::Result<Option<Stopped>> {
+        loop {
+            let (thread, status) = match next_status() {
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+                next => next?,
+            };
+            if !libc::WIFSTOPPED(status) {
+                return Ok(None);
+            }
+            // The first thread of a process has executed in the name of another one: it is this one now.
+            let stopped = |has_executed| Stopped { thread, here: PhantomData, has_executed };
+            match status >> 16 {
+                libc::PTRACE_EVENT_EXEC => return Ok(Some(stopped(true))),
+                EVENT_STOP => return Ok(Some(stopped(false))),
+                // A signal that came before: it goes on to where it was meant for.
+                _ => request(libc::PTRACE_CONT, thread, libc::WSTOPSIG(status))?,
+            }
+        }
+    }
+}
+
+impl Stopped {
+    /// The number of the thread, which is that of its process when it has executed a program.
+    #[must_use]
+    pub fn thread(&self) -> i32 {
+        self.thread
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // It fails when the thread has been killed. Its parent hears of that once its tracer has.
+        while request(libc::PTRACE_DETACH, self.thread, 0).is_err() {
+            match next_status() {
+                Ok((_, status)) if libc::WIFSTOPPED(status) => {}
+                Ok(_) | Err(_) => break,
+            }
+        }
+    }
+}
+
+/// Waits for what becomes of the thread that is traced from here.
+fn next_status() -> io::Result<(i32, i32)> {
+    loop {
+        let mut status = 0;
+        let options = libc::__WALL | libc::__WNOTHREAD;
+        // SAFETY: the status is good to be written to, and outlives the call.
+        let thread = unsafe { libc::waitpid(-1, &raw mut status, options) };
+        if thread >= 0 {
+            return Ok((thread, status));
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINTR) {
+            return Err(error);
+        }
+    }
+}
+
+fn request(request: libc::c_uint, thread: i32, data: i32) -> io::Result<()> {
+    let data = usize::try_from(data).map_err(|_negative| io::ErrorKind::InvalidInput)?;
+    // SAFETY: these requests take a number and no address, and change nothing in this process.
+    let answer = unsafe {
+        libc::ptrace(
+            request,
+            thread,
+            ptr::null_mut::<libc::c_void>(),
+            ptr::without_provenance_mut::<libc::c_void>(data),
+        )
+    };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_stops_where_it_is_and_goes_on() {
+        let mut child = Command::new("sleep").arg("0.2").stdin(Stdio::null()).spawn().expect("starts");
+        let thread = i32::try_from(child.id()).expect("small");
+        let stopped = Seized::seize(thread).expect("seized").wait().expect("waits").expect("lives");
+        assert!(!stopped.has_executed && stopped.thread() == thread);
+        drop(stopped);
+        assert!(child.wait().expect("ends").success());
+        assert!(Seized::seize(thread).is_err());
+    }
+}
