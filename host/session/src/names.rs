@@ -11,14 +11,11 @@ use portcullis_decision::{Base, Effect, RuleSet};
 /// The protection of hooks, which forbids tools the whole directory.
 const GIT_HOOKS: &str = "host.git-hooks";
 
-/// Returns what commands are held to beside the places of their profile.
-pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String]) -> Result<NameRules, DataError> {
+/// Returns what commands are held to beside the places of their profile. `reads` says whether they are held to rules
+/// on reading, which places do not cover where these are patterns, or name what is not there yet.
+pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String], reads: Reads) -> Result<NameRules, DataError> {
     let temp = &rules.base().temp;
     let restricts = |right| rules.restricts_below(temp, right);
-    let reads = match rules.patterns_on_reading().next() {
-        Some(_) => Reads::Judged,
-        None => Reads::Free,
-    };
     // By another name, what is not to be read could be.
     let is_free = !restricts(FileRight::Write) && (reads == Reads::Free || !restricts(FileRight::Read));
     let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
@@ -32,7 +29,7 @@ pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String]) -> Result<NameRules
 /// # Errors
 /// Never in a build whose tests pass.
 pub fn plain_name_rules(base: Base) -> Result<NameRules, DataError> {
-    name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[])
+    name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[], Reads::Free)
 }
 
 /// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].
@@ -77,12 +74,14 @@ mod tests {
     #[test]
     fn the_broker_says_what_the_rules_say() {
         let base = Base { workspace: vec!["/w".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
-        let rules = name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[]).unwrap();
+        let rules = name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[], Reads::Judged).unwrap();
         assert_eq!(rules.spared, [Path::new("/tmp")]);
         let names = make_names(&rules.data).unwrap();
         let judge = |path: &str| names.judge(Path::new(path));
         assert_eq!(judge("/w/a"), Judgement::Free);
         assert_eq!(judge("/etc/a"), Judgement::Asked);
+        // Nobody has a rule on reading it, so the mounts decide.
+        assert_eq!(names.judge_reading(Path::new("/home/a")), Judgement::Free);
         assert!(make_names(b"[]").is_none());
     }
 }

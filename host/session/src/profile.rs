@@ -1,10 +1,11 @@
 //! From the rule set to what the sandbox is told: places, in the order in which deeper ones win.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_confine::{Access, Owner, Place, Profile};
+use portcullis_confine::{Access, Owner, Place, Profile, Reads};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Effect, RuleSet};
 
@@ -42,6 +43,7 @@ pub(crate) fn profile(
     hide_by_directory(&mut wanted, &rules.base().closed);
     show_sockets(&mut wanted, rules, session.sockets);
     hide_sockets(&mut wanted, bound, session.sockets);
+    let reads = reads(rules, &wanted);
     match wanted.remove(Path::new("/")) {
         None | Some(Access::ReadOnly) => {}
         Some(Access::Hidden) => {
@@ -58,7 +60,7 @@ pub(crate) fn profile(
         .filter(|(path, _)| path != &rules.base().temp && !is_own(path))
         .map(|(path, access)| Place { path, access })
         .collect();
-    let names = name_rules(rules, session.lifted).map_err(|error| with_causes(&error))?;
+    let names = name_rules(rules, session.lifted, reads).map_err(|error| with_causes(&error))?;
     Ok(Profile {
         places,
         temp: temp.to_owned(),
@@ -70,6 +72,21 @@ pub(crate) fn profile(
             .flatten(),
         names: Some(names),
     })
+}
+
+/// Whether what is read has to be judged by its name: where a rule on reading is a pattern, or names what is not there
+/// yet, in a directory that is in sight.
+fn reads(rules: &RuleSet, wanted: &BTreeMap<PathBuf, Access>) -> Reads {
+    let may_appear = |path: &Path| {
+        let is_gone = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        is_gone
+            && access_at(wanted, parent) != Access::Hidden
+            && !rules.answer(path, FileRight::Read, Caller::Command).is_of_the_base()
+    };
+    let mut hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
+    let is_judged = rules.patterns_on_reading().next().is_some() || hidden.any(|(path, _)| may_appear(path));
+    if is_judged { Reads::Judged } else { Reads::Free }
 }
 
 /// What a rule denies stays hidden; only what is a socket at the start is shown, so that nothing else can take its
@@ -155,6 +172,10 @@ fn access_at(wanted: &BTreeMap<PathBuf, Access>, path: &Path) -> Access {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_decision::pattern::FilePattern;
+    use portcullis_decision::profile::{FileRights, FileRule};
+    use portcullis_decision::{Base, Profile as Rules, RuleLayer};
+
     use super::*;
 
     #[test]
@@ -182,6 +203,38 @@ mod tests {
             (agent.join("skills"), Access::ReadOnly),
         ]);
         assert_eq!(wanted, expected);
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_judged_as_it_is_read() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        std::fs::write(place.join("there"), "").unwrap();
+        std::fs::create_dir(place.join("d")).unwrap();
+        let deny = |path: PathBuf| FileRule {
+            id: "x".to_owned(),
+            pattern: FilePattern::Tree(path),
+            rights: FileRights { read: true, ..Default::default() },
+            effect: Effect::Deny,
+            conceal: true,
+            condition: String::new(),
+            reason: String::new(),
+            setting: String::new(),
+        };
+        let judged = |paths: &[&str], hidden: &[&str]| {
+            let files = paths.iter().map(|path| deny(place.join(path))).collect();
+            let profile = Rules { files, ..Default::default() };
+            let layer = RuleLayer { name: "l".to_owned(), profile };
+            let rules = RuleSet::compile(vec![layer], Base::default(), &[]);
+            let hidden = hidden.iter().map(|path| (place.join(path), Access::Hidden));
+            reads(&rules, &hidden.collect()).are_judged()
+        };
+        assert!(!judged(&["there"], &["there"]));
+        assert!(judged(&["later"], &["later"]));
+        // It is in a directory that is hidden.
+        assert!(!judged(&["d/later", "d"], &["d/later", "d"]));
+        // Only the base hides it.
+        assert!(!judged(&[], &["later"]));
     }
 
     #[test]

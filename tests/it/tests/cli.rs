@@ -11,6 +11,7 @@ as_each_user!(
     run_confines,
     run_asks_as_told,
     questions_while_a_command_runs,
+    patterns_hide_what_appears_later,
     check_answers_by_exit_code,
     a_mistake_in_the_settings_permits_nothing,
     another_policy_file,
@@ -113,6 +114,51 @@ fn questions_while_a_command_runs(user: User) -> Result<()> {
     }
     let allowed = scene.portcullis(&["run", "--ask", "allow", "--", "sh", "-c", &script])?.ended_with(0)?;
     ensure!(fs::read_to_string(&inside)? == "x\n" && fs::read_to_string(&outside)? == "y\n", "{allowed:#?}");
+    Ok(())
+}
+
+const NO_KEYS: &str = r#"{ "filesystem": { "denyRead": ["/home", "**/*.pem"],
+    "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": [] } }"#;
+
+/// Row 9 of the attack corpus: the file is made by the host while a command waits for it.
+fn patterns_hide_what_appears_later(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let late = scene.project().join("a").join("late.pem");
+    let read =
+        "touch waiting; until [ -e a/late.pem ]; do sleep 0.01; done; cat a/late.pem; echo end; cat seen";
+    let run = |arguments: &[&str]| {
+        for file in [scene.project().join("waiting"), late.clone()] {
+            let _gone = fs::remove_file(file);
+        }
+        let mut command = scene.portcullis_command(arguments)?;
+        std::thread::scope(|scope| {
+            let command = scope.spawn(move || Finished::run(&mut command));
+            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+            while !scene.project().join("waiting").exists() && std::time::Instant::now() < deadline {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            scene.write(&late, "the secret\n")?;
+            command.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    };
+    scene.write(&scene.project().join("seen"), "in sight\n")?;
+    scene.write(&scene.project().join("a").join("note"), "")?;
+    let open = run(&["run", "--", "sh", "-c", read])?.ended_with(0)?;
+    ensure!(open.stdout.contains("the secret"), "control, without the pattern: {open:#?}");
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), NO_KEYS)?;
+    let hidden = run(&["run", "--", "sh", "-c", read])?.ended_with(0)?;
+    ensure!(
+        !hidden.stdout.contains("the secret") && hidden.stdout.ends_with("end\nin sight\n"),
+        "{hidden:#?}"
+    );
+    ensure!(hidden.stderr.contains("Permission denied"), "{hidden:#?}");
+    let made = "git init -q r && (cd r && git commit -q --allow-empty -m x && git log --oneline)";
+    scene.portcullis(&["run", "--", "sh", "-ec", made])?.ended_with(0)?;
+    // A plain path that was not there (row 10) is hidden as well.
+    let plain = NO_KEYS.replace("**/*.pem", "a/late.pem");
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &plain)?;
+    let hidden = run(&["run", "--", "sh", "-c", read])?.ended_with(0)?;
+    ensure!(!hidden.stdout.contains("the secret") && hidden.stdout.contains("end"), "{hidden:#?}");
     Ok(())
 }
 
