@@ -117,7 +117,8 @@ fn questions_while_a_command_runs(user: User) -> Result<()> {
     Ok(())
 }
 
-const NO_KEYS: &str = r#"{ "filesystem": { "denyRead": ["/home", "**/*.pem"],
+const NO_KEYS: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] },
+    "filesystem": { "denyRead": ["/home", "**/*.pem"],
     "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": [] } }"#;
 
 /// Row 9 of the attack corpus: the file is made by the host while a command waits for it.

@@ -85,9 +85,11 @@ fn it_gets_no_other_name() {
         "ln sub/late.pem x && cat x",
         "mv sub other && cat other/late.pem",
         "mkdir -p d.pem && echo x > d.pem/x && mv d.pem d && cat d/x",
-        "perl -e 'exit syscall(316, -100, \"sub/late.pem\", -100, \"file\", 2) != 0' && cat file",
+        "perl -e 'my ($one, $two) = (\"sub/late.pem\", \"file\"); exit syscall(316, -100, $one, -100, $two, 2) != 0' && \
+         cat file",
         "perl -e 'sysopen(my $p, \"sub/late.pem\", 010000000) or exit 9; \
-         exit syscall(265, -100, \"/proc/self/fd/\" . fileno $p, -100, \"x\", 0x400) != 0' && cat x",
+         my ($one, $two) = (\"/proc/self/fd/\" . fileno $p, \"x\"); \
+         exit syscall(265, -100, $one, -100, $two, 0x400) != 0' && cat x",
     ] {
         session.sh(script).assert_fails();
         assert!(session.control(script), "control: {script}");
