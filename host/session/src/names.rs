@@ -42,10 +42,19 @@ pub fn make_names(data: &[u8]) -> Option<Box<dyn Names>> {
 /// The rule set.
 struct RuleNames(RuleSet);
 
+impl RuleNames {
+    fn is_seen(&self, path: &Path) -> bool {
+        self.0.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow
+    }
+}
+
 impl Names for RuleNames {
     fn judge(&self, path: &Path) -> Judgement {
-        match self.0.answer(path, FileRight::Write, Caller::Command).effect {
+        let answer = self.0.answer(path, FileRight::Write, Caller::Command);
+        match answer.effect {
             Effect::Allow => Judgement::Free,
+            // What commands do not see they do not ask for either.
+            Effect::Ask if answer.is_of_the_base() && !self.is_seen(path) => Judgement::Refused,
             Effect::Ask => Judgement::Asked,
             Effect::Deny => Judgement::Refused,
         }
@@ -80,6 +89,7 @@ mod tests {
         let judge = |path: &str| names.judge(Path::new(path));
         assert_eq!(judge("/w/a"), Judgement::Free);
         assert_eq!(judge("/etc/a"), Judgement::Asked);
+        assert_eq!(judge("/home/a"), Judgement::Refused);
         // Nobody has a rule on reading it, so the mounts decide.
         assert_eq!(names.judge_reading(Path::new("/home/a")), Judgement::Free);
         assert!(make_names(b"[]").is_none());

@@ -103,17 +103,22 @@ fn run_asks_as_told(user: User) -> Result<()> {
 fn questions_while_a_command_runs(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (inside, outside) = (scene.project().join(".npmrc"), scene.outside().join("notes"));
-    let script = format!("echo x > .npmrc; echo y > '{}'; echo end", outside.display());
+    let script = format!(
+        "echo x > .npmrc; echo y > '{0}'; mkdir '{0}-d'; mv '{0}-d' '{0}-e'; echo end",
+        outside.display()
+    );
+    let moved = scene.outside().join("notes-e");
     for ask in ["deny", "prompt"] {
         let refused = scene.portcullis(&["run", "--ask", ask, "--", "sh", "-c", &script])?.ended_with(0)?;
         ensure!(
             refused.stdout.contains("end") && refused.stderr.contains("Permission denied"),
             "{refused:#?}"
         );
-        ensure!(!inside.exists() && !outside.exists(), "{refused:#?}");
+        ensure!(!inside.exists() && !outside.exists() && !moved.exists(), "{refused:#?}");
     }
     let allowed = scene.portcullis(&["run", "--ask", "allow", "--", "sh", "-c", &script])?.ended_with(0)?;
     ensure!(fs::read_to_string(&inside)? == "x\n" && fs::read_to_string(&outside)? == "y\n", "{allowed:#?}");
+    ensure!(moved.is_dir(), "made and renamed: {allowed:#?}");
     Ok(())
 }
 
@@ -153,7 +158,7 @@ fn patterns_hide_what_appears_later(user: User) -> Result<()> {
         "{hidden:#?}"
     );
     ensure!(hidden.stderr.contains("Permission denied"), "{hidden:#?}");
-    let made = "git init -q r && (cd r && git commit -q --allow-empty -m x && git log --oneline)";
+    let made = "git init -q r && cd r && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git log";
     scene.portcullis(&["run", "--", "sh", "-ec", made])?.ended_with(0)?;
     // A plain path that was not there (row 10) is hidden as well.
     let plain = NO_KEYS.replace("**/*.pem", "a/late.pem");

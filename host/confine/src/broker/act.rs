@@ -3,6 +3,7 @@
 mod execute;
 mod names;
 mod open;
+mod outside;
 mod read;
 mod transfer;
 
@@ -18,11 +19,22 @@ use super::worker::{Turn, Worker};
 
 use super::calls::At;
 
-/// Resolves a path that names what is to be made, changed or removed; none where the kernel decides.
-fn judged_place(worker: &Worker, turn: &Turn, at: At, last: LastLink) -> Result<Option<Place>, Errno> {
+/// Where a name lies that is to be made, changed or removed.
+enum Where {
+    /// Where names are judged, and changed by the broker.
+    Judged(Place),
+    /// Where commands change nothing.
+    Outside(Place),
+    /// Where the kernel decides.
+    Elsewhere,
+}
+
+/// Resolves a path that names what is to be made, changed or removed.
+fn find(worker: &Worker, turn: &Turn, at: At, last: LastLink) -> Result<Where, Errno> {
     let path = turn.path(at)?;
     Ok(match worker.broker.resolve(&turn.caller, at.directory, &path, last) {
-        Found::Name(place) if worker.broker.is_judged(&place.path) => Some(place),
-        Found::Name(_) | Found::Descriptor(_) | Found::Elsewhere => None,
+        Found::Name(place) if worker.broker.is_judged(&place.path) => Where::Judged(place),
+        Found::Name(place) => Where::Outside(place),
+        Found::Descriptor(_) | Found::Elsewhere => Where::Elsewhere,
     })
 }

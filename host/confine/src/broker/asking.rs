@@ -15,7 +15,7 @@ use super::Broker;
 use super::act::give;
 use super::calls::Kind;
 use super::worker::{Stop, Turn, Worker};
-use crate::wire::asks::{Answered, Asked, Ending};
+use crate::wire::asks::{Answered, Asked, Ending, Outside};
 use crate::{Attempt, transport};
 
 /// How many calls may wait at once.
@@ -32,8 +32,8 @@ pub(super) struct Question {
     pub(super) rule: &'static str,
     /// The text that is asked about, where the content decides, with the reason.
     pub(super) content: Option<(Vec<u8>, String)>,
-    /// Flags and mode for a file that only the host can open.
-    pub(super) outside: Option<(u32, u32)>,
+    /// What only the host can do.
+    pub(super) outside: Option<Outside>,
 }
 
 /// The line to the host, and the calls that wait.
@@ -83,7 +83,7 @@ impl Asking {
             path: question.path.clone(),
             rule: question.rule.to_owned(),
             reason: question.content.as_ref().map(|(_, reason)| reason.clone()).unwrap_or_default(),
-            outside: question.outside,
+            outside: question.outside.clone(),
         };
         let sent = transport::send(&self.line, &asked.encode(), &[]);
         if sent.is_err() {
@@ -105,6 +105,7 @@ impl Asking {
                     worker.take(&turn);
                 }
                 (Ending::File, Some(file)) => hand_over(worker.broker, &turn, &file),
+                (Ending::Done, _) => succeed(worker.broker, &turn),
                 (Ending::Failed(errno), _) => refuse(worker.broker, &turn, errno),
                 (Ending::Refused | Ending::File, _) => refuse(worker.broker, &turn, libc::EACCES),
             }
@@ -123,6 +124,10 @@ fn hand_over(broker: &Broker, turn: &Turn, file: &OwnedFd) {
     if let Err(Stop::Error(error)) = give(broker, turn, file, OFlags::from_bits_retain(flags)) {
         refuse(broker, turn, error.raw_os_error());
     }
+}
+
+fn succeed(broker: &Broker, turn: &Turn) {
+    drop(broker.listener.answer(turn.call.id, Answer::Value(0)));
 }
 
 fn refuse(broker: &Broker, turn: &Turn, errno: i32) {

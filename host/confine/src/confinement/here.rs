@@ -18,7 +18,7 @@ use crate::link::Link;
 use crate::transport;
 use crate::wire::{Network, Setup};
 use crate::{
-    Command, Force, LaunchError, Layer, Listeners, MakeNames, NoGate, PathKind, Plan, Profile, Report,
+    Command, Force, LaunchError, Layer, Listeners, MakeNames, NoGate, Owner, PathKind, Plan, Profile, Report,
     Running, Stage, StartError, View, keeper,
 };
 
@@ -102,7 +102,7 @@ impl Confinement {
                 let no_gate = gate.as_ref().and_then(|gate| gate.as_ref().err());
                 let is_bounded = setup.limits.processes.is_none() || processes_are_bounded;
                 let report = report(landlock, is_bounded, no_gate, names);
-                Ok((Self::new((ours, asked), View::new(root, mounts, keeper), report), gate))
+                Ok((Self::new((ours, asked), View::new(root, mounts, keeper), report, setup.acting), gate))
             }
             Err(error) => {
                 end(&keeper);
@@ -111,12 +111,12 @@ impl Confinement {
         }
     }
 
-    fn new((socket, asked): (OwnedFd, OwnedFd), view: View, report: Report) -> Self {
+    fn new((socket, asked): (OwnedFd, OwnedFd), view: View, report: Report, acting: Option<Owner>) -> Self {
         let link = Arc::new(Link::new(socket));
         let listening = Arc::clone(&link);
         let listener = std::thread::spawn(move || listening.listen());
         let hearing = Arc::clone(&link);
-        let asked = std::thread::spawn(move || asking::hear(&hearing, asked));
+        let asked = std::thread::spawn(move || asking::hear(&hearing, asked, acting));
         Self { link, view, report, listener: Some(listener), asked: Some(asked) }
     }
 

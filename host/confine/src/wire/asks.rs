@@ -1,5 +1,6 @@
 //! What the broker and the host say to each other about calls that wait.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::{Garbled, Reader, Writer};
@@ -19,8 +20,40 @@ pub(crate) struct Asked {
     pub(crate) rule: String,
     /// What its content does, where that decides; empty elsewhere.
     pub(crate) reason: String,
-    /// Flags and mode of open(2) for a file that only the host can open.
-    pub(crate) outside: Option<(u32, u32)>,
+    /// What only the host can do.
+    pub(crate) outside: Option<Outside>,
+}
+
+/// What the host does in its own view after a yes, at the path of the question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// With flags and mode of open(2).
+    Open {
+        flags: u32,
+        mode: u32,
+    },
+    Truncate {
+        length: u64,
+    },
+    MakeDirectory {
+        mode: u32,
+    },
+    MakeLink {
+        target: OsString,
+    },
+    Remove {
+        is_directory: bool,
+    },
+    /// Gives the path to what has another one.
+    Move {
+        from: PathBuf,
+        /// Whether something had the path when it was asked about.
+        replaces: bool,
+    },
+    /// Gives the path to a file that keeps its own.
+    Link {
+        from: PathBuf,
+    },
 }
 
 /// What becomes of it.
@@ -38,7 +71,9 @@ pub(crate) enum Ending {
     GoesOn,
     /// Comes with the file.
     File,
-    /// The host could not open the file.
+    /// The host has done it.
+    Done,
+    /// The host could not do it.
     Failed(i32),
 }
 
@@ -56,10 +91,7 @@ impl Asked {
         writer.string(self.path.as_os_str());
         writer.string(self.rule.as_ref());
         writer.string(self.reason.as_ref());
-        writer.number(u32::from(self.outside.is_some()));
-        let (flags, mode) = self.outside.unwrap_or_default();
-        writer.number(flags);
-        writer.number(mode);
+        writer.outside(self.outside.as_ref());
         writer.finish()
     }
 
@@ -76,10 +108,62 @@ impl Asked {
         let path = PathBuf::from(reader.string()?);
         let rule = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
         let reason = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
-        let is_outside = reader.number()? == 1;
-        let (flags, mode) = (reader.number()?, reader.number()?);
-        let outside = is_outside.then_some((flags, mode));
+        let outside = reader.outside()?;
         reader.end(Self { id, command, attempt, path, rule, reason, outside })
+    }
+}
+
+impl Writer {
+    fn outside(&mut self, outside: Option<&Outside>) {
+        match outside {
+            None => self.number(0),
+            Some(Outside::Open { flags, mode }) => {
+                self.number(1);
+                self.number(*flags);
+                self.number(*mode);
+            }
+            Some(Outside::Truncate { length }) => {
+                self.number(2);
+                self.long(*length);
+            }
+            Some(Outside::MakeDirectory { mode }) => {
+                self.number(3);
+                self.number(*mode);
+            }
+            Some(Outside::MakeLink { target }) => {
+                self.number(4);
+                self.string(target);
+            }
+            Some(Outside::Remove { is_directory }) => {
+                self.number(5);
+                self.number(u32::from(*is_directory));
+            }
+            Some(Outside::Move { from, replaces }) => {
+                self.number(6);
+                self.string(from.as_os_str());
+                self.number(u32::from(*replaces));
+            }
+            Some(Outside::Link { from }) => {
+                self.number(7);
+                self.string(from.as_os_str());
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn outside(&mut self) -> Result<Option<Outside>, Garbled> {
+        Ok(Some(match self.number()? {
+            0 => return Ok(None),
+            1 => Outside::Open { flags: self.number()?, mode: self.number()? },
+            2 => Outside::Truncate { length: self.long()? },
+            3 => Outside::MakeDirectory { mode: self.number()? },
+            4 => Outside::MakeLink { target: self.string()? },
+            5 => Outside::Remove { is_directory: self.number()? == 1 },
+            6 => Outside::Move { from: self.string()?.into(), replaces: self.number()? == 1 },
+            7 => Outside::Link { from: self.string()?.into() },
+            _ => return Err(Garbled),
+        }))
     }
 }
 
@@ -92,6 +176,7 @@ impl Answered {
             Ending::GoesOn => (1, 0),
             Ending::File => (2, 0),
             Ending::Failed(errno) => (3, errno),
+            Ending::Done => (4, 0),
         };
         writer.number(kind);
         writer.signed(errno);
@@ -106,6 +191,7 @@ impl Answered {
             1 => Ending::GoesOn,
             2 => Ending::File,
             3 => Ending::Failed(errno),
+            4 => Ending::Done,
             _ => return Err(Garbled),
         };
         reader.end(Self { id, ending })
@@ -119,9 +205,14 @@ mod tests {
     #[test]
     fn questions_and_answers_survive_the_journey() {
         for (attempt, outside) in [
-            (Attempt::Write, Some((0o101, 0o644))),
+            (Attempt::Write, Some(Outside::Open { flags: 0o101, mode: 0o644 })),
+            (Attempt::Write, Some(Outside::Truncate { length: 1 << 40 })),
             (Attempt::MakeDirectory, None),
-            (Attempt::Remove, Some((0, 0))),
+            (Attempt::MakeDirectory, Some(Outside::MakeDirectory { mode: 0o755 })),
+            (Attempt::Write, Some(Outside::MakeLink { target: "../x".into() })),
+            (Attempt::Remove, Some(Outside::Remove { is_directory: true })),
+            (Attempt::Write, Some(Outside::Move { from: "/a".into(), replaces: true })),
+            (Attempt::Write, Some(Outside::Link { from: "/a".into() })),
             (Attempt::Read, None),
         ] {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
@@ -130,7 +221,7 @@ mod tests {
             assert_eq!(Asked::decode(&asked.encode()).expect("decodes"), asked);
             assert!(Asked::decode(&asked.encode()[1..]).is_err());
         }
-        for ending in [Ending::Refused, Ending::GoesOn, Ending::File, Ending::Failed(13)] {
+        for ending in [Ending::Refused, Ending::GoesOn, Ending::File, Ending::Done, Ending::Failed(13)] {
             let answered = Answered { id: 1, ending };
             assert_eq!(Answered::decode(&answered.encode()).expect("decodes"), answered);
         }

@@ -14,6 +14,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("held::a_call_goes_on_after_a_yes", a_call_goes_on_after_a_yes),
     ("held::a_call_fails_after_a_no", a_call_fails_after_a_no),
     ("held::a_file_outside_is_opened_by_the_host", a_file_outside_is_opened_by_the_host),
+    ("held::names_outside_are_changed_by_the_host", names_outside_are_changed_by_the_host),
     ("held::a_call_that_waits_ends_with_its_command", a_call_that_waits_ends_with_its_command),
     ("held::other_commands_go_on", other_commands_go_on),
     ("held::a_yes_is_for_the_text_that_was_asked_about", a_yes_is_for_the_text_that_was_asked_about),
@@ -70,8 +71,7 @@ fn a_call_fails_after_a_no() {
 
 fn a_file_outside_is_opened_by_the_host() {
     let session = session("ask open");
-    let script =
-        "umask 077; cd \"$P/home/open\" && echo new > new && echo more >> file && ! mkdir d 2> /dev/null";
+    let script = "umask 077; cd \"$P/home/open\" && echo new > new && echo more >> file";
     let (exit, output, asked) = asked(&session, script, true);
     let expected = ["home/open/new", "home/open/file"].map(|path| (Attempt::Write, path.to_owned()));
     assert_eq!((exit, asked), (Exit::Code(0), expected.to_vec()), "{output}");
@@ -84,6 +84,48 @@ fn a_file_outside_is_opened_by_the_host() {
     let (_, _, asked) =
         self::asked(&session, "echo x > \"$P/home/closed/other\"; echo x > \"$P/secret/key\"", true);
     assert_eq!(asked, []);
+}
+
+fn names_outside_are_changed_by_the_host() {
+    let session = session("ask open");
+    let write = |path: &str| (Attempt::Write, format!("home/open/{path}"));
+    let make = |path: &str| (Attempt::MakeDirectory, format!("home/open/{path}"));
+    let remove = |path: &str| (Attempt::Remove, format!("home/open/{path}"));
+    for (script, expected) in [
+        ("umask 027; mkdir new && test $(stat -c %a new) = 750", vec![make("new")]),
+        ("mv new newer && test -d newer && ! test -e new", vec![remove("new"), write("newer")]),
+        ("ln -s file newer/link && test -L newer/link", vec![write("newer/link")]),
+        ("ln file newer/hard && test $(stat -c %h file) = 2", vec![write("file"), write("newer/hard")]),
+        ("mv newer/hard \"$P/work/came\" && cat \"$P/work/came\"", vec![remove("newer/hard")]),
+        ("truncate -s 3 file && test $(stat -c %s file) = 3", vec![write("file")]),
+        ("perl -e 'exit !truncate(\"file\", 2)' && test $(stat -c %s file) = 2", vec![write("file")]),
+        (
+            "mv file other && mv -f other file",
+            vec![remove("file"), write("other"), remove("other"), write("file")],
+        ),
+        ("rm newer/link && rmdir newer && ! test -e newer", vec![remove("newer/link"), remove("newer")]),
+        // Nothing is asked that the kernel would not do.
+        (
+            "! mkdir deep 2> /dev/null; ! rm deep 2> /dev/null; ! rm none 2> /dev/null; ! mv none x 2> /dev/null",
+            vec![],
+        ),
+        ("! mkfifo p 2> /dev/null; ! ln -s x file 2> /dev/null; ! chmod 700 file 2> /dev/null", vec![]),
+    ] {
+        let (exit, output, asked) = asked(&session, &format!("cd \"$P/home/open\" && {script}"), true);
+        assert_eq!((exit, asked), (Exit::Code(0), expected), "{script}: {output}");
+    }
+    let script = "cd \"$P/home/open\"; mkdir d; rm file; mv deep d; ln -s a b; ls";
+    let (_, output, questions) = asked(&session, script, false);
+    assert_eq!(questions.len(), 4, "{questions:?}");
+    assert_eq!(output.matches("Permission denied").count(), 4, "{output}");
+    assert!(output.ends_with("deep\nfile\n"), "{output}");
+    // What is in the way besides is in the way.
+    assert!(session.control("chmod 555 \"$P/home/open\""));
+    if !rustix::process::geteuid().is_root() {
+        let (_, _, questions) = asked(&session, "cd \"$P/home/open\"; mkdir d; rm file", true);
+        assert_eq!(questions, []);
+    }
+    assert!(session.control("chmod 755 \"$P/home/open\""));
 }
 
 fn a_call_that_waits_ends_with_its_command() {

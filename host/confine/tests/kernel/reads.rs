@@ -54,7 +54,7 @@ fn what_appears_later_is_not_read_in_any_way() {
         "exec 3<sub; cat /proc/self/fd/3/late.pem",
         "ln -sfn sub/late.pem l && cat l",
         "ln -sfn sub l && cat l/late.pem",
-        "ln -sfn \"$P/work/sub/late.pem\" /tmp/l && cat /tmp/l",
+        "l=/tmp/portcullis-$$; ln -s \"$P/work/sub/late.pem\" $l && cat $l; s=$?; rm $l; exit $s",
         "cat /proc/self/root$P/work/sub/late.pem",
         "cat /proc/thread-self/cwd/sub/late.pem",
         "exec 3<>sub/late.pem; cat <&3",
@@ -215,8 +215,10 @@ fn no_race_reads_it() {
             println!("    {how}, pause {pause}: {}", outcome.output.trim());
             assert_eq!(outcome.exit, Exit::Code(0), "{how}: {outcome:?}");
         }
+        // On a busy machine the two threads do not always run at once.
         let leaks = || {
-            [300, 3000].into_iter().any(|pause| !session.control(&format!("./reading {how} {tries} {pause}")))
+            let pauses = [300, 3000].into_iter().cycle().take(10);
+            pauses.into_iter().any(|pause| !session.control(&format!("./reading {how} {tries} {pause}")))
         };
         assert!(leaks(), "control: without the sandbox the race {how} is won");
     }
@@ -231,5 +233,6 @@ fn no_race_executes_it() {
         println!("    pause {pause}: {}", outcome.output.trim());
         assert_eq!(outcome.exit, Exit::Code(0), "{outcome:?}");
     }
-    assert!(!session.control(&format!("./reading run {tries} 3000")), "control: the race is won");
+    let leaks = || (0..10).any(|_| !session.control(&format!("./reading run {tries} 3000")));
+    assert!(leaks(), "control: the race is won");
 }

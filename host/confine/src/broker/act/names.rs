@@ -13,15 +13,19 @@ use rustix::net::SocketAddrUnix;
 use super::super::calls::At;
 use super::super::resolve::{Found, LastLink};
 use super::super::worker::{Attempt, Outcome, Turn, Worker};
-use super::judged_place;
+use super::{Where, find, outside};
 
 /// `struct sockaddr_un`: two bytes of the family, the rest a path.
 const SOCKET_PATH_BYTES: usize = 108;
 const FAMILY_BYTES: usize = 2;
 
 pub(crate) fn make_directory(worker: &Worker, turn: &Turn, at: At, mode: u32) -> Attempt {
-    let Some(place) = judged_place(worker, turn, at, LastLink::Keep)? else {
-        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    let place = match find(worker, turn, at, LastLink::Keep)? {
+        Where::Judged(place) => place,
+        Where::Outside(place) => {
+            return outside::make_directory(worker, turn, &place, Mode::from_raw_mode(mode & 0o7777));
+        }
+        Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     worker.permit_plain(turn, Change::MakeDirectory, &place)?;
     worker.take_mask_of(turn);
@@ -37,7 +41,7 @@ pub(crate) fn make_directory(worker: &Worker, turn: &Turn, at: At, mode: u32) ->
 }
 
 pub(crate) fn make_node(worker: &Worker, turn: &Turn, at: At, mode: u32) -> Attempt {
-    let Some(place) = judged_place(worker, turn, at, LastLink::Keep)? else {
+    let Where::Judged(place) = find(worker, turn, at, LastLink::Keep)? else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     let kind = match mode & libc::S_IFMT {
@@ -56,8 +60,10 @@ pub(crate) fn make_node(worker: &Worker, turn: &Turn, at: At, mode: u32) -> Atte
 }
 
 pub(crate) fn make_link(worker: &Worker, turn: &Turn, target: u64, at: At) -> Attempt {
-    let Some(place) = judged_place(worker, turn, at, LastLink::Keep)? else {
-        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    let place = match find(worker, turn, at, LastLink::Keep)? {
+        Where::Judged(place) => place,
+        Where::Outside(place) => return outside::make_link(worker, &place, &turn.text(target)?),
+        Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     let target = turn.text(target)?;
     worker.permit_plain(turn, Change::Symlink, &place)?;
@@ -67,18 +73,23 @@ pub(crate) fn make_link(worker: &Worker, turn: &Turn, target: u64, at: At) -> At
 }
 
 pub(crate) fn remove(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attempt {
-    let Some(place) = judged_place(worker, turn, at, LastLink::Keep)? else {
-        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    let flags = AtFlags::from_bits_retain(flags);
+    let place = match find(worker, turn, at, LastLink::Keep)? {
+        Where::Judged(place) => place,
+        Where::Outside(place) => return outside::remove(worker, &place, flags),
+        Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     worker.permit_plain(turn, Change::Remove, &place)?;
     worker.check_still_waiting(turn)?;
-    unlinkat(&place.directory, place.given(), AtFlags::from_bits_retain(flags))?;
+    unlinkat(&place.directory, place.given(), flags)?;
     Ok(Outcome::SUCCESS)
 }
 
 pub(crate) fn truncate(worker: &Worker, turn: &Turn, at: At, length: u64) -> Attempt {
-    let Some(place) = judged_place(worker, turn, at, LastLink::Follow)? else {
-        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    let place = match find(worker, turn, at, LastLink::Follow)? {
+        Where::Judged(place) => place,
+        Where::Outside(place) => return outside::truncate(worker, &place, length),
+        Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     if place.as_directory {
         return Err(Errno::NOTDIR.into());

@@ -11,20 +11,16 @@ use std::time::Duration;
 use portcullis_names::Change;
 use portcullis_names::git::Content;
 use portcullis_sys::notify::Answer;
-use rustix::fs::{
-    Access, AtFlags, CWD, FileType, Mode, OFlags, accessat, fcntl_setfl, fstat, openat, statat,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fcntl_setfl, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::super::Broker;
-use super::super::asking::Question;
 use super::super::calls::At;
 use super::super::judge::{Allowed, ask};
 use super::super::resolve::{Found, LastLink, Place};
 use super::super::worker::{Attempt as Ending, Outcome, Stop, Turn, Worker, start};
+use super::outside;
 use super::read::{only_reads, open_to_read, permit_reading, permit_reading_of};
-use crate::Attempt;
-use crate::names::Judgement;
 
 /// How often a link that appears where there was none is followed again.
 const ATTEMPTS: usize = 8;
@@ -71,8 +67,7 @@ pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) 
                 if reads(flags) {
                     permit_reading_of(worker, turn, &place.path)?;
                 }
-                ask_outside(worker, turn, &place, (flags, mode))?;
-                return Ok(Outcome::LEFT_TO_THE_KERNEL);
+                return outside::open(worker, turn, &place, (flags, mode));
             }
             Found::Name(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
         }
@@ -121,37 +116,6 @@ fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags,
 /// Whether git writes such a file in place.
 fn is_pointer(content: Content) -> bool {
     matches!(content, Content::GitFile | Content::CommonDirectory | Content::WayBack)
-}
-
-/// Has the user asked about a file outside the writable places, if nothing but its mount keeps it from being
-/// written.
-fn ask_outside(
-    worker: &Worker,
-    turn: &Turn,
-    place: &Place,
-    (flags, mode): (OFlags, Mode),
-) -> Result<(), Stop> {
-    if place.as_directory || worker.broker.names.judge(&place.path) != Judgement::Asked {
-        return Ok(());
-    }
-    let directory = &place.directory;
-    let blocked = match statat(directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(status) if FileType::from_raw_mode(status.st_mode) == FileType::RegularFile => {
-            accessat(directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS)
-        }
-        Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
-            accessat(directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-        }
-        Ok(_) | Err(_) => return Ok(()),
-    };
-    // The kernel looks at owners and modes first, so the user is not asked for what would fail anyway.
-    if blocked != Err(Errno::ROFS) {
-        return Ok(());
-    }
-    let mode = mode.as_raw_mode() & !worker.broker.processes.mask(&turn.caller);
-    let outside = Some((flags.bits(), mode));
-    let path = place.path.clone();
-    Err(Stop::Ask(Box::new(Question { attempt: Attempt::Write, path, rule: "", content: None, outside })))
 }
 
 /// Hands a file to the caller, opened as it wanted it.

@@ -16,6 +16,7 @@ use super::super::judge::Allowed;
 use super::super::resolve::{Found, LastLink, Place};
 use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
 use super::open::permit_open;
+use super::outside;
 use super::read::{permit_reading, permit_reading_of};
 use crate::names::Judgement;
 
@@ -29,11 +30,13 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
     let old = broker.resolve(&turn.caller, from.directory, &old, LastLink::Keep);
     let new = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep);
     let (Found::Name(old), Found::Name(new)) = (old, new) else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
-    // Places have mounts of their own: from one to the other nothing moves, as the kernel will say.
-    if !broker.is_judged(&old.path) || !broker.is_judged(&new.path) {
-        return Ok(Outcome::LEFT_TO_THE_KERNEL);
-    }
     let flags = RenameFlags::from_bits_retain(flags);
+    // Places have mounts of their own: from one to the other nothing moves, as the kernel will say.
+    match (broker.is_judged(&old.path), broker.is_judged(&new.path)) {
+        (true, true) => {}
+        (false, false) => return outside::rename(worker, turn, (&old, &new), flags),
+        (true, false) | (false, true) => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+    }
     // It would leave a device behind.
     if flags.contains(RenameFlags::WHITEOUT) {
         return Err(Errno::INVAL.into());
@@ -171,12 +174,15 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     if !broker.is_judged(&new.path) {
-        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+        return match broker.resolve(&turn.caller, from.directory, &old, last_of(flags)) {
+            Found::Name(old) if !broker.is_judged(&old.path) => outside::link(worker, turn, (&old, &new)),
+            Found::Name(_) | Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
+        };
     }
     if old.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
         return link_open(worker, turn, from.directory, &new);
     }
-    let last = if flags.contains(AtFlags::SYMLINK_FOLLOW) { LastLink::Follow } else { LastLink::Keep };
+    let last = last_of(flags);
     match broker.resolve(&turn.caller, from.directory, &old, last) {
         Found::Descriptor(number) if last == LastLink::Follow => link_open(worker, turn, number, &new),
         Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
@@ -191,6 +197,10 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
             Ok(Outcome::SUCCESS)
         }
     }
+}
+
+fn last_of(flags: AtFlags) -> LastLink {
+    if flags.contains(AtFlags::SYMLINK_FOLLOW) { LastLink::Follow } else { LastLink::Keep }
 }
 
 /// Gives a name to what the caller has open.

@@ -1,0 +1,156 @@
+//! Changes outside the places that commands write in, where nothing but a read-only mount is in the way.
+//!
+//! The user is asked first, and the host carries them out then, in its own view: the broker sees the same read-only
+//! mounts as commands do. The kernel looks at owners and modes first, so nobody is asked about what would fail anyway.
+
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{
+    Access, AtFlags, FileType, Mode, OFlags, RenameFlags, StatxFlags, accessat, fstat, statat, statx,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::super::asking::Question;
+use super::super::judge::ask;
+use super::super::resolve::Place;
+use super::super::worker::{Attempt as Ending, Outcome, Stop, Turn, Worker};
+use crate::Attempt;
+use crate::names::Judgement;
+use crate::wire::asks::Outside;
+
+/// Has the user asked about a file that is to be opened to write.
+pub(super) fn open(worker: &Worker, turn: &Turn, place: &Place, (flags, mode): (OFlags, Mode)) -> Ending {
+    let is_blocked = match kind_of(place) {
+        Ok(FileType::RegularFile) if !place.as_directory => {
+            accessat(&place.directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ROFS)
+        }
+        Err(Errno::NOENT) if flags.contains(OFlags::CREATE) && !place.as_directory => {
+            holder_is_blocked(place)
+        }
+        Ok(_) | Err(_) => false,
+    };
+    let outside = || Outside::Open { flags: flags.bits(), mode: masked(worker, turn, mode) };
+    ask_if(is_blocked, worker, (Attempt::Write, place), outside)
+}
+
+pub(super) fn truncate(worker: &Worker, place: &Place, length: u64) -> Ending {
+    let is_file = kind_of(place) == Ok(FileType::RegularFile) && !place.as_directory;
+    let access = accessat(&place.directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS);
+    let is_blocked = is_file && access == Err(Errno::ROFS);
+    ask_if(is_blocked, worker, (Attempt::Write, place), || Outside::Truncate { length })
+}
+
+pub(super) fn make_directory(worker: &Worker, turn: &Turn, place: &Place, mode: Mode) -> Ending {
+    let is_blocked = kind_of(place) == Err(Errno::NOENT) && holder_is_blocked(place);
+    let outside = || Outside::MakeDirectory { mode: masked(worker, turn, mode) };
+    ask_if(is_blocked, worker, (Attempt::MakeDirectory, place), outside)
+}
+
+pub(super) fn make_link(worker: &Worker, place: &Place, target: &CStr) -> Ending {
+    let is_blocked = kind_of(place) == Err(Errno::NOENT) && !place.as_directory && holder_is_blocked(place);
+    let outside = || Outside::MakeLink { target: OsStr::from_bytes(target.to_bytes()).to_owned() };
+    ask_if(is_blocked, worker, (Attempt::Write, place), outside)
+}
+
+pub(super) fn remove(worker: &Worker, place: &Place, flags: AtFlags) -> Ending {
+    let is_directory = flags.contains(AtFlags::REMOVEDIR);
+    let fits = kind_of(place).is_ok_and(|kind| (kind == FileType::Directory) == is_directory);
+    let is_blocked = fits && may_be_taken(place) && holder_is_blocked(place);
+    ask_if(is_blocked, worker, (Attempt::Remove, place), || Outside::Remove { is_directory })
+}
+
+/// A file gets another name: the old one is removed and the new one is written, each with a question of its own, which
+/// is one where both are in the same directory.
+pub(super) fn rename(
+    worker: &Worker,
+    turn: &Turn,
+    (old, new): (&Place, &Place),
+    flags: RenameFlags,
+) -> Ending {
+    let is_plain = flags.difference(RenameFlags::NOREPLACE).is_empty();
+    let replaces = kind_of(new);
+    let fits = match &replaces {
+        Ok(_) => !flags.contains(RenameFlags::NOREPLACE) && may_be_taken(new),
+        Err(error) => *error == Errno::NOENT,
+    };
+    let is_there = kind_of(old).is_ok() && may_be_taken(old);
+    let is_blocked = is_there
+        && is_plain
+        && fits
+        && is_on_one_mount(old, new)
+        && holder_is_blocked(old)
+        && holder_is_blocked(new);
+    if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    ask(turn, portcullis_names::Change::MoveAway, old, "")?;
+    let outside = || Outside::Move { from: old.path.clone(), replaces: replaces.is_ok() };
+    ask_if(true, worker, (Attempt::Write, new), outside)
+}
+
+/// A file gets a further name.
+pub(super) fn link(worker: &Worker, turn: &Turn, (old, new): (&Place, &Place)) -> Ending {
+    let is_blocked = kind_of(old) == Ok(FileType::RegularFile)
+        && kind_of(new) == Err(Errno::NOENT)
+        && is_on_one_mount(old, new)
+        && holder_is_blocked(new);
+    if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    // Who may write one of a file's names writes the file.
+    ask(turn, portcullis_names::Change::Link, old, "")?;
+    ask_if(true, worker, (Attempt::Write, new), || Outside::Link { from: old.path.clone() })
+}
+
+fn ask_if(
+    is_blocked: bool,
+    worker: &Worker,
+    (attempt, place): (Attempt, &Place),
+    outside: impl FnOnce() -> Outside,
+) -> Ending {
+    if !is_blocked || !is_asked(worker, place) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    let (path, outside) = (place.path.clone(), Some(outside()));
+    Err(Stop::Ask(Box::new(Question { attempt, path, rule: "", content: None, outside })))
+}
+
+fn is_asked(worker: &Worker, place: &Place) -> bool {
+    worker.broker.names.judge(&place.path) == Judgement::Asked
+}
+
+fn kind_of(place: &Place) -> Result<FileType, Errno> {
+    let status = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(status.st_mode))
+}
+
+/// Whether nothing but the mount keeps names in the directory from being made and removed.
+fn holder_is_blocked(place: &Place) -> bool {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    accessat(&place.directory, c".", access, AtFlags::EACCESS) == Err(Errno::ROFS)
+}
+
+/// In a directory for all, only who owns a file or the directory takes its name away.
+fn may_be_taken(place: &Place) -> bool {
+    let (Ok(holder), Ok(file)) =
+        (fstat(&place.directory), statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW))
+    else {
+        return false;
+    };
+    let own = geteuid().as_raw();
+    holder.st_mode & libc::S_ISVTX == 0 || holder.st_uid == own || file.st_uid == own
+}
+
+fn is_on_one_mount(old: &Place, new: &Place) -> bool {
+    let mount = |place: &Place| {
+        let status = statx(&place.directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
+        status.ok().map(|status| status.stx_mnt_id)
+    };
+    mount(old).is_some_and(|one| mount(new) == Some(one))
+}
+
+fn masked(worker: &Worker, turn: &Turn, mode: Mode) -> u32 {
+    mode.as_raw_mode() & !worker.broker.processes.mask(&turn.caller)
+}
