@@ -1,5 +1,6 @@
 //! Systems without openat2: nothing can be located, so nothing can be done.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,9 @@ use portcullis_decision::Permit;
 use portcullis_decision::request::{FileFacts, PathKind};
 
 use crate::search::{FindQuery, Flow, Found, GrepQuery, Line, SearchEnd, SearchError, SearchGuard};
-use crate::{FileContent, FileError, Limits, Links, Listing, Purpose, View, Views, WriteOptions, Written};
+use crate::{
+    FileContent, FileError, Inode, Limits, Links, Listing, Names, Purpose, View, Views, WriteOptions, Written,
+};
 
 /// Carries out file operations; on this system it refuses all of them.
 #[derive(Debug)]
@@ -118,6 +121,28 @@ impl Gate {
     ///
     /// # Errors
     /// None.
+    pub fn names_of(&self, located: &Located, _tops: &[PathBuf]) -> Result<Names, FileError> {
+        match located.0 {}
+    }
+
+    /// Finds none.
+    #[must_use]
+    pub fn linked_files(&self, _tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
+        HashMap::new()
+    }
+
+    /// Cannot be called, as nothing is ever located.
+    ///
+    /// # Errors
+    /// None.
+    pub fn leave_to_others(&self, located: Located, _permit: Permit) -> Result<(), FileError> {
+        match located.0 {}
+    }
+
+    /// Cannot be called, as nothing is ever located.
+    ///
+    /// # Errors
+    /// None.
     pub fn find(
         &self,
         located: Located,
@@ -167,6 +192,12 @@ impl Located {
     /// Cannot be called.
     #[must_use]
     pub fn facts(&self) -> FileFacts {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn inode(&self) -> Option<Inode> {
         match self.0 {}
     }
 

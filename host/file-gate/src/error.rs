@@ -94,6 +94,12 @@ pub enum FileError {
         /// The path.
         path: String,
     },
+    /// It lies in the session's own temporary directory, and somebody else was to open it.
+    #[error("`{path}` lies in the sandbox's own temporary directory, which other programs do not share")]
+    SessionTemp {
+        /// The path.
+        path: String,
+    },
     /// The permit is for something else.
     #[error("the permit is not for this: {detail}")]
     WrongPermit {
@@ -141,6 +147,7 @@ impl FileError {
             Self::Conflict { .. }
             | Self::Linked { .. }
             | Self::Moved { .. }
+            | Self::SessionTemp { .. }
             | Self::WrongPermit { .. }
             | Self::NotForWriting { .. }
             | Self::ViewEnded(_)

@@ -41,44 +41,17 @@ mod view;
 
 pub mod spelling;
 
-#[cfg(target_os = "linux")]
-mod find;
-#[cfg(target_os = "linux")]
-mod gate;
-#[cfg(target_os = "linux")]
-mod grep;
-#[cfg(target_os = "linux")]
-mod ignores;
-#[cfg(target_os = "linux")]
-mod kernel;
-#[cfg(target_os = "linux")]
-mod list;
-#[cfg(target_os = "linux")]
-mod locate;
-#[cfg(target_os = "linux")]
-mod located;
-#[cfg(target_os = "linux")]
-mod read;
-#[cfg(target_os = "linux")]
-mod temporary;
-#[cfg(target_os = "linux")]
-mod walk;
-#[cfg(target_os = "linux")]
-mod write;
+#[cfg_attr(target_os = "linux", path = "linux/mod.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+mod system;
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
-
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Editing, Gate, Located};
 pub use error::FileError;
-#[cfg(target_os = "linux")]
-pub use gate::Gate;
-#[cfg(target_os = "linux")]
-pub use located::{Editing, Located};
-pub use operation::{Entry, FileContent, Identity, Limits, Links, Listing, Purpose, WriteOptions, Written};
+pub use operation::{
+    Entry, FileContent, Identity, Inode, Limits, Links, Listing, Names, Purpose, WriteOptions, Written,
+};
 pub use search::{
     Case, FindQuery, Flow, Found, GitRepositories, GrepQuery, IgnoreFiles, Line, PatternSyntax, SearchEnd,
     SearchError, SearchGuard,
 };
+pub use system::{Editing, Gate, Located};
 pub use view::{RootView, View, Views};

@@ -1,6 +1,7 @@
 //! What operations are told and what they return.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use portcullis_decision::request::PathKind;
 
@@ -48,9 +49,22 @@ pub struct Identity {
     pub(crate) changed: Time,
 }
 
+/// The names of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    /// Those that were found, as canonical paths.
+    pub paths: Vec<PathBuf>,
+    /// Whether these are all.
+    pub is_complete: bool,
+    /// How many it has.
+    pub count: u32,
+    /// The state of the file when they were looked for.
+    pub identity: Identity,
+}
+
 /// Which file, whatever its names and content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Inode {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Inode {
     pub(crate) device: (u32, u32),
     pub(crate) number: u64,
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::request::PathKind;
 
 use crate::FileError;
+use crate::operation::Inode;
 
 /// Says what a search may look at. It is asked for each name, with the canonical path.
 pub trait SearchGuard {
@@ -13,6 +14,9 @@ pub trait SearchGuard {
 
     /// Whether a name may stand in the result, with what is in it. Asked for results only.
     fn may_show(&self, path: &Path, kind: PathKind) -> bool;
+
+    /// Whether the search may look into a file that has several names, beside the one it came by.
+    fn may_read_linked(&self, file: Inode) -> bool;
 
     /// Whether nobody waits for the result any more.
     fn is_cancelled(&self) -> bool;

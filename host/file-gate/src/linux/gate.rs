@@ -1,6 +1,6 @@
 //! The gate: where paths are located, and permits are checked and used up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
@@ -10,16 +10,17 @@ use portcullis_decision::request::{Content, FileOperation, PathKind};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::kernel::{Descriptors, failure};
-use crate::locate::{self, Root};
-use crate::located::{Editing, Located};
-use crate::operation::{FileContent, Limits, Links, Listing, Purpose, WriteOptions, Written};
+use crate::FileError;
+use crate::operation::{FileContent, Inode, Limits, Links, Listing, Names, Purpose, WriteOptions, Written};
 use crate::search::{
     FindQuery, Flow, Found, GrepQuery, IgnoreFiles, Line, SearchEnd, SearchError, SearchGuard,
 };
+use crate::system::kernel::{Descriptors, failure};
+use crate::system::locate::{self, Root};
+use crate::system::located::{Editing, Located};
+use crate::system::walk::Walk;
+use crate::system::{find, grep, links, list, read, write};
 use crate::view::{View, Views};
-use crate::walk::Walk;
-use crate::{FileError, find, grep, list, read, write};
 
 /// Carries out file operations, each only with the permit for it.
 #[derive(Debug)]
@@ -230,6 +231,42 @@ impl Gate {
         let end = grep::lines(walk, &located, query, Limits::default(), tell)?;
         self.root_of(&located).still_stands()?;
         Ok(end)
+    }
+
+    /// Finds those names of a located file that lie at and below `tops`, in the view in which it was located. Names
+    /// elsewhere are nobody's to know.
+    ///
+    /// # Errors
+    /// When nothing is there any more.
+    pub fn names_of(&self, located: &Located, tops: &[PathBuf]) -> Result<Names, FileError> {
+        links::names(self.root_of(located), located, tops)
+    }
+
+    /// Finds the files at and below `tops` that have several names, in the host's own view, each with one of them.
+    /// What cannot be looked at is left out.
+    #[must_use]
+    pub fn linked_files(&self, tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
+        links::linked(tops)
+    }
+
+    /// Uses a permit up for somebody else, who will open what was located by its canonical name, in the host's own
+    /// view. Until then the name can come to mean another file: nothing but this call itself is free of races.
+    ///
+    /// # Errors
+    /// For what none of the other operations would have been carried out on, and for what has another name for the host.
+    pub fn leave_to_others(&self, located: Located, permit: Permit) -> Result<(), FileError> {
+        operation(&located, &permit)?;
+        if let Views::Session { private_temp: Some(temp), .. } = &self.views
+            && located.view == View::Session
+            && located.canonical().starts_with(temp)
+        {
+            return Err(FileError::SessionTemp { path: located.text });
+        }
+        match (located.kind(), located.file()) {
+            (PathKind::Directory, Some(file)) => read::require_ordinary(&located, file),
+            (_, Some(file)) => read::require_file(&located, file),
+            (_, None) => Ok(()),
+        }
     }
 
     fn walk<'a>(

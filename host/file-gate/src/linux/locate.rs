@@ -11,8 +11,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::FileError;
-use crate::kernel::{self, Descriptors, Status, failure};
-use crate::located::{Located, Slot, Target};
+use crate::system::kernel::{self, Descriptors, Status, failure};
+use crate::system::located::{Located, Slot, Target};
 use crate::view::{RootView, View};
 
 /// How often a walk is tried again when something is renamed at the same time. A hostile command that
@@ -33,7 +33,7 @@ pub(crate) enum Root<'a> {
 
 impl Root<'_> {
     /// Opens what `path` names, without any right on it.
-    fn open(self, path: &Path, extra: OFlags) -> Result<OwnedFd, FileError> {
+    pub(crate) fn open(self, path: &Path, extra: OFlags) -> Result<OwnedFd, FileError> {
         if !path.is_absolute() {
             return Err(failure("open", path, Errno::INVAL));
         }

@@ -11,11 +11,11 @@ use portcullis_decision::request::PathKind;
 use rustix::fs::{Dir, FileType, OFlags};
 use rustix::io::Errno;
 
-use crate::ignores::{Ignores, Texts};
-use crate::kernel::{self, Descriptors, Status, failure};
-use crate::locate::{self, Root};
-use crate::located::Located;
 use crate::search::{Flow, IgnoreFiles, SearchEnd, SearchError, SearchGuard};
+use crate::system::ignores::{Ignores, Texts};
+use crate::system::kernel::{self, Descriptors, Status, failure};
+use crate::system::locate::{self, Root};
+use crate::system::located::Located;
 use crate::view::View;
 
 /// Deepest directory below the start: each level keeps a descriptor, of which a process has 1024 as a rule.
@@ -255,7 +255,8 @@ impl Walk<'_> {
         if status.kind != PathKind::File || !matches!(kernel::is_kernel_interface(&file), Ok(false)) {
             return None;
         }
-        if !self.guard.may_enter(&path, PathKind::File) {
+        let may_be_read = || status.links < 2 || self.guard.may_read_linked(status.identity.inode);
+        if !self.guard.may_enter(&path, PathKind::File) || !may_be_read() {
             return None;
         }
         let file = self.descriptors.reopen(file.as_fd(), OFlags::RDONLY).ok()?;

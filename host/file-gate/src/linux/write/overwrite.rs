@@ -9,9 +9,9 @@ use rustix::io::Errno;
 
 use super::Job;
 use crate::FileError;
-use crate::kernel::Status;
 use crate::operation::{Links, WriteOptions, Written};
-use crate::temporary::{Looks, Temporary};
+use crate::system::kernel::Status;
+use crate::system::temporary::{Looks, Temporary};
 use crate::view::View;
 
 /// How an attempt to put a new file in the old one's place ended.

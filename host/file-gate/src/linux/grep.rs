@@ -14,12 +14,12 @@ use portcullis_decision::request::PathKind;
 use rustix::fs::OFlags;
 
 use crate::FileError;
-use crate::kernel::{self, Descriptors, Status, failure};
-use crate::located::Located;
 use crate::operation::Limits;
-use crate::read;
 use crate::search::{Case, Flow, GrepQuery, Line, PatternSyntax, SearchEnd, SearchError, SearchGuard};
-use crate::walk::{Step, Visitor, Walk};
+use crate::system::kernel::{self, Descriptors, Status, failure};
+use crate::system::located::Located;
+use crate::system::read;
+use crate::system::walk::{Step, Visitor, Walk};
 
 /// Longest line that is kept in memory; a file without line ends must not fill it.
 const LONGEST_LINE: usize = 64 << 20;
@@ -124,6 +124,9 @@ impl Grep<'_> {
     fn ordinary(&self, opened: OwnedFd, device: (u32, u32)) -> Result<Option<OwnedFd>, rustix::io::Errno> {
         let status = Status::of(&opened)?;
         let is_file = status.kind == PathKind::File;
+        if status.links > 1 && !self.guard.may_read_linked(status.identity.inode) {
+            return Ok(None);
+        }
         let is_ordinary =
             is_file && (status.identity.inode.device == device || !kernel::is_kernel_interface(&opened)?);
         Ok(is_ordinary.then_some(opened))

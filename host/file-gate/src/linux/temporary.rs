@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 
-use crate::kernel::{self, Status};
 use crate::operation::Inode;
+use crate::system::kernel::{self, Status};
 
 /// Longest list of names and longest value of an extended attribute, see xattr(7).
 const XATTR_MAX: usize = 64 * 1024;

@@ -11,10 +11,10 @@ use regex_automata::util::syntax;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::FileError;
-use crate::located::Located;
-use crate::read::require_ordinary;
 use crate::search::{FindQuery, Flow, Found, SearchEnd, SearchError, SearchGuard};
-use crate::walk::{Step, Visitor, Walk};
+use crate::system::located::Located;
+use crate::system::read::require_ordinary;
+use crate::system::walk::{Step, Visitor, Walk};
 
 /// Tells `tell` each name below `located` that fits the query.
 pub(crate) fn names(

@@ -10,10 +10,10 @@ use rustix::fs::{Dir, FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::FileError;
-use crate::kernel::{self, Descriptors, Status, failure};
-use crate::located::{Located, Target};
 use crate::operation::{Entry, Limits, Listing};
-use crate::read::require_ordinary;
+use crate::system::kernel::{self, Descriptors, Status, failure};
+use crate::system::located::{Located, Target};
+use crate::system::read::require_ordinary;
 
 /// Lists the located directory.
 pub(crate) fn directory(

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::path_text;
 use portcullis_decision::request::{FileFacts, PathKind};
 
-use crate::operation::FileContent;
+use crate::operation::{FileContent, Inode};
+use crate::system::kernel::Status;
 use crate::view::View;
 
 /// Something that was located: the descriptor on which an operation will be carried out, and what is
@@ -84,6 +85,12 @@ impl Located {
     #[must_use]
     pub fn facts(&self) -> FileFacts {
         self.facts
+    }
+
+    /// Returns which file it is; none where nothing is there.
+    #[must_use]
+    pub fn inode(&self) -> Option<Inode> {
+        Status::of(self.file()?).ok().map(|status| status.identity.inode)
     }
 
     /// Returns the view in which it was found.

@@ -8,9 +8,9 @@ use portcullis_decision::request::PathKind;
 use rustix::fs::OFlags;
 
 use crate::FileError;
-use crate::kernel::{self, Descriptors, Status, failure};
-use crate::located::Located;
 use crate::operation::{FileContent, Limits};
+use crate::system::kernel::{self, Descriptors, Status, failure};
+use crate::system::located::Located;
 
 /// Reads the located file.
 pub(crate) fn whole(

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 
 use super::Job;
 use crate::FileError;
-use crate::kernel::{self, Status, failure};
 use crate::operation::Written;
-use crate::temporary::Temporary;
+use crate::system::kernel::{self, Status, failure};
+use crate::system::temporary::Temporary;
 
 /// Mode of new files and directories before the umask, as every program has it.
 const FILE_MODE: u32 = 0o666;

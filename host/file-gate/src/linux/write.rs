@@ -10,10 +10,10 @@ use portcullis_decision::path_text;
 use rustix::io::Errno;
 
 use crate::FileError;
-use crate::kernel::{Descriptors, Status, failure};
-use crate::located::{Located, Slot, Target};
 use crate::operation::{WriteOptions, Written};
-use crate::read;
+use crate::system::kernel::{Descriptors, Status, failure};
+use crate::system::located::{Located, Slot, Target};
+use crate::system::read;
 
 /// Writes `bytes` as the located file.
 pub(crate) fn whole(

@@ -201,7 +201,6 @@ pub(crate) fn is_on_read_only_mount(file: impl AsFd) -> Result<bool, Errno> {
     Ok(rustix::fs::fstatvfs(file)?.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
-/// Says in the words of this crate what the kernel said.
 /// Gives what root has just made to the owner of the directory around it, as whom root acts there; it would be
 /// locked for them otherwise.
 pub(crate) fn hand_over(made: impl AsFd, directory: &OwnedFd) -> Result<(), Errno> {
@@ -215,6 +214,7 @@ pub(crate) fn hand_over(made: impl AsFd, directory: &OwnedFd) -> Result<(), Errn
 
 const ROOT: u32 = 0;
 
+/// Says in the words of this crate what the kernel said.
 pub(crate) fn failure(doing: &'static str, path: &Path, errno: Errno) -> FileError {
     let path = path_text::encode(path);
     match errno {

@@ -1,0 +1,189 @@
+//! The names of a file that has several (hard links): which of them lie in given places.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::request::PathKind;
+use rustix::fs::{Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::FileError;
+use crate::operation::{Inode, Names};
+use crate::search::Flow;
+use crate::system::kernel::{self, Status, failure};
+use crate::system::locate::Root;
+use crate::system::located::Located;
+
+/// Names that are looked at for one file. More are in few projects, and what lies beyond is not known then.
+const NAMES: usize = 1_000_000;
+/// Names that are looked at for files to be kept back: places with secrets are small.
+const KEPT_BACK: usize = 100_000;
+/// Deepest directory below a place; each level keeps a descriptor.
+const DEEPEST: usize = 256;
+
+/// Finds the names of a located file at and below `tops`.
+///
+/// A name is counted by the directory that has it, so a directory that is moved about is not counted twice; and a
+/// link that is made, removed or renamed meanwhile changes the file's time of change, which makes the answer
+/// incomplete.
+pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Result<Names, FileError> {
+    let file = located.file().ok_or_else(|| FileError::NotFound { path: located.text.clone() })?;
+    let look = || Status::of(file).map_err(|errno| failure("look at", &located.canonical, errno));
+    let before = look()?;
+    let wanted = before.identity.inode;
+    let mut known: HashSet<(Inode, OsString)> = HashSet::new();
+    let mut paths = Vec::new();
+    let links = usize::try_from(before.links).unwrap_or(usize::MAX);
+    Places { root, left: NAMES }.visit(tops, &mut |at| {
+        let is_it = at.number == wanted.number
+            && at.directory_inode.device == wanted.device
+            && at.status().is_ok_and(|status| status.identity.inode == wanted);
+        if is_it && known.insert((at.directory_inode, at.name.to_owned())) {
+            paths.push(at.path.join(at.name));
+        }
+        if known.len() >= links { Flow::Stop } else { Flow::Continue }
+    });
+    root.still_stands()?;
+    let is_complete = known.len() >= links && look()?.identity == before.identity;
+    Ok(Names { paths, is_complete, count: before.links, identity: before.identity })
+}
+
+/// Finds the files at and below `tops` that have several names, as the host sees them.
+pub(crate) fn linked(tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
+    let mut found = HashMap::new();
+    Places { root: Root::Host, left: KEPT_BACK }.visit(tops, &mut |at| {
+        if let Ok(status) = at.status()
+            && status.kind == PathKind::File
+            && status.links > 1
+        {
+            found.insert(status.identity.inode, at.path.join(at.name));
+        }
+        Flow::Continue
+    });
+    found
+}
+
+/// A name that is no directory.
+struct At<'a> {
+    directory: &'a OwnedFd,
+    directory_inode: Inode,
+    path: &'a Path,
+    name: &'a OsStr,
+    /// Of its inode, as the directory has it.
+    number: u64,
+}
+
+impl At<'_> {
+    fn status(&self) -> Result<Status, Errno> {
+        Status::of_name(self.directory, self.name)
+    }
+}
+
+/// Goes through places; what cannot be looked at is left out.
+struct Places<'a> {
+    root: Root<'a>,
+    /// How many more names are looked at.
+    left: usize,
+}
+
+/// A directory on the way down, with those in it that are still to come.
+struct Level {
+    directory: OwnedFd,
+    path: PathBuf,
+    below: Vec<OsString>,
+}
+
+impl Places<'_> {
+    fn visit(&mut self, tops: &[PathBuf], take: &mut dyn FnMut(&At<'_>) -> Flow) {
+        for top in tops {
+            if self.top(top, take) == Flow::Stop {
+                return;
+            }
+        }
+    }
+
+    fn top(&mut self, top: &Path, take: &mut dyn FnMut(&At<'_>) -> Flow) -> Flow {
+        let readable = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let (Some(above), Some(name)) = (top.parent(), top.file_name()) else { return Flow::Continue };
+        let Ok(above) = self.root.open(above, OFlags::DIRECTORY) else { return Flow::Continue };
+        let Ok(status) = Status::of_name(&above, name) else { return Flow::Continue };
+        if status.kind != PathKind::Directory {
+            let Ok(directory) = Status::of(&above) else { return Flow::Continue };
+            let path = top.parent().unwrap_or(top);
+            let number = status.identity.inode.number;
+            let directory_inode = directory.identity.inode;
+            return take(&At { directory: &above, directory_inode, path, name, number });
+        }
+        let Ok(first) = open(&above, name, readable) else { return Flow::Continue };
+        let mut levels = match self.level(first, top.to_owned(), take) {
+            Ok(first) => vec![first],
+            Err(flow) => return flow,
+        };
+        loop {
+            let depth = levels.len();
+            let Some(level) = levels.last_mut() else { return Flow::Continue };
+            let Some(name) = level.below.pop() else {
+                levels.pop();
+                continue;
+            };
+            if depth >= DEEPEST {
+                continue;
+            }
+            let Ok(directory) = open(&level.directory, &name, readable) else { continue };
+            let path = level.path.join(&name);
+            match self.level(directory, path, take) {
+                Ok(level) => levels.push(level),
+                Err(Flow::Stop) => return Flow::Stop,
+                Err(Flow::Continue) => {}
+            }
+        }
+    }
+
+    /// Takes every name of a directory; the directories among them are still to come.
+    fn level(
+        &mut self,
+        directory: OwnedFd,
+        path: PathBuf,
+        take: &mut dyn FnMut(&At<'_>) -> Flow,
+    ) -> Result<Level, Flow> {
+        let status = Status::of(&directory).map_err(|_| Flow::Continue)?;
+        let directory_inode = status.identity.inode;
+        let mut below = Vec::new();
+        for entry in Dir::read_from(&directory).map_err(|_| Flow::Continue)? {
+            let entry = entry.map_err(|_| Flow::Continue)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            self.left = self.left.checked_sub(1).ok_or(Flow::Stop)?;
+            let at = At { directory: &directory, directory_inode, path: &path, name, number: entry.ino() };
+            let is_directory = match entry.file_type() {
+                FileType::Directory => true,
+                // Some file systems do not say.
+                FileType::Unknown => at.status().is_ok_and(|status| status.kind == PathKind::Directory),
+                FileType::RegularFile
+                | FileType::Symlink
+                | FileType::Fifo
+                | FileType::Socket
+                | FileType::CharacterDevice
+                | FileType::BlockDevice => false,
+            };
+            if is_directory {
+                below.push(name.to_owned());
+            } else if take(&at) == Flow::Stop {
+                return Err(Flow::Stop);
+            }
+        }
+        Ok(Level { directory, path, below })
+    }
+}
+
+fn open(directory: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | flags;
+    let opened = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    // What the kernel lists of itself has no files, and no end.
+    if kernel::is_kernel_interface(&opened)? { Err(Errno::NOTSUP) } else { Ok(opened) }
+}

@@ -1,0 +1,18 @@
+//! The gate on Linux.
+
+mod find;
+mod gate;
+mod grep;
+mod ignores;
+mod kernel;
+mod links;
+mod list;
+mod locate;
+mod located;
+mod read;
+mod temporary;
+mod walk;
+mod write;
+
+pub use gate::Gate;
+pub use located::{Editing, Located};
