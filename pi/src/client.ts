@@ -82,6 +82,8 @@ interface Stream {
 type Endpoint = (Readable | Writable) & { ref?(): void; unref?(): void };
 
 export class HostClient {
+  /** The program. */
+  readonly path: string;
   readonly #child: ChildProcess;
   readonly #listener: HostListener;
   readonly #waiting = new Map<number, Waiting>();
@@ -94,6 +96,7 @@ export class HostClient {
   #stopped: Promise<void> | undefined;
 
   constructor(path: string, listener: HostListener) {
+    this.path = path;
     this.#listener = listener;
     // Started in the root directory, so that nothing it looks up by a relative name is the project's.
     this.#child = spawn(path, ["serve"], { cwd: "/", stdio: ["pipe", "pipe", "pipe", "pipe"] });

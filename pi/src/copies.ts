@@ -1,6 +1,6 @@
 /**
  * Loaded twice, installed and through `-e` for example: pi refuses to start when two extensions register
- * the same tool, so the second copy registers none. The copies find each other over pi's event bus, which
+ * the same flag, and one gate is enough, so the second copy does nothing. The copies find each other over pi's event bus, which
  * extensions of one load share; a process-wide mark would also be seen by sub-agents in the same process,
  * which need a gate of their own.
  */

@@ -3,11 +3,10 @@ import type {
   ExtensionAPI, ExtensionContext, ToolCallEvent, ToolCallEventResult, UserBashEventResult,
 } from "@earendil-works/pi-coding-agent";
 import { notOurs, refused } from "./messages.ts";
+import { BUILT_IN, providerOf } from "./provider.ts";
+import type { Relay } from "./relay.ts";
 import type { Session } from "./session.ts";
-import { commandOperations } from "./tools.ts";
-
-/** Under these names only our tools run: a policy could take another one for what the host confines. */
-const OURS = new Set(["bash", "read", "write", "edit", "ls", "find", "grep"]);
+import { commandOperations, isOwnName } from "./tools.ts";
 
 /** Tools that the host carries out. */
 export interface Ours {
@@ -17,23 +16,27 @@ export interface Ours {
 
 /** Lets a call through, changes its input, or blocks it. */
 export async function gateToolCall(
-  pi: ExtensionAPI, session: Session, ours: readonly Ours[], event: ToolCallEvent, context: ExtensionContext,
+  pi: ExtensionAPI, session: Session, ours: readonly Ours[], relay: Relay, event: ToolCallEvent, context: ExtensionContext,
 ): Promise<ToolCallEventResult | undefined> {
   try {
     const host = session.host();
     if (host === undefined) return undefined;
     // Ours are decided where they act, on what they really open and run.
     if (ours.some((tools) => tools.isInForce(pi, event.toolName))) return undefined;
-    if (OURS.has(event.toolName)) return block(notOurs(event.toolName));
     const provider = providerOf(pi, event.toolName);
+    const takenOver = isOwnName(event.toolName);
+    // pi's own tools would run unconfined.
+    if (takenOver && provider === BUILT_IN) return block(notOurs(event.toolName));
     const parentCallId = (event as { parentToolCallId?: string }).parentToolCallId;
     const input = event.input as Record<string, unknown>;
     const verdict = await host.call("decide", {
       callId: event.toolCallId, tool: event.toolName, provider, input,
+      ...(takenOver ? { cwd: context.cwd } : {}),
       ...(parentCallId === undefined ? {} : { parentCallId }),
     }, context.signal);
-    if (verdict.effect !== "allow") return block(refused(verdict));
+    if (verdict.effect === "deny") return block(refused(verdict));
     if (verdict.rewrittenInput !== undefined) replace(input, verdict.rewrittenInput);
+    if (verdict.effect === "exec") input.command = await relay.commandFor(host, event.toolCallId, String(input.command));
     return undefined;
   } catch (error) {
     return block(error instanceof Error ? error.message : String(error));
@@ -60,15 +63,6 @@ export function refusedCommand(why: string): UserBashEventResult {
 
 export function block(reason: string): ToolCallEventResult {
   return { block: true, reason };
-}
-
-/** `builtin`, `mcp:<server>` or `extension:<name>`; nobody is mistaken for pi itself. */
-export function providerOf(pi: Pick<ExtensionAPI, "getAllTools">, tool: string): string {
-  const source = pi.getAllTools().find((candidate) => candidate.name === tool)?.sourceInfo;
-  if (source === undefined) return "extension:unknown";
-  if (source.source !== "builtin") return `extension:${source.source === "cli" ? source.path : source.source}`;
-  const server = source.path === "builtin:mcp" ? /^mcp__(.+?)__/.exec(tool)?.[1] : undefined;
-  return server === undefined ? "builtin" : `mcp:${server}`;
 }
 
 /** The very object pi goes on with is changed. */

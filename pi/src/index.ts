@@ -8,20 +8,24 @@ import { homedir } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
-  createBashToolDefinition, createEditToolDefinition, createFindToolDefinition, createGrepToolDefinition,
+  AgentSession, createBashToolDefinition, createEditToolDefinition, createFindToolDefinition, createGrepToolDefinition,
   createLsToolDefinition, createReadToolDefinition, createWriteToolDefinition, type ExtensionAPI, getAgentDir, VERSION,
 } from "@earendil-works/pi-coding-agent";
+import { guardChildren } from "./children.ts";
 import { announce, inquire } from "./copies.ts";
 import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
 import { block, gateToolCall, gateUserCommand, refusedCommand } from "./gate.ts";
 import { inspectToolResult } from "./inspect.ts";
 import { findHost } from "./lookup.ts";
 import { openMenu } from "./menu-ui.ts";
-import { FLAG_ATE_PROMPT, TWICE } from "./messages.ts";
+import { BROKEN_OFF, FLAG_ATE_PROMPT, takenOver, TWICE } from "./messages.ts";
 import { TerminalDialogs } from "./prompt-ui.ts";
+import { Relay } from "./relay.ts";
 import { ReserveTool } from "./reserve.ts";
+import { askAboutRpcCommands } from "./rpc-bash.ts";
 import { Session } from "./session.ts";
 import { OwnTools } from "./tools.ts";
+import { WholeCalls } from "./whole-calls.ts";
 
 const EXTENSION_VERSION = "0.1.0";
 
@@ -39,21 +43,25 @@ export default function portcullis(pi: ExtensionAPI): void {
       platform: process.platform, arch: process.arch,
     }),
     terminalDialogs: (context) => new TerminalDialogs(context.ui),
+    guardChildren,
   });
   const own = new OwnTools();
   const reserve = new ReserveTool();
+  const relay = new Relay();
   pi.registerFlag(FLAG, {
     description: "Run pi's tools without the Portcullis sandbox (put it after the prompt)",
     type: "boolean",
     default: false,
   });
-  // Without the sandbox pi's own tools stay in place, with all their settings.
+  // Not before the session starts: what is registered while pi loads its extensions must not clash with the tools of
+  // another one, or pi refuses to start. Without the sandbox pi's own tools stay in place, with all their settings.
   let armed = false;
   const arm = () => {
-    if (!armed) own.register(pi, session, MAKERS, process.cwd());
+    if (armed) return;
     armed = true;
+    const others = own.register(pi, session, MAKERS, process.cwd());
+    if (others.size > 0) session.tell(takenOver(others), "warning");
   };
-  if (!isOnCommandLine(argv) && !wouldReactivate(argv)) arm();
   pi.registerCommand("sandbox", {
     description: "Show the sandbox, turn it on or off, edit what it allows",
     handler: async (_arguments, context) => {
@@ -65,42 +73,39 @@ export default function portcullis(pi: ExtensionAPI): void {
     },
   });
 
+  guardChildren(!isOnCommandLine(argv));
   pi.on("session_start", async (event, context) => {
     copy.started(event);
-    keepInactive(pi, argv);
     const { off, atePrompt } = readSwitch(pi.getFlag(FLAG), argv);
     if (off) session.disable(context);
     else await session.start(context);
+    if (session.state.kind !== "disabled") arm();
     reserve.offer(pi, session);
     if (atePrompt) session.tell(FLAG_ATE_PROMPT, "warning");
   });
   pi.on("session_shutdown", async () => {
     copy.leave();
+    relay.close();
     await session.stop();
   });
-  pi.on("tool_call", (event, context) => gateToolCall(pi, session, [own, reserve], event, context));
-  pi.on("tool_result", (event, context) => inspectToolResult(pi, session, event, context));
+  const whole = new WholeCalls();
+  if (VERSION.startsWith("0.")) {
+    askAboutRpcCommands(AgentSession.prototype);
+    pi.on("message_update", (event) => whole.take(event.assistantMessageEvent));
+  }
+  pi.on("tool_call", (event, context) => {
+    if (whole.isBroken(event.toolCallId) && session.state.kind !== "disabled") return block(BROKEN_OFF);
+    return gateToolCall(pi, session, [own, reserve], relay, event, context);
+  });
+  pi.on("tool_result", (event, context) => {
+    relay.forget(event.toolCallId);
+    return inspectToolResult(pi, session, event, context);
+  });
   pi.on("user_bash", () => gateUserCommand(session));
   pi.on("before_agent_start", (event) => {
     const brief = session.state.kind === "open" ? session.state.status.brief : "";
     return brief === "" ? undefined : { systemPrompt: `${event.systemPrompt}\n\n${brief}` };
   });
-}
-
-/** pi 0.x makes every tool of an extension active, also where the user switched pi's own tools off. */
-function wouldReactivate(argv: readonly string[]): boolean {
-  return VERSION.startsWith("0.") && (argv.includes("--no-builtin-tools") || argv.includes("-nbt"));
-}
-
-/** Tools that pi leaves inactive unless the user names them. */
-const USUALLY_INACTIVE = new Set(["ls", "find", "grep"]);
-
-/** pi 0.x activates every tool of an extension; those that the user did not ask for are put away again. */
-function keepInactive(pi: ExtensionAPI, argv: readonly string[]): void {
-  if (!VERSION.startsWith("0.") || argv.includes("--tools") || argv.includes("-t")) return;
-  const active = pi.getActiveTools();
-  const wanted = active.filter((name) => !USUALLY_INACTIVE.has(name));
-  if (wanted.length < active.length) pi.setActiveTools(wanted);
 }
 
 const MAKERS = {

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import type { ExtensionAPI, ExtensionContext, ToolResultEvent } from "@earendil-works/pi-coding-agent";
 import type { HostClient } from "./client.ts";
-import { providerOf } from "./gate.ts";
 import { withheld } from "./messages.ts";
 import type { OutputBlock } from "./protocol.ts";
+import { providerOf } from "./provider.ts";
 import type { Session } from "./session.ts";
 
 /** The blocks of a result; pi 0.74 does not export their types. */

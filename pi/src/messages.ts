@@ -27,9 +27,20 @@ export function withheld(cause: Denial | undefined): string {
 }
 
 export function notOurs(tool: string): string {
-  return `The tool ${plain(tool, 80)} is not the sandbox's own and would run unconfined. `
-    + "Start pi without the extension that replaced it.";
+  return `The tool ${plain(tool, 80)} is pi's own and would run unconfined. Start pi again.`;
 }
+
+/** Tells the user which tools another extension carries out, and what that means. */
+export function takenOver(others: ReadonlyMap<string, string>): string {
+  const lines = [...new Set(others.values())].map((owner) => {
+    const names = [...others].filter(([, other]) => other === owner).map(([name]) => name);
+    return `${plain(owner.replace(/^extension:/, ""), 200)} replaces pi's ${names.join(", ")}.`;
+  });
+  return `${lines.join(" ")} The sandbox leaves these tools to it: commands that it starts on this machine run confined, `
+    + "files are decided by their names only. Start pi without that extension to have them opened by the sandbox itself.";
+}
+
+export const BROKEN_OFF = "The arguments of this call broke off before their end, so it was not carried out. Call it again.";
 
 export const TWICE =
   "Portcullis is loaded twice and the first copy is not running. Remove one of the two (`pi list`, `-e`).";

@@ -102,6 +102,8 @@ export type DecideParams = {
   tool: Text,
   /** Who supplies the tool: `builtin`, `extension:<name>`, `mcp:<server>`. */
   provider: Text,
+  /** Where its relative paths start; for tools of others that have the name of one of pi's own. */
+  cwd?: AbsolutePath,
   /** The arguments, as the model wrote them. */
   input: Record<string, unknown>,
 };
@@ -123,7 +125,7 @@ export type DecideResponse = {
 };
 
 /** Whether a tool call may go on. An `ask` never reaches the wire: the host has asked by then. */
-export type ToolEffect = "allow" | "deny";
+export type ToolEffect = "allow" | "deny" | "exec";
 
 /** What a tool brought back, before the model sees it. */
 export type InspectParams = {

@@ -22,6 +22,8 @@ export interface Facts {
   findHost(cwd: string): string;
   /** Questions on pi's own terminal. */
   terminalDialogs(context: ExtensionContext): Dialogs;
+  /** Puts a gate into every pi that this one starts, or takes it out again. */
+  guardChildren(guarded: boolean): void;
 }
 
 export class Session {
@@ -191,6 +193,7 @@ export class Session {
 
   #enter(state: State): void {
     this.#state = state;
+    this.#facts.guardChildren(state.kind !== "disabled");
     if (this.#context === undefined) return;
     try {
       showStatus(this.#context.ui, state, this.#waiting);

@@ -2,10 +2,12 @@
 import type {
   BashOperations, EditOperations, ExtensionAPI, LsOperations, ReadOperations, ToolDefinition, WriteOperations,
 } from "@earendil-works/pi-coding-agent";
+import { withoutGuard } from "./children.ts";
 import type { HostClient } from "./client.ts";
 import { type Call, FileCall } from "./files.ts";
 import { refused } from "./messages.ts";
 import type { ExecOrigin } from "./protocol.ts";
+import { replacedBy } from "./provider.ts";
 import { find, grep, listOperations, type Search } from "./searches.ts";
 import type { Session } from "./session.ts";
 
@@ -33,6 +35,13 @@ export interface Makers {
 /** The names of the tools that are replaced. */
 export type OwnTool = keyof Makers;
 
+const OWN_NAMES: ReadonlySet<string> = new Set<OwnTool>(["bash", "read", "write", "edit", "ls", "find", "grep"]);
+
+/** Whether a tool has the name of one of pi's own. */
+export function isOwnName(name: string): name is OwnTool {
+  return OWN_NAMES.has(name);
+}
+
 /** The tools that were registered, each known by the one object no other tool has: its parameters. */
 export class OwnTools {
   readonly #parameters = new Map<string, object>();
@@ -43,8 +52,21 @@ export class OwnTools {
     return ours !== undefined && pi.getAllTools().find((tool) => tool.name === name)?.parameters === ours;
   }
 
-  register(pi: Pick<ExtensionAPI, "registerTool">, session: Session, makers: Makers, cwd: string): void {
+  /**
+   * Puts ours in the place of pi's own. Once everything is loaded pi tells whose the tools are, and does not refuse to
+   * start because two extensions have one of the same name; so a tool that another extension has replaced already
+   * stays, and its calls are gated like those of other tools. Returns those names, each with whose it is.
+   */
+  register(
+    pi: Pick<ExtensionAPI, "registerTool" | "getAllTools">, session: Session, makers: Makers, cwd: string,
+  ): Map<OwnTool, string> {
+    const others = new Map<OwnTool, string>();
     for (const name of Object.keys(makers) as OwnTool[]) {
+      const other = this.isInForce(pi, name) ? undefined : replacedBy(pi, name);
+      if (other !== undefined) {
+        others.set(name, other);
+        continue;
+      }
       const definition = makers[name](cwd);
       const parameters = copyOf(definition.parameters);
       this.#parameters.set(name, parameters);
@@ -69,6 +91,7 @@ export class OwnTools {
         },
       });
     }
+    return others;
   }
 }
 
@@ -79,7 +102,7 @@ export function commandOperations(host: HostClient, callId: string, origin: Exec
       // These two texts are pi's own signs for "aborted" and "timed out".
       if (signal?.aborted) throw new Error("aborted");
       const timeoutMs = timeout === undefined || timeout <= 0 ? {} : { timeoutMs: Math.ceil(timeout * 1000) };
-      const command = { callId, script, cwd, env: environment(env ?? process.env), origin, ...timeoutMs };
+      const command = { callId, script, cwd, env: environment(withoutGuard(env ?? process.env)), origin, ...timeoutMs };
       let ended;
       try {
         ended = await host.exec(command, onData, signal);

@@ -55,6 +55,7 @@ const methods = {
   async decide(params, id) {
     const text = JSON.stringify(params.input);
     if (text.includes("deny-me")) return { effect: "deny", ...cause, hint: "Ask for something else." };
+    if (params.tool === "bash") return { effect: "exec", ...cause };
     if (text.includes("ask-me")) return (await ask(params, id)).choice === "refuse" ? { effect: "deny", ...cause } : { effect: "allow", ...cause };
     if (text.includes("rewrite-me")) return { effect: "allow", ...cause, rewrittenInput: JSON.parse(text.replace("rewrite-me", "rewritten")) };
     return { effect: "allow", ...cause };

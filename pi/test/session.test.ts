@@ -4,9 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, test } from "node:test";
 import { announce, inquire } from "../src/copies.ts";
-import { gateToolCall, gateUserCommand, providerOf } from "../src/gate.ts";
+import { gateToolCall, gateUserCommand } from "../src/gate.ts";
 import { inspectToolResult } from "../src/inspect.ts";
+import { takenOver } from "../src/messages.ts";
 import { SelectDialogs } from "../src/prompt.ts";
+import { providerOf } from "../src/provider.ts";
+import { Relay } from "../src/relay.ts";
 import { Session } from "../src/session.ts";
 import { type Makers, OwnTools } from "../src/tools.ts";
 import { FAKE_HOST, until } from "./support.ts";
@@ -31,7 +34,7 @@ const context = (more: object = {}): Any => ({
 });
 
 function session(findHost: () => string = () => FAKE_HOST): Session {
-  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost, terminalDialogs: (context) => new SelectDialogs(context.ui) });
+  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost, terminalDialogs: (context) => new SelectDialogs(context.ui), guardChildren: () => {} });
 }
 
 async function started(more: object = {}): Promise<Session> {
@@ -80,7 +83,8 @@ const makers: Makers = {
 } as Makers;
 
 function registered(it: Session): { pi: Any; own: OwnTools; run(name: string, params: object, signal?: AbortSignal): Promise<unknown> } {
-  const tools = new Map<string, Any>();
+  const source = { sourceInfo: { source: "builtin", path: "<builtin>" } };
+  const tools = new Map<string, Any>(Object.keys(makers).map((name) => [name, { name, parameters: {}, ...source }]));
   const pi = { registerTool: (made: Any) => tools.set(made.name, made), getAllTools: () => [...tools.values()] };
   const own = new OwnTools();
   own.register(pi as Any, it, makers, "/elsewhere");
@@ -88,8 +92,10 @@ function registered(it: Session): { pi: Any; own: OwnTools; run(name: string, pa
   return { pi, own, run };
 }
 
+const relay = new Relay();
+after(() => relay.close());
 const call = (it: Session, pi: Any, own: OwnTools, toolName: string, input: object) =>
-  gateToolCall(pi, it, [own], { type: "tool_call", toolCallId: "c1", toolName, input } as Any, context());
+  gateToolCall(pi, it, [own], relay, { type: "tool_call", toolCallId: "c1", toolName, input } as Any, context());
 
 const inspect = (it: Session, pi: Any, text: string, more: object = {}) => {
   const event = { type: "tool_result", toolCallId: "c1", toolName: "other", input: {}, content: [{ type: "text", text }], isError: false, ...more };
@@ -224,20 +230,40 @@ test("lists and searches are the host's", async () => {
   await it.stop();
 });
 
-test("under our names only our own tools run", async () => {
+const named = (name: string, source: string) => ({ name, parameters: {}, sourceInfo: { source, path: `/${source}` } });
+
+test("under the names of pi's tools pi's own do not run", async () => {
   const it = await started();
-  const { pi, own } = registered(it);
-  const ours = pi.getAllTools();
-  for (const tools of [[], ours.map((made: Any) => ({ ...made, parameters: { ...made.parameters } })), [{ name: "bash" }]]) {
-    for (const name of ["bash", "read", "write", "edit"]) {
-      const verdict = await call(it, { ...pi, getAllTools: () => tools }, own, name, {});
-      assert.match(verdict?.reason ?? "let through", /not the sandbox's own/);
-    }
+  const { own } = registered(it);
+  for (const name of ["bash", "read", "write", "edit", "ls", "find", "grep"]) {
+    const verdict = await call(it, { getAllTools: () => [named(name, "builtin")] }, own, name, {});
+    assert.match(verdict?.reason ?? "let through", /pi's own and would run unconfined/);
   }
   assert.equal(new OwnTools().isInForce({ getAllTools: () => [{ name: "x" }] } as Any, "x"), false);
   const broken = await call(it, { getAllTools: () => { throw new Error("stale"); } }, own, "bash", {});
   assert.deepEqual(broken, { block: true, reason: "stale" });
   await it.stop();
+});
+
+test("a tool that another extension has replaced stays, and the host is asked about its calls", async () => {
+  process.env.FAKE_LOG = at("taken");
+  const it = await started();
+  delete process.env.FAKE_LOG;
+  const own = new OwnTools();
+  const made: string[] = [];
+  const tools = [named("bash", "cli"), named("read", "npm:x"), named("write", "builtin")];
+  const pi: Any = { registerTool: ({ name }: Any) => made.push(name), getAllTools: () => tools };
+  const others = own.register(pi, it, makers, "/elsewhere");
+  assert.deepEqual([...others], [["bash", "extension:/cli"], ["read", "extension:npm:x"]]);
+  // Those that the user left out of this run are nobody's.
+  assert.deepEqual(made, ["write", "edit", "ls", "find", "grep"]);
+  assert.match(takenOver(others), /^\/cli replaces pi's bash\. npm:x replaces pi's read\. /);
+  assert.match((await call(it, pi, own, "read", { path: "deny-me" }))?.reason ?? "", /Denied/);
+  const input = { path: "rewrite-me" };
+  assert.equal(await call(it, pi, own, "read", input), undefined);
+  assert.deepEqual(input, { path: "rewritten" });
+  await it.stop();
+  assert.match(readFileSync(at("taken"), "utf8"), new RegExp(`"tool":"read","provider":"extension:npm:x","input":\\{"path":"deny-me"\\},"cwd":"${directory}"`));
 });
 
 test("who supplies a tool", () => {

@@ -62,6 +62,9 @@ pub(crate) enum Verb {
         after_help = "pi starts this by itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."
     )]
     Serve,
+    /// Run a command that pi's extension holds ready, in the place of a tool's own
+    #[command(hide = true)]
+    Attend(Attend),
     /// Start pi with the extension loaded
     #[command(after_help = PI_HELP, disable_help_flag = true)]
     Pi(Pi),
@@ -101,7 +104,8 @@ Examples:
 
 const PI_HELP: &str = "\
 Everything after `pi` goes to pi. With --no-sandbox behind the prompt pi's tools run as if Portcullis were
-not there.
+not there. pi 0.x runs extensions that a project brings along without asking; it is started in such a project
+with --approve only, as pi 1.x calls it.
 
 Examples:
   portcullis pi
@@ -192,6 +196,14 @@ pub(crate) struct Pi {
     /// Arguments for pi
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
     pub(crate) arguments: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Attend {
+    /// The extension's socket
+    pub(crate) socket: PathBuf,
+    /// Stands for the command
+    pub(crate) ticket: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]

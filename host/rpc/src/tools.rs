@@ -19,6 +19,9 @@ wire_structs! {
         pub tool: Text,
         /// Who supplies the tool: `builtin`, `extension:<name>`, `mcp:<server>`.
         pub provider: Text,
+        /// Where its relative paths start; for tools of others that have the name of one of pi's own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub cwd: Option<AbsolutePath>,
         /// The arguments, as the model wrote them.
         #[cfg_attr(feature = "typescript", ts(type = "Record<string, unknown>"))]
         pub input: Map<String, Value>,
@@ -159,6 +162,8 @@ wire_words! {
         Allow,
         /// It may not.
         Deny,
+        /// It may, with a client of `exec` in the place of its `command`: the command itself is judged when that runs it.
+        Exec,
     }
 
     /// Who wrote a script.

@@ -14,6 +14,7 @@ use portcullis_names::{Anywhere, Change, Class, GIT_CONFIG, GIT_POINTERS, Rule, 
 
 use crate::files::locate;
 use crate::force::Force;
+use crate::links::{HARD_LINKS, is_for_one_file};
 use crate::session::Session;
 
 /// Name of the attribute that says what the content of one of git's own files came to: a JSON text, empty for
@@ -119,7 +120,7 @@ impl Session {
         Some(attribute(reason))
     }
 
-    fn is_judged(&self, force: &Force, path: &Path) -> bool {
+    pub(crate) fn is_judged(&self, force: &Force, path: &Path) -> bool {
         let roots = self.roots();
         let exists = |path: &Path| exists(&force.gate, path);
         self.judged_as(path, &Site { roots: &roots, exists: &exists }).is_some()
@@ -139,7 +140,7 @@ impl Session {
     }
 
     /// Where the user's programs work: the workspace, and what else the settings make writable.
-    fn roots(&self) -> Vec<PathBuf> {
+    pub(crate) fn roots(&self) -> Vec<PathBuf> {
         let resolved = self.settings();
         let written = resolved.allow_write.iter().filter_map(|pattern| match pattern {
             FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
@@ -222,6 +223,9 @@ fn on_content(request: &Request, rule: &Rule) -> Option<(Effect, String)> {
 
 /// Whether the host offers to remember a yes to `decision` as `pattern`.
 pub(crate) fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
+    if decision.policy() == HOST && decision.cause().rule == HARD_LINKS {
+        return is_for_one_file(pattern);
+    }
     let rule = portcullis_names::rule(&decision.cause().rule).filter(|_| decision.policy() == HOST);
     rule.is_none_or(|rule| may_be_granted(rule, pattern, &Site { roots: &[], exists: &|_| false }))
 }

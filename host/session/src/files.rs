@@ -62,6 +62,7 @@ pub struct EditFile {
     editing: Editing,
     request: Request,
     force: Arc<Force>,
+    links: Links,
     call: Option<String>,
 }
 
@@ -86,8 +87,7 @@ impl Session {
     /// When it is not allowed, or cannot be read.
     pub fn read_file(&self, call: FileCall<'_>) -> Result<ReadFile, FileFailure> {
         let force = self.force();
-        let (located, authorized) =
-            self.located(&force.gate, call, Purpose::Existing, FileOperation::Read)?;
+        let (located, authorized) = self.located(&force, call, Purpose::Existing, FileOperation::Read)?;
         let canonical = located.canonical_text().to_owned();
         let granted = authorized.granted()?;
         let content = force.gate.read(located, granted.permit, Limits::default());
@@ -103,12 +103,32 @@ impl Session {
         let force = self.force();
         let text_edit = |(old, new): &(String, String)| TextEdit { old: Text::cut(old), new: Text::cut(new) };
         let operation = FileOperation::Edit(edits.iter().map(text_edit).collect());
-        let (located, authorized) = self.located(&force.gate, call, Purpose::ForWriting, operation)?;
+        let mut linked = None;
+        let (located, authorized) =
+            self.located_knowing(&force, call, Purpose::ForWriting, operation.clone(), |located| {
+                linked = self.written_by_other_names(&force, located, &operation);
+                linked.iter().filter_map(|linked| linked.attribute.clone()).collect()
+            })?;
         let granted = authorized.granted()?;
-        match force.gate.edit(located, granted.permit, Limits::default()) {
+        let path = located.canonical_text().to_owned();
+        let edited =
+            force.gate.edit(located, granted.permit, Limits::default()).and_then(|editing| match &linked {
+                // Names that nobody has looked for.
+                Some(linked) if editing.content().identity != linked.identity => {
+                    Err(FileError::Conflict { path })
+                }
+                Some(_) | None => Ok(editing),
+            });
+        match edited {
             Ok(editing) => {
                 let call = call.call.map(str::to_owned);
-                Ok(EditFile { editing, request: granted.request, force, call })
+                Ok(EditFile {
+                    editing,
+                    request: granted.request,
+                    force,
+                    links: links(linked.is_some()),
+                    call,
+                })
             }
             Err(error) => {
                 self.outcome(&granted.request, &error.to_string());
@@ -132,7 +152,7 @@ impl Session {
             return Err(denied.into());
         }
         // Through the gate that read it: the views of a newer one may differ.
-        let written = edit.force.gate.replace(edit.editing, content.as_bytes(), Links::Refuse);
+        let written = edit.force.gate.replace(edit.editing, content.as_bytes(), edit.links);
         self.outcome(&edit.request, &told(&written));
         Ok(written?)
     }
@@ -168,10 +188,12 @@ impl Session {
         let operation = FileOperation::Write(Content::Text(Text::cut(content)));
         let mut options = WriteOptions::default();
         let (located, authorized) =
-            self.located_knowing(&force.gate, call, Purpose::ForWriting, operation, |located| {
+            self.located_knowing(&force, call, Purpose::ForWriting, operation.clone(), |located| {
                 let judged = self.judged(&force, located, content.as_bytes());
-                options.expect = judged.replaces;
-                judged.attributes
+                let linked = self.written_by_other_names(&force, located, &operation);
+                options.links = links(linked.is_some());
+                options.expect = linked.as_ref().map(|linked| linked.identity).or(judged.replaces);
+                judged.attributes.into_iter().chain(linked.and_then(|linked| linked.attribute)).collect()
             })?;
         let canonical = located.canonical_text().to_owned();
         let granted = authorized.granted()?;
@@ -197,26 +219,29 @@ impl Session {
     /// that nobody learns what exists where they may not look.
     pub(crate) fn located(
         &self,
-        gate: &Gate,
+        force: &Force,
         call: FileCall<'_>,
         purpose: Purpose,
         operation: FileOperation,
     ) -> Result<(Located, Authorized), FileFailure> {
-        self.located_knowing(gate, call, purpose, operation, |_| Vec::new())
+        self.located_knowing(force, call, purpose, operation, |_| Vec::new())
     }
 
     /// As [`Session::located`], with the facts that `facts` finds out about what was located.
-    fn located_knowing(
+    pub(crate) fn located_knowing(
         &self,
-        gate: &Gate,
+        force: &Force,
         call: FileCall<'_>,
         purpose: Purpose,
         operation: FileOperation,
         facts: impl FnOnce(&Located) -> Vec<Attribute>,
     ) -> Result<(Located, Authorized), FileFailure> {
-        match locate(gate, call.path, purpose) {
+        match locate(&force.gate, call.path, purpose) {
             Ok(located) => {
-                let attributes = facts(&located);
+                let secret =
+                    if reads(&operation) { self.read_by_another_name(force, &located) } else { None };
+                // Of two that speak of other names the first one counts.
+                let attributes: Vec<Attribute> = secret.into_iter().chain(facts(&located)).collect();
                 let action = self.action(call, &located, operation);
                 let mut request = self.request(Origin::Agent, action);
                 request.attributes.extend(attributes);
@@ -224,7 +249,7 @@ impl Session {
                 Ok((located, authorized))
             }
             Err(FileError::NotFound { path }) => {
-                let action = self.missing(gate, call, operation);
+                let action = self.missing(&force.gate, call, operation);
                 let authorized = self.authorize(self.request(Origin::Agent, action), call.call, call.cancel);
                 let granted = authorized.granted()?;
                 self.outcome(&granted.request, "not found");
@@ -269,6 +294,16 @@ pub(crate) fn locate(gate: &Gate, path: &Path, purpose: Purpose) -> Result<Locat
         }
         Err(error) => Err(error),
     }
+}
+
+/// How a file is written of whose other names the decision knew, or was not told any.
+fn links(are_known: bool) -> Links {
+    if are_known { Links::Allow } else { Links::Refuse }
+}
+
+/// Whether an operation shows what is in a file; an edit shows what is around the text.
+fn reads(operation: &FileOperation) -> bool {
+    matches!(operation, FileOperation::Read | FileOperation::Search(_) | FileOperation::Edit(_))
 }
 
 fn purpose(operation: &FileOperation) -> Purpose {

@@ -1,5 +1,6 @@
 //! Listing and searching: what may not be read is not in the result, its name included.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,13 +12,14 @@ use portcullis_decision::request::{
 use portcullis_decision::rules::Caller;
 use portcullis_decision::{AnsweredBy, Decision, Effect, Mode};
 use portcullis_file_gate::{
-    FileError, FindQuery, Flow, Found, GrepQuery, Limits, Line, Located, Purpose, SearchEnd, SearchError,
-    SearchGuard,
+    FileError, FindQuery, Flow, Found, GrepQuery, Inode, Limits, Line, Located, Purpose, SearchEnd,
+    SearchError, SearchGuard,
 };
 
 use crate::cancel::Cancel;
 use crate::files::{FileCall, FileFailure, told};
 use crate::force::Force;
+use crate::links::KeptBack;
 use crate::paths;
 use crate::session::{Granted, Session};
 
@@ -114,14 +116,19 @@ impl Session {
         call: FileCall<'a>,
         operation: FileOperation,
     ) -> Result<(Located, Granted, Guard<'a>), FileFailure> {
-        let (located, authorized) = self.located(&force.gate, call, Purpose::Existing, operation)?;
+        let (located, authorized) = self.located(force, call, Purpose::Existing, operation)?;
         let covered = self.covered(force, &located, &authorized.decision);
         let granted = authorized.granted()?;
         let is_judged = |member: &portcullis_decision::Member| {
             member.mode == Mode::Enforce && member.policy.handles().file
         };
         let judged = self.basis().chain.members.iter().any(is_judged);
-        Ok((located, granted, Guard { session: self, force, cancel: call.cancel, covered, judged }))
+        let kept_back = OnceCell::new();
+        Ok((
+            located,
+            granted,
+            Guard { session: self, force, cancel: call.cancel, covered, judged, kept_back },
+        ))
     }
 
     /// Whose questions are answered by the yes to the search itself: the same rule asks the same about
@@ -148,6 +155,8 @@ struct Guard<'a> {
     covered: Vec<(String, String)>,
     /// Whether policies have a say about files beside their rules.
     judged: bool,
+    /// What is not looked into by any name; looked for when it is first asked about.
+    kept_back: OnceCell<KeptBack>,
 }
 
 impl SearchGuard for Guard<'_> {
@@ -169,6 +178,10 @@ impl SearchGuard for Guard<'_> {
         });
         let decision = self.session.decide(&self.session.request(Origin::Agent, action));
         self.allows(decision.effect(), decision.policy(), &decision.cause().rule)
+    }
+
+    fn may_read_linked(&self, file: Inode) -> bool {
+        !self.kept_back.get_or_init(|| KeptBack::of(self.force)).holds(file)
     }
 
     fn is_cancelled(&self) -> bool {

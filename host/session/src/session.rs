@@ -275,10 +275,9 @@ impl Session {
         let context = self.context_for(request, &grants);
         let force = self.force();
         let decision = force.basis.chain.decide(request, &context, rules, &grants);
-        match self.ruling_on_names(request, &force, &grants) {
-            Some(ruling) => decision.tightened(ruling),
-            None => decision,
-        }
+        let rulings =
+            [self.ruling_on_names(request, &force, &grants), Self::ruling_on_links(request, &grants)];
+        rulings.into_iter().flatten().fold(decision, Decision::tightened)
     }
 
     /// The context in which `request` is judged.

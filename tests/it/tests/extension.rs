@@ -15,6 +15,7 @@ on_each_pi!(
     switched_off_in_spite_of_a_host,
     switched_off_in_the_settings,
     another_policy_file,
+    extensions_of_a_project,
 );
 
 fn installed_for_plain_pi(version: PiVersion, user: User) -> Result<()> {
@@ -127,6 +128,28 @@ fn another_policy_file(version: PiVersion, user: User) -> Result<()> {
     ]);
     Launch::guarded(&scene, version, &closed)?.print("go")?.ended_with(0)?;
     ensure!(fs::read_to_string(scene.project().join("secret.txt"))? == "hunter2");
+    Ok(())
+}
+
+/// pi 0.74 runs what a project brings along, and asks nobody; `portcullis pi` does not start it there. The control is
+/// pi 0.74 alone.
+fn extensions_of_a_project(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let ran = scene.outside().join("ran");
+    let text = format!(
+        "import {{ writeFileSync }} from 'node:fs'; export default () => writeFileSync('{}', '');",
+        ran.display()
+    );
+    scene.write(&scene.project().join(".pi/extensions/own.ts"), &text)?;
+    let hello = script([say("hello")]);
+    let finished = Launch::guarded(&scene, version, &hello)?.print("go")?;
+    ensure!(!ran.exists(), "{finished:#?}");
+    let is_old = version == PiVersion::V0_74;
+    ensure!((finished.code() == 1 && finished.stderr.contains("--approve")) == is_old, "{finished:#?}");
+    Launch::plain(&scene, version, &hello)?.print("go")?.ended_with(0)?;
+    ensure!(ran.exists() == is_old);
+    Launch::guarded(&scene, version, &hello)?.with(["--approve"]).print("go")?.ended_with(0)?;
+    ensure!(ran.exists());
     Ok(())
 }
 

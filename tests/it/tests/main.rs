@@ -4,9 +4,11 @@
 mod matrix;
 
 mod attacks;
+mod beside_others;
 mod cli;
 mod differential;
 mod extension;
+mod hard_links;
 mod harness;
 mod machine;
 mod many_calls;
@@ -27,4 +29,5 @@ mod searches;
 mod second_terminal;
 mod serve;
 mod settings_verbs;
+mod sub_agents;
 mod verbs;

@@ -14,6 +14,8 @@ on_each_pi!(
     the_environment,
     ends_at_once,
     without_other_extensions,
+    events_as_json,
+    arguments_that_broke_off,
 );
 
 fn allowed_and_denied(version: PiVersion, user: User) -> Result<()> {
@@ -133,5 +135,39 @@ fn without_other_extensions(version: PiVersion, user: User) -> Result<()> {
     let control = script([write(), expecting("then 0", say("done"))]);
     Launch::plain(&scene, version, &control)?.with(["--no-extensions"]).print("go")?.ended_with(0)?;
     ensure!(made.exists());
+    Ok(())
+}
+
+/// In JSON mode nobody can be asked either; the client is told why.
+fn events_as_json(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "hunter1")?;
+    let path = notes.display().to_string();
+    let command = format!("echo x > '{}/made'; echo then $?", scene.outside().display());
+    let steps = [read(&path), expecting_no("hunter1", bash(&command)), expecting("then 1", say("done"))];
+    let launch = Launch::guarded(&scene, version, &script(steps))?;
+    let finished = launch.with(["--mode", "json"]).print("go")?.ended_with(0)?;
+    let events =
+        finished.stdout.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let ends: Vec<_> = events.filter(|event| event["type"] == "tool_execution_end").collect();
+    let first = ends.first().map(ToString::to_string).unwrap_or_default();
+    ensure!(first.contains("\"isError\":true") && first.contains("nobody is there to ask"), "{finished:#?}");
+    ensure!(ends.len() == 2 && !scene.outside().join("made").exists(), "{finished:#?}");
+    Ok(())
+}
+
+/// pi 0.74 completes what a model did not finish, and carries it out; the control shows it.
+fn arguments_that_broke_off(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let made = scene.project().join("made");
+    let broken =
+        || calls([json!({ "name": "bash", "raw": "{\"command\": \"touch made; echo sum-$((40+2))" })]);
+    let guarded = script([broken(), expecting_no("sum-42", say("done"))]);
+    Launch::guarded(&scene, version, &guarded)?.print("go")?;
+    ensure!(!made.exists(), "what broke off was carried out");
+    let control = script([broken(), say("done")]);
+    Launch::plain(&scene, version, &control)?.print("go")?;
+    ensure!(made.exists() == (version == PiVersion::V0_74));
     Ok(())
 }

@@ -121,27 +121,39 @@ fn aborted_question(version: PiVersion, user: User) -> Result<()> {
     ends_well(pi)
 }
 
-/// The client's `bash` command. pi 0.74.2 runs it without asking any extension, so nothing can confine it there:
-/// a known hole of that version, which this test holds on record.
+/// The client's `bash` command goes the way of the user's own commands. pi 0.74 tells no extension of it by itself,
+/// which the control shows.
 fn the_clients_own_commands(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let made = scene.outside().join("made");
+    let command = format!("echo x > '{}'; echo then $?; echo sum-$((40+2))", made.display());
+    let run = |pi: &mut Rpc, command: &str, refused: bool| {
+        pi.send(&json!({ "id": "own", "type": "bash", "command": command }))?;
+        if refused {
+            let question = pi.question()?;
+            pi.answer(&question, &option(&question, Answer::Refuse)?)?;
+        }
+        let response = pi.wait("response", |message| {
+            message.get("id") == Some(&json!("own")) && message.get("type") == Some(&json!("response"))
+        })?;
+        anyhow::Ok(response.to_string())
+    };
     let mut pi = Launch::guarded(&scene, version, &script([say("hello")]))?.rpc()?;
-    pi.prompt("hello")?;
-    pi.wait_for("agent_end")?;
-    let command = format!("echo x > '{}'; echo sum-$((40+2))", made.display());
-    pi.send(&json!({ "id": "own", "type": "bash", "command": command }))?;
-    if version == PiVersion::V1_5 {
-        // The host runs it, and asks about the write outside; pi 0.74 never tells an extension of it.
-        let question = pi.question()?;
-        pi.answer(&question, &option(&question, Answer::Refuse)?)?;
-    }
-    let response = pi.wait("response", |message| {
-        message.get("id") == Some(&json!("own")) && message.get("type") == Some(&json!("response"))
-    })?;
-    ensure!(response.to_string().contains("sum-42"), "{response}");
-    ensure!(made.exists() == (version == PiVersion::V0_74), "{response}");
-    ends_well(pi)
+    let response = run(&mut pi, &command, true)?;
+    ensure!(response.contains("then 1") && response.contains("sum-42"), "{response}");
+    ensure!(!made.exists(), "{response}");
+    kill_host(&scene)?;
+    let response = run(&mut pi, "touch made; echo sum-$((40+2))", false)?;
+    // In its last moment the host is gone and not missed yet.
+    let is_refused = response.contains("nothing is permitted") || response.contains("host is gone");
+    ensure!(is_refused && !response.contains("sum-42"), "{response}");
+    ends_well(pi)?;
+    ensure!(!scene.project().join("made").exists());
+
+    let mut plain = Launch::plain(&scene, version, &script([say("hello")]))?.rpc()?;
+    let response = run(&mut plain, &command, false)?;
+    ensure!(response.contains("then 0") && made.exists(), "{response}");
+    ends_well(plain)
 }
 
 fn host_killed(version: PiVersion, user: User) -> Result<()> {

@@ -1,6 +1,7 @@
 //! One module for each verb.
 
 pub(crate) mod asks;
+pub(crate) mod attend;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;

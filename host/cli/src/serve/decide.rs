@@ -45,6 +45,11 @@ impl Host {
             let refused = session.refuse(request, "host.powershell", NO_POWERSHELL);
             return Ok(response(&refused.decision, None));
         }
+        if params.provider.as_str() != BUILT_IN
+            && let Some(response) = self.judge_taken_over(session, params, cancel)?
+        {
+            return Ok(response);
+        }
         let authorized = session.authorize_tool(tool, Some(call), cancel);
         let mut rewritten = None;
         if authorized.decision.effect() == Effect::Allow {
@@ -112,7 +117,7 @@ fn block_out(block: ContentBlock) -> OutputBlock {
     }
 }
 
-fn response(decision: &Decision, rewritten_input: Option<Map<String, Value>>) -> DecideResponse {
+pub(super) fn response(decision: &Decision, rewritten_input: Option<Map<String, Value>>) -> DecideResponse {
     let advice = advice(decision);
     let hint = decision.hint().map(str::to_owned).or_else(|| (!advice.is_empty()).then(|| advice.join("\n")));
     DecideResponse {

@@ -252,6 +252,7 @@ fn kind(error: &FileError) -> FailureKind {
         FileError::Denied { .. } => FailureKind::NotPermitted,
         FileError::Linked { .. }
         | FileError::Loop { .. }
+        | FileError::SessionTemp { .. }
         | FileError::WrongPermit { .. }
         | FileError::NotForWriting { .. }
         | FileError::ViewEnded(_)

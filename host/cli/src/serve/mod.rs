@@ -15,6 +15,7 @@ mod reload;
 mod reserve;
 mod searches;
 pub(super) mod status;
+mod taken_over;
 mod wording;
 
 use std::collections::HashMap;

@@ -21,7 +21,7 @@ pub struct Base {
 
 /// A part of the file system that the base knows. Of two with the same top the greater one holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Region {
+pub(super) enum Region {
     Closed,
     Temp,
     Workspace,
@@ -56,7 +56,7 @@ impl Base {
         self.region(one) == self.region(other) && !begins_below(one) && !begins_below(other)
     }
 
-    fn tops(&self) -> impl Iterator<Item = (Region, &PathBuf)> {
+    pub(super) fn tops(&self) -> impl Iterator<Item = (Region, &PathBuf)> {
         let workspace = self.workspace.iter().map(|top| (Region::Workspace, top));
         let closed = self.closed.iter().map(|top| (Region::Closed, top));
         workspace.chain(closed).chain([(Region::Temp, &self.temp)])

@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
-use super::RuleSet;
+use super::{Caller, RuleSet};
+use crate::pattern::FilePattern;
 use crate::pattern::steps::Steps;
 use crate::profile::FileRight;
 use crate::verdict::Effect;
+
+/// A name that no rule means in particular.
+const ANY_NAME: &str = "\u{1}";
 
 impl RuleSet {
     /// Whether a rule restricts `right` on some name at or below `directory`, there now or later.
@@ -15,6 +19,33 @@ impl RuleSet {
         rules
             .filter(|rule| rule.effect != Effect::Allow && rule.rights.contains(right))
             .any(|rule| Steps::of(&rule.pattern).is_none_or(|steps| steps.can_reach_below(directory)))
+    }
+
+    /// Whether whoever was allowed `directory` itself may have every name below it, there now or later: no rule forbids
+    /// one, and none asks but the rule that has been answered for the directory.
+    #[must_use]
+    pub fn is_open_below(&self, directory: &Path, right: FileRight, caller: Caller) -> bool {
+        let own = self.answer(directory, right, caller);
+        let is_open = |path: &Path| {
+            let answer = self.answer(path, right, caller);
+            answer.effect == Effect::Allow
+                || answer.effect == Effect::Ask && (answer.policy, answer.rule) == (own.policy, own.rule)
+        };
+        let has_open_names = |top: &Path| is_open(top) && is_open(&top.join(ANY_NAME));
+        let is_below = |path: &&Path| *path != directory && path.starts_with(directory);
+        let rules = self.layers.iter().flat_map(|layer| &layer.profile.files);
+        let mut speaking = rules.filter(|rule| rule.rights.contains(right));
+        has_open_names(directory)
+            && speaking.all(|rule| match &rule.pattern {
+                FilePattern::Exact(top) | FilePattern::Tree(top) => {
+                    !is_below(&top.as_path()) || has_open_names(top)
+                }
+                pattern @ (FilePattern::Glob(_) | FilePattern::Name { .. }) => {
+                    rule.effect == Effect::Allow
+                        || Steps::of(pattern).is_some_and(|steps| !steps.can_reach_below(directory))
+                }
+            })
+            && self.base.tops().map(|(_, top)| top.as_path()).filter(is_below).all(has_open_names)
     }
 
     /// Whether the rules say the same of every name below one directory as of that name below the other.

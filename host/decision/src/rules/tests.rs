@@ -241,3 +241,41 @@ fn neighbours_are_alike_unless_a_rule_begins_in_one() {
     assert!(!alike("/home/u/.pi/agent", "/home/u/.pi/other"));
     assert!(!alike("/home/u/p/a", "/home/u/p/a.pem"));
 }
+
+#[test]
+fn what_is_open_with_everything_below_it() {
+    let check = |path: &str, open: bool| {
+        let grants = [Grant {
+            scope: GrantScope::Session,
+            pattern: GrantPattern::Path(PathPattern { pattern: tree("/srv/a"), rights: FileRights::READ }),
+            granted_at: 0,
+            expires_at: 0,
+        }];
+        let more = layer(
+            "more",
+            vec![
+                rule("srv", tree("/srv"), FileRights::READ, Effect::Deny),
+                rule("srv-open", tree("/srv/open"), FileRights::READ, Effect::Allow),
+                rule("one", FilePattern::exact("/srv/one").unwrap(), FileRights::READ, Effect::Allow),
+                rule("key", FilePattern::glob("/usr/**/*.key").unwrap(), FileRights::READ, Effect::Deny),
+            ],
+        );
+        let mut layers = rules(&[]).layers.clone();
+        layers.push(more);
+        let rules = RuleSet::compile(layers, base(), &grants);
+        assert_eq!(rules.is_open_below(Path::new(path), FileRight::Read, Caller::Tool), open, "{path}");
+    };
+    check("/home/u/p", true);
+    check("/home/u/p/deep", true);
+    check("/home/u/.pi", false);
+    check("/home/u/.pi/agent/x", true);
+    check("/srv/open", true);
+    check("/srv/one", false);
+    check("/srv", false);
+    check("/usr", false);
+    check("/opt", true);
+    // The homes are asked for by another rule, and the workspace lies in one of them.
+    check("/", false);
+    check("/home", false);
+    check("/home/v", true);
+}

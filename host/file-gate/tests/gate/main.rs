@@ -18,6 +18,8 @@ mod edits;
 #[cfg(target_os = "linux")]
 mod kit;
 #[cfg(target_os = "linux")]
+mod links;
+#[cfg(target_os = "linux")]
 mod permits;
 #[cfg(target_os = "linux")]
 mod races;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use portcullis_each_user::run;
 
-use crate::{edits, permits, races, reads, searches, views, writes};
+use crate::{edits, links, permits, races, reads, searches, views, writes};
 
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -17,6 +17,7 @@ pub(crate) fn main() -> ExitCode {
         writes::TESTS,
         edits::TESTS,
         permits::TESTS,
+        links::TESTS,
         views::TESTS,
         searches::TESTS,
         races::TESTS,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use portcullis_decision::request::{FileOperation, PathKind, SearchQuery};
 use portcullis_each_user::Test;
 use portcullis_file_gate::{
-    Case, FileError, FindQuery, Flow, GitRepositories, GrepQuery, IgnoreFiles, PatternSyntax, Purpose,
+    Case, FileError, FindQuery, Flow, GitRepositories, GrepQuery, IgnoreFiles, Inode, PatternSyntax, Purpose,
     SearchEnd, SearchError, SearchGuard,
 };
 
@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("lines_are_found", lines_are_found),
     ("what_may_not_be_read_is_not_found", what_may_not_be_read_is_not_found),
     ("ignore_files_are_no_way_to_read", ignore_files_are_no_way_to_read),
+    ("another_name_is_no_way_to_read", another_name_is_no_way_to_read),
     ("odd_files_do_not_hang_a_search", odd_files_do_not_hang_a_search),
     ("a_search_can_be_taken_back", a_search_can_be_taken_back),
     ("a_permit_is_for_one_pattern", a_permit_is_for_one_pattern),
@@ -28,6 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
 /// Keeps out what lies at or below one path.
 struct Without {
     hidden: PathBuf,
+    kept_back: Vec<Inode>,
     cancelled: bool,
 }
 
@@ -38,6 +40,10 @@ impl SearchGuard for Without {
 
     fn may_show(&self, path: &Path, kind: PathKind) -> bool {
         self.may_enter(path, kind)
+    }
+
+    fn may_read_linked(&self, file: Inode) -> bool {
+        !self.kept_back.contains(&file)
     }
 
     fn is_cancelled(&self) -> bool {
@@ -57,13 +63,17 @@ impl SearchGuard for Within {
         self.may_enter(path, kind)
     }
 
+    fn may_read_linked(&self, _file: Inode) -> bool {
+        true
+    }
+
     fn is_cancelled(&self) -> bool {
         false
     }
 }
 
 fn all() -> Without {
-    Without { hidden: "/nowhere".into(), cancelled: false }
+    Without { hidden: "/nowhere".into(), kept_back: Vec::new(), cancelled: false }
 }
 
 fn ignoring() -> IgnoreFiles {
@@ -157,7 +167,7 @@ fn what_may_not_be_read_is_not_found() {
     fs::create_dir_all(place.path("p/closed/deep")).expect("a directory");
     place.put("p/closed/deep/needle.txt", "needle");
     place.put("p/open.txt", "needle");
-    let guard = Without { hidden: place.path("p/closed"), cancelled: false };
+    let guard = Without { hidden: place.path("p/closed"), kept_back: Vec::new(), cancelled: false };
     assert_eq!(find(&place, "p", "*", &guard).expect("found"), ["open.txt"]);
     let (lines, _) = grep(&place, "p", &query("needle"), &guard).expect("found");
     assert_eq!(lines, ["open.txt:1:needle"]);
@@ -177,6 +187,15 @@ fn ignore_files_are_no_way_to_read() {
     assert_eq!(find(&place, "p", "[!.]*", &inside).expect("found"), ["TOPSECRET", "guess"]);
     // The control: where the secret may be read, its content hides the file that is called like it.
     assert_eq!(find(&place, "p", "[!.]*", &all()).expect("found"), ["guess"]);
+}
+
+fn another_name_is_no_way_to_read() {
+    let place = Place::new();
+    fs::hard_link(place.path("secret/f"), place.path("p/h")).expect("linked");
+    assert_eq!(grep(&place, "p", &query("TOPSECRET"), &all()).expect("searched").0.len(), 1);
+    let inode = place.locate("secret/f", Purpose::Existing).expect("located").inode();
+    let guard = Without { kept_back: inode.into_iter().collect(), ..all() };
+    assert_eq!(grep(&place, "p", &query("TOPSECRET"), &guard).expect("searched").0.len(), 0);
 }
 
 fn odd_files_do_not_hang_a_search() {
@@ -211,7 +230,7 @@ fn odd_files_do_not_hang_a_search() {
 fn a_search_can_be_taken_back() {
     let place = Place::new();
     place.put("p/f", "needle");
-    let cancelled = Without { hidden: "/nowhere".into(), cancelled: true };
+    let cancelled = Without { hidden: "/nowhere".into(), kept_back: Vec::new(), cancelled: true };
     assert!(matches!(find(&place, "p", "*", &cancelled), Err(SearchError::Cancelled)));
     assert!(matches!(grep(&place, "p", &query("needle"), &cancelled), Err(SearchError::Cancelled)));
 }

@@ -1,0 +1,84 @@
+//! `portcullis attend`: stands in the place of a command that a tool of another extension starts.
+//!
+//! pi's extension has the command; here are only where and with what environment it was to be started. It runs in the
+//! sandbox of the session, and its output comes back to who started this.
+
+use std::io::{Read, Write as _};
+use std::os::unix::net::UnixStream;
+
+use anyhow::{Context as _, bail};
+use serde_json::json;
+
+use crate::args::Attend;
+use crate::exit::{Exit, RUN_REFUSED, say};
+use crate::surroundings::Surroundings;
+
+/// Longest part that the extension sends at once.
+const LONGEST_PART: u32 = 1 << 20;
+
+/// What the extension sends: its kind, the length of what follows (big-endian), and that.
+enum Part {
+    /// Of the command's output.
+    Output(Vec<u8>),
+    /// How it ended.
+    Status(u8),
+    /// Why it did not run.
+    Refused(String),
+}
+
+/// Has the command run, and ends as it ends.
+pub(crate) fn run(attend: &Attend) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    let mut stream = UnixStream::connect(&attend.socket).context("reaching pi; its session may be over")?;
+    let environment: std::collections::BTreeMap<_, _> = around.variables.into_iter().collect();
+    let request = json!({ "ticket": attend.ticket, "cwd": around.cwd, "env": environment });
+    writeln!(stream, "{request}").context("telling pi what to run")?;
+    let mut output = std::io::stdout().lock();
+    loop {
+        match part(&mut stream).context("hearing from pi how the command goes on")? {
+            Part::Output(bytes) => {
+                output.write_all(&bytes)?;
+                output.flush()?;
+            }
+            Part::Status(status) => return Ok(Exit::Command(status)),
+            Part::Refused(why) => {
+                say(&why);
+                return Ok(Exit::Command(RUN_REFUSED));
+            }
+        }
+    }
+}
+
+fn part(from: &mut impl Read) -> anyhow::Result<Part> {
+    let mut head = [0; 5];
+    from.read_exact(&mut head)?;
+    let [kind, length @ ..] = head;
+    let length = u32::from_be_bytes(length);
+    if length > LONGEST_PART {
+        bail!("a part of {length} bytes is longer than {LONGEST_PART}");
+    }
+    let mut bytes = vec![0; usize::try_from(length)?];
+    from.read_exact(&mut bytes)?;
+    Ok(match (kind, bytes.as_slice()) {
+        (b'o', _) => Part::Output(bytes),
+        (b's', [status]) => Part::Status(*status),
+        (b'r', _) => Part::Refused(String::from_utf8_lossy(&bytes).into_owned()),
+        (kind, _) => bail!("nothing is known of parts of the kind {kind}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts() {
+        let read = |bytes: &[u8]| part(&mut &*bytes);
+        assert!(matches!(read(b"o\0\0\0\x02hi"), Ok(Part::Output(bytes)) if bytes == b"hi"));
+        assert!(matches!(read(b"s\0\0\0\x01\x07"), Ok(Part::Status(7))));
+        assert!(matches!(read(b"r\0\0\0\x02no"), Ok(Part::Refused(why)) if why == "no"));
+        for bad in [&b"s\0\0\0\x02ab"[..], b"x\0\0\0\0", b"o\0\0\0\x05ab", b"o\xff\xff\xff\xff", b""] {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
+}

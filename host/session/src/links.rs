@@ -1,0 +1,160 @@
+//! Files with several names (hard links): which of the other names are known, and what they add to a decision.
+//!
+//! *Known* is, for reading, a name in a place that a rule keeps back: whatever a file is called, what is secret by one
+//! of its names stays so. For writing it is a name where writing is allowed at all, in the workspace and what the
+//! settings add to it: a file is written in place, so that all its names see it, and only where all of them are known
+//! is that nobody else's business. Package stores share files with every project, so reading them is ordinary and
+//! writing to them is a question.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::request::{Action, Attribute, FileAccess, FileOperation, Origin, PathKind};
+use portcullis_decision::{Caller, Effect, Grant, GrantPattern, Request, Ruling, path_text};
+use portcullis_file_gate::{Identity, Inode, Located};
+use serde_json::{Value, json};
+
+use crate::force::Force;
+use crate::paths;
+use crate::session::Session;
+
+/// Name of the attribute that says what the other names of a file come to: a JSON object with `effect` and `reason`.
+const NAMES: &str = "host:names";
+/// The rule that speaks of it.
+pub(crate) const HARD_LINKS: &str = "host.hard-links";
+
+/// What is known of a file that is to be written and has several names.
+#[derive(Debug)]
+pub(crate) struct Linked {
+    /// What is told of it with the request; nothing where it is ordinary.
+    pub(crate) attribute: Option<Attribute>,
+    /// The state of the file when its names were looked for.
+    pub(crate) identity: Identity,
+}
+
+/// Files with several names that rules keep back, each with the rule.
+#[derive(Debug)]
+pub(crate) struct KeptBack(HashMap<Inode, (Effect, String)>);
+
+impl KeptBack {
+    /// Looks at the places that `force`'s rules keep back.
+    pub(crate) fn of(force: &Force) -> Self {
+        let rules = force.rules.layers().iter().flat_map(|layer| &layer.profile.files);
+        let denied =
+            rules.filter(|rule| rule.effect == Effect::Deny && rule.rights.contains(FileRight::Read));
+        let tops: Vec<PathBuf> = denied
+            .filter_map(|rule| match &rule.pattern {
+                FilePattern::Exact(top) | FilePattern::Tree(top) => Some(top.clone()),
+                FilePattern::Glob(_) | FilePattern::Name { .. } => None,
+            })
+            .collect();
+        let answered = |path: PathBuf| {
+            let answer = force.rules.answer(&path, FileRight::Read, Caller::Tool);
+            (answer.effect == Effect::Deny).then(|| (answer.effect, answer.rule.to_owned()))
+        };
+        let files = force.gate.linked_files(&tops);
+        Self(files.into_iter().filter_map(|(file, path)| Some((file, answered(path)?))).collect())
+    }
+
+    pub(crate) fn holds(&self, file: Inode) -> bool {
+        self.0.contains_key(&file)
+    }
+}
+
+impl Session {
+    /// What is told of a file that is to be read, if by another of its names it may not be.
+    pub(crate) fn read_by_another_name(&self, force: &Force, located: &Located) -> Option<Attribute> {
+        if !has_several(located) {
+            return None;
+        }
+        let kept_back = KeptBack::of(force);
+        let (effect, rule) = kept_back.0.get(&located.inode()?)?;
+        let reason = format!("it is another name (hard link) of a file that the rule `{rule}` keeps back");
+        Some(attribute(*effect, &reason))
+    }
+
+    /// What is known of a file that is to be written; none where it has no other name.
+    pub(crate) fn written_by_other_names(
+        &self,
+        force: &Force,
+        located: &Located,
+        operation: &FileOperation,
+    ) -> Option<Linked> {
+        if !has_several(located) {
+            return None;
+        }
+        let tops: Vec<PathBuf> = self.roots().into_iter().chain([force.rules.base().temp.clone()]).collect();
+        let names = force.gate.names_of(located, &tops).ok()?;
+        let others = names.paths.iter().filter(|path| *path != located.canonical());
+        let strictest = others
+            .map(|path| {
+                let reference = paths::reference(
+                    &self.setup.context,
+                    &path_text::encode(path),
+                    path,
+                    path,
+                    PathKind::File,
+                );
+                let facts = located.facts();
+                let action =
+                    Action::File(FileAccess { path: reference, operation: operation.clone(), facts });
+                let decision = self.decide(&self.request(Origin::Agent, action));
+                (decision.effect(), decision.cause().reason.clone())
+            })
+            .max_by_key(|(effect, _)| *effect);
+        let (total, known) = (names.count, names.paths.len());
+        let attribute = match strictest {
+            Some((effect @ (Effect::Ask | Effect::Deny), reason)) => Some(attribute(
+                effect,
+                &format!("it has other names (hard links), and for one of them {reason}"),
+            )),
+            Some((Effect::Allow, _)) | None if names.is_complete => None,
+            Some((Effect::Allow, _)) | None => Some(attribute(
+                Effect::Ask,
+                &format!(
+                    "it has {total} names (hard links), of which {known} lie where commands may write; the others would \
+                     change with it"
+                ),
+            )),
+        };
+        Some(Linked { attribute, identity: names.identity })
+    }
+
+    /// What the other names of a file add to the decision about it; none when nothing.
+    pub(crate) fn ruling_on_links(request: &Request, grants: &[Grant]) -> Option<Ruling> {
+        let told = request.attributes.iter().find(|attribute| attribute.name == NAMES)?;
+        let told: Value = serde_json::from_str(&told.value).unwrap_or_default();
+        let is_denied = told.get("effect").and_then(Value::as_str) == Some("deny");
+        if !is_denied && grants.iter().any(|grant| is_for_one_file(&grant.pattern) && grant.covers(request)) {
+            return None;
+        }
+        Some(Ruling {
+            effect: if is_denied { Effect::Deny } else { Effect::Ask },
+            policy: "host".to_owned(),
+            rule: HARD_LINKS.to_owned(),
+            reason: told.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            setting: String::new(),
+            conceal: false,
+        })
+    }
+}
+
+/// Whether a grant speaks of one file and not of what else lies around it.
+pub(crate) fn is_for_one_file(pattern: &GrantPattern) -> bool {
+    match pattern {
+        GrantPattern::Exact(_) => true,
+        GrantPattern::Path(path) => matches!(path.pattern, FilePattern::Exact(_)),
+        GrantPattern::Command(_) | GrantPattern::Network(_) | GrantPattern::Tool(_) => false,
+    }
+}
+
+fn has_several(located: &Located) -> bool {
+    located.kind() == PathKind::File && located.facts().links > 1
+}
+
+fn attribute(effect: Effect, reason: &str) -> Attribute {
+    let effect = if effect == Effect::Deny { "deny" } else { "ask" };
+    Attribute { name: NAMES.to_owned(), value: json!({ "effect": effect, "reason": reason }).to_string() }
+}

@@ -1,0 +1,109 @@
+//! Tools of others that have the name of one of pi's own: what pi's tool would do is judged, and somebody else does it.
+//!
+//! What is judged and what is done are two acts here. The path that is handed on is the canonical one, so that what
+//! is done begins at what was judged; whoever can change directories in between can still make it lead elsewhere.
+
+use std::path::Path;
+
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::request::{Attribute, Content, FileOperation, Text, TextEdit};
+use portcullis_decision::{Caller, Decision};
+use portcullis_file_gate::spelling::{self, PiLine};
+use portcullis_file_gate::{Located, Purpose};
+
+use crate::executed::attribute;
+use crate::files::{FileCall, FileFailure};
+use crate::force::Force;
+use crate::session::Session;
+
+/// Name of the attribute that says who carries the operation out: a JSON text.
+const PROVIDER: &str = "host:provider";
+
+/// What a tool of somebody else is about to do with a path.
+#[derive(Debug, Clone, Copy)]
+pub enum TakenOver<'a> {
+    /// Read a file.
+    Read,
+    /// Write a whole file.
+    Write(&'a str),
+    /// Replace texts in a file.
+    Edit(&'a [(String, String)]),
+    /// Show names or lines of what lies at the path and below it.
+    Search(&'a FileOperation),
+}
+
+impl Session {
+    /// Has an operation authorized that `provider` carries out, and returns the path to use for it.
+    ///
+    /// # Errors
+    /// When it is not allowed, cannot be left to somebody else, or there is nothing to read.
+    pub fn authorize_taken_over(
+        &self,
+        call: FileCall<'_>,
+        provider: &str,
+        operation: TakenOver<'_>,
+    ) -> Result<String, FileFailure> {
+        let force = self.force();
+        let (purpose, operation, content) = match operation {
+            TakenOver::Read => (Purpose::Existing, FileOperation::Read, None),
+            TakenOver::Search(operation) => (Purpose::Existing, operation.clone(), None),
+            TakenOver::Write(content) => {
+                let operation = FileOperation::Write(Content::Text(Text::cut(content)));
+                (Purpose::ForWriting, operation, Some(content))
+            }
+            TakenOver::Edit(edits) => {
+                let edit =
+                    |(old, new): &(String, String)| TextEdit { old: Text::cut(old), new: Text::cut(new) };
+                (Purpose::ForWriting, FileOperation::Edit(edits.iter().map(edit).collect()), None)
+            }
+        };
+        let is_search = matches!(operation, FileOperation::List | FileOperation::Search(_));
+        let is_edit = matches!(operation, FileOperation::Edit(_));
+        let (located, authorized) =
+            self.located_knowing(&force, call, purpose, operation.clone(), |located| {
+                let mut attributes = match content {
+                    Some(content) => self.judged(&force, located, content.as_bytes()).attributes,
+                    None if is_edit && self.is_judged(&force, located.canonical()) => {
+                        vec![attribute("the text that would come of it is not known".to_owned())]
+                    }
+                    None => Vec::new(),
+                };
+                if matches!(purpose, Purpose::ForWriting) {
+                    let linked = self.written_by_other_names(&force, located, &operation);
+                    attributes.extend(linked.and_then(|linked| linked.attribute));
+                }
+                let provider = serde_json::Value::String(provider.to_owned()).to_string();
+                attributes.push(Attribute { name: PROVIDER.to_owned(), value: provider });
+                attributes
+            })?;
+        let granted = authorized.granted()?;
+        let left = self.hand_on(&located, is_search.then_some(&*force)).and_then(|path| {
+            force.gate.leave_to_others(located, granted.permit)?;
+            Ok(path)
+        });
+        match &left {
+            Ok(_) => self.outcome(&granted.request, &format!("left to {provider}")),
+            Err(error) => self.outcome(&granted.request, &error.to_string()),
+        }
+        left
+    }
+
+    /// The canonical path as the tool is told of it, if it will take it for just that.
+    fn hand_on(&self, located: &Located, search_under: Option<&Force>) -> Result<String, FileFailure> {
+        let path = located.canonical();
+        let denied = |rule, reason| FileFailure::Denied(Box::new(Decision::host_denial(rule, reason)));
+        if search_under.is_some_and(|force| !force.rules.is_open_below(path, FileRight::Read, Caller::Tool)) {
+            return Err(denied(
+                "host.unfiltered-search",
+                "rules keep names below it back, which only the sandbox's own tools do; use `bash`",
+            ));
+        }
+        let line = PiLine::of(&self.agent().version);
+        let is_meant = |text: &&str| {
+            spelling::resolve_as(line, text, Path::new("/"), Path::new("/")).is_ok_and(|read| read == path)
+        };
+        path.to_str().filter(is_meant).map(str::to_owned).ok_or_else(|| {
+            denied("host.name-not-handed-on", "tools of other extensions would read its name as another one")
+        })
+    }
+}

@@ -1,0 +1,83 @@
+//! A pi that another extension starts, with every extension left out: it has a gate of its own all the same.
+
+use anyhow::{Result, ensure};
+use portcullis_it::script::{bash, call, calls, expecting, say, turns};
+use portcullis_it::{Launch, PiVersion, Scene, User, guest};
+use serde_json::{Value, json};
+
+on_each_pi!(by_the_program_of_pi, by_its_name, switched_off);
+
+/// A tool that hands a task to a pi without extensions.
+const DELEGATE: &str = r#"
+import { spawnSync } from "node:child_process";
+export default function (pi) {
+  pi.registerTool({
+    name: "delegate", label: "delegate", description: "Hands a task on",
+    parameters: { type: "object", properties: { by: { type: "string" } }, required: ["by"] },
+    async execute(_id, { by }) {
+      const words = by === "name" ? ["pi"] : [process.execPath, process.argv[1]];
+      const [program, ...before] = words;
+      const task = ["--no-session", "--no-extensions", "--mode", "json", "-p", "the task"];
+      const { stdout, stderr, status } = spawnSync(program, [...before, ...task], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+      return { content: [{ type: "text", text: `ended with ${status} ${stdout} ${stderr}` }], details: {} };
+    },
+  });
+}
+"#;
+
+/// What the parent and the sub-agent are told to do; `status` is what the sub-agent's write outside must come to.
+fn script(scene: &Scene, by: &str, status: u8) -> Value {
+    let attempt = format!("echo x > '{}/made'; echo then $?", scene.outside().display());
+    turns([
+        ("the task", vec![bash(&attempt), expecting(&format!("then {status}"), say("task over"))]),
+        (
+            "go",
+            vec![
+                calls([call("delegate", &json!({ "by": by }))]),
+                expecting("ended with 0.*task over", say("done")),
+            ],
+        ),
+    ])
+}
+
+fn launch<'a>(scene: &'a Scene, launch: Launch<'a>) -> Result<Launch<'a>> {
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+        "policies": [{ "use": guest("filter", scene.user())? }],
+    });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    let extension = scene.at("other/delegate.ts");
+    scene.write(&extension, DELEGATE)?;
+    Ok(launch.with(["-e".into(), extension.into_os_string()]))
+}
+
+fn guarded(version: PiVersion, user: User, by: &str) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let made = scene.outside().join("made");
+    let confined = Launch::guarded(&scene, version, &script(&scene, by, 1))?;
+    launch(&scene, confined)?.print("go")?.ended_with(0)?;
+    ensure!(!made.exists(), "the sub-agent wrote outside");
+    let control = Launch::plain(&scene, version, &script(&scene, by, 0))?;
+    launch(&scene, control)?.print("go")?.ended_with(0)?;
+    ensure!(made.exists(), "the control wrote nothing");
+    Ok(())
+}
+
+/// As pi's own example of a sub-agent does it.
+fn by_the_program_of_pi(version: PiVersion, user: User) -> Result<()> {
+    guarded(version, user, "program")
+}
+
+fn by_its_name(version: PiVersion, user: User) -> Result<()> {
+    guarded(version, user, "name")
+}
+
+/// Without the sandbox sub-agents are none of our business.
+fn switched_off(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let open = Launch::guarded(&scene, version, &script(&scene, "program", 0))?;
+    launch(&scene, open)?.with(["--no-sandbox=true"]).print("go")?.ended_with(0)?;
+    ensure!(scene.outside().join("made").exists());
+    Ok(())
+}
