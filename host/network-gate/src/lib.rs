@@ -32,42 +32,11 @@ mod listeners;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
-mod gate;
-
-#[cfg(target_os = "linux")]
-mod ask;
-#[cfg(target_os = "linux")]
-mod budget;
-#[cfg(target_os = "linux")]
-mod carried;
-#[cfg(target_os = "linux")]
-mod decider;
-#[cfg(target_os = "linux")]
-mod dial;
-#[cfg(target_os = "linux")]
-mod dns;
-#[cfg(target_os = "linux")]
-mod inspect;
-#[cfg(target_os = "linux")]
-mod names;
-#[cfg(target_os = "linux")]
-mod process;
-#[cfg(target_os = "linux")]
-mod proxy;
-#[cfg(target_os = "linux")]
-mod pump;
-#[cfg(target_os = "linux")]
-mod range;
-#[cfg(target_os = "linux")]
-mod refuse;
-#[cfg(target_os = "linux")]
-mod relay;
-#[cfg(target_os = "linux")]
-mod scope;
+mod linux;
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Attached, Gate};
-#[cfg(target_os = "linux")]
-pub use gate::{Attached, Gate};
 pub use judge::{AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Want};
+#[cfg(target_os = "linux")]
+pub use linux::{Attached, Gate};
 pub use listeners::Listeners;

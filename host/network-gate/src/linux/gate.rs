@@ -14,18 +14,18 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::ask::Asking;
-use crate::budget::Budgets;
-use crate::carried::Carried;
-use crate::decider::Decider;
-use crate::dns;
 use crate::judge::Judge;
+use crate::linux::ask::Asking;
+use crate::linux::budget::Budgets;
+use crate::linux::carried::Carried;
+use crate::linux::decider::Decider;
+use crate::linux::dns;
+use crate::linux::names::Names;
+use crate::linux::proxy;
+use crate::linux::refuse;
+use crate::linux::relay;
+use crate::linux::scope::{Scope, Shared};
 use crate::listeners::Listeners;
-use crate::names::Names;
-use crate::proxy;
-use crate::refuse;
-use crate::relay;
-use crate::scope::{Scope, Shared};
 
 /// Names that are resolved at once; the rest waits.
 const RESOLVERS: usize = 8;

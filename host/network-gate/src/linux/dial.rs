@@ -9,8 +9,8 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use crate::judge::{AddressRuling, Attempt, Ending, Refusal};
-use crate::range::{Range, is_own};
-use crate::scope::Scope;
+use crate::linux::range::{Range, is_own};
+use crate::linux::scope::Scope;
 
 /// How long the name service may take.
 const LOOKUP: Duration = Duration::from_secs(20);

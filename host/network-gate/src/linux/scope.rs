@@ -11,13 +11,13 @@ use portcullis_decision::request::{
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::ask::Asking;
-use crate::budget::{Budgets, Spent};
-use crate::carried::Carried;
-use crate::decider::Decider;
 use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Want};
-use crate::names::Names;
-use crate::process::{self, Client, Owner};
+use crate::linux::ask::Asking;
+use crate::linux::budget::{Budgets, Spent};
+use crate::linux::carried::Carried;
+use crate::linux::decider::Decider;
+use crate::linux::names::Names;
+use crate::linux::process::{self, Client, Owner};
 
 /// How often it is looked whether a client that has sent something has gone since.
 const LOOK: Duration = Duration::from_millis(250);

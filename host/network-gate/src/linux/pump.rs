@@ -9,10 +9,10 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
 
-use crate::budget::Spent;
-use crate::inspect::{Inspector, Stop};
 use crate::judge::{Attempt, Refusal};
-use crate::scope::{Scope, Wanted};
+use crate::linux::budget::Spent;
+use crate::linux::inspect::{Inspector, Stop};
+use crate::linux::scope::{Scope, Wanted};
 
 /// How much is read at once.
 const CHUNK: usize = 128 * 1024;

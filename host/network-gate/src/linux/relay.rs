@@ -9,13 +9,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::dial::dial;
-use crate::inspect::{Inspector, Stop};
 use crate::judge::{Attempt, Ended, Ending, Refusal};
-use crate::proxy::Manner;
-use crate::pump::{Cut, Pump, Traffic};
-use crate::refuse::{self, News};
-use crate::scope::{Cleared, Scope, Wanted};
+use crate::linux::dial::dial;
+use crate::linux::inspect::{Inspector, Stop};
+use crate::linux::proxy::Manner;
+use crate::linux::pump::{Cut, Pump, Traffic};
+use crate::linux::refuse::{self, News};
+use crate::linux::scope::{Cleared, Scope, Wanted};
 
 /// Serves a connection that the kernel has led here.
 pub(crate) async fn serve(scope: Arc<Scope>, client: TcpStream, from: SocketAddr) {

@@ -1,0 +1,20 @@
+//! The gate, as Linux makes it possible.
+
+mod ask;
+mod budget;
+mod carried;
+mod decider;
+mod dial;
+mod dns;
+mod gate;
+mod inspect;
+mod names;
+mod process;
+mod proxy;
+mod pump;
+mod range;
+mod refuse;
+mod relay;
+mod scope;
+
+pub use gate::{Attached, Gate};
