@@ -7,6 +7,7 @@ mod decider;
 mod dial;
 mod dns;
 mod gate;
+mod hold;
 mod inspect;
 mod names;
 mod process;
@@ -16,5 +17,6 @@ mod range;
 mod refuse;
 mod relay;
 mod scope;
+mod tunnel;
 
 pub use gate::{Attached, Gate};
