@@ -1,12 +1,17 @@
-//! What starting a command costs: bare, in a sandbox that stands ready, in a fresh one, and in bubblewrap
-//! with an equal profile. `cargo bench -p portcullis-benches --bench launch`
+//! What starting a command costs: bare, in a sandbox that stands ready, in a fresh one, in bubblewrap with an equal
+//! profile, and by sandbox-runtime. `cargo bench -p portcullis-benches --bench launch`
+//!
+//! sandbox-runtime takes part where `SANDBOX_RUNTIME` names a directory in which it has been installed
+//! (`npm install @anthropic-ai/sandbox-runtime`); it needs `rg`, `bwrap` and `socat` on `PATH`.
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
+use std::cell::RefCell;
 use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Bare, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race};
 use portcullis_confine::{
@@ -30,6 +35,7 @@ fn main() -> ExitCode {
     let myself = PathBuf::from("/proc/self/exe");
     let ready = Confinement::start(&myself, &profile).expect("a sandbox");
 
+    let runtime = Runtime::start(&project).map(RefCell::new);
     let mut contestants = vec![
         Contestant::new("posix_spawn", 20, bare),
         Contestant::new("sandbox that stands ready", 20, || launch(&ready, &project)),
@@ -37,14 +43,18 @@ fn main() -> ExitCode {
             launch(&Confinement::start(&myself, &profile).expect("a sandbox"), &project);
         }),
     ];
-    if Bare::new("bwrap").arg("--version").stdout(Stdio::null()).status().is_ok() {
+    if has_bubblewrap() {
         contestants.push(Contestant::new("bwrap", 5, || bubblewrap(&project)));
     } else {
         println!("bwrap is not on PATH, so it takes no part; `cargo xtask setup` fetches it");
     }
+    if let Some(runtime) = &runtime {
+        contestants.push(Contestant::new("sandbox-runtime", 2, || runtime.borrow_mut().say("run 1")));
+    }
     println!("{}", Race::new("launch of /bin/true").run(contestants));
     rules(&myself, scratch.path());
-    throughput(&ready, &project);
+    trees(&myself, scratch.path());
+    throughput(&ready, &project, runtime.as_ref());
     ExitCode::SUCCESS
 }
 
@@ -101,12 +111,14 @@ impl Ruled {
     }
 }
 
+/// Files of a large project.
+const FILES: usize = 50_000;
 /// Commands in flight when throughput is measured.
 const IN_FLIGHT: usize = 8;
 /// How many commands each of them starts in a round.
 const EACH: usize = 10;
 
-fn throughput(ready: &Confinement, project: &Path) {
+fn throughput(ready: &Confinement, project: &Path, runtime: Option<&RefCell<Runtime>>) {
     let at_once = |act: &(dyn Fn() + Sync)| {
         std::thread::scope(|scope| {
             for _ in 0..IN_FLIGHT {
@@ -114,12 +126,85 @@ fn throughput(ready: &Confinement, project: &Path) {
             }
         });
     };
-    let contestants = vec![
+    let mut contestants = vec![
         Contestant::new("posix_spawn", 1, || at_once(&bare)),
         Contestant::new("sandbox that stands ready", 1, || at_once(&|| launch(ready, project))),
     ];
+    if has_bubblewrap() {
+        contestants.push(Contestant::new("bwrap", 1, || at_once(&|| bubblewrap(project))));
+    }
+    if let Some(runtime) = runtime {
+        let turns = || (0..EACH).for_each(|_| runtime.borrow_mut().say(&format!("at-once {IN_FLIGHT}")));
+        contestants.push(Contestant::new("sandbox-runtime", 1, turns));
+    }
     let title = format!("{} commands, {IN_FLIGHT} in flight", IN_FLIGHT * EACH);
     println!("{}", Race::new(&title).run(contestants));
+}
+
+/// What a project of many files costs against an empty one: nobody looks at them.
+fn trees(myself: &Path, scratch: &Path) {
+    let empty = Ruled::make(&scratch.join("empty"), 0);
+    let full = Ruled::make(&scratch.join("full"), 0);
+    for number in 0..FILES {
+        let directory = full.project.join(format!("d{}/e{}", number % 50, number % 4400));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        std::fs::write(directory.join(format!("f{number}")), "").expect("a file");
+    }
+    let fresh = |ruled: &Ruled| {
+        launch(&Confinement::start(myself, &ruled.profile).expect("a sandbox"), &ruled.project);
+    };
+    let contestants = vec![
+        Contestant::new("empty tree", 3, || fresh(&empty)),
+        Contestant::new("tree of 50,000 files", 3, || fresh(&full)),
+    ];
+    println!("{}", Race::new("fresh sandbox around a tree").run(contestants));
+}
+
+/// A program that uses sandbox-runtime, and waits to be told to run something.
+struct Runtime {
+    program: Child,
+    say: ChildStdin,
+    hear: BufReader<ChildStdout>,
+}
+
+impl Runtime {
+    fn start(project: &Path) -> Option<Self> {
+        let Some(installed) = std::env::var_os("SANDBOX_RUNTIME") else {
+            println!("sandbox-runtime takes no part: SANDBOX_RUNTIME names no directory that has it");
+            return None;
+        };
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/runtime.mjs");
+        let mut program = Bare::new("node")
+            .arg(script)
+            .arg(installed)
+            .current_dir(project)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("node");
+        let say = program.stdin.take().expect("a pipe");
+        let hear = BufReader::new(program.stdout.take().expect("a pipe"));
+        Some(Self { program, say, hear })
+    }
+
+    fn say(&mut self, what: &str) {
+        writeln!(self.say, "{what}").expect("it listens");
+        let mut answer = String::new();
+        self.hear.read_line(&mut answer).expect("it answers");
+        assert_eq!(answer.trim(), "done");
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // It ends with its input otherwise; either way it is gone.
+        drop(self.program.kill());
+        drop(self.program.wait());
+    }
+}
+
+fn has_bubblewrap() -> bool {
+    Bare::new("bwrap").arg("--version").stdout(Stdio::null()).status().is_ok()
 }
 
 /// The system read-only, homes hidden, the project writable.
