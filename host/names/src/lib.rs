@@ -38,7 +38,7 @@ mod rules;
 pub mod git;
 
 pub use class::{Change, Class, class, class_under};
-pub use repository::EXAMINED;
+pub use repository::{EXAMINED, is_probe_for_links};
 pub use rules::{
     AGENT_FILES, Anywhere, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_POINTERS,
     GIT_REBASE, HOOK_MANAGERS, PROJECT_AGENT_SETTINGS, RULES, Rule, SHELL_FILES, TOOL_FILES, rule,

@@ -60,6 +60,16 @@ fn by_last_name(path: &Path, change: Change) -> Class {
     Class::Free
 }
 
+/// Whether a link is the one by which git finds out whether there are links: it leads to a name beside it that git
+/// never makes, from one that nothing else has.
+#[must_use]
+pub fn is_probe_for_links(path: &Path, target: &[u8]) -> bool {
+    let is_random = |name: &[u8]| name.len() == 7 && name.iter().all(u8::is_ascii_alphanumeric);
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let lies_in_module = path.iter().skip_while(|part| *part != ".git").any(|part| part == "modules");
+    lies_in_module && name.first() == Some(&b't') && is_random(name) && target == b"testing"
+}
+
 /// Names that mean something at the top of a git directory.
 fn is_interesting(name: &OsStr) -> bool {
     EXAMINED.iter().any(|known| name.eq_ignore_ascii_case(known))

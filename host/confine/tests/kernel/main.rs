@@ -20,6 +20,7 @@ use portcullis_each_user::{Test, cannot_run, run};
 
 mod attacks;
 mod below;
+mod builds;
 mod commands;
 mod cost;
 mod death;
@@ -67,6 +68,7 @@ fn all_tests() -> Vec<Test> {
         races::TESTS,
         reads::TESTS,
         workloads::TESTS,
+        builds::TESTS,
         network::TESTS,
         gate::TESTS,
         death::TESTS,

@@ -300,3 +300,25 @@ fn only_what_git_takes_no_commands_from_may_be_written_unseen() {
     let unseen: Vec<_> = all.into_iter().filter(|content| content.may_be_unseen()).collect();
     assert_eq!(unseen, [Content::Modules]);
 }
+
+/// What git does in the directory of a new submodule, and nothing that leads elsewhere.
+#[test]
+fn git_finds_out_whether_there_are_links() {
+    let check = |path: &str, target: &str, expected: bool| {
+        let is_probe = portcullis_names::is_probe_for_links(std::path::Path::new(path), target.as_bytes());
+        assert_eq!(is_probe, expected, "{path} -> {target}");
+    };
+    check("/w/.git/modules/sub/tA1b2C3", "testing", true);
+    check("/w/.git/worktrees/x/modules/sub/tA1b2C3", "testing", true);
+    for (path, target) in [
+        ("/w/.git/modules/sub/tA1b2C3", "../testing"),
+        ("/w/.git/modules/sub/tA1b2C3", "/w/testing"),
+        ("/w/.git/modules/sub/hooks", "testing"),
+        ("/w/.git/modules/sub/xA1b2C3", "testing"),
+        ("/w/.git/modules/sub/tA1b2C", "testing"),
+        ("/w/modules/tA1b2C3", "testing"),
+        ("/w/.git/tA1b2C3", "testing"),
+    ] {
+        check(path, target, false);
+    }
+}
