@@ -4,21 +4,36 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+
 use crate::deeds::perform;
 use crate::held::{Answer, Held};
 use crate::link::Link;
-use crate::wire::asks::{Answered, Asked, Ending};
-use crate::{Owner, transport};
+use crate::wire::asks::{Answered, Asked, Ending, Refused, Told};
+use crate::{Owner, Refusal, transport};
 
 /// Passes waiting calls on to those who wait for their commands, until the broker has gone. What the host makes for
 /// commands belongs to `acting`, if they act as somebody else.
-pub(crate) fn hear(link: &Link, socket: OwnedFd, acting: Option<Owner>) {
-    let socket = Arc::new(socket);
-    while let Ok(Some(message)) = transport::receive(&*socket) {
-        let Ok(asked) = Asked::decode(&message.bytes) else { return };
+pub(crate) fn hear(link: &Link, socket: &Arc<OwnedFd>, acting: Option<Owner>) {
+    loop {
+        if retry_on_intr(|| poll(&mut [PollFd::new(&**socket, PollFlags::IN)], None)).is_err() {
+            return;
+        }
+        // Whoever wants to know all that has been said so far waits for this one to be passed on.
+        let _passing_on = link.passing_on();
+        let Ok(Some(message)) = transport::receive(&**socket) else { return };
+        let asked = match Told::decode(&message.bytes) {
+            Ok(Told::Asked(asked)) => asked,
+            Ok(Told::Refused(Refused { command, attempt, path, rule })) => {
+                link.note_refusal(command, Refusal { attempt, path, rule });
+                continue;
+            }
+            Err(_garbled) => return,
+        };
         let (command, attempt) = (asked.command, asked.attempt);
         let (path, rule, reason) = (asked.path.clone(), asked.rule.clone(), asked.reason.clone());
-        let line = Arc::clone(&socket);
+        let line = Arc::clone(socket);
         // When the broker has gone there is nobody to be told.
         let answer = Box::new(move |answer| drop(tell(&line, &asked, answer, acting)));
         link.hold(command, Held { attempt, path, rule, reason, answer: Some(answer) });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What a waiting call is about to do with a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Attempt {
     /// A file is read.
     Read,
@@ -15,6 +15,17 @@ pub enum Attempt {
     MakeDirectory,
     /// The name goes.
     Remove,
+}
+
+/// A call of a command that a rule has refused, without a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What it was about to do.
+    pub attempt: Attempt,
+    /// The name that it was about, as commands see it.
+    pub path: PathBuf,
+    /// The rule on names, empty for the session's own rules.
+    pub rule: String,
 }
 
 /// A call of a command that waits. Dropping it without an answer refuses it.

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::held::{Held, Waiting};
-use crate::{Breach, Exit, Stage};
+use crate::{Breach, Exit, Refusal, Stage};
 
 /// One command, shared by those who wait for it and the thread that hears from the keeper.
 #[derive(Debug)]
@@ -17,6 +17,7 @@ pub(crate) struct Job {
     waiting: Option<Waiting>,
     /// The process number of the command's init, 0 as long as it is not known.
     init: AtomicU32,
+    refusals: Mutex<Vec<Refusal>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +32,7 @@ enum State {
 impl Job {
     pub(crate) fn new(id: u64, waiting: Option<Waiting>) -> Self {
         let (state, changed) = (Mutex::new(State::Pending), Condvar::new());
-        Self { id, state, changed, waiting, init: AtomicU32::new(0) }
+        Self { id, state, changed, waiting, init: AtomicU32::new(0), refusals: Mutex::default() }
     }
 
     /// Has a call wait for who answers for the command's calls; where nobody does it is refused.
@@ -39,6 +40,10 @@ impl Job {
         if let Some(waiting) = &self.waiting {
             waiting.add(call);
         }
+    }
+
+    pub(crate) fn note_refusal(&self, refusal: Refusal) {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
     }
 
     /// Waits until the program runs, or it is known that it never will: the stage and errno of that.
@@ -80,6 +85,10 @@ impl Job {
 impl Job {
     pub(crate) fn next_held(&self) -> Option<Held> {
         self.waiting.as_ref()?.next()
+    }
+
+    pub(crate) fn refusals(&self) -> Vec<Refusal> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn id(&self) -> u64 {

@@ -16,6 +16,10 @@ impl Link {
     pub(crate) fn kill(&self, _id: u64) {
         match *self {}
     }
+
+    pub(crate) fn settle(&self) {
+        match *self {}
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -23,31 +27,42 @@ mod here {
     use std::collections::HashMap;
     use std::io;
     use std::os::fd::{BorrowedFd, OwnedFd};
-    use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+    use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     use crate::held::{Held, Waiting};
     use crate::job::Job;
     use crate::wire::{Ending, Event, Request};
-    use crate::{Command, Exit, transport};
+    use crate::{Command, Exit, Refusal, transport};
 
     /// Sends requests, and tells the commands under way what the keeper says about them.
     #[derive(Debug)]
     pub(crate) struct Link {
         socket: OwnedFd,
+        /// Where the broker says something.
+        asked: Arc<OwnedFd>,
+        passing_on: Mutex<()>,
         jobs: Mutex<Jobs>,
     }
+
+    /// How many milliseconds are waited for what the broker has said.
+    const SETTLING: u32 = 200;
 
     #[derive(Debug, Default)]
     struct Jobs {
         last_id: u64,
         under_way: HashMap<u64, Arc<Job>>,
+        /// Those that somebody may still ask about.
+        ended: Vec<Weak<Job>>,
         /// The keeper has gone: whatever is added now would be waited for in vain.
         closed: bool,
     }
 
     impl Link {
-        pub(crate) fn new(socket: OwnedFd) -> Self {
-            Self { socket, jobs: Mutex::default() }
+        pub(crate) fn new(socket: OwnedFd, asked: Arc<OwnedFd>) -> Self {
+            Self { socket, asked, passing_on: Mutex::default(), jobs: Mutex::default() }
         }
 
         /// Hands a command to the keeper.
@@ -74,13 +89,6 @@ mod here {
             }
         }
 
-        /// Returns the process number of a command's init; 0 where it is not known.
-        pub(crate) fn init_of(&self, command: u64) -> u32 {
-            let job = self.jobs().under_way.get(&command).map(Arc::clone);
-            // A program may connect before it is known here that it has started.
-            job.filter(|job| job.wait_for_start().is_ok()).and_then(|job| job.init()).unwrap_or_default()
-        }
-
         fn add(&self, waiting: Option<Waiting>) -> io::Result<Arc<Job>> {
             let mut jobs = self.jobs();
             if jobs.closed {
@@ -90,6 +98,35 @@ mod here {
             let job = Arc::new(Job::new(jobs.last_id, waiting));
             jobs.under_way.insert(job.id(), Arc::clone(&job));
             Ok(job)
+        }
+
+        pub(crate) fn note_refusal(&self, command: u64, refusal: Refusal) {
+            let jobs = self.jobs();
+            let ended = || jobs.ended.iter().find_map(|job| job.upgrade().filter(|job| job.id() == command));
+            if let Some(job) = jobs.under_way.get(&command).map(Arc::clone).or_else(ended) {
+                job.note_refusal(refusal);
+            }
+        }
+
+        /// Held while something that the broker says is passed on.
+        pub(crate) fn passing_on(&self) -> MutexGuard<'_, ()> {
+            self.passing_on.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Waits until all that the broker has said so far has been passed on.
+        pub(crate) fn settle(&self) {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            for _ in 0..SETTLING {
+                let passing_on = self.passing_on();
+                let mut line = [PollFd::new(&*self.asked, PollFlags::IN)];
+                let polled = poll(&mut line, Some(&now));
+                let has_more = line.iter().any(|line| line.revents().contains(PollFlags::IN));
+                if polled.is_err() || !has_more {
+                    return;
+                }
+                drop(passing_on);
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
 
         pub(crate) fn signal(&self, id: u64, signal: i32) {
@@ -129,7 +166,11 @@ mod here {
                     }
                 }
                 Event::Ended { id, ending, breach } => {
-                    if let Some(job) = self.jobs().under_way.remove(id) {
+                    let mut jobs = self.jobs();
+                    if let Some(job) = jobs.under_way.remove(id) {
+                        jobs.ended.retain(|job| job.strong_count() > 0);
+                        jobs.ended.push(Arc::downgrade(&job));
+                        drop(jobs);
                         let exit = match *ending {
                             Ending::Code(code) => Exit::Code(code),
                             Ending::Signal(signal) => Exit::Signal(signal),

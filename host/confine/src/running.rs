@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::breach::Breach;
-use crate::held::Held;
+use crate::held::{Held, Refusal};
 use crate::job::Job;
 use crate::link::Link;
 
@@ -41,6 +41,13 @@ pub struct Running {
 }
 
 impl Running {
+    /// Returns what rules have refused to the command so far, without a question; of very many only the first.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<Refusal> {
+        self.link.settle();
+        self.job.refusals()
+    }
+
     /// Waits until the command and everything it started are gone.
     pub fn wait(&self) -> Exit {
         self.job.wait()

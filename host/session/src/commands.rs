@@ -19,6 +19,7 @@ use crate::limits::{Bounds, LimitMet, bounds, met};
 use crate::network::{Sandbox, command_of};
 use crate::paths;
 use crate::reading;
+use crate::refused;
 use crate::session::{Granted, Session};
 
 /// What is to be run.
@@ -115,6 +116,8 @@ pub struct Started {
     said_too_much: AtomicBool,
     /// What became of its connections, once it has ended.
     connections: OnceLock<Vec<String>>,
+    /// What was refused to it, once it has ended.
+    refused: OnceLock<Vec<String>>,
 }
 
 impl Session {
@@ -215,6 +218,7 @@ impl Session {
             started_at: Instant::now(),
             said_too_much: AtomicBool::new(false),
             connections: OnceLock::new(),
+            refused: OnceLock::new(),
         })
     }
 
@@ -235,6 +239,9 @@ impl Session {
         reports.retain(|report| !settings.ignored.iter().any(|ignored| ignored.covers(script, report)));
         // A second call finds nothing more.
         let _told_once = started.connections.set(reports);
+        let by_rules = refused::by_rules(&started.running.refusals(), &self.force().rules);
+        let refused = started.questions.refused().into_iter().chain(by_rules).collect();
+        let _told_once = started.refused.set(refused);
         self.outcome(&started.request, &ended.to_string());
         ended
     }
@@ -283,6 +290,12 @@ impl Started {
     #[must_use]
     pub fn connections(&self) -> &[String] {
         self.connections.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What the model is to be told of what was refused to the command; nothing before it has ended.
+    #[must_use]
+    pub fn refused(&self) -> &[String] {
+        self.refused.get().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// How many bytes it may put out, where its output passes through the host.

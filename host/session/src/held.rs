@@ -15,7 +15,9 @@ use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileO
 use crate::cancel::Cancel;
 use crate::commands::Started;
 use crate::executed;
+use crate::links::HARD_LINKS;
 use crate::paths;
+use crate::refused;
 use crate::session::Session;
 
 /// How often the user is asked for one command: what needs more is no oversight.
@@ -36,6 +38,8 @@ pub(crate) struct Questions {
     state: Mutex<State>,
     changed: Condvar,
     contents: AtomicU64,
+    /// What was refused, in words for the model.
+    refused: Mutex<Vec<String>>,
     /// Taken back when the command has ended.
     cancel: Cancel,
 }
@@ -90,6 +94,15 @@ impl Questions {
         answer
     }
 
+    fn note(&self, refused: String) {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(refused);
+    }
+
+    /// What was refused to the command after a question, in words for the model.
+    pub(crate) fn refused(&self) -> Vec<String> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,8 +131,16 @@ impl Session {
         let attempt = held.attempt();
         let is_allowed = started.questions.answer(subject, |cancel| {
             let mut request = self.request(Origin::Process, self.held_action(&path, attempt));
-            request.attributes.extend((!reason.is_empty()).then(|| executed::attribute(reason)));
-            self.authorize(request, started.call.as_deref(), cancel).granted().is_ok()
+            request.attributes.extend(match held.rule() {
+                HARD_LINKS => self.other_names(&path),
+                _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
+            });
+            let granted = self.authorize(request, started.call.as_deref(), cancel).granted();
+            granted
+                .map_err(|decision| {
+                    started.questions.note(refused::after_question(attempt, &path, &decision))
+                })
+                .is_ok()
         });
         if is_allowed { held.allow() } else { held.refuse() }
     }

@@ -11,6 +11,7 @@
 
 mod commands;
 mod files;
+mod refused;
 mod searches;
 mod session;
 mod taken_over;

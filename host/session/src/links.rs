@@ -7,13 +7,13 @@
 //! writing to them is a question.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::request::{Action, Attribute, FileAccess, FileOperation, Origin, PathKind};
+use portcullis_decision::request::{Action, Attribute, Content, FileAccess, FileOperation, Origin, PathKind};
 use portcullis_decision::{Caller, Effect, Grant, GrantPattern, Request, Ruling, path_text};
-use portcullis_file_gate::{Identity, Inode, Located};
+use portcullis_file_gate::{Identity, Inode, Located, Purpose};
 use serde_json::{Value, json};
 
 use crate::force::Force;
@@ -120,6 +120,20 @@ impl Session {
             )),
         };
         Some(Linked { attribute, identity: names.identity })
+    }
+
+    /// What is told of a file that a command is about to write.
+    pub(crate) fn other_names(&self, path: &Path) -> Option<Attribute> {
+        let force = self.force();
+        match force.gate.locate(path, Purpose::ForWriting) {
+            Ok(located) => {
+                let operation = FileOperation::Write(Content::Unknown);
+                self.written_by_other_names(&force, &located, &operation)?.attribute
+            }
+            Err(_) => {
+                Some(attribute(Effect::Ask, "it has other names (hard links), which could not be looked for"))
+            }
+        }
     }
 
     /// What the other names of a file add to the decision about it; none when nothing.

@@ -115,6 +115,12 @@ fn questions_while_a_command_runs(user: User) -> Result<()> {
             "{refused:#?}"
         );
         ensure!(!inside.exists() && !outside.exists() && !moved.exists(), "{refused:#?}");
+        // The model, and whoever runs it, are told which rule it was.
+        let told = |what: &str, rule: &str| {
+            let mut lines = refused.stderr.lines().filter(|line| line.contains("The sandbox refused"));
+            lines.any(|line| line.contains(what) && line.contains(&format!("(rule `{rule}` of ")))
+        };
+        ensure!(told(".npmrc", "host.tool-files") && told("notes", "base.outside"), "{refused:#?}");
     }
     let allowed = scene.portcullis(&["run", "--ask", "allow", "--", "sh", "-c", &script])?.ended_with(0)?;
     ensure!(fs::read_to_string(&inside)? == "x\n" && fs::read_to_string(&outside)? == "y\n", "{allowed:#?}");
@@ -158,6 +164,10 @@ fn patterns_hide_what_appears_later(user: User) -> Result<()> {
         "{hidden:#?}"
     );
     ensure!(hidden.stderr.contains("Permission denied"), "{hidden:#?}");
+    ensure!(
+        hidden.stderr.contains("refused reading") && hidden.stderr.contains("filesystem.denyRead"),
+        "{hidden:#?}"
+    );
     let made = "git init -q r && cd r && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git log";
     scene.portcullis(&["run", "--", "sh", "-ec", made])?.ended_with(0)?;
     // A plain path that was not there (row 10) is hidden as well.

@@ -118,7 +118,7 @@ fn follow(session: &Session, started: Started, mut signals: Signals) -> Exit {
     if let Some(met) = ended.met {
         say(&format!("portcullis: the command met a limit: {met}"));
     }
-    for line in started.connections() {
+    for line in started.connections().iter().chain(started.refused()) {
         say(&format!("portcullis: {line}"));
     }
     match ended.exit {

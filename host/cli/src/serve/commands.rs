@@ -57,7 +57,7 @@ impl Host {
         if cancel.is_cancelled() {
             return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted"));
         }
-        let notes: Vec<String> = started.advice().iter().chain(started.connections()).cloned().collect();
+        let notes: Vec<String> = [started.advice(), started.connections(), started.refused()].concat();
         response(&ended, notes)
     }
 

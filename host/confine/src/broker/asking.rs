@@ -3,7 +3,7 @@
 //! No thread waits with them. When an answer comes the call is looked at again from the beginning, with the name that
 //! was asked about allowed and no other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,15 @@ use rustix::fs::OFlags;
 use super::Broker;
 use super::act::give;
 use super::calls::Kind;
-use super::worker::{Stop, Turn, Worker};
-use crate::wire::asks::{Answered, Asked, Ending, Outside};
+use super::process::Processes;
+use super::worker::{Refusal, Stop, Turn, Worker};
+use crate::wire::asks::{Answered, Asked, Ending, Outside, Refused};
 use crate::{Attempt, transport};
 
 /// How many calls may wait at once.
 const AT_ONCE: usize = 1024;
+/// How many refusals of one command the host is told of.
+const REFUSALS: usize = 20;
 /// How many names of one call are asked about, one after the other.
 const NAMES: usize = 4;
 
@@ -40,6 +43,8 @@ pub(super) struct Question {
 pub(super) struct Asking {
     line: OwnedFd,
     waiting: Mutex<HashMap<u64, Waiting>>,
+    /// What the host has been told of the refusals of each command.
+    told: Mutex<HashMap<u64, HashSet<Refusal>>>,
 }
 
 /// A call that waits, and what it is to be allowed.
@@ -57,7 +62,29 @@ pub(super) struct Yes {
 
 impl Asking {
     pub(super) fn new(line: OwnedFd) -> Self {
-        Self { line, waiting: Mutex::default() }
+        Self { line, waiting: Mutex::default(), told: Mutex::default() }
+    }
+
+    /// Tells the host of a refusal, once and before the caller hears of it.
+    pub(super) fn tell(&self, processes: &Processes, turn: &Turn, refusal: Refusal) {
+        let Some(command) = processes.command(&turn.caller) else { return };
+        let Refusal { attempt, path, rule } = refusal.clone();
+        {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if !told.contains_key(&command) {
+                told.retain(|command, _| processes.is_running(*command));
+            }
+            let of_this = told.entry(command).or_default();
+            if of_this.len() >= REFUSALS || !of_this.insert(refusal) {
+                return;
+            }
+        }
+        // It says no more than the answer that the caller gets.
+        drop(transport::send(
+            &self.line,
+            &Refused { command, attempt, path, rule: rule.to_owned() }.encode(),
+            &[],
+        ));
     }
 
     /// Has a call wait; none when it cannot.

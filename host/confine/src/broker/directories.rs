@@ -1,11 +1,12 @@
-//! Directories that a running command has made itself.
+//! What commands have made themselves: directories of the one that runs, and further names of files.
 //!
-//! Some names are free in what a command unpacks or clones and are asked for elsewhere. A directory is known by
-//! what the kernel knows it by, so it stays the command's own wherever it is moved to.
+//! Some names are free in what a command unpacks or clones and are asked for elsewhere, and all names of a file are
+//! known where it got them here. Both are known by what the kernel knows them by, so it stays so wherever they are
+//! moved to.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io;
@@ -26,6 +27,31 @@ struct Identity {
 /// The directories of all running commands.
 #[derive(Default)]
 pub(super) struct Made(Mutex<HashMap<u64, HashSet<Identity>>>);
+
+/// Files of which every name was given to them in this session.
+#[derive(Default)]
+pub(super) struct Linked(Mutex<HashSet<Identity>>);
+
+impl Linked {
+    /// Notes that a file gets a further name; `names` is how many it had before.
+    pub(super) fn note(&self, holder: impl AsFd, name: &std::ffi::CStr, names: u64) {
+        let Ok(identity) = identify(holder, name) else { return };
+        let mut known = self.lock();
+        // One that had further names before has names that nobody here knows.
+        if names <= 1 && known.len() < REMEMBERED {
+            known.insert(identity);
+        }
+    }
+
+    /// Whether all names of a file are known to lie where commands made them.
+    pub(super) fn holds(&self, holder: impl AsFd, name: &std::ffi::CStr) -> bool {
+        identify(holder, name).is_ok_and(|identity| self.lock().contains(&identity))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<Identity>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Made {
     /// Notes that `command` has made the directory; those of commands that no longer run are forgotten.
@@ -94,6 +120,21 @@ mod tests {
     use std::fs::File;
 
     use super::*;
+
+    #[test]
+    fn a_file_is_known_by_all_its_names_or_not_at_all() {
+        let place = tempfile::tempdir().expect("a directory");
+        let top = File::open(place.path()).expect("open");
+        let linked = Linked::default();
+        for (name, names) in [(c"one", 1), (c"shared", 2)] {
+            std::fs::write(place.path().join(name.to_str().expect("text")), "").expect("a file");
+            linked.note(&top, name, names);
+        }
+        std::fs::rename(place.path().join("one"), place.path().join("other")).expect("moved");
+        assert!(
+            linked.holds(&top, c"other") && !linked.holds(&top, c"shared") && !linked.holds(&top, c"none")
+        );
+    }
 
     #[test]
     fn what_lies_in_an_own_directory_is_own_wherever_it_goes() {

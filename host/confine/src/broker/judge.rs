@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use portcullis_names::git::Content;
 use portcullis_names::{Anywhere, Change, Class, EXAMINED, Rule, Site, class_under};
-use rustix::fs::{AtFlags, CWD, statat};
+use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
 
 use super::Broker;
 use super::asking::Question;
 use super::resolve::Place;
-use super::worker::{Stop, Turn, Worker};
+use super::worker::{Refusal, Stop, Turn, Worker};
 use crate::Attempt;
 use crate::names::Judgement;
 
@@ -26,6 +26,9 @@ pub(super) enum Allowed {
     /// If every name below may be had there.
     Below,
 }
+
+/// The rule on files that have other names.
+const HARD_LINKS: &str = "host.hard-links";
 
 /// Names that make a repository of the directory they are in.
 const PARTS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
@@ -53,7 +56,7 @@ impl Worker {
         match self.broker.names.judge(&place.path) {
             Judgement::Free => {}
             Judgement::Asked => ask(turn, change, place, "")?,
-            Judgement::Refused => return Err(Errno::ACCESS.into()),
+            Judgement::Refused => return Err(refused(change, place, "")),
         }
         // Of two changes that make a repository together, one must see the other.
         if may_complete(&place.path) {
@@ -70,7 +73,7 @@ impl Worker {
             Class::Completes(directory) => self.examine(&directory, place).map(|()| Allowed::Plain),
             Class::Judged(rule, content) => Ok(Allowed::ByContent(rule, content)),
             Class::Asked(rule) => ask(turn, change, place, rule.id).map(|()| Allowed::Plain),
-            Class::Denied(_) => Err(Errno::ACCESS.into()),
+            Class::Denied(rule) => Err(refused(change, place, rule.id)),
         }
     }
 
@@ -81,6 +84,21 @@ impl Worker {
             Allowed::ByContent(rule, _) => ask(turn, change, place, rule.id),
             Allowed::Below => Err(Errno::ACCESS.into()),
         }
+    }
+
+    /// Has the user asked about a file that is to be written and has other names: what is written is written under all
+    /// of them, wherever they lie.
+    pub(super) fn permit_shared(&self, turn: &Turn, place: &Place) -> Result<(), Stop> {
+        let Ok(status) = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return Ok(());
+        };
+        let is_shared =
+            FileType::from_raw_mode(status.st_mode) == FileType::RegularFile && status.st_nlink > 1;
+        let is_lifted = || self.broker.lifted.iter().any(|lifted| lifted == HARD_LINKS);
+        if !is_shared || self.broker.linked.holds(&place.directory, &place.name) || is_lifted() {
+            return Ok(());
+        }
+        ask(turn, Change::Write, place, HARD_LINKS)
     }
 
     /// Whether the directory that holds what a rule names was made by the very command that calls: not `.vscode`
@@ -114,7 +132,17 @@ pub(super) fn ask_about(
     if turn.is_allowed(&place.path, rule, content.as_ref().map(|(text, _)| text.as_slice())) {
         return Ok(());
     }
-    let attempt = match change {
+    let attempt = attempt(change);
+    Err(Stop::Ask(Box::new(Question { attempt, path: place.path.clone(), rule, content, outside: None })))
+}
+
+/// Stops a call that a rule refuses.
+fn refused(change: Change, place: &Place, rule: &'static str) -> Stop {
+    Stop::Refused(Box::new(Refusal { attempt: attempt(change), path: place.path.clone(), rule }))
+}
+
+fn attempt(change: Change) -> Attempt {
+    match change {
         Change::MakeDirectory => Attempt::MakeDirectory,
         Change::Remove | Change::MoveAway => Attempt::Remove,
         Change::Write
@@ -124,8 +152,7 @@ pub(super) fn ask_about(
         | Change::Special
         | Change::Link
         | Change::Metadata => Attempt::Write,
-    };
-    Err(Stop::Ask(Box::new(Question { attempt, path: place.path.clone(), rule, content, outside: None })))
+    }
 }
 
 /// How many names stand between the outermost one that a rule is about and the end of the path.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_sys::memory::read_string;
@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::asking::{Question, Yes};
 use super::calls::{At, Kind};
 use super::process::Caller;
-use super::{Broker, act, connect};
+use super::{Broker, act};
 
 /// Fewer would wait for one another while a command keeps all processors busy.
 const THREADS_AT_LEAST: usize = 4;
@@ -46,6 +46,17 @@ pub(super) enum Stop {
     NotAlone,
     /// The user is to be asked.
     Ask(Box<Question>),
+    /// A rule refuses it, of which the host is told.
+    Refused(Box<Refusal>),
+}
+
+/// What a rule refuses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Refusal {
+    pub(super) attempt: crate::Attempt,
+    pub(super) path: PathBuf,
+    /// The rule on names, empty for the session's own rules.
+    pub(super) rule: &'static str,
 }
 
 impl From<Errno> for Stop {
@@ -90,10 +101,6 @@ pub(super) fn run(
         start(move || serve(broker))?;
     }
     start(move || broker.asking.hear(&begin(broker)))?;
-    if let Some(connecting) = &broker.connecting {
-        start(move || connecting.hear(&broker.listener))?;
-        start(move || connecting.watch(&broker.listener))?;
-    }
     ready()?;
     serve(broker)
 }
@@ -150,6 +157,10 @@ impl Worker {
             Ok(Outcome::Answer(answer)) => answer,
             Ok(Outcome::Done) => return,
             Err(Stop::Error(error)) => Answer::Error(error.raw_os_error()),
+            Err(Stop::Refused(refusal)) => {
+                self.broker.asking.tell(&self.broker.processes, turn, *refusal);
+                Answer::Error(libc::EACCES)
+            }
             // Nobody else was there.
             Err(Stop::NotAlone) => Answer::Error(libc::EDEADLK),
             Err(Stop::Ask(question)) => match self.broker.asking.ask(self.broker, turn, &question) {
@@ -166,9 +177,6 @@ impl Worker {
         // The keeper, of which nothing is to be judged, and which nobody looks into.
         if turn.call.thread == KEEPER {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
-        }
-        if let Kind::Connect { socket, address, length } = kind {
-            return Ok(connect::hold(self.broker, turn, socket, address, length));
         }
         // It lasts as long as the program is loaded, and changes no name.
         if let Kind::Execute { at, flags } = kind {
@@ -210,8 +218,6 @@ impl Worker {
             Kind::Bind { socket, address, length } => act::bind(self, turn, socket, address, length),
             // Has been carried out before.
             Kind::Execute { .. } => Err(Errno::NOSYS.into()),
-            // Has to do with no name, and was routed before.
-            Kind::Connect { .. } => Ok(Outcome::LEFT_TO_THE_KERNEL),
             Kind::ChangeMask => {
                 self.broker.processes.masks_change();
                 Ok(Outcome::LEFT_TO_THE_KERNEL)

@@ -4,9 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::{
-    Command, LaunchError, Listeners, MakeNames, NoGate, Profile, Report, Running, StartError, View, WayOut,
-};
+use crate::{Command, LaunchError, Listeners, MakeNames, NoGate, Profile, Report, Running, StartError, View};
 
 /// The running sandbox of one session; there is none on this system.
 #[derive(Debug)]
@@ -28,7 +26,7 @@ impl Confinement {
     pub fn start_gated(
         executable: &Path,
         profile: &Profile,
-        _way_out: WayOut,
+        _host_ports: &[u16],
     ) -> Result<(Self, Result<Listeners, NoGate>), StartError> {
         Self::start(executable, profile).map(|confinement| (confinement, Err(NoGate::Lost)))
     }

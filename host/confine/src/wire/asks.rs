@@ -6,6 +6,25 @@ use std::path::PathBuf;
 use super::{Garbled, Reader, Writer};
 use crate::Attempt;
 
+/// What the broker says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    Asked(Asked),
+    Refused(Refused),
+}
+
+/// A call was refused, by a rule and without a question.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Refused {
+    /// The number of its command.
+    pub(crate) command: u64,
+    pub(crate) attempt: Attempt,
+    /// As commands see it.
+    pub(crate) path: PathBuf,
+    /// The rule on names, empty for the session's own rules.
+    pub(crate) rule: String,
+}
+
 /// A call waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
@@ -77,17 +96,42 @@ pub(crate) enum Ending {
     Failed(i32),
 }
 
+impl Told {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+        let mut reader = Reader::new(bytes);
+        let told = match reader.number()? {
+            0 => Self::Asked(Asked::read(&mut reader)?),
+            1 => Self::Refused(Refused {
+                command: reader.long()?,
+                attempt: reader.attempt()?,
+                path: PathBuf::from(reader.string()?),
+                rule: reader.text()?,
+            }),
+            _ => return Err(Garbled),
+        };
+        reader.end(told)
+    }
+}
+
+impl Refused {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.number(1);
+        writer.long(self.command);
+        writer.attempt(self.attempt);
+        writer.string(self.path.as_os_str());
+        writer.string(self.rule.as_ref());
+        writer.finish()
+    }
+}
+
 impl Asked {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
+        writer.number(0);
         writer.long(self.id);
         writer.long(self.command);
-        writer.number(match self.attempt {
-            Attempt::Write => 0,
-            Attempt::MakeDirectory => 1,
-            Attempt::Remove => 2,
-            Attempt::Read => 3,
-        });
+        writer.attempt(self.attempt);
         writer.string(self.path.as_os_str());
         writer.string(self.rule.as_ref());
         writer.string(self.reason.as_ref());
@@ -95,25 +139,29 @@ impl Asked {
         writer.finish()
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
-        let mut reader = Reader::new(bytes);
-        let (id, command) = (reader.long()?, reader.long()?);
-        let attempt = match reader.number()? {
-            0 => Attempt::Write,
-            1 => Attempt::MakeDirectory,
-            2 => Attempt::Remove,
-            3 => Attempt::Read,
-            _ => return Err(Garbled),
-        };
-        let path = PathBuf::from(reader.string()?);
-        let rule = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
-        let reason = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
-        let outside = reader.outside()?;
-        reader.end(Self { id, command, attempt, path, rule, reason, outside })
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        Ok(Self {
+            id: reader.long()?,
+            command: reader.long()?,
+            attempt: reader.attempt()?,
+            path: PathBuf::from(reader.string()?),
+            rule: reader.text()?,
+            reason: reader.text()?,
+            outside: reader.outside()?,
+        })
     }
 }
 
 impl Writer {
+    fn attempt(&mut self, attempt: Attempt) {
+        self.number(match attempt {
+            Attempt::Write => 0,
+            Attempt::MakeDirectory => 1,
+            Attempt::Remove => 2,
+            Attempt::Read => 3,
+        });
+    }
+
     fn outside(&mut self, outside: Option<&Outside>) {
         match outside {
             None => self.number(0),
@@ -152,6 +200,20 @@ impl Writer {
 }
 
 impl Reader<'_> {
+    fn attempt(&mut self) -> Result<Attempt, Garbled> {
+        Ok(match self.number()? {
+            0 => Attempt::Write,
+            1 => Attempt::MakeDirectory,
+            2 => Attempt::Remove,
+            3 => Attempt::Read,
+            _ => return Err(Garbled),
+        })
+    }
+
+    fn text(&mut self) -> Result<String, Garbled> {
+        self.string()?.into_string().map_err(|_not_text| Garbled)
+    }
+
     fn outside(&mut self) -> Result<Option<Outside>, Garbled> {
         Ok(Some(match self.number()? {
             0 => return Ok(None),
@@ -218,8 +280,10 @@ mod tests {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
             let reason = "line 1".to_owned();
             let asked = Asked { id: u64::MAX, command: 7, attempt, path, rule, reason, outside };
-            assert_eq!(Asked::decode(&asked.encode()).expect("decodes"), asked);
-            assert!(Asked::decode(&asked.encode()[1..]).is_err());
+            assert!(Told::decode(&asked.encode()[1..]).is_err());
+            let refused = Refused { command: 7, attempt, path: asked.path.clone(), rule: asked.rule.clone() };
+            assert_eq!(Told::decode(&refused.encode()).expect("decodes"), Told::Refused(refused));
+            assert_eq!(Told::decode(&asked.encode()).expect("decodes"), Told::Asked(asked));
         }
         for ending in [Ending::Refused, Ending::GoesOn, Ending::File, Ending::Done, Ending::Failed(13)] {
             let answered = Answered { id: 1, ending };

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use portcullis_confine::{Attempt, Exit};
+use portcullis_confine::{Attempt, Exit, Refusal};
 
 use crate::Test;
 use crate::kit::{self, Session};
@@ -15,6 +15,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("held::a_call_fails_after_a_no", a_call_fails_after_a_no),
     ("held::a_file_outside_is_opened_by_the_host", a_file_outside_is_opened_by_the_host),
     ("held::names_outside_are_changed_by_the_host", names_outside_are_changed_by_the_host),
+    ("held::what_rules_refuse_is_told", what_rules_refuse_is_told),
+    ("held::a_file_with_other_names_is_asked_about", a_file_with_other_names_is_asked_about),
     ("held::a_call_that_waits_ends_with_its_command", a_call_that_waits_ends_with_its_command),
     ("held::other_commands_go_on", other_commands_go_on),
     ("held::a_yes_is_for_the_text_that_was_asked_about", a_yes_is_for_the_text_that_was_asked_about),
@@ -126,6 +128,70 @@ fn names_outside_are_changed_by_the_host() {
         assert_eq!(questions, []);
     }
     assert!(session.control("chmod 755 \"$P/home/open\""));
+}
+
+fn what_rules_refuse_is_told() {
+    let session = session("refuse bad");
+    let script = "(echo x > bad; echo x > bad; mkdir sub/bad; rm none; echo x > .git/hooks/x; cat bad) 2> /dev/null; true";
+    assert!(session.control("mkdir -p .git/hooks"));
+    for _ in 0..5 {
+        let (running, mut output) = session.start(session.command(&["sh", "-c", script])).expect("starts");
+        std::io::copy(&mut output, &mut std::io::sink()).expect("read to its end");
+        assert_eq!(running.wait(), Exit::Code(0));
+        let told: Vec<_> = running
+            .refusals()
+            .into_iter()
+            .map(|Refusal { attempt, path, rule }| {
+                let path = path.strip_prefix(session.path("work")).expect("in the workspace").to_owned();
+                (attempt, path.display().to_string(), rule)
+            })
+            .collect();
+        let expected = [
+            (Attempt::Write, "bad", ""),
+            (Attempt::MakeDirectory, "sub/bad", ""),
+            (Attempt::Write, ".git/hooks/x", "host.git-hooks"),
+        ];
+        let expected = expected.map(|(attempt, path, rule)| (attempt, path.to_owned(), rule.to_owned()));
+        assert_eq!(told, expected);
+    }
+    // However many there are.
+    let script = "for i in $(seq 100); do mkdir -p d$i; echo x > d$i/bad; done 2> /dev/null; true";
+    let (running, _output) = session.start(session.command(&["sh", "-c", script])).expect("starts");
+    assert_eq!(running.wait(), Exit::Code(0));
+    assert_eq!(running.refusals().len(), 20);
+}
+
+/// Row 5 of the attack corpus.
+fn a_file_with_other_names_is_asked_about() {
+    let session = session("");
+    assert!(
+        session
+            .control("echo outside > \"$P/home/open/other\"; ln \"$P/home/open/other\" shared; echo x > own")
+    );
+    let other = session.path("home/open/other");
+    for script in [
+        "echo evil >> shared",
+        "echo evil > shared",
+        "truncate -s 0 shared",
+        "perl -e 'exit !truncate(\"shared\", 0)'",
+        "exec 3< shared; echo evil > /dev/fd/3",
+        "mv shared moved; echo evil > moved; mv moved shared; grep -v evil shared > /dev/null",
+        "ln shared more; echo evil > more; rm more; grep -v evil shared > /dev/null",
+        "dd if=/dev/zero of=shared bs=1 count=1 conv=notrunc 2> /dev/null",
+    ] {
+        let (_, output, questions) = asked(&session, script, false);
+        assert_eq!(questions.len(), 1, "{script}: {output}");
+        assert_eq!(fs::read_to_string(&other).expect("read"), "outside\n", "{script}: {output}");
+    }
+    assert!(session.control("echo evil > shared") && fs::read_to_string(&other).expect("read") == "evil\n");
+    let (exit, _, questions) = asked(&session, "echo wanted > shared && cat shared", true);
+    assert_eq!((exit, questions), (Exit::Code(0), vec![(Attempt::Write, "work/shared".to_owned())]));
+    // What gets its names here, what is replaced, and what is only read needs no question.
+    let script = "ln own a; mv a b; echo y > b; ln b c; echo z >> c; cat shared; cp shared copy; echo new > copy; \
+                  sed -i s/wanted/x/ shared; test $(stat -c %h shared) = 1; echo free > shared";
+    let (exit, output, questions) = asked(&session, &format!("set -e; {script}"), false);
+    assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
+    assert_eq!(fs::read_to_string(&other).expect("read"), "wanted\n");
 }
 
 fn a_call_that_waits_ends_with_its_command() {

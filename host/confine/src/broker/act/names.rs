@@ -4,7 +4,7 @@ use std::ffi::{CString, OsStr};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
-use portcullis_names::Change;
+use portcullis_names::{Change, is_probe_for_links};
 use portcullis_sys::memory::read_exactly;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, mkdirat, mknodat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
@@ -14,6 +14,7 @@ use super::super::calls::At;
 use super::super::resolve::{Found, LastLink};
 use super::super::worker::{Attempt, Outcome, Turn, Worker};
 use super::{Where, find, outside};
+use crate::names::Judgement;
 
 /// `struct sockaddr_un`: two bytes of the family, the rest a path.
 const SOCKET_PATH_BYTES: usize = 108;
@@ -66,7 +67,10 @@ pub(crate) fn make_link(worker: &Worker, turn: &Turn, target: u64, at: At) -> At
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     let target = turn.text(target)?;
-    worker.permit_plain(turn, Change::Symlink, &place)?;
+    let is_gits_own = is_probe_for_links(&place.path, target.to_bytes());
+    if !is_gits_own || worker.broker.names.judge(&place.path) != Judgement::Free {
+        worker.permit_plain(turn, Change::Symlink, &place)?;
+    }
     worker.check_still_waiting(turn)?;
     symlinkat(target, &place.directory, place.given())?;
     Ok(Outcome::SUCCESS)
@@ -95,6 +99,7 @@ pub(crate) fn truncate(worker: &Worker, turn: &Turn, at: At, length: u64) -> Att
         return Err(Errno::NOTDIR.into());
     }
     worker.permit_plain(turn, Change::Write, &place)?;
+    worker.permit_shared(turn, &place)?;
     worker.check_still_waiting(turn)?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = openat(&place.directory, &place.name, flags, Mode::empty())?;

@@ -90,7 +90,9 @@ fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags,
     match worker.permit(turn, Change::Write, &place) {
         Ok(Allowed::Plain) => {}
         // What is there already can be read; if it is not, Landlock keeps it from being made.
-        Ok(_) | Err(Stop::Error(_)) if !writes(flags) => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+        Ok(_) | Err(Stop::Error(_) | Stop::Refused(_)) if !writes(flags) => {
+            return Ok(Outcome::LEFT_TO_THE_KERNEL);
+        }
         Ok(Allowed::ByContent(_, content)) if content.may_be_unseen() => {}
         Ok(Allowed::ByContent(_, content)) if is_pointer(content) => {
             return open_staged(worker, turn, place, content, (flags, mode));
@@ -99,6 +101,9 @@ fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags,
         Ok(Allowed::ByContent(rule, _)) => ask(turn, Change::Write, &place, rule.id)?,
         Ok(Allowed::Below) => return Err(Errno::ACCESS.into()),
         Err(stop) => return Err(stop),
+    }
+    if writes(flags) {
+        worker.permit_shared(turn, &place)?;
     }
     if flags.contains(OFlags::CREATE) {
         worker.take_mask_of(turn);
@@ -280,7 +285,8 @@ pub(super) fn permit_open(worker: &Worker, turn: &Turn, open: &OwnedFd, path: &P
     let directory = directory.or_else(|_gone| open.try_clone().map_err(|_no_more| Errno::MFILE))?;
     let name = CString::new(name.as_bytes()).map_err(|_nul| Errno::INVAL)?;
     let place = Place { directory, name, path: path.to_owned(), as_directory: false };
-    worker.permit_plain(turn, Change::Write, &place)
+    worker.permit_plain(turn, Change::Write, &place)?;
+    worker.permit_shared(turn, &place)
 }
 
 /// Opens anew what the caller has open, by whatever name that is now.

@@ -15,7 +15,7 @@ use super::super::asking::Question;
 use super::super::calls::At;
 use super::super::node::Node;
 use super::super::resolve::{Found, LastLink};
-use super::super::worker::{Attempt as Ending, Stop, Turn, Worker};
+use super::super::worker::{Attempt as Ending, Refusal, Stop, Turn, Worker};
 use super::open::{give, wait_for_writer};
 use crate::Attempt;
 use crate::names::Judgement;
@@ -150,7 +150,9 @@ pub(super) fn permit_reading_of(worker: &Worker, turn: &Turn, path: &Path) -> Re
             content: None,
             outside: None,
         }))),
-        Judgement::Refused => Err(Errno::ACCESS.into()),
+        Judgement::Refused => {
+            Err(Stop::Refused(Box::new(Refusal { attempt: Attempt::Read, path: path.to_owned(), rule: "" })))
+        }
     }
 }
 

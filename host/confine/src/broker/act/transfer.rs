@@ -193,7 +193,9 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
             worker.permit_plain(turn, Change::Link, &old)?;
             worker.permit_plain(turn, change_for(kind), &new)?;
             worker.check_still_waiting(turn)?;
+            let names = statat(&old.directory, &old.name, AtFlags::SYMLINK_NOFOLLOW)?.st_nlink;
             linkat(&old.directory, &old.name, &new.directory, new.given(), AtFlags::empty())?;
+            broker.linked.note(&new.directory, &new.name, names);
             Ok(Outcome::SUCCESS)
         }
     }
@@ -224,5 +226,6 @@ fn link_open(worker: &Worker, turn: &Turn, number: i32, new: &Place) -> Attempt 
     let number = CString::new(own.as_raw_fd().to_string()).map_err(|_nul| Errno::INVAL)?;
     let follow = AtFlags::SYMLINK_FOLLOW;
     linkat(broker.processes.own_descriptors(), &number, &new.directory, new.given(), follow)?;
+    broker.linked.note(&new.directory, &new.name, status.st_nlink);
     Ok(Outcome::SUCCESS)
 }

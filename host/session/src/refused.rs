@@ -1,0 +1,78 @@
+//! What was refused to a command while it ran, in words for the model.
+
+use std::path::Path;
+
+use portcullis_confine::{Attempt, Refusal};
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::{Caller, Decision, RuleSet};
+
+use crate::visible::visible;
+
+/// Most refusals that are told; further ones are counted.
+const TOLD: usize = 8;
+
+/// The words for what rules refused without a question.
+pub(crate) fn by_rules(refusals: &[Refusal], rules: &RuleSet) -> Vec<String> {
+    let told = refusals.iter().map(|Refusal { attempt, path, rule }| match portcullis_names::rule(rule) {
+        Some(rule) => line(*attempt, path, rule.reason, (rule.id, "host")),
+        None => {
+            let right = if *attempt == Attempt::Read { FileRight::Read } else { FileRight::Write };
+            let ruling = rules.file(path, right, Caller::Command);
+            line(*attempt, path, &ruling.reason, (&ruling.rule, &ruling.policy))
+        }
+    });
+    shortened(told.collect())
+}
+
+/// The words for what was asked about, and refused.
+pub(crate) fn after_question(attempt: Attempt, path: &Path, decision: &Decision) -> String {
+    line(attempt, path, &decision.cause().reason, (&decision.cause().rule, decision.policy()))
+}
+
+fn line(attempt: Attempt, path: &Path, reason: &str, (rule, policy): (&str, &str)) -> String {
+    let what = match attempt {
+        Attempt::Read => "reading",
+        Attempt::Write => "writing",
+        Attempt::MakeDirectory => "making the directory",
+        Attempt::Remove => "removing",
+    };
+    let path = visible(&path.to_string_lossy());
+    format!("The sandbox refused {what} `{path}`: {reason} (rule `{rule}` of `{policy}`).")
+}
+
+fn shortened(mut lines: Vec<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(TOLD);
+    lines.truncate(TOLD);
+    if more > 0 {
+        lines.push(format!("The sandbox refused {more} more of the command's calls by rules."));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_decision::Base;
+
+    use super::*;
+
+    #[test]
+    fn rule_and_reason_are_told() {
+        let rules = RuleSet::compile(Vec::new(), Base::default(), &[]);
+        let refusal = |path: &str, rule: &str| Refusal {
+            attempt: Attempt::Write,
+            path: path.into(),
+            rule: rule.to_owned(),
+        };
+        let told =
+            by_rules(&[refusal("/w/a\u{202e}b", ""), refusal("/w/.git/hooks/x", "host.git-hooks")], &rules);
+        assert!(
+            told[0].contains("(rule `base.outside` of `base`)") && !told[0].contains('\u{202e}'),
+            "{told:?}"
+        );
+        assert!(told[1].contains("(rule `host.git-hooks` of `host`)"), "{told:?}");
+        let many: Vec<_> = (0..20).map(|number| refusal(&format!("/w/{number}"), "")).collect();
+        let told = by_rules(&many, &rules);
+        assert_eq!(told.len(), TOLD + 1);
+        assert!(told[TOLD].contains("12 more"), "{told:?}");
+    }
+}
