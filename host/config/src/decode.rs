@@ -13,8 +13,9 @@ use crate::chain;
 use crate::check::{KeptField, bad_value, step};
 use crate::error::Problem;
 use crate::json::{Fault, Member, Node, Value};
+use crate::parent_proxy::{ParentProxy, ProxyAddress};
 use crate::settings::{
-    Ask, Connecting, Credentials, Entry, Environment, Filesystem, Ignored, Network, Origin, PathEntry,
+    Ask, Connecting, Credentials, Entry, Environment, Filesystem, Hold, Ignored, Network, Origin, PathEntry,
     RequiredTier, Settings,
 };
 
@@ -132,9 +133,22 @@ pub(crate) fn network(place: &Place<'_>) -> Result<Network, Fault> {
             hidden_names: place.child("hiddenServerNames").text() == Some("allow"),
         },
         upload_budget_mib: budget(&place.child("uploadBudgetMib")),
+        parent_proxy: parent_proxy(&place.child("parentProxy"))?,
     };
     reasons_have_entries(&place.child("deniedDomainReasons"), &network)?;
     Ok(network)
+}
+
+fn parent_proxy(place: &Place<'_>) -> Result<ParentProxy, Fault> {
+    let address = |key| {
+        let place = place.child(key);
+        let read = |text| ProxyAddress::parse(text).map_err(|reason| place.fault(reason));
+        place.text().map(read).transpose()
+    };
+    let direct = place.child("noProxy");
+    let direct =
+        ParentProxy::read_direct(direct.text().unwrap_or_default()).map_err(|reason| direct.fault(reason))?;
+    Ok(ParentProxy { http: address("http")?, https: address("https")?, direct })
 }
 
 fn budget(place: &Place<'_>) -> Option<Entry<u32>> {
@@ -233,7 +247,11 @@ fn ignored(place: &Place<'_>) -> Result<Vec<Ignored>, Fault> {
 }
 
 fn ask(place: &Place<'_>) -> Ask {
-    Ask { timeout_ms: place.child("timeoutMs").number(), grant_seconds: place.child("grantSeconds").number() }
+    Ask {
+        timeout_ms: place.child("timeoutMs").number(),
+        grant_seconds: place.child("grantSeconds").number(),
+        hold: if place.child("hold").text() == Some("accept") { Hold::Accept } else { Hold::Connect },
+    }
 }
 
 /// Nothing where nothing is said.

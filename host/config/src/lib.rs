@@ -36,6 +36,7 @@ mod import;
 mod json;
 mod json_schema;
 mod own_git;
+mod parent_proxy;
 mod pattern;
 mod places;
 mod protect;
@@ -64,6 +65,7 @@ pub use grants::{AllowLists, GrantEntry, Seed, Shelf};
 pub use import::{Foreign, Imported, Left, read_foreign, read_foreign_project, stays_in_project};
 pub use json::Position;
 pub use json_schema::json_schema;
+pub use parent_proxy::{ParentProxy, ProxyAddress, ProxyProtocol};
 pub use places::Places;
 pub use protect::{Anchor, Kind, LIFTABLE, PROTECTIONS, Protection};
 pub use reference::reference_tables;
@@ -73,7 +75,7 @@ pub use resolved::{Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
 pub use settings::{
-    Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Filesystem, Ignored, Network, Origin,
+    Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Filesystem, Hold, Ignored, Network, Origin,
     PathEntry, PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,
 };
 pub use shelves::{KeptGrant, keep, kept_grants, revoke, shelves};

@@ -86,6 +86,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
             || found.layers.iter().any(|layer| layer.network.strict_allowlist),
         sockets: sockets(&network.unix_sockets, &around)?,
         connecting: network.connecting,
+        parent_proxy: network.parent_proxy.clone(),
         budgets: budgets(found),
         policies,
         combine: settings.combine.clone(),

@@ -10,6 +10,7 @@ use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 
 use crate::check::KeptField;
+use crate::parent_proxy::ParentProxy;
 use crate::rule::{ConnectionRule, Rule, environment_rules, layers};
 use crate::settings::{
     Ask, Connecting, Environment, Ignored, Origin, PolicyMode, PolicySource, RequiredTier,
@@ -48,6 +49,8 @@ pub struct Resolved {
     pub sockets: Vec<PathBuf>,
     /// What is looked at in connections.
     pub connecting: Connecting,
+    /// The user's own proxy.
+    pub parent_proxy: ParentProxy,
     /// What may be sent without a question, for each layer that says so.
     pub budgets: Vec<(Layer, BudgetRule)>,
     /// The policy chain, in order; never empty.

@@ -12,6 +12,7 @@ use crate::check::{Completeness, KeptField, check};
 use crate::error::ConfigError;
 use crate::grants::GrantEntry;
 use crate::json::{Fault, Node, Position};
+use crate::parent_proxy::ParentProxy;
 
 /// One complete set of settings, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,6 +84,8 @@ pub struct Network {
     pub connecting: Connecting,
     /// MiB that may be sent to one host and port in a session without a question; none: the host's default.
     pub upload_budget_mib: Option<Entry<u32>>,
+    /// The user's own proxy.
+    pub parent_proxy: ParentProxy,
 }
 
 /// What is looked at in connections.
@@ -212,6 +215,18 @@ pub struct Ask {
     pub timeout_ms: Option<u32>,
     /// So long an answer for a project or for all of them lasts; none: for ever.
     pub grant_seconds: Option<u32>,
+    /// Where connections wait for an answer.
+    pub hold: Hold,
+}
+
+/// Where connections wait for an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// Inside connect(2).
+    #[default]
+    Connect,
+    /// Once they are there.
+    Accept,
 }
 
 /// What commands see of the environment, beside the host's own rules.

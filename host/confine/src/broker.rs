@@ -6,12 +6,17 @@
 //! opened: nothing is checked by one name and used by another. Where the rules have no say, the call is given
 //! back to the kernel, which holds it to mounts and Landlock as it would without a broker.
 //!
+//! It also has connect(2) wait until the host has a verdict. It does not make the connection, and lets the kernel
+//! look at the caller's memory again: whatever the address is by then, the connection ends at the host's listeners,
+//! where it is judged by the address that the kernel used.
+//!
 //! It is a child of the keeper, in the session's namespaces, under no Landlock rules and no filter, and holds no
 //! capability but that to look into the session's own processes. When it ends, the keeper does.
 
 mod act;
 mod asking;
 mod calls;
+mod connect;
 mod content;
 mod directories;
 mod judge;
@@ -35,6 +40,7 @@ use crate::layer::{During, Failure, privileges};
 use crate::names::{Names, Reads};
 use crate::{Stage, transport};
 use asking::Asking;
+use connect::Connecting;
 use directories::{Linked, Made};
 use process::Processes;
 use staged::Staging;
@@ -63,6 +69,8 @@ struct Broker {
     lifted: Vec<String>,
     staging: Staging,
     asking: Asking,
+    /// Nothing where connections are not held here.
+    connecting: Option<Connecting>,
     processes: Processes,
     made: Made,
     linked: Linked,
@@ -79,8 +87,10 @@ pub(crate) struct Orders {
     pub(crate) judged: Vec<PathBuf>,
     /// Ids of rules that do not hold.
     pub(crate) lifted: Vec<String>,
-    /// Where the host is told of calls that wait.
-    pub(crate) asks: OwnedFd,
+    /// Where the host is told of calls that wait: of those on names, and of those that connect.
+    pub(crate) lines: [OwnedFd; 2],
+    /// Ports of the loopback that mean the host's own; nothing where connections are not held here.
+    pub(crate) host_ports: Option<Vec<u16>>,
 }
 
 /// Starts the broker; it waits until it gets its listener.
@@ -117,8 +127,8 @@ fn run(
     orders: Orders,
     commands: SharedNumbers,
 ) -> std::io::Result<()> {
-    let Orders { names, reads, judged, lifted, asks } = orders;
-    let [channel, asks] = keep_only(single, [channel, asks])?;
+    let Orders { names, reads, judged, lifted, lines: [asks, connects], host_ports } = orders;
+    let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
     privileges::enforce_on_broker()?;
     let processes = Processes::new(commands)?;
     let Some(message) = transport::receive(&channel)? else { return Ok(()) };
@@ -136,6 +146,7 @@ fn run(
         lifted,
         staging: Staging::default(),
         asking: Asking::new(asks),
+        connecting: host_ports.map(|ports| Connecting::new(connects, ports)),
         processes,
         made: Made::default(),
         linked: Linked::default(),
@@ -145,17 +156,20 @@ fn run(
 }
 
 /// Closes what belongs to the keeper: nothing of it may stay open here when it ends.
-fn keep_only(single: &SingleThread, kept: [OwnedFd; 2]) -> std::io::Result<[OwnedFd; 2]> {
-    let [first, second] = kept;
+fn keep_only(single: &SingleThread, kept: [OwnedFd; 3]) -> std::io::Result<[OwnedFd; 3]> {
+    let [first, second, third] = kept;
     rustix::stdio::dup2_stdin(&first)?;
     rustix::stdio::dup2_stdout(&second)?;
+    rustix::stdio::dup2_stderr(&third)?;
     // Closed below by their numbers, as is what the keeper's own code owns, to which this process never returns.
-    let _numbers = (first.into_raw_fd(), second.into_raw_fd());
+    let _numbers = (first.into_raw_fd(), second.into_raw_fd(), third.into_raw_fd());
     descriptor::close_inherited(single, 3)?;
     let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let second = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    let third = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3)?;
     let nothing = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;
-    Ok([first, second])
+    rustix::stdio::dup2_stderr(&nothing)?;
+    Ok([first, second, third])
 }

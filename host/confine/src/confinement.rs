@@ -6,6 +6,8 @@ mod here;
 mod meeting;
 
 pub use here::{Confinement, keeper_main};
+#[cfg(target_os = "linux")]
+pub(crate) use meeting::process_number;
 
 /// The argument with which a program is to call [`keeper_main`] and nothing else.
 pub const KEEPER_ARGUMENT: &str = "__keeper";

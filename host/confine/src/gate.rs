@@ -3,7 +3,27 @@
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 
-use crate::Stage;
+use crate::{Calls, Stage};
+
+/// How the connections of a session are led out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WayOut {
+    /// Ports of the loopback that mean the host's own; connections to all others of it stay inside.
+    pub host_ports: Vec<u16>,
+    /// Where connections wait for their verdict.
+    pub hold: Hold,
+}
+
+/// Where a connection waits for its verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// Inside connect(2): the limits that programs set for connecting do not run meanwhile. Where there are no
+    /// rules over names, and so no broker, it is as with [`Self::Accept`].
+    #[default]
+    Connect,
+    /// Once it is there, before the first byte.
+    Accept,
+}
 
 /// Listeners inside the network of a session; whatever a program connects to ends at one of them.
 ///
@@ -16,6 +36,8 @@ pub struct Listeners {
     pub v4: Ends,
     /// The same for IPv6; nothing where the kernel has none.
     pub v6: Option<Ends>,
+    /// Connections that wait inside connect(2); nothing where they are accepted first.
+    pub calls: Option<Calls>,
     /// The process number of the keeper, below which every process of the session is.
     pub keeper: u32,
 }

@@ -23,7 +23,7 @@ use crate::layer::namespaces::Identity;
 use crate::layer::{During, Failure, landlock, limits, mounts, namespaces, network, privileges, seccomp};
 use crate::plan::{Plan, Step, Writable};
 use crate::wire::{Event, Network, Refusal, Setup};
-use crate::{Limits, MakeNames, NameRules, Reads, Stage, transport};
+use crate::{Hold, Limits, MakeNames, NameRules, Reads, Stage, WayOut, transport};
 
 /// Opens the door to the namespaces and ends; the keeper behind it is a child of the host.
 pub(crate) fn main(names: MakeNames) -> ExitCode {
@@ -101,7 +101,7 @@ fn set_up(
     identity: Identity,
     make_names: MakeNames,
 ) -> Result<(Ready, Session), Failure> {
-    let (setup, asks) = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
+    let (setup, [asks, connects]) = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
     // Whoever is to act as somebody else has been mapped from outside.
     if setup.acting.is_none() {
         identity.map()?;
@@ -112,7 +112,7 @@ fn set_up(
     let gate = match &setup.network {
         Network::Closed => Ok(None),
         // Without it there is no way out, which is less than wanted but no less safe.
-        Network::Gated { host_ports } => network::open_gate(host_ports).map(Some),
+        Network::Gated(way) => network::open_gate(&way.host_ports).map(Some),
     };
     let processes_are_bounded = setup.limits.processes.is_some_and(limits::bound_processes);
     mounts::enforce(&setup.plan, setup.limits.memory_bytes)?;
@@ -140,7 +140,10 @@ fn set_up(
         Some(_) if landlock.is_none() => return Err(Errno::OPNOTSUPP).during(Stage::Landlock),
         Some(rules) => {
             let names = make_names(&rules.data).ok_or(Errno::INVAL).during(Stage::Names)?;
-            let orders = broker::Orders { names, reads, judged, lifted: rules.lifted.clone(), asks };
+            let lines = [asks, connects];
+            let host_ports = held_ports(&setup.network, &gate);
+            let lifted = rules.lifted.clone();
+            let orders = broker::Orders { names, reads, judged, lifted, lines, host_ports };
             let (broker, commands) = broker::start(single, orders, commands)?;
             (Some(broker), commands)
         }
@@ -149,7 +152,12 @@ fn set_up(
     match &broker {
         None => drop(seccomp::enforce(seccomp::Broker::None, Reads::Free)?),
         Some(broker) => {
-            let listener = seccomp::enforce(seccomp::Broker::Listens, reads)?;
+            let is_held = held_ports(&setup.network, &gate).is_some();
+            let listens = match is_held {
+                true => seccomp::Broker::HoldsConnections,
+                false => seccomp::Broker::Listens,
+            };
+            let listener = seccomp::enforce(listens, reads)?;
             broker.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?)?;
         }
     }
@@ -175,10 +183,18 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     writable.filter(|place| !is_spared(place)).map(Path::to_owned).collect()
 }
 
-/// Returns what the host wants, and where the broker tells it of calls that wait.
-fn read_setup(control: &OwnedFd) -> Option<(Setup, OwnedFd)> {
+/// Returns the ports of the loopback that mean the host's own, where connections are held inside connect(2).
+fn held_ports(network: &Network, gate: &Result<Option<network::Gate>, Failure>) -> Option<Vec<u16>> {
+    match (network, gate) {
+        (Network::Gated(WayOut { host_ports, hold: Hold::Connect }), Ok(Some(_))) => Some(host_ports.clone()),
+        (Network::Gated(_) | Network::Closed, _) => None,
+    }
+}
+
+/// Returns what the host wants, and the lines on which the broker tells it of calls that wait.
+fn read_setup(control: &OwnedFd) -> Option<(Setup, [OwnedFd; 2])> {
     let message = transport::receive(control).ok()??;
-    Some((Setup::decode(&message.bytes).ok()?, message.descriptors.into_iter().next()?))
+    Some((Setup::decode(&message.bytes).ok()?, message.descriptors.try_into().ok()?))
 }
 
 fn open_view() -> rustix::io::Result<(OwnedFd, OwnedFd)> {

@@ -22,6 +22,8 @@
 //! A session has a network of its own, in which there is a loopback device and nothing else.
 //! With [`Confinement::start_gated`] every address in it is local, and the kernel leads every connection and
 //! every question for a name to [`Listeners`] that the host gets; what becomes of them is the host's business.
+//! Where there is a broker, it has connect(2) wait until the host lets it go on, so that the limits which programs
+//! set for connecting do not run; then the kernel makes the connection as it would have, to the same listeners.
 //! All of it is made by messages to the kernel while the keeper still may; no program such as `ip` or `nft` is
 //! needed, and commands cannot change it.
 //!
@@ -62,6 +64,7 @@
 //! ```
 
 mod breach;
+mod calls;
 mod confinement;
 mod error;
 mod gate;
@@ -95,9 +98,10 @@ mod transport;
 mod wire;
 
 pub use breach::Breach;
+pub use calls::{Call, Calls};
 pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
 pub use error::{LaunchError, PlanError, StartError, ViewError};
-pub use gate::{Ends, Listeners, NoGate};
+pub use gate::{Ends, Hold, Listeners, NoGate, WayOut};
 pub use held::{Attempt, Held, Refusal};
 pub use names::{Judgement, MakeNames, NameRules, Names, Reads};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};

@@ -89,6 +89,13 @@ mod here {
             }
         }
 
+        /// Returns the process number of a command's init; 0 where it is not known.
+        pub(crate) fn init_of(&self, command: u64) -> u32 {
+            let job = self.jobs().under_way.get(&command).map(Arc::clone);
+            // A program may connect before it is known here that it has started.
+            job.filter(|job| job.wait_for_start().is_ok()).and_then(|job| job.init()).unwrap_or_default()
+        }
+
         fn add(&self, waiting: Option<Waiting>) -> io::Result<Arc<Job>> {
             let mut jobs = self.jobs();
             if jobs.closed {

@@ -4,6 +4,7 @@
 //! length before them. Paths, arguments and variables travel as the bytes they are.
 
 pub(crate) mod asks;
+pub(crate) mod calls;
 mod codec;
 
 use std::ffi::{OsStr, OsString};
@@ -11,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use crate::plan::{Opening, PathKind, Plan, Step, Writable};
-use crate::{Breach, Command, Limits, NameRules, Owner, Reads, Stage};
+use crate::{Breach, Command, Hold, Limits, NameRules, Owner, Reads, Stage, WayOut};
 pub(crate) use codec::{Reader, Writer};
 
 /// A message that does not mean anything; the sender is not the same program.
@@ -35,8 +36,8 @@ pub(crate) struct Setup {
 pub(crate) enum Network {
     /// No connection leads out.
     Closed,
-    /// Connections lead to the host's listeners, those to these ports of the loopback as well.
-    Gated { host_ports: Vec<u16> },
+    /// Connections lead to the host's listeners.
+    Gated(WayOut),
 }
 
 /// What the keeper is told later.
@@ -244,8 +245,11 @@ impl Writer {
     fn network(&mut self, network: &Network) {
         match network {
             Network::Closed => self.number(0),
-            Network::Gated { host_ports } => {
-                self.number(1);
+            Network::Gated(WayOut { host_ports, hold }) => {
+                self.number(match hold {
+                    Hold::Connect => 1,
+                    Hold::Accept => 2,
+                });
                 self.count(host_ports.len());
                 host_ports.iter().for_each(|&port| self.number(port.into()));
             }
@@ -331,9 +335,10 @@ impl Reader<'_> {
     fn network(&mut self) -> Result<Network, Garbled> {
         match self.number()? {
             0 => Ok(Network::Closed),
-            1 => {
+            number @ (1 | 2) => {
                 let port = |reader: &mut Self| u16::try_from(reader.number()?).map_err(|_too_big| Garbled);
-                Ok(Network::Gated { host_ports: self.list(port)? })
+                let hold = if number == 1 { Hold::Connect } else { Hold::Accept };
+                Ok(Network::Gated(WayOut { host_ports: self.list(port)?, hold }))
             }
             _ => Err(Garbled),
         }

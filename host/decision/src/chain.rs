@@ -9,7 +9,7 @@ use crate::grant::Grant;
 use crate::path_text;
 use crate::policy::{Policy, PolicyError};
 use crate::profile::FileRight;
-use crate::request::{Action, FileOperation, Request};
+use crate::request::{Action, ActionKinds, FileOperation, Request, Stage};
 use crate::reservation::Reservation;
 use crate::rules::{Caller, RuleSet, Ruling};
 use crate::verdict::{Cause, Denial, Effect, Evaluation, Obligation, Severity, Verdict};
@@ -89,6 +89,12 @@ impl Chain {
             return decision.granted(AnsweredBy::Grant, "you allowed it before");
         }
         decision
+    }
+
+    /// Whether some policy wants to hear of actions of a kind.
+    #[must_use]
+    pub fn hears_of(&self, kind: impl Fn(ActionKinds) -> bool) -> bool {
+        self.members.iter().any(|member| kind(member.policy.handles()))
     }
 
     /// Hears every policy.
@@ -249,12 +255,28 @@ fn ruling_on(request: &Request, rules: &RuleSet) -> Option<Ruling> {
             let second = on_path(&other.canonical, |path| rules.file(path, FileRight::Write, Caller::Tool));
             Some(if second.effect > first.effect { second } else { first })
         }
-        Action::Network(access) => Some(rules.connection(&access.target, access.port, &access.process)),
+        Action::Network(access) => {
+            let ruling = rules.connection(&access.target, access.port, &access.process);
+            let is_later = access.stage != Stage::Connect && ruling.effect != Effect::Deny;
+            Some(if is_later { connected() } else { ruling })
+        }
         Action::Command(_)
         | Action::Socket(_)
         | Action::Tool(_)
         | Action::Escalation(_)
         | Action::Other(_) => None,
+    }
+}
+
+/// What holds for the later stages of a connection: rules are about places, and the place was allowed.
+fn connected() -> Ruling {
+    Ruling {
+        effect: Effect::Allow,
+        policy: "base".to_owned(),
+        rule: "base.connected".to_owned(),
+        reason: "the connection itself is allowed".to_owned(),
+        setting: String::new(),
+        conceal: false,
     }
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pattern::{FilePattern, NetworkPattern};
 use crate::profile::{FileRight, FileRights};
-use crate::request::{Action, CommandExecution, FileOperation, Request, ToolCall};
+use crate::request::{Action, CommandExecution, FileOperation, Request, Stage, ToolCall};
 
 /// A remembered "yes".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,7 +121,10 @@ impl GrantPattern {
                     }
             }
             (Self::Command(patterns), Action::Command(command)) => covers_script(patterns, command),
-            (Self::Network(pattern), Action::Network(access)) => pattern.matches(&access.target, access.port),
+            // What is asked about an allowed connection is no longer whether it may be made.
+            (Self::Network(pattern), Action::Network(access)) => {
+                access.stage == Stage::Connect && pattern.matches(&access.target, access.port)
+            }
             (Self::Tool(pattern), Action::Tool(call)) => pattern.covers(call),
             (
                 Self::Path(_) | Self::Command(_) | Self::Network(_) | Self::Tool(_),

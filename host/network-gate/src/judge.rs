@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use portcullis_decision::Permit;
 use portcullis_decision::request::NetworkAccess;
 
+use crate::Upstream;
+
 /// A connection that wants to go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
@@ -106,6 +108,17 @@ impl Default for Checks {
     }
 }
 
+/// Which later stages somebody wants to decide about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stages {
+    /// Once the name is resolved, before the connection is made.
+    pub resolved: bool,
+    /// Once the client has begun TLS, before that is sent on.
+    pub client_hello: bool,
+    /// For every request in plain HTTP, before it is sent on.
+    pub http: bool,
+}
+
 /// Decides about connections; asked from threads that may wait.
 pub trait Judge: Send + Sync + 'static {
     /// Decides without asking anybody, and writes it down unless the answer is to ask.
@@ -128,6 +141,12 @@ pub trait Judge: Send + Sync + 'static {
 
     /// Which checks hold.
     fn checks(&self) -> Checks;
+
+    /// Which later stages of allowed connections are put to [`Self::decide`], too.
+    fn stages(&self) -> Stages;
+
+    /// The proxy of the user's through which this connection goes; nothing where it goes directly.
+    fn upstream(&self, attempt: &Attempt) -> Option<Upstream>;
 
     /// Hears what became of a connection that was allowed by `request`.
     fn ended(&self, attempt: &Attempt, request: &str, ended: &Ended);

@@ -7,6 +7,8 @@
 //!   machine, so nothing is told to anybody by asking.
 //! - A connection is held until the [`Judge`] has an answer: allowed, denied, or to be asked. What is asked is
 //!   gathered, so that one question covers everything that waits.
+//! - Where there are [`Calls`], it is held before it is made, inside connect(2), and what came of that is taken over
+//!   when it is accepted. Otherwise it is accepted and then held.
 //! - Only then is the name resolved, by the host. Addresses that are no place on the internet are refused unless
 //!   somebody named them, and the connection goes to the very address that was looked at.
 //! - The content has to name the server that was allowed, as far as it can be read.
@@ -26,48 +28,21 @@
 //! Linux. Other systems have neither the listeners nor the tables in which the client of a connection is looked up;
 //! there [`Gate::start`] fails.
 
+mod calls;
 mod judge;
 mod listeners;
+mod upstream;
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
-mod gate;
+mod linux;
 
-#[cfg(target_os = "linux")]
-mod ask;
-#[cfg(target_os = "linux")]
-mod budget;
-#[cfg(target_os = "linux")]
-mod carried;
-#[cfg(target_os = "linux")]
-mod decider;
-#[cfg(target_os = "linux")]
-mod dial;
-#[cfg(target_os = "linux")]
-mod dns;
-#[cfg(target_os = "linux")]
-mod inspect;
-#[cfg(target_os = "linux")]
-mod names;
-#[cfg(target_os = "linux")]
-mod process;
-#[cfg(target_os = "linux")]
-mod proxy;
-#[cfg(target_os = "linux")]
-mod pump;
-#[cfg(target_os = "linux")]
-mod range;
-#[cfg(target_os = "linux")]
-mod refuse;
-#[cfg(target_os = "linux")]
-mod relay;
-#[cfg(target_os = "linux")]
-mod scope;
-
+pub use calls::{Call, Calls};
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Attached, Gate};
+pub use judge::{AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Stages, Want};
 #[cfg(target_os = "linux")]
-pub use gate::{Attached, Gate};
-pub use judge::{AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Want};
+pub use linux::{Attached, Gate};
 pub use listeners::Listeners;
+pub use upstream::{Protocol, Unresolved, Upstream};

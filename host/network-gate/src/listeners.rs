@@ -11,6 +11,8 @@ pub struct Listeners {
     pub dns_streams: Vec<std::net::TcpListener>,
     /// For programs that are told to use a proxy.
     pub proxy: std::net::TcpListener,
+    /// Connections that wait inside connect(2), where they do; all others wait once they are accepted.
+    pub calls: Option<std::sync::Arc<dyn crate::Calls>>,
     /// The process below which everything in the network is.
     pub keeper: u32,
 }

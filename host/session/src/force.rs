@@ -99,6 +99,7 @@ impl Force {
                     // Beside the rules these make the sandbox.
                     && before.basis.resolved.lifted == basis.resolved.lifted
                     && before.basis.resolved.sockets == basis.resolved.sockets
+                    && before.basis.resolved.ask.hold == basis.resolved.ask.hold
                     && required_tier(&before.basis.resolved) == required_tier(&basis.resolved) =>
             {
                 before.confinement.clone()

@@ -3,12 +3,13 @@
 mod judge;
 mod memory;
 mod question;
+mod upstream;
 
 use std::sync::{Arc, OnceLock, Weak};
 
 use portcullis_confine::{Confinement, Ends, Listeners, Running};
 use portcullis_decision::RuleSet;
-use portcullis_network_gate::{Attached, Gate, Judge};
+use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge};
 
 use crate::session::Session;
 use judge::CommandJudge;
@@ -59,12 +60,13 @@ impl Network {
         listeners: Listeners,
         stricter: Option<Arc<RuleSet>>,
     ) -> std::io::Result<Attached> {
-        let Listeners { proxy, v4, v6, keeper } = listeners;
+        let Listeners { proxy, v4, v6, calls, keeper } = listeners;
         let mut served = portcullis_network_gate::Listeners {
             relays: Vec::new(),
             dns: Vec::new(),
             dns_streams: Vec::new(),
             proxy,
+            calls: calls.map(|calls| Arc::new(HeldCalls(calls)) as Arc<dyn Calls>),
             keeper,
         };
         for Ends { relay, dns, dns_stream } in std::iter::once(v4).chain(v6) {
@@ -74,6 +76,25 @@ impl Network {
         }
         let judge: Arc<dyn Judge> = Arc::new(CommandJudge::new(Arc::clone(&self.line), stricter));
         self.gate.attach(served, judge)
+    }
+}
+
+/// What the sandbox says of connections that wait, as the gate wants it.
+#[derive(Debug)]
+struct HeldCalls(portcullis_confine::Calls);
+
+impl Calls for HeldCalls {
+    fn next(&self) -> Option<Call> {
+        Some(match self.0.next()? {
+            portcullis_confine::Call::Waits { id, process, command, socket, address } => {
+                Call::Waits { id, process, command, socket, address }
+            }
+            portcullis_confine::Call::Gone { id } => Call::Gone { id },
+        })
+    }
+
+    fn release(&self, id: u64) {
+        self.0.release(id);
     }
 }
 

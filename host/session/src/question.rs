@@ -6,7 +6,7 @@ use portcullis_decision::grant::{CommandPattern, PathPattern, ToolPattern};
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::{FileRight, FileRights};
 use portcullis_decision::request::{
-    Action, CommandExecution, Endpoint, FileAccess, NetworkAccess, Origin, PathKind, ToolCall,
+    Action, CommandExecution, Endpoint, FileAccess, NetworkAccess, Origin, PathKind, Stage, ToolCall,
 };
 use portcullis_decision::{Decision, GrantPattern, GrantScope, Request, path_text};
 
@@ -57,7 +57,13 @@ fn title(action: &Action) -> String {
         Action::File(access) => format!("Allow to {} this path?", access.operation.verb()),
         Action::Command(_) => "Allow to run this command?".to_owned(),
         Action::Escalation(_) => "Run this command once OUTSIDE the sandbox?".to_owned(),
-        Action::Network(_) => "Allow this connection?".to_owned(),
+        Action::Network(access) => match access.stage {
+            Stage::Connect => "Allow this connection?",
+            Stage::Resolved(_) => "Allow this connection, which leads to these addresses?",
+            Stage::ClientHello(_) => "Allow this connection with TLS?",
+            Stage::Http(_) => "Allow this request?",
+        }
+        .to_owned(),
         Action::Socket(_) => "Allow to use this socket?".to_owned(),
         Action::Tool(call) => format!("Allow the tool `{}`?", revealed(&call.name)),
         Action::Other(other) => format!("Allow this ({})?", revealed(&other.kind)),
@@ -69,7 +75,15 @@ fn subject(action: &Action) -> String {
     match action {
         Action::File(access) => access.path.canonical.clone(),
         Action::Command(command) | Action::Escalation(command) => command.script.clone(),
-        Action::Network(access) => format!("{}:{}", access.target, access.port),
+        Action::Network(access) => {
+            let place = format!("{}:{}", access.target, access.port);
+            match &access.stage {
+                Stage::Connect => place,
+                Stage::Resolved(addresses) => format!("{place}, at {}", addresses.join(", ")),
+                Stage::ClientHello(name) => format!("{place}, for `{name}`"),
+                Stage::Http(head) => format!("{} {}", head.method, head.url),
+            }
+        }
         Action::Socket(access) => access.path.clone(),
         Action::Tool(call) => format!("{} {}", call.name, call.input),
         Action::Other(other) => other.input.clone(),
@@ -96,8 +110,11 @@ fn choices(request: &Request, decision: &Decision, places: &[Place], kept_for: u
         kind: ChoiceKind::Allow,
         label: match request.action {
             // A program opens as many connections to a place as it likes; that is one thing to the user.
-            Action::Network(_) => "Allow for this command".to_owned(),
-            Action::File(_)
+            Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => {
+                "Allow for this command".to_owned()
+            }
+            Action::Network(_)
+            | Action::File(_)
             | Action::Command(_)
             | Action::Socket(_)
             | Action::Tool(_)
@@ -213,7 +230,10 @@ fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
 fn own_patterns(action: &Action) -> Vec<GrantPattern> {
     match action {
         Action::File(access) => path_patterns(access),
-        Action::Network(access) => vec![GrantPattern::Network(endpoint_pattern(access))],
+        Action::Network(access) if access.stage == Stage::Connect => {
+            vec![GrantPattern::Network(endpoint_pattern(access))]
+        }
+        Action::Network(_) => Vec::new(),
         Action::Tool(call) => vec![GrantPattern::Tool(tool_pattern(call))],
         Action::Command(command) => command_pattern(command).into_iter().collect(),
         Action::Socket(_) | Action::Other(_) => vec![GrantPattern::Exact(Box::new(action.clone()))],

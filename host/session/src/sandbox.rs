@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_config::{RequiredTier, Resolved};
-use portcullis_confine::{Confinement, Profile, Report, Stage, StartError, Tier, bound_sockets};
+use portcullis_confine::{
+    Confinement, Hold, Profile, Report, Stage, StartError, Tier, WayOut, bound_sockets,
+};
 use portcullis_decision::RuleSet;
 
 use crate::error::with_causes;
@@ -24,12 +26,17 @@ pub(crate) struct Wanted<'a> {
     pub(crate) lifted: &'a [String],
     /// Unix sockets that the settings let commands use.
     pub(crate) sockets: &'a [PathBuf],
+    hold: Hold,
 }
 
 impl<'a> Wanted<'a> {
     pub(crate) fn of(setup: &Setup, resolved: &'a Resolved) -> Self {
         let Resolved { lifted, sockets, .. } = resolved;
-        Self { tier: required_tier(resolved), is_root: setup.is_root(), lifted, sockets }
+        let hold = match resolved.ask.hold {
+            portcullis_config::Hold::Connect => Hold::Connect,
+            portcullis_config::Hold::Accept => Hold::Accept,
+        };
+        Self { tier: required_tier(resolved), is_root: setup.is_root(), lifted, sockets, hold }
     }
 }
 
@@ -43,9 +50,9 @@ pub(crate) fn confinement(
     let Confining::Sandbox { executable, temp } = how else {
         return Err("no command is run here".to_owned());
     };
-    let ports = rules.loopback_ports();
     let profile = || profile(rules, temp, &bound_sockets(), wanted);
-    let start = |profile: &Profile| Confinement::start_gated(executable, profile, &ports);
+    let way_out = || WayOut { host_ports: rules.loopback_ports(), hold: wanted.hold };
+    let start = |profile: &Profile| Confinement::start_gated(executable, profile, way_out());
     let started = match start(&profile()?) {
         // What was there a moment ago, such as a socket, has gone: without it, it is another plan.
         Err(StartError::Refused { source, .. }) if source.kind() == ErrorKind::NotFound => start(&profile()?),

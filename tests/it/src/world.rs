@@ -15,6 +15,8 @@ pub struct World<'a> {
     scene: &'a Scene,
     program: PathBuf,
     directory: PathBuf,
+    hold: &'static str,
+    policies: String,
 }
 
 impl<'a> World<'a> {
@@ -27,7 +29,28 @@ impl<'a> World<'a> {
         let directory = scene.at("world");
         fs::create_dir(&directory)?;
         scene.user().own(&directory)?;
-        Ok(Self { scene, program: reach::program(Path::new(program), scene.user())?, directory })
+        Ok(Self {
+            scene,
+            program: reach::program(Path::new(program), scene.user())?,
+            directory,
+            hold: "connect",
+            policies: String::new(),
+        })
+    }
+
+    /// Has connections wait elsewhere than inside connect(2): `accept`.
+    #[must_use]
+    pub const fn holding(mut self, hold: &'static str) -> Self {
+        self.hold = hold;
+        self
+    }
+
+    /// Has the component at this path decide, too.
+    #[must_use]
+    pub fn with_policy(mut self, component: &Path) -> Self {
+        let component = serde_json::json!({ "use": component });
+        self.policies = format!(r#", "policies": [{{ "use": "workspace" }}, {component}]"#);
+        self
     }
 
     /// Runs `portcullis run` on a script of bash, under settings that allow and deny these hosts.
@@ -104,7 +127,10 @@ impl<'a> World<'a> {
 
     fn write_settings(&self, path: PathBuf, network: &str) -> anyhow::Result<PathBuf> {
         let files = r#"{ "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] }"#;
-        self.scene.write(&path, &format!(r#"{{ "network": {network}, "filesystem": {files} }}"#))?;
+        let (hold, policies) = (self.hold, &self.policies);
+        let ask = format!(r#"{{ "hold": "{hold}" }}"#);
+        let text = format!(r#"{{ "network": {network}, "filesystem": {files}, "ask": {ask}{policies} }}"#);
+        self.scene.write(&path, &text)?;
         Ok(path)
     }
 

@@ -4,6 +4,7 @@
 
 mod asking;
 mod attacks;
+mod holding;
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,6 +27,8 @@ as_each_user!(
     unix_sockets_are_named,
     without_a_host_nothing_is_reached,
     many_connections_at_once_are_refused,
+    the_users_proxy_is_used,
+    policies_decide_about_later_stages,
 );
 
 /// Hosts that the commands of most tests may reach.
@@ -280,5 +283,77 @@ fn many_connections_at_once_are_refused(user: User) -> Result<()> {
                   curl -sS http://allowed.test/";
     let finished = world.run(NETWORK, script)?;
     ensure!(finished.stdout.starts_with("300\n") && finished.stdout.contains("REACHED"), "{finished:#?}");
+    Ok(())
+}
+
+fn the_users_proxy_is_used(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let settings = |proxies: &str, more: &str| {
+        format!(
+            r#"{{ "allowedDomains": ["*.allowed.test", "behind.test", "metadata.test"], "deniedDomains": [],
+                  "parentProxy": {{ {proxies}, "noProxy": "other.allowed.test" }}{more} }}"#
+        )
+    };
+    let get = |host: &str| format!("curl -sS http://{host}/; ");
+    let script = get("sub.allowed.test")
+        + &get("behind.test")
+        + &get("other.allowed.test")
+        + &get("metadata.test")
+        + &get("evil.test")
+        + "curl -sSk https://sub.allowed.test/ | grep -c '<HTML>'";
+    for (proxies, both) in [
+        (r#""http": "http://proxy.test:3128""#, true),
+        (r#""https": "socks5://203.0.113.9""#, true),
+        (r#""http": "http://proxy.test:3128", "https": "http://nobody.test:1""#, false),
+    ] {
+        let finished = world.run(&settings(proxies, ""), &script)?;
+        ensure!(finished.stdout.matches("REACHED 203.0.113.1").count() == 3, "{proxies}: {finished:#?}");
+        ensure!(finished.stdout.lines().any(|line| line == "1") == both, "{proxies}: {finished:#?}");
+        let seen = world.seen()?;
+        for place in ["sub.allowed.test:80", "behind.test:80"] {
+            ensure!(seen.contains(&format!("PROXY {place}")), "{proxies}: {seen}");
+        }
+        ensure!(both == seen.contains("PROXY sub.allowed.test:443"), "{proxies}: {seen}");
+        for place in ["PROXY other", "PROXY metadata", "PROXY evil", "HTTP 169"] {
+            ensure!(!seen.contains(place), "{proxies}, {place}: {seen}");
+        }
+        std::fs::remove_file(scene.at("world").join("seen"))?;
+    }
+    // A password is told to the proxy, and to nobody else.
+    let known = r#""http": "http://me:secret@proxy.test:3128""#;
+    let finished = world.run(&settings(known, ""), &get("known.allowed.test"))?;
+    ensure!(finished.stdout.contains("REACHED"), "{finished:#?}");
+    let finished = world.run(&settings(&known.replace("secret", "other"), ""), &get("known.allowed.test"))?;
+    ensure!(finished.stdout.contains("answered `HTTP/1.1 407 Who are you`"), "{finished:#?}");
+    // Where addresses are denied, a name must be known here.
+    let more = r#", "deniedResolvedAddresses": ["192.0.2.0/24"]"#;
+    let script = get("sub.allowed.test") + &get("behind.test");
+    let finished = world.run(&settings(r#""http": "http://proxy.test:3128""#, more), &script)?;
+    ensure!(finished.stdout.matches("REACHED").count() == 1, "{finished:#?}");
+    ensure!(finished.stdout.contains("known to the proxy only"), "{finished:#?}");
+    Ok(())
+}
+
+fn policies_decide_about_later_stages(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?.with_policy(&portcullis_it::guest("stages", user)?);
+    let script = "curl -sS http://allowed.test/; curl -sS -X DELETE -H 'X-Odd: 1' http://allowed.test/it; \
+                  curl -sS -d x http://allowed.test/; curl -sS http://other.allowed.test/; \
+                  curl -sSk https://sub.allowed.test/; curl -sSk https://allowed.test/ | grep -c '<HTML>'";
+    let finished = world.run(NETWORK, script)?;
+    ensure!(finished.stdout.matches("REACHED").count() == 1, "{finished:#?}");
+    ensure!(finished.stdout.lines().any(|line| line == "1"), "TLS that nobody denies: {finished:#?}");
+    let all = format!("{}{}", finished.stdout, finished.stderr);
+    for reason in [
+        "http://allowed.test/it has host and user-agent and accept and x-odd",
+        "something is sent to http://allowed.test/",
+        "it leads to 203.0.113.1",
+        "the server name is sub.allowed.test",
+    ] {
+        ensure!(all.contains(reason), "{reason}: {finished:#?}");
+    }
+    let seen = world.seen()?;
+    ensure!(!seen.contains("DELETE") && !seen.contains("POST"), "{seen}");
     Ok(())
 }

@@ -33,6 +33,8 @@ fn sample(field: &Field) -> Value {
         "ask.hold" => "accept".into(),
         "enabled" | "network.requireHostMatch" => false.into(),
         "network.hiddenServerNames" => "allow".into(),
+        "network.parentProxy.http" | "network.parentProxy.https" => "http://proxy.test:3128".into(),
+        "network.parentProxy.noProxy" => "corp.test".into(),
         "environment.set" => json!({ "NAME": "value" }),
         "network.filterRequest" => json!({}),
         "grants" => json!([{ "tool": "t" }]),

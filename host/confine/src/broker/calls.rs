@@ -23,6 +23,7 @@ pub(super) enum Kind {
     Truncate { at: At, length: u64 },
     Bind { socket: i32, address: u64, length: u64 },
     Execute { at: At, flags: u32 },
+    Connect { socket: i32, address: u64, length: u64 },
     ChangeMask,
 }
 
@@ -61,6 +62,7 @@ impl Kind {
             libc::SYS_bind => Self::Bind { socket: descriptor(a), address: b, length: c },
             libc::SYS_execve => Self::Execute { at: here(a), flags: 0 },
             libc::SYS_execveat => Self::Execute { at: at(a, b), flags: low(e) },
+            libc::SYS_connect => Self::Connect { socket: descriptor(a), address: b, length: c },
             libc::SYS_umask => Self::ChangeMask,
             _ => return Self::of_older(call),
         })
@@ -113,7 +115,7 @@ mod tests {
 
     #[test]
     fn all_that_is_handed_over_is_understood() {
-        for number in all_handed_over() {
+        for number in all_handed_over().into_iter().chain([libc::SYS_connect]) {
             let call = Call { id: 1, thread: 1, number, arguments: [0; 6] };
             assert!(Kind::of(&call).is_some(), "call {number}");
         }

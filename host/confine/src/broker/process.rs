@@ -125,15 +125,7 @@ impl Processes {
 
     /// Returns a copy of one of the caller's descriptors.
     pub(super) fn descriptor(&self, caller: &Caller, number: i32) -> io::Result<OwnedFd> {
-        let again;
-        let pidfd = match &caller.pidfd {
-            Some(pidfd) => pidfd,
-            None => {
-                again = open_thread(caller.thread)?;
-                &again
-            }
-        };
-        pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())
+        caller.with_pidfd(|pidfd| pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty()))
     }
 
     /// Returns the caller's mask for the modes of new files.
@@ -280,6 +272,14 @@ impl Processes {
 }
 
 impl Caller {
+    /// Does something with what stands for the caller.
+    pub(super) fn with_pidfd<T>(&self, act: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
+        match &self.pidfd {
+            Some(pidfd) => act(pidfd.as_fd()),
+            None => act(open_thread(self.thread)?.as_fd()),
+        }
+    }
+
     pub(super) fn has_mount(&self, mount: u64) -> bool {
         self.mounts.lock().unwrap_or_else(PoisonError::into_inner).contains(&mount)
     }

@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::asking::{Question, Yes};
 use super::calls::{At, Kind};
 use super::process::Caller;
-use super::{Broker, act};
+use super::{Broker, act, connect};
 
 /// Fewer would wait for one another while a command keeps all processors busy.
 const THREADS_AT_LEAST: usize = 4;
@@ -101,6 +101,10 @@ pub(super) fn run(
         start(move || serve(broker))?;
     }
     start(move || broker.asking.hear(&begin(broker)))?;
+    if let Some(connecting) = &broker.connecting {
+        start(move || connecting.hear(&broker.listener))?;
+        start(move || connecting.watch(&broker.listener))?;
+    }
     ready()?;
     serve(broker)
 }
@@ -178,6 +182,9 @@ impl Worker {
         if turn.call.thread == KEEPER {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
         }
+        if let Kind::Connect { socket, address, length } = kind {
+            return Ok(connect::hold(self.broker, turn, socket, address, length));
+        }
         // It lasts as long as the program is loaded, and changes no name.
         if let Kind::Execute { at, flags } = kind {
             return act::execute(self, turn, at, flags);
@@ -218,6 +225,8 @@ impl Worker {
             Kind::Bind { socket, address, length } => act::bind(self, turn, socket, address, length),
             // Has been carried out before.
             Kind::Execute { .. } => Err(Errno::NOSYS.into()),
+            // Has to do with no name, and was routed before.
+            Kind::Connect { .. } => Ok(Outcome::LEFT_TO_THE_KERNEL),
             Kind::ChangeMask => {
                 self.broker.processes.masks_change();
                 Ok(Outcome::LEFT_TO_THE_KERNEL)

@@ -4,7 +4,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::{Command, LaunchError, Listeners, MakeNames, NoGate, Profile, Report, Running, StartError, View};
+use crate::{
+    Command, LaunchError, Listeners, MakeNames, NoGate, Profile, Report, Running, StartError, View, WayOut,
+};
 
 /// The running sandbox of one session; there is none on this system.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl Confinement {
     pub fn start_gated(
         executable: &Path,
         profile: &Profile,
-        _host_ports: &[u16],
+        _way_out: WayOut,
     ) -> Result<(Self, Result<Listeners, NoGate>), StartError> {
         Self::start(executable, profile).map(|confinement| (confinement, Err(NoGate::Lost)))
     }

@@ -18,8 +18,8 @@ use crate::link::Link;
 use crate::transport;
 use crate::wire::{Network, Setup};
 use crate::{
-    Command, Force, LaunchError, Layer, Listeners, MakeNames, NoGate, Owner, PathKind, Plan, Profile, Report,
-    Running, Stage, StartError, View, keeper,
+    Calls, Command, Force, Hold, LaunchError, Layer, Listeners, MakeNames, NoGate, Owner, PathKind, Plan,
+    Profile, Report, Running, Stage, StartError, View, WayOut, keeper,
 };
 
 /// The running sandbox of one session; dropping it ends every command in it.
@@ -46,7 +46,6 @@ impl Confinement {
 
     /// Starts a sandbox whose connections lead to listeners that the host gets.
     ///
-    /// Connections to `host_ports` of the loopback do so as well, all others to it stay inside.
     /// Where the kernel cannot lead connections there are no listeners, and no way out either.
     ///
     /// # Errors
@@ -54,10 +53,9 @@ impl Confinement {
     pub fn start_gated(
         executable: &Path,
         profile: &Profile,
-        host_ports: &[u16],
+        way_out: WayOut,
     ) -> Result<(Self, Result<Listeners, NoGate>), StartError> {
-        let network = Network::Gated { host_ports: host_ports.to_vec() };
-        let (confinement, gate) = Self::start_with(executable, profile, network)?;
+        let (confinement, gate) = Self::start_with(executable, profile, Network::Gated(way_out))?;
         Ok((confinement, gate.unwrap_or(Err(NoGate::Lost))))
     }
 
@@ -68,6 +66,8 @@ impl Confinement {
     ) -> Result<(Self, Option<Result<Listeners, NoGate>>), StartError> {
         let plan = Plan::new(profile, &PathKind::of)?;
         let is_gated = network != Network::Closed;
+        let is_held =
+            matches!(&network, Network::Gated(way) if way.hold == Hold::Connect) && profile.names.is_some();
         let setup = Setup {
             plan,
             hostname: profile.hostname.clone(),
@@ -81,6 +81,7 @@ impl Confinement {
         // The init of a command says itself that it has started, and so which process it is.
         rustix::net::sockopt::set_socket_passcred(&ours, true).map_err(|error| spawn_error(error.into()))?;
         let (asked, asks) = transport::pair().map_err(spawn_error)?;
+        let (calls, connects) = transport::pair().map_err(spawn_error)?;
         // No code runs between fork and exec here, so std uses posix_spawn, which does not copy this process.
         let mut door = std::process::Command::new(executable)
             .arg(KEEPER_ARGUMENT)
@@ -91,7 +92,7 @@ impl Confinement {
             .stderr(Stdio::null())
             .spawn()
             .map_err(spawn_error)?;
-        let ready = set_up(&ours, &setup, asks);
+        let ready = set_up(&ours, &setup, [asks, connects]);
         // The first process only opens the door to the namespaces and ends by itself, beside what follows.
         drop(door.wait());
         let (keeper, ready) = ready?;
@@ -102,7 +103,11 @@ impl Confinement {
                 let no_gate = gate.as_ref().and_then(|gate| gate.as_ref().err());
                 let is_bounded = setup.limits.processes.is_none() || processes_are_bounded;
                 let report = report(landlock, is_bounded, no_gate, names);
-                Ok((Self::new((ours, asked), View::new(root, mounts, keeper), report, setup.acting), gate))
+                let confinement =
+                    Self::new((ours, asked), View::new(root, mounts, keeper), report, setup.acting);
+                let calls = is_held.then(|| Calls::new(calls, Arc::clone(&confinement.link)));
+                let gate = gate.map(|gate| gate.map(|listeners| Listeners { calls, ..listeners }));
+                Ok((confinement, gate))
             }
             Err(error) => {
                 end(&keeper);

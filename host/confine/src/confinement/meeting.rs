@@ -9,13 +9,18 @@ use crate::transport::{self, Message};
 use crate::wire::{Event, Refusal, Setup};
 use crate::{Ends, Listeners, NoGate, Owner, Stage, StartError};
 
-/// Tells the keeper what is wanted, with the line on which its broker asks; returns it with what came of that.
+/// Tells the keeper what is wanted, with the lines on which its broker asks and holds connections; returns it with
+/// what came of that.
 pub(super) fn set_up(
     socket: &OwnedFd,
     setup: &Setup,
-    asks: OwnedFd,
+    lines: [OwnedFd; 2],
 ) -> Result<(OwnedFd, Result<Ready, StartError>), StartError> {
-    let tell = || transport::send(socket, &setup.encode(), &[asks.as_fd()]).map_err(|_gone| StartError::Lost);
+    let [asks, connects] = lines;
+    let tell = || {
+        transport::send(socket, &setup.encode(), &[asks.as_fd(), connects.as_fd()])
+            .map_err(|_gone| StartError::Lost)
+    };
     let Some(owner) = setup.acting else {
         // It lies there when the keeper comes to read it. A door that has not opened says why.
         let told = tell();
@@ -136,7 +141,7 @@ pub(super) fn listeners(descriptors: Vec<OwnedFd>, keeper: &OwnedFd) -> Result<L
     let proxy = TcpListener::from(descriptors.next().ok_or(NoGate::Lost)?);
     let v4 = ends(&mut descriptors).ok_or(NoGate::Lost)?;
     let v6 = ends(&mut descriptors);
-    Ok(Listeners { proxy, v4, v6, keeper: process_number(keeper).ok_or(NoGate::Lost)? })
+    Ok(Listeners { proxy, v4, v6, calls: None, keeper: process_number(keeper).ok_or(NoGate::Lost)? })
 }
 
 fn ends(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<Ends> {
@@ -148,7 +153,7 @@ fn ends(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<Ends> {
 }
 
 /// The number that a pidfd's process has for us, see proc_pid_fdinfo(5).
-fn process_number(pidfd: &OwnedFd) -> Option<u32> {
+pub(crate) fn process_number(pidfd: &OwnedFd) -> Option<u32> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }

@@ -19,9 +19,9 @@ use redirect::Ports;
 
 /// The address of the machine inside. It is none of the loopback's, or `getaddrinfo` would take the machine
 /// for one without a network (`AI_ADDRCONFIG`); the range is kept for tests of networks (RFC 2544).
-const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+pub(crate) const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The same for IPv6, from the range that is for private use (RFC 4193).
-const OWN_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x5a4d, 0, 0, 0, 0, 0, 1);
+pub(crate) const OWN_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x5a4d, 0, 0, 0, 0, 0, 1);
 
 /// What the host gets, in the order in which it is sent.
 pub(crate) struct Gate {

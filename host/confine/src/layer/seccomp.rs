@@ -20,9 +20,6 @@ pub(crate) use table::all_handed_over;
 /// Loads the filter for this process and everything it will start; it cannot be taken off again. Returns where
 /// the broker hears calls, if there is one.
 pub(crate) fn enforce(broker: Broker, reads: Reads) -> Result<Option<OwnedFd>, Failure> {
-    let handing = match broker {
-        Broker::None => Handing::None,
-        Broker::Listens => Handing::ToListener,
-    };
+    let handing = if broker.listens() { Handing::ToListener } else { Handing::None };
     load(&program::assemble(broker, reads), handing).during(Stage::Seccomp)
 }

@@ -18,7 +18,7 @@ fn setup() -> Setup {
         Step::HideFile { path: "/h.key".into() },
     ];
     let limits = Limits { open_files: Some(7), cpu_seconds: Some(u64::MAX), ..Limits::default() };
-    let network = Network::Gated { host_ports: vec![1, u16::MAX] };
+    let network = Network::Gated(WayOut { host_ports: vec![1, u16::MAX], hold: Hold::Accept });
     let names = NameRules {
         data: vec![0, 0xff],
         spared: vec!["/tmp".into()],

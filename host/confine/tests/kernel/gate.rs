@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use portcullis_confine::{Confinement, Force, Layer, Listeners};
+use portcullis_confine::{Call, Calls, Confinement, Force, Hold, Layer, Listeners, WayOut};
 use rustix::net::sockopt::{ip_original_dst, ipv6_original_dst};
 
 use crate::Test;
@@ -18,16 +20,32 @@ pub(crate) const TESTS: &[Test] = &[
     ("gate::other_datagrams_are_refused", other_datagrams_are_refused),
     ("gate::the_rules_cannot_be_changed_inside", the_rules_cannot_be_changed_inside),
     ("gate::without_the_host_everything_is_refused", without_the_host_everything_is_refused),
+    ("gate::a_call_waits_until_it_is_let_go", a_call_waits_until_it_is_let_go),
+    ("gate::who_gives_up_is_told_of", who_gives_up_is_told_of),
+    (
+        "gate::another_address_than_was_told_ends_at_the_host_too",
+        another_address_than_was_told_ends_at_the_host_too,
+    ),
+    ("gate::what_stays_inside_does_not_wait", what_stays_inside_does_not_wait),
     ("gate::it_is_known_which_command_a_process_belongs_to", it_is_known_which_command_a_process_belongs_to),
 ];
 
 const HOST_PORT: u16 = 5432;
 
 fn gated() -> (Session, Listeners) {
+    start(Hold::Accept)
+}
+
+fn start(hold: Hold) -> (Session, Listeners) {
     let place = kit::make_place();
-    let profile = kit::profile(place.path());
+    let mut profile = kit::profile(place.path());
+    if hold == Hold::Connect {
+        // There is a broker where there are rules over names.
+        profile.names = Some(crate::names::rules("refuse nothing-here"));
+    }
+    let way_out = WayOut { host_ports: vec![HOST_PORT], hold };
     let (confinement, gate) =
-        Confinement::start_gated(&kit::own_program(), &profile, &[HOST_PORT]).expect("the sandbox starts");
+        Confinement::start_gated(&kit::own_program(), &profile, way_out).expect("the sandbox starts");
     let network = confinement.report().layers.iter().find(|(layer, _)| *layer == Layer::Network);
     assert_eq!(network, Some(&(Layer::Network, Force::Full)));
     (Session { place, confinement }, gate.expect("the gate opens"))
@@ -154,6 +172,120 @@ fn without_the_host_everything_is_refused() {
     for script in [connect("192.0.2.7", 80), connect("web.test", 80), connect("127.0.0.1", HOST_PORT)] {
         session.run(session.command(&["bash", "-c", &script])).expect("starts").assert_fails();
     }
+}
+
+/// What is heard of calls, on a thread that ends with the sandbox.
+fn heard(calls: &Arc<Calls>) -> Receiver<Call> {
+    let (told, heard) = channel();
+    let calls = Arc::clone(calls);
+    std::thread::spawn(move || {
+        while let Some(call) = calls.next() {
+            let _unheard = told.send(call);
+        }
+    });
+    heard
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn a_call_waits_until_it_is_let_go() {
+    let (session, mut gate) = start(Hold::Connect);
+    let calls = Arc::new(gate.calls.take().expect("calls are held"));
+    let heard = heard(&calls);
+    let v6 = gate.v6.as_ref().expect("IPv6");
+    for address in ["192.0.2.7:80", "[2001:db8::7]:80", "127.0.0.1:5432"] {
+        let wanted: SocketAddr = address.parse().expect("an address");
+        let ends = if wanted.is_ipv4() { &gate.v4 } else { v6 };
+        let script = connect(&wanted.ip().to_string(), wanted.port());
+        let ((), output) = while_running(&session, &script, || {
+            let call = heard.recv_timeout(PATIENCE).expect("a call");
+            let Call::Waits { id, process, command, socket, address } = call else { panic!("{call:?}") };
+            assert_eq!(address, wanted);
+            let status = |process| fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+            assert!(status(process).contains("(bash)"), "{}", status(process));
+            assert!(status(command).contains(&format!(" {} ", gate.keeper)), "{}", status(command));
+            let own = fs::read_dir(format!("/proc/{process}/fd")).expect("it runs").flatten();
+            let mut own = own.filter_map(|entry| fs::read_link(entry.path()).ok());
+            assert!(own.any(|link| link.to_string_lossy() == format!("socket:[{socket}]")));
+            std::thread::sleep(Duration::from_millis(300));
+            ends.relay.set_nonblocking(true).expect("set");
+            assert!(ends.relay.accept().is_err(), "it has not waited");
+            calls.release(id);
+            accept(&ends.relay).0.write_all(b"from the host").expect("sent");
+        });
+        assert_eq!(output, "from the host");
+    }
+}
+
+fn who_gives_up_is_told_of() {
+    let (session, mut gate) = start(Hold::Connect);
+    let calls = Arc::new(gate.calls.take().expect("calls are held"));
+    let heard = heard(&calls);
+    // Killed from inside, and with its command.
+    let inside =
+        format!("bash -c '{}' & sleep 0.3; kill -KILL $!; wait; echo ended", connect("192.0.2.7", 80));
+    let (_, output) = while_running(&session, &inside, || {
+        let Call::Waits { id, .. } = heard.recv_timeout(PATIENCE).expect("a call") else { panic!("a call") };
+        assert_eq!(heard.recv_timeout(PATIENCE).expect("its end"), Call::Gone { id });
+        // Nobody is there to go on.
+        calls.release(id);
+    });
+    assert!(output.contains("ended"), "{output}");
+    let command = session.command(&["bash", "-c", &connect("192.0.2.7", 80)]);
+    let (running, _output) = session.start(command).expect("starts");
+    let Call::Waits { id, .. } = heard.recv_timeout(PATIENCE).expect("a call") else { panic!("a call") };
+    running.kill();
+    running.wait();
+    assert_eq!(heard.recv_timeout(PATIENCE).expect("its end"), Call::Gone { id });
+}
+
+/// The memory that was looked at changes while the call waits: it leads to the host all the same, which sees where
+/// it really goes to.
+fn another_address_than_was_told_ends_at_the_host_too() {
+    let (session, mut gate) = start(Hold::Connect);
+    let calls = Arc::new(gate.calls.take().expect("calls are held"));
+    let heard = heard(&calls);
+    let script = "cat > swap.py <<'END'
+import ctypes, mmap, os, socket, struct, time
+memory = mmap.mmap(-1, 4096)
+def put(address): memory[:16] = struct.pack('=H', socket.AF_INET) + struct.pack('!H', 80) + socket.inet_aton(address) + bytes(8)
+put('192.0.2.7')
+libc = ctypes.CDLL(None, use_errno=True)
+if os.fork() == 0:
+    s = socket.socket()
+    libc.connect(s.fileno(), ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory))), 16)
+    print(s.recv(64).decode(), flush=True)
+    os._exit(0)
+time.sleep(0.3)
+put('192.0.2.9')
+open('swapped', 'w')
+os.wait()
+END
+exec python3 swap.py";
+    let (meant, output) = while_running(&session, script, || {
+        let call = heard.recv_timeout(PATIENCE).expect("a call");
+        let Call::Waits { id, address, .. } = call else { panic!("{call:?}") };
+        assert_eq!(address.to_string(), "192.0.2.7:80");
+        eventually("the swap", || session.path("work/swapped").exists());
+        calls.release(id);
+        let (mut stream, _) = accept(&gate.v4.relay);
+        stream.write_all(b"seen").expect("sent");
+        SocketAddr::from(ip_original_dst(&stream).expect("known"))
+    });
+    assert_eq!((meant.to_string().as_str(), output.as_str()), ("192.0.2.9:80", "seen"));
+}
+
+fn what_stays_inside_does_not_wait() {
+    let (session, mut gate) = start(Hold::Connect);
+    let heard = heard(&Arc::new(gate.calls.take().expect("calls are held")));
+    // A refused one, a datagram, a question for a name, and a server inside under both of its addresses.
+    let script = "(exec 3<>/dev/tcp/127.0.0.1/9) 2>/dev/null; exec 4<>/dev/udp/192.0.2.7/443; \
+                  exec 5<>/dev/udp/192.0.2.53/53; \
+                  perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 2, LocalPort => 8123) or die; \
+                  for (qw(127.0.0.1 198.18.0.1)) { IO::Socket::INET->new(PeerAddr => $_, PeerPort => 8123) or die $! } \
+                  print qq(inside\\n)'";
+    session.run(session.command(&["bash", "-c", script])).expect("starts").assert(0, "inside");
+    assert!(heard.try_recv().is_err());
 }
 
 fn it_is_known_which_command_a_process_belongs_to() {

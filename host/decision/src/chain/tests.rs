@@ -1,8 +1,11 @@
 use super::*;
+use crate::GrantPattern;
 use crate::context::{AgentInfo, Machine, Workspace};
+use crate::pattern::NetworkPattern;
 use crate::profile::Profile;
 use crate::request::{
-    ActionKinds, Attribute, FileAccess, FileFacts, Origin, PathKind, PathRef, ToolCall, Zone,
+    ActionKinds, Attribute, Direction, Endpoint, FileAccess, FileFacts, NetworkAccess, Origin, PathKind,
+    PathRef, ProcessInfo, ToolCall, Transport, Zone,
 };
 use crate::rules::{Base, RuleLayer};
 use crate::verdict::Question;
@@ -19,7 +22,7 @@ impl Policy for Fixed {
         "d"
     }
     fn handles(&self) -> ActionKinds {
-        ActionKinds { tool: true, file: true, ..ActionKinds::default() }
+        ActionKinds { tool: true, file: true, network_client_hello: true, ..ActionKinds::default() }
     }
     fn evaluate(&self, _: &Request, _: &Context) -> Result<Evaluation, PolicyError> {
         let cause = Cause { rule: format!("{}.rule", self.0), reason: "because".into(), ..Cause::default() };
@@ -162,7 +165,7 @@ fn a_live_grant_answers() {
     let request = tool();
     let grant = |expires_at| Grant {
         scope: crate::grant::GrantScope::Session,
-        pattern: crate::grant::GrantPattern::Exact(Box::new(request.action.clone())),
+        pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         granted_at: 0,
         expires_at,
     };
@@ -319,4 +322,31 @@ mod laws {
             prop_assert_eq!(decide(&twice, &[], path, &[]), decide(&policies, &[], path, &[]));
         }
     }
+}
+
+/// The place was allowed; what becomes known later is the business of the policies that want to hear of it.
+#[test]
+fn the_later_stages_of_a_connection_are_for_those_who_want_to_hear_of_them() {
+    let at = |stage| {
+        request(Action::Network(NetworkAccess {
+            transport: Transport::Tcp,
+            direction: Direction::Outbound,
+            target: Endpoint::Domain("a.test".to_owned()),
+            port: 443,
+            stage,
+            process: ProcessInfo::default(),
+        }))
+    };
+    let (hello, resolved) = (at(Stage::ClientHello("a.test".to_owned())), at(Stage::Resolved(vec![])));
+    let deny = || Fixed("a", Ok(Verdict::Deny(Denial { hint: None, overridable: true })));
+    let ask = || Fixed("a", Ok(Verdict::Ask(Question::default())));
+    check(vec![deny()], &hello, Effect::Deny, "a.rule");
+    check(vec![ask()], &hello, Effect::Ask, "a.rule");
+    check(vec![Fixed("a", Ok(Verdict::Abstain))], &hello, Effect::Allow, "base.connected");
+    check(vec![deny()], &resolved, Effect::Allow, "base.connected");
+    assert!(chain(vec![deny()]).hears_of(|kinds| kinds.network_client_hello));
+    assert!(!chain(vec![deny()]).hears_of(|kinds| kinds.network_http));
+    // A grant for the place is none for what is asked later.
+    let grant = GrantPattern::Network(NetworkPattern::parse("a.test").unwrap());
+    assert!(grant.covers(&at(Stage::Connect).action) && !grant.covers(&hello.action));
 }

@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use portcullis_decision::request::{Action, Attribute, Endpoint, NetworkAccess, Origin};
+use portcullis_decision::request::{Action, ActionKinds, Attribute, Endpoint, NetworkAccess, Origin, Stage};
 use portcullis_decision::{AnsweredBy, Decision, Effect, GrantPattern, GrantScope, Request, RuleSet};
 use portcullis_network_gate::{
-    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Want,
+    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Stages, Upstream,
+    Want,
 };
 
 use super::Line;
@@ -48,7 +49,7 @@ impl CommandJudge {
                 Decision::by_rule(budget.beyond)
             }
         });
-        if decision.effect() == Effect::Ask && attempt.want == Want::Connect {
+        if decision.effect() == Effect::Ask && is_to_connect(attempt) {
             let place = place(&attempt.access);
             if session.connections.is_allowed(attempt.command, &place) {
                 decision = decision.granted(AnsweredBy::User, "you allowed it for this command");
@@ -115,7 +116,7 @@ impl Judge for CommandJudge {
             remember(&session, choice, attempts);
         }
         let each = attempts.iter().zip(judged).map(|(attempt, (request, decision))| {
-            let is_connection = attempt.want == Want::Connect;
+            let is_connection = is_to_connect(attempt);
             let decision = match (&answer, &choice) {
                 _ if decision.effect() != Effect::Ask => decision,
                 (Answer::Covered, _) => self.judge(&session, attempt).1,
@@ -186,6 +187,23 @@ impl Judge for CommandJudge {
         }
     }
 
+    fn stages(&self) -> Stages {
+        let Some(session) = self.line.session() else { return Stages::default() };
+        let force = session.force();
+        let hears_of = |kind: fn(ActionKinds) -> bool| force.basis.chain.hears_of(kind);
+        Stages {
+            resolved: hears_of(|kinds| kinds.network_resolved),
+            client_hello: hears_of(|kinds| kinds.network_client_hello),
+            http: hears_of(|kinds| kinds.network_http),
+        }
+    }
+
+    fn upstream(&self, attempt: &Attempt) -> Option<Upstream> {
+        let session = self.line.session()?;
+        let force = session.force();
+        super::upstream::of(&force.basis.resolved, &attempt.access.target, attempt.access.port)
+    }
+
     fn ended(&self, attempt: &Attempt, request: &str, ended: &Ended) {
         let Some(session) = self.line.session() else { return };
         let Ended { how, sent, received } = ended;
@@ -203,6 +221,11 @@ impl Judge for CommandJudge {
         let outcome = format!("{how}; {sent} bytes sent, {received} bytes received");
         session.setup.journal.after((session.setup.clock)(), request, &outcome);
     }
+}
+
+/// Whether it is about the connection itself, and not about what it does.
+fn is_to_connect(attempt: &Attempt) -> bool {
+    attempt.want == Want::Connect && attempt.access.stage == Stage::Connect
 }
 
 /// The request that an attempt is judged as.

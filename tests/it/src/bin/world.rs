@@ -11,6 +11,7 @@
 //! | `private.test` | 10.0.0.1 | the same |
 //! | `metadata.test` | 169.254.169.254 | the same |
 //! | `loopback.test`, `own.test` | 127.0.0.1, the command's own address | |
+//! | `proxy.test` | 203.0.113.9 | a proxy on 3128 (HTTP) and 1080 (SOCKS 5) that knows `behind.test` by itself, as allowed |
 //! | `flips.test` | allowed the first time, then 169.254.169.254 | |
 //!
 //! Everything the servers see is written to `DIRECTORY/seen`, a line for each.
@@ -30,6 +31,7 @@ const EVIL: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
 const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 53);
+const PROXY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 /// The command's own machine.
 const OWN: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
 /// What makes this program the second network.
@@ -121,7 +123,7 @@ fn serve(directory: &Path) -> Result<()> {
     BufReader::new(std::io::stdin()).read_line(&mut wired)?;
     ip("link set lo up")?;
     ip("link set s0 up")?;
-    for address in [ALLOWED, EVIL, NAME_SERVER] {
+    for address in [ALLOWED, EVIL, NAME_SERVER, PROXY] {
         ip(&format!("addr add {address}/24 dev s0"))?;
     }
     for address in [PRIVATE, METADATA] {
@@ -143,6 +145,16 @@ fn serve(directory: &Path) -> Result<()> {
             });
         }
         tls(directory, address)?;
+    }
+    for (port, order) in [(3128, order_of_http as Order), (1080, order_of_socks)] {
+        let listener = TcpListener::bind((PROXY, port))?;
+        let seen = seen.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let seen = seen.clone();
+                thread::spawn(move || proxy(stream, order, &seen));
+            }
+        });
     }
     writeln!(out, "ready")?;
     // The other side kills this process.
@@ -201,6 +213,55 @@ fn echo(mut stream: TcpStream, address: Ipv4Addr, seen: &Seen) {
     drop(std::io::copy(&mut copy, &mut stream));
 }
 
+/// Reads where a client of a proxy wants to go, and tells it that it is there.
+type Order = fn(&mut TcpStream) -> Option<(String, u16)>;
+
+/// Connects its clients with what stands for the host that they name.
+fn proxy(mut client: TcpStream, order: Order, seen: &Seen) {
+    let Some((host, port)) = order(&mut client) else { return };
+    seen.write(&format!("PROXY {host}:{port}"));
+    let address = if host.contains("evil") { EVIL } else { ALLOWED };
+    let Ok(mut server) = TcpStream::connect((address, port)) else { return };
+    let (Ok(mut from), Ok(mut to)) = (client.try_clone(), server.try_clone()) else { return };
+    thread::spawn(move || {
+        drop(std::io::copy(&mut from, &mut to));
+        drop(to.shutdown(std::net::Shutdown::Write));
+    });
+    drop(std::io::copy(&mut server, &mut client));
+    drop(client.shutdown(std::net::Shutdown::Write));
+}
+
+fn order_of_http(client: &mut TcpStream) -> Option<(String, u16)> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).ok()?;
+        head.extend(byte);
+    }
+    let head = String::from_utf8(head).ok()?;
+    let (host, port) = head.strip_prefix("CONNECT ")?.split_once(' ')?.0.rsplit_once(':')?;
+    // Whoever has a password says it.
+    let is_known =
+        host != "known.allowed.test" || head.contains("Proxy-Authorization: Basic bWU6c2VjcmV0\r\n");
+    let answer = if is_known { "200 Connection established" } else { "407 Who are you" };
+    client.write_all(format!("HTTP/1.1 {answer}\r\n\r\n").as_bytes()).ok()?;
+    Some((host.to_owned(), port.parse().ok()?)).filter(|_| is_known)
+}
+
+fn order_of_socks(client: &mut TcpStream) -> Option<(String, u16)> {
+    let mut greeting = [0; 3];
+    client.read_exact(&mut greeting).ok()?;
+    client.write_all(&[5, 0]).ok()?;
+    let mut start = [0; 5];
+    client.read_exact(&mut start).ok()?;
+    let mut rest = vec![0; usize::from(start[4]) + 2];
+    client.read_exact(&mut rest).ok()?;
+    client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).ok()?;
+    let (name, port) = rest.split_at_checked(rest.len() - 2)?;
+    let port = u16::from_be_bytes(port.try_into().ok()?);
+    Some((String::from_utf8(name.to_vec()).ok()?, port)).filter(|_| start[3] == 3)
+}
+
 /// A TLS server for one address: openssl's, with a certificate of its own for the names.
 fn tls(directory: &Path, address: Ipv4Addr) -> Result<()> {
     let (key, certificate) = (directory.join("key.pem"), directory.join("certificate.pem"));
@@ -251,6 +312,7 @@ fn reply(query: &[u8], flips: &AtomicU32, seen: &Seen) -> Option<Vec<u8>> {
         "private.test" => Some(PRIVATE),
         name if name.ends_with(".wild.test") => Some(PRIVATE),
         "metadata.test" => Some(METADATA),
+        "proxy.test" => Some(PROXY),
         "loopback.test" => Some(Ipv4Addr::LOCALHOST),
         "own.test" => Some(OWN),
         "flips.test" if flips.fetch_add(u32::from(is_v4), Ordering::Relaxed) == 0 => Some(ALLOWED),

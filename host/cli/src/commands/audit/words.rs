@@ -43,7 +43,13 @@ pub(crate) fn asked(request: &Value) -> String {
                     .and_then(|kinds| kinds.values().next())
                     .map_or_else(|| plain(target), plain)
             });
-            format!("connect {}:{}", host.unwrap_or_default(), text("/port"))
+            let place = format!("{}:{}", host.unwrap_or_default(), text("/port"));
+            let stage = action.get("stage").and_then(Value::as_object).and_then(|kinds| kinds.keys().next());
+            match stage.map(String::as_str) {
+                Some("http") => format!("request {} {}", text("/stage/http/method"), text("/stage/http/url")),
+                Some(stage) => format!("{stage} {place}"),
+                None => format!("connect {place}"),
+            }
         }
         "tool" => format!("tool {}", text("/name")),
         _ => kind.clone(),
@@ -90,7 +96,7 @@ mod tests {
         use portcullis_decision::Request;
         use portcullis_decision::pattern::HostName;
         use portcullis_decision::request::{
-            Action, Direction, NetworkAccess, Origin, ProcessInfo, Stage, ToolCall, Transport,
+            Action, Direction, HttpHead, NetworkAccess, Origin, ProcessInfo, Stage, ToolCall, Transport,
         };
         let asked_of = |action: Action| {
             let id = "r1".to_owned();
@@ -105,7 +111,12 @@ mod tests {
             stage: Stage::Connect,
             process: ProcessInfo::default(),
         };
-        assert_eq!(asked_of(Action::Network(access)), "connect a.test:443");
+        let at = |stage| asked_of(Action::Network(NetworkAccess { stage, ..access.clone() }));
+        assert_eq!(at(Stage::Connect), "connect a.test:443");
+        assert_eq!(at(Stage::ClientHello("a.test".to_owned())), "client-hello a.test:443");
+        let (method, url) = ("POST".to_owned(), "http://a.test/b".to_owned());
+        let head = HttpHead { method, url, header_names: Vec::new() };
+        assert_eq!(at(Stage::Http(head)), "request POST http://a.test/b");
         let call = ToolCall { name: "t".to_owned(), provider: String::new(), input: String::new() };
         assert_eq!(asked_of(Action::Tool(call)), "tool t");
     }

@@ -5,8 +5,8 @@ use portcullis_sys::seccomp::Instruction;
 use crate::Reads;
 
 use super::table::{
-    EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED, REFUSED_HERE, SOCKETS,
-    TERMINAL, UNKNOWN,
+    ADDRESS_LENGTHS, EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED,
+    REFUSED_HERE, SOCKETS, TERMINAL, UNKNOWN,
 };
 
 const LOAD_WORD: u16 = 0x20;
@@ -38,7 +38,16 @@ const NATIVE: u32 = 0xc000_00f3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broker {
     None,
+    /// To calls that make, change or remove names.
     Listens,
+    /// To calls that connect, too.
+    HoldsConnections,
+}
+
+impl Broker {
+    pub(crate) fn listens(self) -> bool {
+        self != Self::None
+    }
 }
 
 /// Returns the whole filter.
@@ -67,7 +76,7 @@ pub(super) fn assemble(broker: Broker, reads: Reads) -> Vec<Instruction> {
     for number in [libc::SYS_socket, libc::SYS_socketpair] {
         program.on(number, sockets);
     }
-    let made = if broker == Broker::Listens { HAND_OVER } else { ALLOW };
+    let made = if broker.listens() { HAND_OVER } else { ALLOW };
     for (number, mode) in MODES.into_iter().chain(MODES_HERE) {
         program.on(number, |body| {
             no_set_user_id(body, mode);
@@ -87,7 +96,13 @@ pub(super) fn assemble(broker: Broker, reads: Reads) -> Vec<Instruction> {
     if reads.are_judged() {
         EXECUTES.into_iter().for_each(|number| program.answer(number, HAND_OVER));
     }
-    if broker == Broker::Listens {
+    if broker == Broker::HoldsConnections {
+        program.on(libc::SYS_connect, |body| {
+            body.load(argument(2));
+            ADDRESS_LENGTHS.into_iter().for_each(|length| body.if_equal(length, HAND_OVER));
+        });
+    }
+    if broker.listens() {
         HANDED_OVER.into_iter().flatten().for_each(|number| program.answer(*number, HAND_OVER));
     }
     program.give(ALLOW);

@@ -193,3 +193,17 @@ fn what_reads_or_executes_is_handed_over_where_reading_is_judged() {
     assert_eq!(answer(libc::SYS_openat, &[0, 0, 0o100, 0o4755]), EPERM);
     assert_eq!(answer(libc::SYS_read, &[]), ALLOW);
 }
+
+#[test]
+fn connecting_to_an_address_is_handed_over_where_connections_are_held() {
+    let program = assemble(Broker::HoldsConnections, Reads::Free);
+    let answer = |length| run_in(&program, &native(libc::SYS_connect, &[3, 0, length]));
+    // The kernel looks at the lower half of the length only.
+    for length in [16, 28, 128, 1 << 32 | 16] {
+        assert_eq!(answer(length), HAND_OVER, "{length}");
+    }
+    for length in [0, 2, 110] {
+        assert_eq!(answer(length), ALLOW, "{length}");
+    }
+    assert_eq!(run_in(&program, &native(libc::SYS_unlinkat, &[])), HAND_OVER);
+}

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::Endpoint;
 
-use crate::names::Names;
+use crate::linux::names::Names;
 
 /// Longer questions are none: a name of 255 bytes and its type fit easily.
 pub(crate) const QUERY_MAX: usize = 4096;

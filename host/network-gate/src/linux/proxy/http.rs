@@ -6,8 +6,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
 use super::{Fault, Manner, Order, USER, is_token};
-use crate::inspect::{self, Ordered};
-use crate::refuse::{self, News};
+use crate::linux::inspect::{self, Ordered};
+use crate::linux::refuse::{self, News};
 
 /// The port of plain HTTP.
 const PORT: u16 = 80;

@@ -14,6 +14,19 @@ pub(crate) struct Owner {
     pub(crate) command: u32,
 }
 
+impl Owner {
+    /// A process that is known already, and the init of its command.
+    pub(crate) fn of(thread: u32, command: u32) -> Self {
+        Self { process: describe(process_of(thread).unwrap_or(thread)), command }
+    }
+}
+
+/// The process that a thread belongs to.
+fn process_of(thread: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
 /// More processes are not looked at for one connection.
 const PROCESSES_MAX: usize = 4096;
 /// Arguments are shown and logged, so they are cut.

@@ -10,22 +10,24 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::ask::Asking;
-use crate::budget::Budgets;
-use crate::carried::Carried;
-use crate::decider::Decider;
-use crate::dns;
 use crate::judge::Judge;
+use crate::linux::ask::Asking;
+use crate::linux::budget::Budgets;
+use crate::linux::carried::Carried;
+use crate::linux::decider::Decider;
+use crate::linux::dns;
+use crate::linux::hold::{self, Held};
+use crate::linux::names::Names;
+use crate::linux::proxy;
+use crate::linux::refuse;
+use crate::linux::relay;
+use crate::linux::scope::{Scope, Shared};
 use crate::listeners::Listeners;
-use crate::names::Names;
-use crate::proxy;
-use crate::refuse;
-use crate::relay;
-use crate::scope::{Scope, Shared};
+use crate::{Call, Calls};
 
 /// Names that are resolved at once; the rest waits.
 const RESOLVERS: usize = 8;
@@ -142,8 +144,14 @@ impl Gate {
     pub fn attach(&self, listeners: Listeners, judge: Arc<dyn Judge>) -> io::Result<Attached> {
         let token = token()?;
         let proxy = format!("http://{}:{token}@{}", proxy::USER, listeners.proxy.local_addr()?);
-        let scope =
-            Arc::new(Scope { shared: Arc::clone(&self.shared), judge, keeper: listeners.keeper, token });
+        let scope = Arc::new(Scope {
+            shared: Arc::clone(&self.shared),
+            judge,
+            held: Held::default(),
+            hold: hold::HOLD,
+            keeper: listeners.keeper,
+            token,
+        });
         let _entered = self.handle.enter();
         let mut servers: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
         for listener in listeners.relays {
@@ -156,6 +164,10 @@ impl Gate {
         }
         for listener in listeners.dns_streams {
             servers.push(Box::pin(accept(usable(listener)?, Arc::clone(&scope), answer_stream)));
+        }
+        if let Some(line) = listeners.calls {
+            let calls = hear(&line)?;
+            servers.push(Box::pin(hold::serve(Arc::clone(&scope), line, calls)));
         }
         let (end, ended) = oneshot::channel();
         self.handle.spawn(async move {
@@ -172,6 +184,23 @@ impl Drop for Gate {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Hears of calls on a thread of its own, until the network has ended or nobody wants to know.
+fn hear(line: &Arc<dyn Calls>) -> io::Result<mpsc::UnboundedReceiver<Call>> {
+    let (told, calls) = mpsc::unbounded_channel();
+    let line = Arc::clone(line);
+    let hear = move || {
+        while let Some(call) = line.next() {
+            match (told.send(call), call) {
+                (Err(_), Call::Waits { id, .. }) => line.release(id),
+                (Err(_), Call::Gone { .. }) | (Ok(()), _) => {}
+            }
+        }
+    };
+    // It ends with the network.
+    drop(std::thread::Builder::new().name("net-hear".to_owned()).spawn(hear)?);
+    Ok(calls)
 }
 
 /// A secret that no other session's commands know.

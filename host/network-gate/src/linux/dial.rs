@@ -4,24 +4,36 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use portcullis_decision::request::Endpoint;
+use portcullis_decision::request::{Endpoint, Stage};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use crate::judge::{AddressRuling, Attempt, Ending, Refusal};
-use crate::range::{Range, is_own};
-use crate::scope::Scope;
+use crate::linux::range::{Range, is_own};
+use crate::linux::scope::{Scope, Wanted};
+use crate::linux::tunnel;
+use crate::upstream::{Unresolved, Upstream};
 
 /// How long the name service may take.
 const LOOKUP: Duration = Duration::from_secs(20);
+/// The same where a proxy may know better: behind some there is no name service at all.
+const LOOKUP_BEFORE_PROXY: Duration = Duration::from_secs(3);
 /// How long one address may take to answer.
 const ANSWER: Duration = Duration::from_secs(15);
 /// More addresses of one name are not tried.
 const ADDRESSES_MAX: usize = 8;
 
-/// Connects to the place an attempt was allowed for.
-pub(crate) async fn dial(scope: &Scope, attempt: &Attempt) -> Result<TcpStream, Ending> {
-    let found = addresses(attempt).await.map_err(|error| unreachable(attempt, &error.to_string()))?;
+/// Connects to the place an attempt was allowed for, for `client`.
+pub(crate) async fn dial(
+    scope: &Scope,
+    attempt: &Attempt,
+    wanted: &Wanted,
+    client: &TcpStream,
+) -> Result<TcpStream, Ending> {
+    if let Some(upstream) = scope.judge.upstream(attempt) {
+        return through(scope, attempt, &upstream, wanted, client).await;
+    }
+    let found = addresses(attempt, LOOKUP).await.map_err(|error| unreachable(attempt, &error.to_string()))?;
     let mut refusal = None;
     let mut allowed = Vec::new();
     for address in found {
@@ -30,6 +42,7 @@ pub(crate) async fn dial(scope: &Scope, attempt: &Attempt) -> Result<TcpStream, 
             Err(refused) => refusal = Some(refused),
         }
     }
+    resolved(scope, attempt, &allowed, wanted, client).await?;
     let mut failure = io::Error::other("its name has no address");
     for address in allowed.into_iter().take(ADDRESSES_MAX) {
         // The very address that was judged: nothing is looked up again.
@@ -45,13 +58,64 @@ pub(crate) async fn dial(scope: &Scope, attempt: &Attempt) -> Result<TcpStream, 
     })
 }
 
-async fn addresses(attempt: &Attempt) -> io::Result<Vec<SocketAddr>> {
+/// Has the user's proxy connect. What can be known of the addresses is judged here as ever, and all of them: which
+/// one the proxy takes is its own choice.
+async fn through(
+    scope: &Scope,
+    attempt: &Attempt,
+    upstream: &Upstream,
+    wanted: &Wanted,
+    client: &TcpStream,
+) -> Result<TcpStream, Ending> {
+    match addresses(attempt, LOOKUP_BEFORE_PROXY).await {
+        Ok(found) => {
+            for address in &found {
+                judged(scope, attempt, address.ip()).map_err(Ending::Refused)?;
+            }
+            resolved(scope, attempt, &found, wanted, client).await?;
+        }
+        Err(_) if upstream.unresolved == Unresolved::Left => {
+            resolved(scope, attempt, &[], wanted, client).await?;
+        }
+        Err(_) => {
+            let reason = "its addresses are known to the proxy only, and `deniedResolvedAddresses` speaks of addresses";
+            return Err(Ending::Refused(Refusal::of_gate("host.unresolved-name", reason)));
+        }
+    }
+    let access = &attempt.access;
+    match timeout(ANSWER, tunnel::open(upstream, &access.target, access.port)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(unreachable(attempt, &error.to_string())),
+        Err(_) => Err(unreachable(attempt, "the proxy in `parentProxy` does not answer")),
+    }
+}
+
+/// Has it decided about the addresses, where somebody wants to.
+async fn resolved(
+    scope: &Scope,
+    attempt: &Attempt,
+    addresses: &[SocketAddr],
+    wanted: &Wanted,
+    client: &TcpStream,
+) -> Result<(), Ending> {
+    if addresses.is_empty() || !scope.judge.stages().resolved {
+        return Ok(());
+    }
+    let found = addresses.iter().map(|address| address.ip().to_string()).collect();
+    match scope.clear_stage(attempt, Stage::Resolved(found), wanted, client).await {
+        Ok(()) => Ok(()),
+        Err(Some(refusal)) => Err(Ending::Refused(refusal)),
+        Err(None) => Err(Ending::Closed),
+    }
+}
+
+async fn addresses(attempt: &Attempt, patience: Duration) -> io::Result<Vec<SocketAddr>> {
     match &attempt.access.target {
         Endpoint::Address(address) => Ok(vec![SocketAddr::new(*address, attempt.access.port)]),
         Endpoint::Domain(name) => {
             // With a dot at its end the name is whole, and no domain of the host's own is tried behind it.
             let lookup = lookup_host((format!("{name}."), attempt.access.port));
-            let found = timeout(LOOKUP, lookup).await.map_err(|_late| io::ErrorKind::TimedOut)??;
+            let found = timeout(patience, lookup).await.map_err(|_late| io::ErrorKind::TimedOut)??;
             Ok(found.map(|address| SocketAddr::new(address.ip().to_canonical(), address.port())).collect())
         }
     }

@@ -15,9 +15,9 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::refuse::{self, News};
-use crate::relay;
-use crate::scope::{Scope, Wanted};
+use crate::linux::refuse::{self, News};
+use crate::linux::relay;
+use crate::linux::scope::{Scope, Wanted};
 
 /// How long a program may take to say what it wants.
 const GREETING: Duration = Duration::from_secs(30);

@@ -1,8 +1,15 @@
 use super::client_hello::tests::hello;
+use portcullis_decision::request::HttpHead;
+
 use super::*;
 
 fn inspector(host: &str) -> Inspector {
-    Inspector::new(&HostName::parse(host).unwrap(), 80, Checks::default())
+    watcher(host, Stages::default())
+}
+
+/// One that has stages decided about.
+fn watcher(host: &str, stages: Stages) -> Inspector {
+    Inspector::new(&HostName::parse(host).unwrap(), 80, Checks::default(), stages)
 }
 
 /// What is forwarded of `bytes`, when they come in pieces of `step`.
@@ -83,7 +90,7 @@ fn hidden_and_missing_names_follow_the_rule() {
     let bare = [&[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0]].concat();
     assert!(is_forbidden(&forwarded("a.test", &bare, 999)));
     let checks = Checks { hidden_names: true, ..Checks::default() };
-    let mut inspector = Inspector::new(&HostName::parse("a.test").unwrap(), 443, checks);
+    let mut inspector = Inspector::new(&HostName::parse("a.test").unwrap(), 443, checks, Stages::default());
     assert_eq!(inspector.push(&bare).unwrap(), bare);
     assert!(inspector.is_free());
 }
@@ -145,4 +152,52 @@ proptest::proptest! {
             proptest::prop_assert_eq!(whole, pieces);
         }
     }
+}
+
+fn http(method: &str, url: &str, names: &[&str]) -> Stage {
+    let header_names = names.iter().map(|&name| name.to_owned()).collect();
+    Stage::Http(HttpHead { method: method.to_owned(), url: url.to_owned(), header_names })
+}
+
+#[test]
+fn what_somebody_wants_to_decide_about_waits_for_that() {
+    let stages = Stages { http: true, client_hello: true, resolved: false };
+    let first = b"GET /a HTTP/1.1\r\nHost: A.test\r\nX-Y: z\r\n\r\n".as_slice();
+    let second =
+        b"POST http://a.test:80/b?c HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\n\r\nhi".as_slice();
+    for step in [1, 9, 9999] {
+        let mut watcher = watcher("a.test", stages);
+        let all = [first, second].concat();
+        let pushed: Vec<Vec<u8>> = all.chunks(step).map(|piece| watcher.push(piece).unwrap()).collect();
+        assert!(pushed.iter().all(Vec::is_empty), "nothing goes on before it is decided");
+        assert_eq!(watcher.seen(), Some(http("GET", "http://a.test/a", &["host", "x-y"])));
+        assert_eq!(watcher.push(&[]).unwrap(), b"");
+        watcher.clear();
+        assert_eq!(watcher.push(&[]).unwrap(), first);
+        assert_eq!(watcher.seen(), Some(http("POST", "http://a.test:80/b?c", &["host", "content-length"])));
+        watcher.clear();
+        assert_eq!(watcher.push(&[]).unwrap(), second);
+        assert_eq!(watcher.seen(), None);
+    }
+    let mut tls = watcher("a.test", stages);
+    let hello = hello("a.test");
+    assert_eq!(tls.push(&hello).unwrap(), b"");
+    assert_eq!(tls.seen(), Some(Stage::ClientHello("a.test".to_owned())));
+    tls.clear();
+    assert_eq!(tls.push(b"more").unwrap(), [hello.as_slice(), b"more"].concat());
+    assert!(tls.is_free());
+}
+
+/// A name that was not compared is still shown to whoever decides.
+#[test]
+fn a_connection_to_an_address_is_looked_at_for_those_who_want_to() {
+    let stages = Stages { http: true, ..Stages::default() };
+    let mut requests = watcher("192.0.2.1", stages);
+    let request = b"GET / HTTP/1.1\r\nHost: whatever.test\r\n\r\n";
+    assert_eq!(requests.push(request).unwrap(), b"");
+    assert_eq!(requests.seen(), Some(http("GET", "http://whatever.test/", &["host"])));
+    // Nobody asked for this one.
+    let mut tls = watcher("192.0.2.1", stages);
+    let hello = hello("whatever.test");
+    assert_eq!(tls.push(&hello).unwrap(), hello);
 }

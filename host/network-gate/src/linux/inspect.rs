@@ -11,10 +11,10 @@ mod client_hello;
 mod head;
 
 use portcullis_decision::pattern::HostName;
-use portcullis_decision::request::Endpoint;
+use portcullis_decision::request::{Endpoint, Stage};
 
 use crate::Refusal;
-use crate::judge::Checks;
+use crate::judge::{Checks, Stages};
 use chunked::Chunked;
 use client_hello::Hello;
 pub(crate) use client_hello::is_tls;
@@ -50,6 +50,12 @@ pub(crate) struct Inspector {
     pending: Vec<u8>,
     /// Requests that were read whole.
     requests: u64,
+    /// Which of the later stages are to be decided about.
+    stages: Stages,
+    /// What waits for that; nothing behind it goes on.
+    seen: Option<Stage>,
+    /// What is read next has been decided about.
+    is_cleared: bool,
 }
 
 #[derive(Debug)]
@@ -73,10 +79,39 @@ enum State {
 impl Inspector {
     /// Looks at a connection that was allowed to `host` and `port`. An address was judged as itself, whatever the
     /// content says.
-    pub(crate) fn new(host: &Endpoint, port: u16, checks: Checks) -> Self {
-        let is_free = !checks.names_match || matches!(host, Endpoint::Address(_));
-        let state = if is_free { State::Free } else { State::Start };
-        Self { host: host.clone(), port, checks, state, pending: Vec::new(), requests: 0 }
+    pub(crate) fn new(host: &Endpoint, port: u16, checks: Checks, stages: Stages) -> Self {
+        let names_match = checks.names_match && matches!(host, Endpoint::Domain(_));
+        let is_free = !names_match && !stages.client_hello && !stages.http;
+        Self {
+            host: host.clone(),
+            port,
+            checks: Checks { names_match, ..checks },
+            state: if is_free { State::Free } else { State::Start },
+            pending: Vec::new(),
+            requests: 0,
+            stages,
+            seen: None,
+            is_cleared: false,
+        }
+    }
+
+    /// What has to be decided before [`Self::clear`] lets the rest go on.
+    pub(crate) fn seen(&self) -> Option<Stage> {
+        self.seen.clone()
+    }
+
+    /// Says that what was seen may go on.
+    pub(crate) fn clear(&mut self) {
+        self.is_cleared = self.seen.take().is_some();
+    }
+
+    /// Whether a stage has to wait for a decision.
+    fn waits(&mut self, is_wanted: bool, stage: impl FnOnce() -> Stage) -> bool {
+        if !is_wanted || std::mem::take(&mut self.is_cleared) {
+            return false;
+        }
+        self.seen = Some(stage());
+        true
     }
 
     /// Whether everything that follows goes through unseen.
@@ -117,7 +152,7 @@ impl Inspector {
 
     /// Goes on by one step; returns whether there may be another.
     fn step(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
-        if self.pending.is_empty() {
+        if self.pending.is_empty() || self.seen.is_some() {
             return Ok(false);
         }
         match &mut self.state {
@@ -151,12 +186,22 @@ impl Inspector {
     /// Finds out what the connection speaks.
     fn start(&mut self) -> Result<bool, Stop> {
         let bytes = self.pending.as_slice();
-        if bytes.first().is_some_and(|&first| is_tls(first)) {
+        let is_tls = bytes.first().is_some_and(|&first| is_tls(first));
+        let is_of_interest = if is_tls { self.stages.client_hello } else { self.stages.http };
+        if !self.checks.names_match && !is_of_interest {
+            self.state = State::Free;
+            return Ok(true);
+        }
+        if is_tls {
             return match client_hello::read(bytes) {
                 Hello::Incomplete => Ok(false),
                 Hello::Malformed(problem) => Err(Stop::Malformed(problem)),
                 Hello::Whole(hello) => {
                     self.hello(&hello)?;
+                    let name = || Stage::ClientHello(hello.server_name.clone().unwrap_or_default());
+                    if self.waits(self.stages.client_hello, name) {
+                        return Ok(false);
+                    }
                     self.state = State::Free;
                     Ok(true)
                 }
@@ -187,6 +232,9 @@ impl Inspector {
     }
 
     fn hello(&self, hello: &client_hello::ClientHello) -> Result<(), Stop> {
+        if !self.checks.names_match {
+            return Ok(());
+        }
         if hello.is_hiding && !self.checks.hidden_names {
             let reason =
                 "TLS hides the name of the server (ECH), so it cannot be compared to the allowed one";
@@ -213,6 +261,9 @@ impl Inspector {
         if let Some(other) = head.names.iter().find(|named| !self.is_allowed(named)) {
             return Err(self.another(Some(&other.host), "the request"));
         }
+        if self.waits(self.stages.http, || Stage::Http(head.shown)) {
+            return Ok(false);
+        }
         self.requests += 1;
         self.state = match (head.body, head.upgrade) {
             (Body::Tunnel, _) => State::Offered { protocols: String::new(), answer: Vec::new() },
@@ -233,7 +284,7 @@ impl Inspector {
     }
 
     fn is_allowed(&self, named: &Named) -> bool {
-        named.host == self.host && named.port.is_none_or(|port| port == self.port)
+        !self.checks.names_match || named.host == self.host && named.port.is_none_or(|port| port == self.port)
     }
 
     fn another(&self, named: Option<&Endpoint>, who: &str) -> Stop {

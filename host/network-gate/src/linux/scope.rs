@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_decision::Permit;
-use portcullis_decision::request::{
-    Action, Direction, Endpoint, NetworkAccess, ProcessInfo, Stage, Transport,
-};
+use portcullis_decision::request::{Action, Direction, Endpoint, NetworkAccess, Stage, Transport};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 
-use crate::ask::Asking;
-use crate::budget::{Budgets, Spent};
-use crate::carried::Carried;
-use crate::decider::Decider;
 use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Want};
-use crate::names::Names;
-use crate::process::{self, Client, Owner};
+use crate::linux::ask::Asking;
+use crate::linux::budget::{Budgets, Spent};
+use crate::linux::carried::Carried;
+use crate::linux::decider::Decider;
+use crate::linux::hold::{Found, Held, State};
+use crate::linux::names::Names;
+use crate::linux::process::{self, Client, Owner};
 
 /// How often it is looked whether a client that has sent something has gone since.
 const LOOK: Duration = Duration::from_millis(250);
@@ -36,6 +36,10 @@ pub(crate) struct Shared {
 pub(crate) struct Scope {
     pub(crate) shared: Arc<Shared>,
     pub(crate) judge: Arc<dyn Judge>,
+    /// What is known of connections that were held before they were made.
+    pub(crate) held: Held,
+    /// How long a call may be held.
+    pub(crate) hold: Duration,
     /// The process below which everything in the network is.
     pub(crate) keeper: u32,
     /// What a program has to know to use the proxy.
@@ -63,16 +67,56 @@ pub(crate) enum Cleared {
 
 impl Scope {
     /// Has a connection decided; it is held until there is an answer.
-    pub(crate) async fn clear(&self, wanted: &Wanted, stream: &TcpStream) -> Cleared {
-        let (judge, keeper, facts) = (Arc::clone(&self.judge), self.keeper, wanted.clone());
-        let decided = self.shared.decider.ask(move || {
-            let attempt = facts.attempt(keeper);
-            let judgement = judge.decide(&attempt);
-            (attempt, judgement)
+    pub(crate) async fn clear(self: &Arc<Self>, wanted: &Wanted, stream: &TcpStream) -> Cleared {
+        let (scope, facts) = (Arc::clone(self), wanted.clone());
+        let found = self.shared.decider.ask(move || {
+            let client = process::client(scope.keeper, facts.client, facts.server);
+            if let Client::Open(socket) = client
+                && let Some(found) = scope.held.take(socket, &facts.target, facts.port)
+            {
+                return found;
+            }
+            let owner = match client {
+                Client::Open(socket) => process::owner(scope.keeper, socket),
+                Client::Gone => Owner::default(),
+            };
+            let attempt = facts.attempt_of(owner);
+            let judgement = scope.judge.decide(&attempt);
+            Found { attempt, state: State::Settled(Box::new(judgement)) }
         });
-        match decided.await {
-            Some((attempt, judgement)) => self.settle(attempt, judgement, wanted, stream).await,
+        match found.await {
+            Some(Found { attempt, state: State::Settled(judgement) }) => {
+                self.settle(attempt, *judgement, wanted, stream).await
+            }
+            Some(Found { attempt, state: State::Asked(answer) }) => {
+                match self.answered(answer, wanted, stream).await {
+                    Some(judgement) => self.settle(attempt, judgement, wanted, stream).await,
+                    None => Cleared::Abandoned,
+                }
+            }
             None => Cleared::Denied(closing()),
+        }
+    }
+
+    /// Has it decided about what has become known of an allowed connection. Nothing is the reason when the client did
+    /// not wait.
+    pub(crate) async fn clear_stage(
+        &self,
+        attempt: &Attempt,
+        stage: Stage,
+        wanted: &Wanted,
+        stream: &TcpStream,
+    ) -> Result<(), Option<Refusal>> {
+        let mut attempt = attempt.clone();
+        attempt.access.stage = stage;
+        let (judge, asked) = (Arc::clone(&self.judge), attempt.clone());
+        let Some(judgement) = self.shared.decider.ask(move || judge.decide(&asked)).await else {
+            return Err(Some(closing()));
+        };
+        match self.settle(attempt, judgement, wanted, stream).await {
+            Cleared::Allowed(..) => Ok(()),
+            Cleared::Denied(refusal) => Err(Some(refusal)),
+            Cleared::Abandoned => Err(None),
         }
     }
 
@@ -134,12 +178,19 @@ impl Scope {
 
     /// Waits for the user; nothing when the client does not.
     async fn ask(&self, attempt: &Attempt, wanted: &Wanted, stream: &TcpStream) -> Option<Judgement> {
-        let Some(answer) = self.shared.asking.put(&self.judge, attempt.clone()) else {
-            return Some(Judgement::Deny(Refusal::of_gate(
-                "host.too-many-waiting",
-                "too many connections wait for an answer already",
-            )));
-        };
+        match self.shared.asking.put(&self.judge, attempt.clone()) {
+            Ok(answer) => self.answered(answer, wanted, stream).await,
+            Err(refusal) => Some(Judgement::Deny(refusal)),
+        }
+    }
+
+    /// Waits for an answer; nothing when the client does not.
+    async fn answered(
+        &self,
+        answer: oneshot::Receiver<Judgement>,
+        wanted: &Wanted,
+        stream: &TcpStream,
+    ) -> Option<Judgement> {
         let answered = tokio::select! {
             answer = answer => Some(answer.unwrap_or_else(|_lost| Judgement::Deny(closing()))),
             () = self.gone(wanted, stream) => None,
@@ -179,11 +230,8 @@ impl Scope {
 }
 
 impl Wanted {
-    fn attempt(&self, keeper: u32) -> Attempt {
-        let Owner { process, command } = match process::client(keeper, self.client, self.server) {
-            Client::Open(socket) => process::owner(keeper, socket),
-            Client::Gone => Owner { process: ProcessInfo::default(), command: 0 },
-        };
+    /// What a process wants with it.
+    pub(crate) fn attempt_of(&self, Owner { process, command }: Owner) -> Attempt {
         let access = NetworkAccess {
             transport: Transport::Tcp,
             direction: Direction::Outbound,
@@ -196,6 +244,6 @@ impl Wanted {
     }
 }
 
-fn closing() -> Refusal {
+pub(crate) fn closing() -> Refusal {
     Refusal::of_gate("host.closing", "the session is ending")
 }

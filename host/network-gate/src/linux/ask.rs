@@ -3,9 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use portcullis_decision::request::Stage;
 use tokio::sync::oneshot;
 
-use crate::judge::{Attempt, Judge, Judgement, Want};
+use crate::judge::{Attempt, Judge, Judgement, Refusal, Want};
 
 /// How long the first connection of a question waits for others: programs open several at once.
 const GATHER: Duration = Duration::from_millis(40);
@@ -52,21 +53,24 @@ struct Round {
 }
 
 impl Asking {
-    /// Adds what waits; nothing is returned when too much waits already. The answer is lost when the asking ends.
+    /// Adds what waits, unless too much waits already. The answer is lost when the asking ends.
     pub(crate) fn put(
         &self,
         judge: &Arc<dyn Judge>,
         attempt: Attempt,
-    ) -> Option<oneshot::Receiver<Judgement>> {
+    ) -> Result<oneshot::Receiver<Judgement>, Refusal> {
         let (reply, answer) = oneshot::channel();
         let mut state = self.state();
         let asked = state.round.as_ref().map_or(0, |round| round.replies.len());
         if state.is_closed || state.waiting.len() + state.in_hand + asked >= WAITING_MAX {
-            return None;
+            return Err(Refusal::of_gate(
+                "host.too-many-waiting",
+                "too many connections wait for an answer already",
+            ));
         }
         state.waiting.push(Waiting { attempt, judge: Arc::clone(judge), reply });
         self.changed.notify_all();
-        Some(answer)
+        Ok(answer)
     }
 
     /// Takes the question back if nobody waits for its answer any more.
@@ -131,13 +135,16 @@ impl Asking {
             return None;
         };
         let (judge, command, want) = (Arc::clone(&first.judge), first.attempt.command, first.attempt.want);
+        let stage = first.attempt.access.stage.clone();
+        let is_to_connect = want == Want::Connect && stage == Stage::Connect;
         let mut chosen = vec![first];
         let mut later = Vec::new();
         for next in open {
             let is_alike = Arc::ptr_eq(&next.judge, &judge)
                 && next.attempt.command == command
                 && next.attempt.want == want
-                && (want == Want::Connect || next.is_same_place(&chosen));
+                && next.attempt.access.stage == stage
+                && (is_to_connect || next.is_same_place(&chosen));
             let fits = places(&chosen) < PLACES_MAX || next.is_same_place(&chosen);
             if is_alike && fits { chosen.push(next) } else { later.push(next) }
         }

@@ -9,10 +9,10 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
 
-use crate::budget::Spent;
-use crate::inspect::{Inspector, Stop};
 use crate::judge::{Attempt, Refusal};
-use crate::scope::{Scope, Wanted};
+use crate::linux::budget::Spent;
+use crate::linux::inspect::{Inspector, Stop};
+use crate::linux::scope::{Scope, Wanted};
 
 /// How much is read at once.
 const CHUNK: usize = 128 * 1024;
@@ -29,8 +29,8 @@ pub(crate) struct Traffic {
 pub(crate) enum Cut {
     /// By what the client sent.
     Stopped(Stop),
-    /// No more may be sent.
-    Spent(Refusal),
+    /// By a later decision: on more than the budget, or on what has become known.
+    Refused(Refusal),
     /// One of the two is gone.
     Broken,
 }
@@ -72,13 +72,11 @@ impl Pump<'_> {
 
     async fn out(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
         let mut chunk = vec![0; CHUNK];
-        let ready = self.inspector().push(&self.first)?;
-        self.forward(&ready, from.as_ref(), &mut to).await?;
+        self.look_at(&self.first, from.as_ref(), &mut to).await?;
         loop {
             while self.inspector().awaits_answer() {
                 self.answered.notified().await;
-                let held = self.inspector().push(&[])?;
-                self.forward(&held, from.as_ref(), &mut to).await?;
+                self.look_at(&[], from.as_ref(), &mut to).await?;
             }
             let length = from.read(&mut chunk).await?;
             let read = chunk.get(..length).unwrap_or_default();
@@ -90,9 +88,22 @@ impl Pump<'_> {
             if is_free {
                 self.forward(read, from.as_ref(), &mut to).await?;
             } else {
-                let ready = self.inspector().push(read)?;
-                self.forward(&ready, from.as_ref(), &mut to).await?;
+                self.look_at(read, from.as_ref(), &mut to).await?;
             }
+        }
+    }
+
+    /// Sends on what may be sent on, and has what is to be decided about decided.
+    async fn look_at(&self, bytes: &[u8], client: &TcpStream, to: &mut WriteHalf<'_>) -> Result<(), Cut> {
+        let ready = self.inspector().push(bytes)?;
+        self.forward(&ready, client, to).await?;
+        loop {
+            let Some(stage) = self.inspector().seen() else { return Ok(()) };
+            let cleared = self.scope.clear_stage(self.attempt, stage, self.wanted, client).await;
+            cleared.map_err(|refusal| refusal.map_or(Cut::Broken, Cut::Refused))?;
+            self.inspector().clear();
+            let ready = self.inspector().push(&[])?;
+            self.forward(&ready, client, to).await?;
         }
     }
 
@@ -104,7 +115,7 @@ impl Pump<'_> {
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if !self.spent.spend(count) {
             let more = self.scope.clear_more(self.attempt, self.spent, self.wanted, client).await;
-            more.map_err(|refusal| refusal.map_or(Cut::Broken, Cut::Spent))?;
+            more.map_err(|refusal| refusal.map_or(Cut::Broken, Cut::Refused))?;
         }
         to.write_all(bytes).await?;
         self.traffic.sent.fetch_add(count, Ordering::Relaxed);

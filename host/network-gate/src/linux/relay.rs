@@ -9,13 +9,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::dial::dial;
-use crate::inspect::{Inspector, Stop};
 use crate::judge::{Attempt, Ended, Ending, Refusal};
-use crate::proxy::Manner;
-use crate::pump::{Cut, Pump, Traffic};
-use crate::refuse::{self, News};
-use crate::scope::{Cleared, Scope, Wanted};
+use crate::linux::dial::dial;
+use crate::linux::inspect::{Inspector, Stop};
+use crate::linux::proxy::Manner;
+use crate::linux::pump::{Cut, Pump, Traffic};
+use crate::linux::refuse::{self, News};
+use crate::linux::scope::{Cleared, Scope, Wanted};
 
 /// Serves a connection that the kernel has led here.
 pub(crate) async fn serve(scope: Arc<Scope>, client: TcpStream, from: SocketAddr) {
@@ -42,7 +42,7 @@ fn original_destination(client: &TcpStream) -> Option<SocketAddr> {
 
 /// Has a connection decided, and carries it. `beginning` is what the client has sent already.
 pub(crate) async fn connect(
-    scope: &Scope,
+    scope: &Arc<Scope>,
     client: TcpStream,
     wanted: &Wanted,
     manner: Manner,
@@ -77,7 +77,7 @@ async fn carry(
     beginning: Vec<u8>,
 ) {
     let scope = report.scope;
-    let mut server = match dial(scope, &report.attempt).await {
+    let mut server = match dial(scope, &report.attempt, wanted, &client).await {
         Ok(server) => server,
         Err(ending) => {
             let (news, why) = match &ending {
@@ -98,7 +98,7 @@ async fn carry(
     let _unset = (client.set_nodelay(true), server.set_nodelay(true));
     let limit = scope.judge.budget(&report.attempt);
     let spent = scope.shared.budgets.of(&wanted.target, wanted.port, limit);
-    let inspector = Inspector::new(&wanted.target, wanted.port, scope.judge.checks());
+    let inspector = Inspector::new(&wanted.target, wanted.port, scope.judge.checks(), scope.judge.stages());
     let traffic = Arc::clone(&report.traffic);
     let pump = Pump {
         scope,
@@ -116,7 +116,7 @@ async fn carry(
     drop(server);
     let (refusal, news) = match cut {
         Cut::Broken => return refuse::reset(&client),
-        Cut::Stopped(Stop::Forbidden(refusal)) | Cut::Spent(refusal) => (refusal, News::Denied),
+        Cut::Stopped(Stop::Forbidden(refusal)) | Cut::Refused(refusal) => (refusal, News::Denied),
         Cut::Stopped(Stop::Malformed(problem)) => {
             (Refusal::of_gate("host.malformed", problem), News::Malformed)
         }

@@ -1,7 +1,7 @@
 //! The head of one HTTP/1 request, read so strictly that no server can read it differently, see RFC 9112.
 
 use portcullis_decision::pattern::HostName;
-use portcullis_decision::request::Endpoint;
+use portcullis_decision::request::{Endpoint, HttpHead};
 
 /// A longer head is refused; servers take 8 to 64 KiB.
 pub(super) const HEAD_MAX: usize = 64 * 1024;
@@ -14,6 +14,8 @@ pub(super) struct Head {
     pub(super) body: Body,
     /// The protocols it offers to go on with, lower case.
     pub(super) upgrade: Option<String>,
+    /// As policies see it.
+    pub(super) shown: HttpHead,
 }
 
 /// A server that a request names.
@@ -82,7 +84,16 @@ pub(super) fn read(head: &[u8]) -> Result<Head, &'static str> {
         body(&all("content-length"), &all("transfer-encoding"), minor)?
     };
     let upgrade = all("upgrade").join(",").to_ascii_lowercase();
-    Ok(Head { names, body, upgrade: (!upgrade.trim().is_empty()).then_some(upgrade) })
+    let url = match (target.starts_with('/') || target == "*", names.first()) {
+        (true, Some(Named { host, port })) => {
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            format!("http://{host}{port}{target}")
+        }
+        _ => target.to_owned(),
+    };
+    let header_names = fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+    let shown = HttpHead { method: method.to_owned(), url, header_names };
+    Ok(Head { names, body, upgrade: (!upgrade.trim().is_empty()).then_some(upgrade), shown })
 }
 
 fn request_line(line: &str) -> Result<(&str, &str, u8), &'static str> {

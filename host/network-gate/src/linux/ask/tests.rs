@@ -2,10 +2,11 @@ use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use portcullis_decision::request::{Direction, Endpoint, NetworkAccess, ProcessInfo, Stage, Transport};
+use portcullis_decision::request::{Direction, Endpoint, NetworkAccess, ProcessInfo, Transport};
 
 use super::*;
-use crate::judge::{AddressRuling, Checks, Ended, Refusal};
+use crate::Upstream;
+use crate::judge::{AddressRuling, Checks, Ended, Refusal, Stages};
 
 /// A judge that shows its questions to the test, which answers them.
 struct Shown {
@@ -43,6 +44,14 @@ impl Judge for Shown {
 
     fn checks(&self) -> Checks {
         Checks::default()
+    }
+
+    fn stages(&self) -> Stages {
+        Stages::default()
+    }
+
+    fn upstream(&self, _attempt: &Attempt) -> Option<Upstream> {
+        None
     }
 
     fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
@@ -182,7 +191,7 @@ fn ten_thousand_do_not_wait_and_a_question_is_of_a_size_to_be_read() {
     let stand = Stand::new();
     let judge: Arc<dyn Judge> = Arc::clone(&stand.shown) as _;
     let waiting: Vec<_> = (0..10_000)
-        .filter_map(|number| stand.asking.put(&judge, attempt(&format!("h{number}"), 1)))
+        .filter_map(|number| stand.asking.put(&judge, attempt(&format!("h{number}"), 1)).ok())
         .collect();
     assert_eq!(waiting.len(), WAITING_MAX);
     assert_eq!(stand.question().1.len(), PLACES_MAX);
@@ -201,6 +210,6 @@ fn what_waits_at_the_end_is_lost() {
     assert!(waiting.blocking_recv().is_err());
     assert_eq!(*stand.shown.withdrawn.lock().unwrap(), [round]);
     let judge: Arc<dyn Judge> = Arc::clone(&stand.shown) as _;
-    assert!(stand.asking.put(&judge, attempt("c", 1)).is_none());
+    assert!(stand.asking.put(&judge, attempt("c", 1)).is_err());
     drop(asked);
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{Fault, Manner, Order, USER, is_token};
-use crate::refuse::News;
+use crate::linux::refuse::News;
 
 pub(super) const VERSION: u8 = 5;
 const PASSWORD: u8 = 2;

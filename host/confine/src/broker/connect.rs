@@ -1,0 +1,188 @@
+//! Connections that wait inside connect(2) until the host has a verdict, or lets them go on without one.
+//!
+//! This is a pause and no check: the kernel makes the connection, from the caller's memory, and the host judges what
+//! comes out of the network by the address that the kernel used. So whatever is not understood here goes on.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use portcullis_sys::memory::read_exactly;
+use portcullis_sys::notify::{Answer, Listener};
+use rustix::fs::fstat;
+use rustix::io::Errno;
+use rustix::net::{SocketType, sockopt::socket_type};
+
+use super::Broker;
+use super::worker::{Outcome, Turn};
+use crate::layer::network::{OWN, OWN_6};
+use crate::transport;
+use crate::wire::calls::{Told, decode_release};
+
+/// How often it is looked whether those who wait are still there.
+const LOOK: Duration = Duration::from_millis(250);
+/// `struct sockaddr_in6`, the longer of the two.
+const ADDRESS_BYTES: usize = 28;
+const DNS_PORT: u16 = 53;
+
+/// The line to the host, and the calls that wait.
+pub(super) struct Connecting {
+    line: OwnedFd,
+    /// Ports of the loopback that mean the host's own.
+    host_ports: Vec<u16>,
+    /// Whether the host has been told, by the call.
+    waiting: Mutex<HashMap<u64, bool>>,
+    changed: Condvar,
+}
+
+impl Connecting {
+    pub(super) fn new(line: OwnedFd, host_ports: Vec<u16>) -> Self {
+        Self { line, host_ports, waiting: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Lets calls go on as the host says, until it has gone.
+    pub(super) fn hear(&self, listener: &Listener) {
+        while let Ok(Some(message)) = transport::receive(&self.line) {
+            let Ok(id) = decode_release(&message.bytes) else { return };
+            if self.waiting().remove(&id).is_some() {
+                // Whoever is not there any more needs no answer.
+                drop(listener.answer(id, Answer::Continue));
+            }
+        }
+    }
+
+    /// Tells the host of those who have given up.
+    pub(super) fn watch(&self, listener: &Listener) {
+        loop {
+            let waiting = self.changed.wait_while(self.waiting(), |waiting| waiting.is_empty());
+            drop(waiting);
+            std::thread::sleep(LOOK);
+            let mut waiting = self.waiting();
+            let gone = waiting.extract_if(|id, is_told| *is_told && !listener.is_waiting(*id));
+            let gone: Vec<(u64, bool)> = gone.collect();
+            drop(waiting);
+            for (id, _) in gone {
+                // When the host has gone there is nobody to be told.
+                drop(transport::send(&self.line, &Told::Gone { id }.encode(), &[]));
+            }
+        }
+    }
+
+    /// Whether a connection to this address ends at the host.
+    fn leads_out(&self, address: SocketAddr) -> bool {
+        let (ip, port) = (address.ip(), address.port());
+        let is_inside = ip == OWN || ip == OWN_6;
+        let is_here = ip.is_loopback() || ip.is_unspecified();
+        !is_inside && port != DNS_PORT && (!is_here || self.host_ports.contains(&port))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, bool>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has a call wait if it makes a connection that leads out.
+pub(super) fn hold(broker: &Broker, turn: &Turn, socket: i32, address: u64, length: u64) -> Outcome {
+    let held = broker.connecting.as_ref().and_then(|connecting| {
+        let address = read_address(turn, address, length).filter(|address| connecting.leads_out(*address))?;
+        begin(broker, connecting, turn, socket, address).ok()
+    });
+    match held {
+        Some(()) => Outcome::Done,
+        None => Outcome::LEFT_TO_THE_KERNEL,
+    }
+}
+
+fn begin(
+    broker: &Broker,
+    connecting: &Connecting,
+    turn: &Turn,
+    socket: i32,
+    address: SocketAddr,
+) -> std::io::Result<()> {
+    let own = broker.processes.descriptor(&turn.caller, socket)?;
+    if socket_type(&own)? != SocketType::STREAM {
+        return Err(Errno::PROTOTYPE.into());
+    }
+    let socket = fstat(&own)?.st_ino;
+    let command = broker.processes.command(&turn.caller).ok_or(Errno::SRCH)?;
+    let id = turn.call.id;
+    let told = Told::Waits { id, command, socket, address }.encode();
+    // Before the host hears of it, which may answer at once.
+    connecting.waiting().insert(id, false);
+    let sent = turn.caller.with_pidfd(|pidfd| {
+        transport::send(&connecting.line, &told, &[pidfd.as_fd()])
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PIPE))
+    });
+    match sent {
+        Ok(()) => {
+            connecting.waiting().entry(id).and_modify(|is_told| *is_told = true);
+            connecting.changed.notify_all();
+        }
+        Err(_) => drop(connecting.waiting().remove(&id)),
+    }
+    Ok(sent?)
+}
+
+fn read_address(turn: &Turn, address: u64, length: u64) -> Option<SocketAddr> {
+    let length = usize::try_from(length & u64::from(u32::MAX)).ok()?.min(ADDRESS_BYTES);
+    let mut bytes = vec![0; length];
+    read_exactly(turn.call.thread, address, &mut bytes).ok()?;
+    parse_address(&bytes)
+}
+
+/// Reads `struct sockaddr_in` or `struct sockaddr_in6`.
+fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let (family, rest) = bytes.split_first_chunk::<2>()?;
+    let (port, rest) = rest.split_first_chunk::<2>()?;
+    let ip: IpAddr = match i32::from(u16::from_ne_bytes(*family)) {
+        libc::AF_INET => Ipv4Addr::from(*rest.first_chunk::<4>()?).into(),
+        // Behind the flow.
+        libc::AF_INET6 => Ipv6Addr::from(*rest.get(4..)?.first_chunk::<16>()?).to_canonical(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_be_bytes(*port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_the_kernel_does() {
+        let check = |family: i32, rest: &[u8], expected: Option<&str>| {
+            let family = u16::try_from(family).expect("small").to_ne_bytes();
+            let found = parse_address(&[family.as_slice(), rest].concat());
+            assert_eq!(found.map(|address| address.to_string()).as_deref(), expected);
+        };
+        check(libc::AF_INET, &[0, 80, 192, 0, 2, 1, 9, 9, 9, 9, 9, 9, 9, 9], Some("192.0.2.1:80"));
+        let v6 = |ip: &str| {
+            let ip: Ipv6Addr = ip.parse().expect("an address");
+            [&[1, 187, 7, 7, 7, 7], ip.octets().as_slice(), &[0; 4]].concat()
+        };
+        check(libc::AF_INET6, &v6("2001:db8::1"), Some("[2001:db8::1]:443"));
+        check(libc::AF_INET6, &v6("::ffff:192.0.2.1"), Some("192.0.2.1:443"));
+        check(libc::AF_INET6, &v6("2001:db8::1")[..12], None);
+        check(libc::AF_UNIX, b"/run/socket....", None);
+        check(libc::AF_UNSPEC, &[0; 14], None);
+        check(libc::AF_INET, &[], None);
+    }
+
+    #[test]
+    fn what_stays_inside_does_not_wait() {
+        let (line, _other) = transport::pair().expect("a pair of sockets");
+        let connecting = Connecting::new(line, vec![5432]);
+        let leads_out = |address: &str| connecting.leads_out(address.parse().expect("an address"));
+        for address in ["192.0.2.1:80", "198.18.0.2:443", "[2001:db8::1]:80", "127.0.0.1:5432", "[::1]:5432"]
+        {
+            assert!(leads_out(address), "{address}");
+        }
+        for address in
+            ["127.0.0.1:80", "0.0.0.0:80", "[::1]:80", "198.18.0.1:80", "[fd00:5a4d::1]:80", "8.8.8.8:53"]
+        {
+            assert!(!leads_out(address), "{address}");
+        }
+    }
+}

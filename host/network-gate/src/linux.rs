@@ -1,0 +1,22 @@
+//! The gate, as Linux makes it possible.
+
+mod ask;
+mod budget;
+mod carried;
+mod decider;
+mod dial;
+mod dns;
+mod gate;
+mod hold;
+mod inspect;
+mod names;
+mod process;
+mod proxy;
+mod pump;
+mod range;
+mod refuse;
+mod relay;
+mod scope;
+mod tunnel;
+
+pub use gate::{Attached, Gate};

@@ -1,0 +1,217 @@
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+use crate::Upstream;
+use crate::judge::{AddressRuling, Checks, Judge, Refusal, Stages};
+use crate::linux::ask::Asking;
+use crate::linux::budget::Budgets;
+use crate::linux::carried::Carried;
+use crate::linux::decider::Decider;
+use crate::linux::names::Names;
+use crate::linux::process::{self, Client};
+use crate::linux::scope::{Cleared, Shared};
+
+/// Asks about everything, and says no when the test wants it to.
+struct Asks {
+    decided: AtomicUsize,
+    asked: AtomicUsize,
+    answers: Mutex<Receiver<()>>,
+    withdrawn: AtomicUsize,
+}
+
+impl Judge for Asks {
+    fn decide(&self, _attempt: &Attempt) -> Judgement {
+        self.decided.fetch_add(1, Ordering::Relaxed);
+        Judgement::Ask
+    }
+
+    fn ask(&self, _round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let _closed = self.answers.lock().unwrap().recv();
+        attempts.iter().map(|_| Judgement::Deny(Refusal::of_gate("test", "answered"))).collect()
+    }
+
+    fn withdraw(&self, _round: u64) {
+        self.withdrawn.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn address(&self, _attempt: &Attempt, _address: IpAddr) -> AddressRuling {
+        AddressRuling::Unnamed
+    }
+
+    fn budget(&self, _attempt: &Attempt) -> u64 {
+        0
+    }
+
+    fn checks(&self) -> Checks {
+        Checks::default()
+    }
+
+    fn stages(&self) -> Stages {
+        Stages::default()
+    }
+
+    fn upstream(&self, _attempt: &Attempt) -> Option<Upstream> {
+        None
+    }
+
+    fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
+}
+
+/// Says nothing by itself; the test tells the calls.
+#[derive(Debug)]
+struct Line(mpsc::UnboundedSender<u64>);
+
+impl Calls for Line {
+    fn next(&self) -> Option<Call> {
+        None
+    }
+
+    fn release(&self, id: u64) {
+        let _untold = self.0.send(id);
+    }
+}
+
+struct Stand {
+    scope: Arc<Scope>,
+    judge: Arc<Asks>,
+    answer: Sender<()>,
+    told: mpsc::UnboundedSender<Call>,
+    released: mpsc::UnboundedReceiver<u64>,
+    #[expect(dead_code, reason = "it is open as long as this")]
+    client: TcpStream,
+    server: TcpStream,
+    wanted: Wanted,
+    socket: u64,
+}
+
+impl Stand {
+    /// A connection of this process to itself, which stands for one that comes out of a network.
+    async fn new(hold: Duration) -> Self {
+        let (answer, answers) = channel();
+        let judge = Arc::new(Asks {
+            decided: AtomicUsize::default(),
+            asked: AtomicUsize::default(),
+            answers: Mutex::new(answers),
+            withdrawn: AtomicUsize::default(),
+        });
+        let asking = Arc::new(Asking::default());
+        let running = Arc::clone(&asking);
+        std::thread::spawn(move || running.run());
+        let decider = Decider::start().unwrap();
+        let (names, budgets, carried) = (Names::default(), Budgets::default(), Carried::default());
+        let shared = Arc::new(Shared { names, budgets, asking, carried, decider });
+        let (keeper, token) = (std::process::id(), String::new());
+        let scope_judge: Arc<dyn Judge> = Arc::clone(&judge) as _;
+        let scope =
+            Arc::new(Scope { shared, judge: scope_judge, held: Held::default(), hold, keeper, token });
+        let (told, calls) = mpsc::unbounded_channel();
+        let (release, released) = mpsc::unbounded_channel();
+        tokio::spawn(serve(Arc::clone(&scope), Arc::new(Line(release)), calls));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = TcpStream::connect(address).await.unwrap();
+        let (server, from) = listener.accept().await.unwrap();
+        let target = Endpoint::Address(address.ip());
+        let wanted = Wanted { target, port: address.port(), client: from, server: address };
+        let Client::Open(socket) = process::client(keeper, from, address) else { panic!("not found") };
+        Self { scope, judge, answer, told, released, client, server, wanted, socket }
+    }
+
+    /// Tells of a call of this socket.
+    fn wait(&self, id: u64) {
+        let (process, socket, address) = (std::process::id(), self.socket, self.wanted.server);
+        self.told.send(Call::Waits { id, process, command: 0, socket, address }).unwrap();
+    }
+
+    fn counts(&self) -> [usize; 3] {
+        [&self.judge.decided, &self.judge.asked, &self.judge.withdrawn]
+            .map(|count| count.load(Ordering::Relaxed))
+    }
+
+    async fn until(&self, counts: [usize; 3]) {
+        for _ in 0..500 {
+            if self.counts() == counts {
+                return;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(self.counts(), counts);
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        self.scope.shared.asking.close();
+    }
+}
+
+fn run(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+}
+
+#[test]
+fn the_answer_to_a_call_is_the_answer_to_its_connection() {
+    run(async {
+        let mut stand = Stand::new(HOLD).await;
+        stand.wait(7);
+        // Decided again, before the question is put, and never after.
+        stand.until([2, 1, 0]).await;
+        assert!(stand.released.try_recv().is_err(), "it goes on before there is an answer");
+        stand.answer.send(()).unwrap();
+        assert_eq!(stand.released.recv().await, Some(7));
+        let cleared = stand.scope.clear(&stand.wanted, &stand.server).await;
+        assert!(matches!(&cleared, Cleared::Denied(refusal) if refusal.reason == "answered"), "{cleared:?}");
+        assert_eq!(stand.counts(), [2, 1, 0]);
+    });
+}
+
+#[test]
+fn after_the_longest_time_the_connection_goes_on_waiting_for_the_same_answer() {
+    run(async {
+        let mut stand = Stand::new(Duration::from_millis(200)).await;
+        stand.wait(7);
+        assert_eq!(stand.released.recv().await, Some(7));
+        let scope = Arc::clone(&stand.scope);
+        let cleared = scope.clear(&stand.wanted, &stand.server);
+        tokio::pin!(cleared);
+        assert!(timeout(Duration::from_millis(200), &mut cleared).await.is_err(), "there is no answer yet");
+        stand.answer.send(()).unwrap();
+        let cleared = cleared.await;
+        assert!(matches!(&cleared, Cleared::Denied(refusal) if refusal.reason == "answered"), "{cleared:?}");
+        assert_eq!(stand.counts(), [2, 1, 0]);
+    });
+}
+
+#[test]
+fn who_gives_up_takes_the_question_back() {
+    run(async {
+        let mut stand = Stand::new(HOLD).await;
+        stand.wait(7);
+        stand.until([2, 1, 0]).await;
+        stand.told.send(Call::Gone { id: 7 }).unwrap();
+        stand.until([2, 1, 1]).await;
+        // Whoever it was is let go in any case.
+        assert_eq!(stand.released.recv().await, Some(7));
+    });
+}
+
+#[test]
+fn a_connection_to_another_place_is_decided_by_itself() {
+    run(async {
+        let mut stand = Stand::new(Duration::ZERO).await;
+        stand.wait(7);
+        assert_eq!(stand.released.recv().await, Some(7));
+        let other = Wanted { target: Endpoint::Domain("other.test".to_owned()), ..stand.wanted.clone() };
+        let scope = Arc::clone(&stand.scope);
+        let before = stand.counts()[0];
+        let cleared = scope.clear(&other, &stand.server);
+        tokio::pin!(cleared);
+        assert!(timeout(Duration::from_millis(100), &mut cleared).await.is_err());
+        assert!(stand.counts()[0] > before, "the answer to one place was taken for another");
+    });
+}

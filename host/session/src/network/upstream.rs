@@ -1,0 +1,26 @@
+//! The user's own proxy, as the gate wants it.
+
+use portcullis_config::{ProxyAddress, ProxyProtocol, Resolved};
+use portcullis_decision::Effect;
+use portcullis_decision::request::Endpoint;
+use portcullis_network_gate::{Protocol, Unresolved, Upstream};
+
+/// Returns the proxy for a place; nothing where it is reached directly. What is this machine's own always is.
+pub(super) fn of(resolved: &Resolved, target: &Endpoint, port: u16) -> Option<Upstream> {
+    let is_here = match target {
+        Endpoint::Address(address) => address.is_loopback(),
+        Endpoint::Domain(_) => false,
+    };
+    let address = resolved.parent_proxy.of(target, port).filter(|_| !is_here)?;
+    let ProxyAddress { protocol, host, port, credentials } = address.clone();
+    let protocol = match protocol {
+        ProxyProtocol::Http => Protocol::Http,
+        ProxyProtocol::Socks => Protocol::Socks,
+    };
+    let denies_addresses = resolved
+        .connections
+        .iter()
+        .any(|rule| rule.effect == Effect::Deny && rule.target.host.is_of_addresses());
+    let unresolved = if denies_addresses { Unresolved::Refused } else { Unresolved::Left };
+    Some(Upstream { protocol, host, port, credentials, unresolved })
+}

@@ -1,0 +1,71 @@
+//! What waiting does to programs: the verdict comes after longer than most of them are ready to wait for a connection.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Interface, PiVersion, Scene, Serve, Tools, User, World};
+use serde_json::json;
+
+use super::PROGRAM;
+use super::asking::ASK;
+
+as_each_user!(programs_survive_the_hold_as_the_table_says);
+
+/// Longer than the ten seconds that Node's `fetch` waits for a connection with TLS, also where it starts late.
+const VERDICT: Duration = Duration::from_secs(18);
+
+/// A program, and whether it gets its answer when connections wait once they are there, and inside connect(2).
+/// `HOST` stands for a host that only this program asks for.
+#[rustfmt::skip]
+const TABLE: &[(&str, &str, bool, bool)] = &[
+    ("curl", "curl -sS http://HOST/", true, true),
+    ("curl with a limit for connecting", "curl -sS --connect-timeout 5 http://HOST/", true, true),
+    ("curl with a limit for everything", "curl -sS --max-time 5 http://HOST/", false, false),
+    ("curl with TLS", "curl -sSk https://HOST/ | sed -n 's/.*<HTML>.*/REACHED/p'", true, true),
+    // TLS counts as connecting for it, and its clock runs while it stands still.
+    ("curl with TLS and a limit for connecting", "curl -sSk --connect-timeout 5 https://HOST/ | sed -n 's/.*<HTML>.*/REACHED/p'", false, false),
+    ("wget", "wget -qO- --tries=1 http://HOST/", true, true),
+    ("git", "git ls-remote http://HOST/x 2>&1 | sed 's/.*not valid.*/REACHED/'", true, true),
+    ("bash", "exec 3<>/dev/tcp/HOST/80 && printf 'GET / HTTP/1.0\\r\\nHost: HOST\\r\\nConnection: close\\r\\n\\r\\n' >&3 && cat <&3", true, true),
+    ("perl with a limit", "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(PeerAddr => q(HOST:22), Timeout => 5) or die qq(no\\n); print <$s> =~ /REACHED/ ? q(REACHED) : q()'", true, true),
+    ("ssh with a limit", "ssh -v -o BatchMode=yes -o ConnectTimeout=5 -o StrictHostKeyChecking=no HOST 2>&1 | grep 'banner line'", false, true),
+    ("python", "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://HOST/\").read())'", true, true),
+    ("python with a limit", "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://HOST/\", timeout=5).read())'", false, true),
+    ("Node's fetch", "NODE -e 'fetch(\"http://HOST/\").then(r => r.text()).then(console.log, e => console.log(e.cause))'", true, true),
+    ("Node's fetch with TLS", "NODE_TLS_REJECT_UNAUTHORIZED=0 NODE -e 'fetch(\"https://HOST/\").then(r => r.text()).then(() => console.log(\"REACHED\"), e => console.log(e.cause))'", false, true),
+];
+
+fn programs_survive_the_hold_as_the_table_says(user: User) -> Result<()> {
+    let node = Tools::find()?.pi(PiVersion::V0_74, user)?.node;
+    for hold in ["accept", "connect"] {
+        let scene = Scene::new(user)?;
+        let world = World::new(&scene, PROGRAM)?.holding(hold);
+        let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+        let mut script = String::new();
+        for (number, (_, program, ..)) in TABLE.iter().enumerate() {
+            let program = program.replace("HOST", &format!("p{number}.allowed.test"));
+            let program = program.replace("NODE ", &format!("'{}' ", node.display()));
+            writeln!(script, "( {program} ) > out{number} 2>&1 < /dev/null &")?;
+        }
+        script.push_str("wait");
+        let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+        let mut question = host.question()?;
+        std::thread::sleep(VERDICT);
+        // What did not fit into the first question comes in the next ones.
+        while question.get("method").is_some() {
+            host.answer(&question, &json!(0))?;
+            question = host.wait("a question or the end", |message| {
+                let is_end = message.get("method").is_none() && message.get("id") == Some(&json!(id));
+                is_end || message.get("method") == Some(&json!("ask"))
+            })?;
+        }
+        for (number, (name, _, accept, connect)) in TABLE.iter().enumerate() {
+            let output = std::fs::read(scene.project().join(format!("out{number}"))).context("its output")?;
+            let output = String::from_utf8_lossy(&output);
+            let expected = if hold == "accept" { *accept } else { *connect };
+            ensure!(output.contains("REACHED") == expected, "{name} with `{hold}`: {output}");
+        }
+    }
+    Ok(())
+}
