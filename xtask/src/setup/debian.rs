@@ -13,10 +13,10 @@ use anyhow::{Context, Result};
 use crate::cache::Cache;
 use crate::run::{find_program, quiet};
 
-/// Puts a script at `script` that starts `program` out of the unpacked `package`.
-pub(super) fn provide(cache: &Cache, package: &str, program: &str, script: &Path) -> Result<()> {
+/// Puts a script at `script` that starts the program at `path` in the unpacked `package`.
+pub(super) fn provide(cache: &Cache, package: &str, path: &str, script: &Path) -> Result<()> {
     let root = unpack(cache, &format!("debian-{package}"), &[package], |name| name == package)?;
-    let file = root.join("usr/bin").join(program);
+    let file = root.join(path);
     write_script(script, &format!("{}exec '{}' \"$@\"\n", library_path(&root), file.display()))
 }
 

@@ -14,19 +14,23 @@ const RIPGREP: &str = "1.18.0";
 /// pi passes `--no-require-git`, which versions before 10 refuse; Debian has 8.
 const FD: &str = "10.3.0";
 
-/// Programs used as the system has them, or else unpacked from their Debian package.
-const FROM_DEBIAN: [(&str, &str); 2] = [("tmux", "tmux"), ("bwrap", "bubblewrap")];
+/// Programs used as the system has them, or else unpacked from their Debian package; and where they lie in that.
+const FROM_DEBIAN: [(&str, &str, &str); 3] = [
+    ("tmux", "tmux", "usr/bin/tmux"),
+    ("bwrap", "bubblewrap", "usr/bin/bwrap"),
+    ("mkfs.btrfs", "btrfs-progs", "sbin/mkfs.btrfs"),
+];
 
 pub(super) fn bin_dir(cache: &Cache) -> Result<PathBuf> {
     let bin = cache.path("bin");
     fs::create_dir_all(&bin).with_context(|| format!("creating `{}`", bin.display()))?;
     link(&ripgrep(cache)?, &bin.join("rg"))?;
     link(&fd(cache)?, &bin.join("fd"))?;
-    for (program, package) in FROM_DEBIAN {
+    for (program, package, path) in FROM_DEBIAN {
         let link_path = bin.join(program);
         match find_program(program).filter(|found| *found != link_path) {
             Some(found) => link(&found, &link_path)?,
-            None => debian::provide(cache, package, program, &link_path)?,
+            None => debian::provide(cache, package, path, &link_path)?,
         }
     }
     Ok(bin)

@@ -1,10 +1,12 @@
 //! The filter of system calls, loaded once by the keeper and inherited by everything it starts.
 //!
 //! It is a list of what is refused, not of what is allowed: lists of what is allowed break odd tool chains and
-//! every new libc. What the keeper itself still needs for new commands (fresh mounts, namespaces other than
-//! user namespaces) is open here and refused to commands for want of capabilities.
+//! every new libc. Calls younger than this program are refused all the same, and of ioctl(2), which is many calls
+//! under one number, little is allowed. What the keeper itself still needs for new commands (fresh mounts,
+//! namespaces other than user namespaces) is open here and refused to commands for want of capabilities.
 
 mod program;
+mod requests;
 mod table;
 
 use std::os::fd::OwnedFd;

@@ -36,6 +36,7 @@ mod owner;
 mod probes;
 mod races;
 mod reads;
+mod requests;
 mod workloads;
 
 fn main() -> ExitCode {
@@ -61,6 +62,7 @@ fn all_tests() -> Vec<Test> {
         owner::TESTS,
         probes::TESTS,
         attacks::TESTS,
+        requests::TESTS,
         below::TESTS,
         names::TESTS,
         git::TESTS,

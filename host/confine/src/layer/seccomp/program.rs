@@ -4,12 +4,14 @@ use portcullis_sys::seccomp::Instruction;
 
 use crate::Reads;
 
+use super::requests::{ALLOWED, KIND, KINDS, TERMINAL};
 use super::table::{
     ADDRESS_LENGTHS, EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED,
-    REFUSED_HERE, SOCKETS, TERMINAL, UNKNOWN,
+    REFUSED_HERE, SOCKETS, UNHEARD_OF, UNKNOWN,
 };
 
 const LOAD_WORD: u16 = 0x20;
+const KEEP_BITS: u16 = 0x54;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_GREATER_OR_EQUAL: u16 = 0x35;
 const JUMP_IF_BITS_SET: u16 = 0x45;
@@ -22,10 +24,6 @@ const HAND_OVER: u32 = libc::SECCOMP_RET_USER_NOTIF;
 /// Where the kernel puts what the filter looks at, in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
-
-/// Calls of the x32 interface carry this bit; those numbers would pass a table of 64-bit ones.
-#[cfg(target_arch = "x86_64")]
-const X32: u32 = 0x4000_0000;
 
 #[cfg(target_arch = "x86_64")]
 const NATIVE: u32 = 0xc000_003e;
@@ -64,10 +62,7 @@ pub(super) fn assemble(broker: Broker, reads: Reads) -> Vec<Instruction> {
         body.load(argument(0));
         body.if_bits(low_bits(libc::CLONE_NEWUSER), errno(libc::EPERM));
     });
-    program.on(libc::SYS_ioctl, |body| {
-        body.load(argument(1));
-        TERMINAL.into_iter().for_each(|request| body.if_equal(request, errno(libc::EPERM)));
-    });
+    program.on(libc::SYS_ioctl, requests);
     program.on(libc::SYS_personality, |body| {
         body.load(argument(0));
         PERSONALITIES.into_iter().for_each(|persona| body.if_equal(persona, ALLOW));
@@ -128,6 +123,16 @@ fn no_set_user_id(body: &mut Program, mode: u32) {
     body.if_bits(libc::S_ISUID, errno(libc::EPERM));
 }
 
+/// What is not allowed is not known, as with any file that has no such request: every program copes with that.
+fn requests(body: &mut Program) {
+    body.load(argument(1));
+    TERMINAL.into_iter().for_each(|request| body.if_equal(request, errno(libc::EPERM)));
+    ALLOWED.into_iter().for_each(|request| body.if_equal(request, ALLOW));
+    body.keep_bits(KIND);
+    KINDS.into_iter().for_each(|kind| body.if_equal(kind, ALLOW));
+    body.give(errno(libc::ENOTTY));
+}
+
 /// Of netlink only the routing part is open: programs list interfaces with it.
 fn sockets(body: &mut Program) {
     body.load(argument(0));
@@ -147,11 +152,9 @@ impl Program {
         self.load(ARCHITECTURE);
         self.unless_equal(NATIVE, KILL);
         self.load(NUMBER);
-        #[cfg(target_arch = "x86_64")]
-        {
-            self.push(JUMP_IF_GREATER_OR_EQUAL, 0, 1, X32);
-            self.give(errno(libc::ENOSYS));
-        }
+        // Among them is the x32 interface.
+        self.push(JUMP_IF_GREATER_OR_EQUAL, 0, 1, call(UNHEARD_OF));
+        self.give(errno(libc::ENOSYS));
     }
 
     fn answer(&mut self, number: libc::c_long, answer: u32) {
@@ -179,6 +182,11 @@ impl Program {
 
     fn load(&mut self, offset: u32) {
         self.push(LOAD_WORD, 0, 0, offset);
+    }
+
+    /// Leaves nothing but these bits of what is loaded.
+    fn keep_bits(&mut self, bits: u32) {
+        self.push(KEEP_BITS, 0, 0, bits);
     }
 
     fn if_equal(&mut self, value: u32, answer: u32) {

@@ -1,4 +1,4 @@
-//! The filter run on calls, by an interpreter of the five instructions it consists of.
+//! The filter run on calls, by an interpreter of the six instructions it consists of.
 
 use super::*;
 
@@ -32,6 +32,7 @@ fn run_in(program: &[Instruction], call: &Call) -> u32 {
                 let offset = usize::try_from(k).expect("small");
                 loaded = u32::from_ne_bytes(data[offset..offset + 4].try_into().expect("four bytes"));
             }
+            KEEP_BITS => loaded &= k,
             JUMP_IF_EQUAL => at += jump(loaded == k),
             JUMP_IF_GREATER_OR_EQUAL => at += jump(loaded >= k),
             JUMP_IF_BITS_SET => at += jump(loaded & k != 0),
@@ -48,6 +49,7 @@ fn check(number: libc::c_long, arguments: &[u64], answer: u32) {
 
 const EPERM: u32 = libc::SECCOMP_RET_ERRNO | 1;
 const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | 38;
+const ENOTTY: u32 = libc::SECCOMP_RET_ERRNO | 25;
 const EAFNOSUPPORT: u32 = libc::SECCOMP_RET_ERRNO | 97;
 
 #[test]
@@ -86,9 +88,17 @@ fn other_architectures_are_killed() {
 #[test]
 fn the_x32_interface_is_unknown() {
     for number in [0, 101, 165, 0x3fff_ffff] {
-        let call = Call { architecture: NATIVE, number: X32 + number, arguments: [0; 6] };
+        let call = Call { architecture: NATIVE, number: 0x4000_0000 + number, arguments: [0; 6] };
         assert_eq!(run(&call), ENOSYS);
     }
+}
+
+#[test]
+fn calls_that_nobody_has_looked_at_are_unknown() {
+    for number in [UNHEARD_OF, UNHEARD_OF + 1, 1000, 0x3fff_ffff] {
+        check(number, &[], ENOSYS);
+    }
+    check(libc::SYS_mseal, &[], ALLOW);
 }
 
 #[test]
@@ -104,6 +114,53 @@ fn terminal_input_cannot_be_faked_with_high_bits_either() {
         check(libc::SYS_ioctl, &[1, request], EPERM);
     }
     check(libc::SYS_ioctl, &[1, 0x5413], ALLOW);
+}
+
+#[test]
+fn what_programs_ask_of_terminals_sockets_and_files_is_allowed() {
+    // TCGETS, FIONREAD, FIOCLEX, SIOCGIFCONF, FICLONE, FIDEDUPERANGE, FS_IOC_GETFLAGS, FIEMAP.
+    for request in [0x5401, 0x541b, 0x5451, 0x8912, 0x4004_9409, 0xc018_9436, 0x8008_6601, 0xc020_660b] {
+        check(libc::SYS_ioctl, &[1, request], ALLOW);
+        check(libc::SYS_ioctl, &[1, 0x1234_5678_0000_0000 | request], ALLOW);
+    }
+}
+
+#[test]
+fn file_systems_and_consoles_do_nothing_of_their_own() {
+    for request in [
+        // Of btrfs: snapshots and subvolumes, made and removed, and marked.
+        0x5000_9401,
+        0x5000_940e,
+        0x5000_940f,
+        0x5000_9417,
+        0x5000_9418,
+        0x5000_943f,
+        0x4008_941a,
+        0xc0c8_9425,
+        // Of bcachefs, ocfs2 (a copy by its path), ext4 (swapped contents), xfs and f2fs.
+        0x4020_bc10,
+        0x4018_6f04,
+        0xc028_660f,
+        0x0000_6611,
+        0xc0c0_586d,
+        0x0000_f501,
+        // Attributes, encryption and verity of files: FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR and others.
+        0x4008_6602,
+        0x401c_5820,
+        0x8010_6613,
+        0xc040_6618,
+        0x4080_6685,
+        // Keys of consoles with another meaning (KDSKBENT, KDSKBSENT), and another console (VT_ACTIVATE).
+        0x4b47,
+        0x4b49,
+        0x5606,
+        // What a mount of a program's own may understand.
+        0xdf00,
+        0xe500,
+    ] {
+        check(libc::SYS_ioctl, &[1, request], ENOTTY);
+        check(libc::SYS_ioctl, &[1, 0xdead_beef_0000_0000 | request], ENOTTY);
+    }
 }
 
 #[test]
