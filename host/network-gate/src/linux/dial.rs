@@ -9,7 +9,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use crate::judge::{AddressRuling, Attempt, Ending, Refusal};
-use crate::linux::range::{Range, is_own};
+use crate::linux::range::{Range, embedded, is_own};
 use crate::linux::scope::{Scope, Wanted};
 use crate::linux::tunnel;
 use crate::upstream::{Unresolved, Upstream};
@@ -131,13 +131,22 @@ fn judged(scope: &Scope, attempt: &Attempt, address: IpAddr) -> Result<(), Refus
         let reason = format!("{who}, which is {what}; name this address in the settings to allow it");
         Err(Refusal::of_gate("host.special-address", reason))
     };
+    // Where it leads in the end, if that is another address.
+    let end = match address {
+        IpAddr::V6(address) => embedded(address).map(IpAddr::V4),
+        IpAddr::V4(_) => None,
+    };
+    if let Some(AddressRuling::Denied(refusal)) = end.map(|end| scope.judge.address(attempt, end)) {
+        return Err(refusal);
+    }
     match scope.judge.address(attempt, address) {
         AddressRuling::Named => Ok(()),
         AddressRuling::Denied(refusal) => Err(refusal),
-        AddressRuling::Unnamed => match Range::of(address) {
-            Range::Special(what) => refused(what),
-            Range::Public if is_own(address) => refused("one of this machine's own"),
-            Range::Public => Ok(()),
+        AddressRuling::Unnamed => match (Range::of(address), is_own(end.unwrap_or(address))) {
+            (Range::Special(what), _) => refused(what),
+            (Range::Public, Ok(true)) => refused("one of this machine's own"),
+            (Range::Public, Err(_)) => refused("perhaps one of this machine's own, which cannot be told now"),
+            (Range::Public, Ok(false)) => Ok(()),
         },
     }
 }

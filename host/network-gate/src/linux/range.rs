@@ -1,5 +1,6 @@
 //! Ranges of addresses that are no place on the internet.
 
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use ipnet::{Ipv4Net, Ipv6Net};
@@ -49,12 +50,14 @@ const V6: &[(Ipv6Addr, u8, &str)] = &[
     // Teredo carries addresses in a disguise of its own.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, NOWHERE),
     (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0), 64, NOWHERE),
+    // Translation inside one network, see RFC 8215; where the IPv4 address stands in it is that network's affair.
+    (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, PRIVATE),
+    (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16, NOWHERE),
 ];
 
 /// IPv6 ranges that hold IPv4 addresses, and at which byte: translation (NAT64), 6to4, and the oldest forms.
 const EMBEDDING: &[(Ipv6Addr, u8, usize)] = &[
     (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96, 12),
-    (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, 12),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, 2),
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 96, 12),
     (Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, 0, 0), 96, 12),
@@ -81,33 +84,51 @@ impl Range {
         if let Some((_, _, what)) = V6.iter().find(|(base, bits, _)| within(*base, *bits)) {
             return Self::Special(what);
         }
-        let embedded =
-            EMBEDDING.iter().find(|(base, bits, _)| within(*base, *bits)).and_then(|(_, _, at)| {
-                let octets = address.octets();
-                let bytes: [u8; 4] = octets.get(*at..at + 4)?.try_into().ok()?;
-                Some(Ipv4Addr::from(bytes))
-            });
-        embedded.map_or(Self::Public, Self::of_v4)
+        embedded(address).map_or(Self::Public, Self::of_v4)
     }
+}
+
+/// Returns the IPv4 address to which an IPv6 address leads in the end.
+pub(crate) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let holds = |base: Ipv6Addr, bits| Ipv6Net::new(base, bits).is_ok_and(|net| net.contains(&address));
+    let (_, _, at) = EMBEDDING.iter().find(|(base, bits, _)| holds(*base, *bits))?;
+    let bytes: [u8; 4] = address.octets().get(*at..at + 4)?.try_into().ok()?;
+    Some(Ipv4Addr::from(bytes))
 }
 
 /// Whether the address is one of this machine's own, under which the services behind its firewall listen.
 ///
 /// A datagram socket is told where it would send from, which is the destination itself for a machine's own
 /// addresses; nothing is sent.
-pub(crate) fn is_own(address: IpAddr) -> bool {
+///
+/// # Errors
+/// When it cannot be found out, as for want of descriptors.
+pub(crate) fn is_own(address: IpAddr) -> io::Result<bool> {
     let any: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let source = || {
         let socket = UdpSocket::bind((any, 0))?;
         socket.connect((address, 9))?;
-        socket.local_addr()
+        Ok(socket.local_addr()?.ip())
     };
-    source().is_ok_and(|source| source.ip() == address)
+    is_source(source(), address)
+}
+
+/// Who cannot be reached at all is not this machine.
+fn is_source(source: io::Result<IpAddr>, address: IpAddr) -> io::Result<bool> {
+    match source {
+        Ok(source) => Ok(source == address),
+        Err(error) if matches!(error.kind(), ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::Errno;
+
     use super::*;
 
     fn is_public(address: &str) -> bool {
@@ -156,6 +177,10 @@ mod tests {
             "::ffff:0:10.0.0.1",
             "2001:0:1::1",
             "fec0::1",
+            "64:ff9b:1::1",
+            "64:ff9b:1:7f00:0:100::",
+            "64:ff9b:1:ffff:ffff:ffff:101:101",
+            "5f00::1",
         ] {
             assert!(!is_public(address), "{address}");
         }
@@ -165,7 +190,27 @@ mod tests {
 
     #[test]
     fn own_addresses_are_known() {
-        assert!(is_own(Ipv4Addr::LOCALHOST.into()));
-        assert!(!is_own(Ipv4Addr::new(192, 0, 2, 200).into()));
+        assert!(is_own(Ipv4Addr::LOCALHOST.into()).unwrap());
+        assert!(!is_own(Ipv4Addr::new(192, 0, 2, 200).into()).unwrap());
+    }
+
+    #[test]
+    fn what_cannot_be_found_out_is_an_error() {
+        let address = Ipv4Addr::new(192, 0, 2, 200).into();
+        let check = |error: Errno| is_source(Err(error.into()), address).ok();
+        assert_eq!(check(Errno::MFILE), None, "no descriptor is left");
+        assert_eq!(check(Errno::NOMEM), None);
+        assert_eq!(check(Errno::NETUNREACH), Some(false));
+        assert_eq!(is_source(Ok(address), address).ok(), Some(true));
+    }
+
+    #[test]
+    fn addresses_in_addresses_are_found() {
+        let embedded = |address: &str| embedded(address.parse().unwrap()).map(|found| found.to_string());
+        for address in ["64:ff9b::203.0.113.9", "2002:cb00:7109::1", "::203.0.113.9", "::ffff:0:203.0.113.9"]
+        {
+            assert_eq!(embedded(address).as_deref(), Some("203.0.113.9"), "{address}");
+        }
+        assert_eq!(embedded("2606:4700::1"), None);
     }
 }
