@@ -9,6 +9,8 @@
 mod chunked;
 mod client_hello;
 mod head;
+mod opening;
+mod server_hello;
 
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{Endpoint, Stage};
@@ -16,19 +18,20 @@ use portcullis_decision::request::{Endpoint, Stage};
 use crate::Refusal;
 use crate::judge::{Checks, Stages};
 use chunked::Chunked;
-use client_hello::Hello;
 pub(crate) use client_hello::is_tls;
+use client_hello::{ClientHello, Hello};
 use head::{Body, Named};
 pub(crate) use head::{Ordered, end as end_of_head, order};
+use opening::Opening;
+use server_hello::Answer;
 
-/// A first line that is longer belongs to no HTTP request.
-const LINE_MAX: usize = 16 * 1024;
 /// `HTTP/1.1 101`, and its length.
 const SWITCHED: [&[u8]; 2] = [b"HTTP/1.1 101", b"HTTP/1.0 101"];
 const STATUS: usize = 12;
-const METHODS: [&[u8]; 9] =
-    [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"TRACE ", b"CONNECT "];
-const HTTP_2: &[u8] = b"PRI * HTTP/2.0";
+/// Records of TLS that may stand between two client hellos: the change of ciphers, alerts, and data that was sent
+/// early. They are skipped, and no longer than this, see RFC 8446 4.2.10 and 5.2.
+const BETWEEN_HELLOS: [u8; 3] = [20, 21, 23];
+const RECORD_MAX: usize = (1 << 14) + 256;
 
 /// Why a connection may not go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +75,14 @@ enum State {
         protocols: String,
         answer: Vec<u8>,
     },
+    /// The client has said hello in TLS; what it sends waits for the answer of the server.
+    Greeted {
+        answer: Vec<u8>,
+    },
+    /// The server wants another hello.
+    AnotherHello,
+    /// The server has answered in no way that would let the client go on.
+    Silenced,
     /// Nothing that follows can be looked at.
     Free,
 }
@@ -121,7 +132,16 @@ impl Inspector {
 
     /// Whether the server has to answer before the client goes on.
     pub(crate) fn awaits_answer(&self) -> bool {
-        matches!(self.state, State::Offered { .. })
+        matches!(self.state, State::Offered { .. } | State::Greeted { .. } | State::Silenced)
+    }
+
+    /// The server has sent its last; returns whether it never gave an answer that was awaited.
+    pub(crate) fn server_has_ended(&mut self) -> bool {
+        let unanswered = self.awaits_answer();
+        if unanswered {
+            self.state = State::Silenced;
+        }
+        unanswered
     }
 
     /// What was not forwarded.
@@ -139,6 +159,16 @@ impl Inspector {
 
     /// Takes what the server sent, which only matters while its answer is awaited; returns whether it was there.
     pub(crate) fn answered(&mut self, bytes: &[u8]) -> Result<bool, Stop> {
+        if let State::Greeted { answer } = &mut self.state {
+            answer.extend_from_slice(bytes);
+            self.state = match server_hello::read(answer) {
+                Answer::Incomplete => return Ok(false),
+                Answer::Accepted => State::Free,
+                Answer::AnotherHello => State::AnotherHello,
+                Answer::Unreadable => State::Silenced,
+            };
+            return Ok(true);
+        }
         let State::Offered { protocols, answer } = &mut self.state else { return Ok(false) };
         answer.extend_from_slice(bytes);
         let Some(status) = answer.get(..STATUS) else { return Ok(false) };
@@ -156,7 +186,7 @@ impl Inspector {
             return Ok(false);
         }
         match &mut self.state {
-            State::Start => self.start(),
+            State::Start => self.start(forward),
             State::Head => self.head(forward),
             State::Body(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(self.pending.len());
@@ -175,7 +205,12 @@ impl Inspector {
                 forward.extend(self.pending.drain(..count));
                 Ok(count > 0)
             }
-            State::Offered { .. } => Ok(false),
+            State::AnotherHello => self.another_hello(forward),
+            State::Offered { .. } | State::Greeted { .. } => Ok(false),
+            State::Silenced => {
+                self.pending.clear();
+                Ok(false)
+            }
             State::Free => {
                 forward.append(&mut self.pending);
                 Ok(false)
@@ -184,54 +219,83 @@ impl Inspector {
     }
 
     /// Finds out what the connection speaks.
-    fn start(&mut self) -> Result<bool, Stop> {
-        let bytes = self.pending.as_slice();
-        let is_tls = bytes.first().is_some_and(|&first| is_tls(first));
-        let is_of_interest = if is_tls { self.stages.client_hello } else { self.stages.http };
+    fn start(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
+        let opening = Opening::of(&self.pending);
+        let is_of_interest = match opening {
+            Opening::Tls | Opening::NamelessHello => self.stages.client_hello,
+            Opening::Http(_) | Opening::Http2 => self.stages.http,
+            Opening::Undecided | Opening::Malformed(_) | Opening::Other => true,
+        };
         if !self.checks.names_match && !is_of_interest {
             self.state = State::Free;
             return Ok(true);
         }
-        if is_tls {
-            return match client_hello::read(bytes) {
-                Hello::Incomplete => Ok(false),
-                Hello::Malformed(problem) => Err(Stop::Malformed(problem)),
-                Hello::Whole(hello) => {
-                    self.hello(&hello)?;
-                    let name = || Stage::ClientHello(hello.server_name.clone().unwrap_or_default());
-                    if self.waits(self.stages.client_hello, name) {
-                        return Ok(false);
-                    }
-                    self.state = State::Free;
-                    Ok(true)
+        self.state = match opening {
+            Opening::Undecided => return Ok(false),
+            Opening::Tls => {
+                if !self.takes_hello(forward)? {
+                    return Ok(false);
                 }
-            };
-        }
-        // Servers skip empty lines before the first request.
-        let begin = bytes.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or(bytes.len());
-        let bytes = bytes.get(begin..).unwrap_or_default();
-        let known = bytes.get(..HTTP_2.len()).unwrap_or(bytes);
-        if known == HTTP_2 {
-            return Err(Stop::Forbidden(unreadable()));
-        }
-        let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let is_whole = line.len() < bytes.len();
-        let is_text = line.iter().copied().all(is_text);
-        let has_method = METHODS.iter().any(|method| line.starts_with(method));
-        let has_version = is_text && is_whole && line.windows(6).any(|part| part == b" HTTP/");
-        if has_method || has_version {
-            self.pending.drain(..begin);
-            self.state = State::Head;
-        } else if is_whole || !is_text || line.len() > LINE_MAX {
-            self.state = State::Free;
-        } else {
-            // A line that has no end yet could still become a request.
-            return Ok(false);
-        }
+                State::Greeted { answer: Vec::new() }
+            }
+            Opening::NamelessHello => {
+                self.hello(&ClientHello { server_name: None, is_hiding: false })?;
+                if self.waits(self.stages.client_hello, || Stage::ClientHello(String::new())) {
+                    return Ok(false);
+                }
+                State::Free
+            }
+            Opening::Http(skipped) => {
+                self.pending.drain(..skipped);
+                State::Head
+            }
+            Opening::Http2 => return Err(Stop::Forbidden(unreadable())),
+            Opening::Malformed(problem) => return Err(Stop::Malformed(problem)),
+            Opening::Other => State::Free,
+        };
         Ok(true)
     }
 
-    fn hello(&self, hello: &client_hello::ClientHello) -> Result<(), Stop> {
+    /// Forwards the hello that comes next, and nothing behind it, once it is whole and names the right server.
+    fn takes_hello(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
+        match client_hello::read(&self.pending) {
+            Hello::Incomplete => Ok(false),
+            Hello::Malformed(problem) => Err(Stop::Malformed(problem)),
+            Hello::Whole(hello, length) => {
+                self.hello(&hello)?;
+                let name = || Stage::ClientHello(hello.server_name.clone().unwrap_or_default());
+                if self.waits(self.stages.client_hello, name) {
+                    return Ok(false);
+                }
+                forward.extend(self.pending.drain(..length));
+                Ok(true)
+            }
+        }
+    }
+
+    /// Goes on to the second hello.
+    fn another_hello(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
+        let &[kind, ref rest @ ..] = self.pending.as_slice() else { return Ok(false) };
+        if !BETWEEN_HELLOS.contains(&kind) {
+            let is_there = self.takes_hello(forward)?;
+            if is_there {
+                self.state = State::Free;
+            }
+            return Ok(is_there);
+        }
+        let &[major, _, high, low, ..] = rest else { return Ok(false) };
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        if major != 3 || length > RECORD_MAX {
+            return Err(Stop::Malformed("a TLS record before the second client hello is malformed"));
+        }
+        let is_whole = self.pending.len() >= 5 + length;
+        if is_whole {
+            forward.extend(self.pending.drain(..5 + length));
+        }
+        Ok(is_whole)
+    }
+
+    fn hello(&self, hello: &ClientHello) -> Result<(), Stop> {
         if !self.checks.names_match {
             return Ok(());
         }
@@ -294,11 +358,6 @@ impl Inspector {
             format!("{who} names {other}, but the connection is to `{}`", self.host),
         )
     }
-}
-
-/// Whether the byte may stand in the first line of a request.
-fn is_text(byte: u8) -> bool {
-    matches!(byte, b'\r' | b'\t' | b' '..=b'~') || byte >= 0x80
 }
 
 fn forbidden(rule: &str, reason: String) -> Stop {

@@ -16,6 +16,8 @@ use crate::linux::scope::{Scope, Wanted};
 
 /// How much is read at once.
 const CHUNK: usize = 128 * 1024;
+/// How much of a client's is held until its server has answered.
+const HELD_MAX: usize = 256 * 1024;
 
 /// Bytes carried so far.
 #[derive(Debug, Default)]
@@ -55,8 +57,10 @@ pub(crate) struct Pump<'a> {
     pub(crate) spent: &'a Spent,
     pub(crate) traffic: &'a Traffic,
     pub(crate) inspector: Mutex<Inspector>,
-    /// The server has answered an offer to speak another protocol.
+    /// The server has answered a hello, or an offer to speak another protocol.
     pub(crate) answered: Notify,
+    /// The server has ended without such an answer.
+    pub(crate) unanswered: Notify,
     /// What the client has sent already.
     pub(crate) first: Vec<u8>,
 }
@@ -73,22 +77,32 @@ impl Pump<'_> {
     async fn out(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
         let mut chunk = vec![0; CHUNK];
         self.look_at(&self.first, from.as_ref(), &mut to).await?;
+        let mut has_ended = false;
         loop {
-            while self.inspector().awaits_answer() {
-                self.answered.notified().await;
+            let (awaits, held) = {
+                let inspector = self.inspector();
+                (inspector.awaits_answer(), inspector.pending().len())
+            };
+            // What is held and may still go, goes before the end.
+            if has_ended && (!awaits || held == 0) {
                 self.look_at(&[], from.as_ref(), &mut to).await?;
-            }
-            let length = from.read(&mut chunk).await?;
-            let read = chunk.get(..length).unwrap_or_default();
-            if read.is_empty() {
                 to.shutdown().await?;
                 return Ok(());
             }
-            let is_free = self.inspector().is_free();
-            if is_free {
-                self.forward(read, from.as_ref(), &mut to).await?;
-            } else {
-                self.look_at(read, from.as_ref(), &mut to).await?;
+            let takes_more = !has_ended && (!awaits || held <= HELD_MAX);
+            tokio::select! {
+                () = self.answered.notified() => self.look_at(&[], from.as_ref(), &mut to).await?,
+                () = self.unanswered.notified() => return Ok(()),
+                length = from.read(&mut chunk), if takes_more => {
+                    let read = chunk.get(..length?).unwrap_or_default();
+                    has_ended = read.is_empty();
+                    let is_free = self.inspector().is_free();
+                    if is_free {
+                        self.forward(read, from.as_ref(), &mut to).await?;
+                    } else {
+                        self.look_at(read, from.as_ref(), &mut to).await?;
+                    }
+                }
             }
         }
     }
@@ -128,6 +142,9 @@ impl Pump<'_> {
             let length = from.read(&mut chunk).await?;
             let read = chunk.get(..length).unwrap_or_default();
             if read.is_empty() {
+                if self.inspector().server_has_ended() {
+                    self.unanswered.notify_one();
+                }
                 to.shutdown().await?;
                 return Ok(());
             }

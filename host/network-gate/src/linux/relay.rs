@@ -108,6 +108,7 @@ async fn carry(
         traffic: &traffic,
         inspector: Mutex::new(inspector),
         answered: Notify::new(),
+        unanswered: Notify::new(),
         first: beginning,
     };
     let cut = pump.run(&mut client, &mut server).await;

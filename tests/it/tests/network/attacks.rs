@@ -19,6 +19,30 @@ get() { curl -sS --max-time 10 "$@"; }
 # Sends its second argument to a host and port, and prints what comes back.
 raw() { exec 3<>"/dev/tcp/$1" && printf "$2" >&3 && timeout 3 cat <&3; exec 3<&-; }
 hello() { openssl s_client "$@" </dev/null 2>/dev/null | grep -q 'BEGIN CERT' && echo REACHED; }
+# Has the server ask for a second hello, which names its argument.
+second() { python3 - "$1" <<'END'
+import os, socket, sys
+def vector(count, content): return len(content).to_bytes(count, "big") + content
+def extension(kind, content): return bytes([0, kind]) + vector(2, content)
+def hello(name, keys):
+    extensions = (extension(0, vector(2, b"\0" + vector(2, name))) + extension(43, vector(1, b"\3\4"))
+        + extension(10, vector(2, b"\0\x1d")) + extension(13, vector(2, b"\4\3\x08\4")) + extension(51, vector(2, keys)))
+    body = b"\3\3" + b"r" * 32 + vector(1, b"s" * 32) + vector(2, b"\x13\1") + vector(1, b"\0") + vector(2, extensions)
+    return b"\x16\3\1" + vector(2, b"\1" + vector(3, body))
+server = socket.create_connection(("allowed.test", 443), 5)
+server.settimeout(5)
+stream = server.makefile("rb")
+def record():
+    head = stream.read(5)
+    return head[0], stream.read(int.from_bytes(head[3:], "big"))
+server.sendall(hello(b"allowed.test", b""))
+kind, content = record()
+assert kind == 22 and content[6:10].hex() == "cf21ad74", "the server wants no second hello"
+server.sendall(b"\x14\3\3\0\1\1" + hello(sys.argv[1].encode(), b"\0\x1d" + vector(2, os.urandom(32))))
+while record()[0] != 22: pass
+print("REACHED")
+END
+}
 "#;
 
 const ANY: &str = "REACHED";
@@ -43,6 +67,10 @@ pub(super) const ATTACKS: &[Attack] = &[
     attack(101, "another name in the target", r"raw allowed.test/80 'GET http://evil.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n'", ANY),
     attack(101, "another name in the header", "get -H 'Host: evil.test' http://allowed.test/", ANY),
     attack(102, "another name in TLS", "hello -connect allowed.test:443 -servername evil.test", ANY),
+    attack(102, "another name in the second hello", "second evil.test", ANY),
+    attack(101, "other white space", r"raw allowed.test/80 'GET\t/\x0cHTTP/1.1\r\nHost: evil.test\r\n\r\n'", "as evil.test"),
+    attack(101, "a control byte in the line", r"raw allowed.test/80 'PROPFIND /\x01 HTTP/1.1\r\nHost: evil.test\r\n\r\n'", "as evil.test"),
+    attack(101, "words of another proxy", r"raw allowed.test/80 'PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n'", "as evil.test"),
     attack(103, "no name in TLS", "hello -connect allowed.test:443 -noservername", ANY),
     attack(104, "a port that no rule names", "raw allowed.test/22 ''", ANY),
     attack(105, "a tunnel", r"raw allowed.test/80 'CONNECT evil.test:443 HTTP/1.1\r\nHost: allowed.test\r\n\r\n'", ANY),
@@ -95,6 +123,7 @@ pub(super) const WITHOUT_CONTROL: &[Attack] = &[
 pub(super) const HONEST: &[(&str, &str)] = &[
     ("curl", "get http://allowed.test/"),
     ("curl over TLS", "curl -sk https://allowed.test/ | grep -q s_server && echo REACHED"),
+    ("a second hello", "second allowed.test"),
     ("a wildcard", "get http://sub.allowed.test/"),
     ("wget", "wget -qO- http://allowed.test/"),
     ("bash", r"raw allowed.test/80 'GET / HTTP/1.0\r\nHost: allowed.test\r\n\r\n'"),

@@ -16,8 +16,8 @@ const HOST_NAME: u8 = 0;
 pub(crate) enum Hello {
     /// More bytes are needed.
     Incomplete,
-    /// A client hello.
-    Whole(ClientHello),
+    /// A client hello, and how many bytes its records take.
+    Whole(ClientHello, usize),
     /// It began like one, and is none.
     Malformed(&'static str),
 }
@@ -38,28 +38,33 @@ pub(crate) fn is_tls(first: u8) -> bool {
 
 /// Reads the beginning of a stream for which [`is_tls`] holds.
 pub(crate) fn read(bytes: &[u8]) -> Hello {
-    let message = match message(bytes) {
+    let (message, length) = match message(bytes) {
         Ok(Some(message)) => message,
         Ok(None) => return Hello::Incomplete,
         Err(problem) => return Hello::Malformed(problem),
     };
     match client_hello(&message) {
-        Some(hello) => Hello::Whole(hello),
+        Some(hello) => Hello::Whole(hello, length),
         None => Hello::Malformed("the TLS client hello is malformed"),
     }
 }
 
-/// Puts the first message together, which may lie in several records; nothing as long as it is not whole.
-fn message(mut bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
+/// Puts the first message together, which may lie in several records, and says how long those are; nothing as long
+/// as it is not whole.
+fn message(mut bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str> {
+    let all = bytes.len();
     let mut message = Vec::new();
     loop {
         if let Some(length) = message.get(1..4).and_then(number) {
             if length > HELLO_MAX {
                 return Err("the TLS client hello is too long");
             }
+            if message.len() > 4 + length {
+                return Err("something follows the TLS client hello in its record");
+            }
             if let Some(whole) = message.get(4..4 + length) {
                 return match message.first() {
-                    Some(&CLIENT_HELLO) => Ok(Some(whole.to_vec())),
+                    Some(&CLIENT_HELLO) => Ok(Some((whole.to_vec(), all - bytes.len()))),
                     _ => Err("the first TLS message is no client hello"),
                 };
             }
@@ -184,16 +189,23 @@ pub(crate) mod tests {
         record(&handshake(&[extension(23, &[]), sni(name.as_bytes())]))
     }
 
-    fn whole(server_name: Option<&str>, is_hiding: bool) -> Hello {
-        Hello::Whole(ClientHello { server_name: server_name.map(str::to_owned), is_hiding })
+    fn whole(server_name: Option<&str>, is_hiding: bool) -> ClientHello {
+        ClientHello { server_name: server_name.map(str::to_owned), is_hiding }
     }
 
     #[test]
     fn the_name_is_read() {
-        assert_eq!(read(&hello("a.test")), whole(Some("a.test"), false));
-        assert_eq!(read(&record(&handshake(&[]))), whole(None, false));
         let hiding = record(&handshake(&[sni(b"outer.test"), extension(ENCRYPTED_HELLO, &[0])]));
-        assert_eq!(read(&hiding), whole(Some("outer.test"), true));
+        for (bytes, expected) in [
+            (hello("a.test"), whole(Some("a.test"), false)),
+            (record(&handshake(&[])), whole(None, false)),
+            (hiding, whole(Some("outer.test"), true)),
+        ] {
+            assert_eq!(
+                read(&[bytes.as_slice(), b"\x17\x03\x03"].concat()),
+                Hello::Whole(expected, bytes.len())
+            );
+        }
     }
 
     #[test]
@@ -203,7 +215,7 @@ pub(crate) mod tests {
         for end in 0..pieces.len() {
             assert_eq!(read(&pieces[..end]), Hello::Incomplete, "{end}");
         }
-        assert_eq!(read(&pieces), whole(Some("a.test"), false));
+        assert_eq!(read(&pieces), Hello::Whole(whole(Some("a.test"), false), pieces.len()));
     }
 
     #[test]
@@ -217,6 +229,8 @@ pub(crate) mod tests {
         assert!(malformed(&[HANDSHAKE, 3, 1, 0, 0]), "an empty record");
         assert!(malformed(&record(&[2, 0, 0, 0])), "another message");
         assert!(malformed(&record(&[CLIENT_HELLO, 0xff, 0xff, 0xff])), "no end");
+        let another = [handshake(&[sni(b"a.test")]), handshake(&[sni(b"b.test")])].concat();
+        assert!(malformed(&record(&another)), "another message in the same record");
         let mut cut = handshake(&[sni(b"a.test")]);
         cut[3] -= 1;
         assert!(malformed(&record(&cut)), "shorter than its content");
@@ -234,7 +248,7 @@ pub(crate) mod tests {
             let mut bytes = hello("allowed.test");
             let at = at % bytes.len();
             bytes[at] = to;
-            if let Hello::Whole(hello) = read(&bytes) {
+            if let Hello::Whole(hello, _) = read(&bytes) {
                 let name = hello.server_name.unwrap_or_default();
                 proptest::prop_assert!(name.is_empty() || name.len() == "allowed.test".len());
             }

@@ -1,6 +1,7 @@
-use super::client_hello::tests::hello;
 use portcullis_decision::request::HttpHead;
 
+use super::client_hello::tests::hello;
+use super::server_hello::tests::{accepting, retrying};
 use super::*;
 
 fn inspector(host: &str) -> Inspector {
@@ -31,9 +32,7 @@ fn honest_streams_pass_whole_however_they_come() {
     let requests = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\nPOST /x HTTP/1.1\r\nHost: A.test:80\r\nContent-Length: 5\r\n\r\n\
                     helloPUT / HTTP/1.1\r\nhost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\
                     GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n";
-    let tls = [hello("a.test"), b"\x17\x03\x03GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n".to_vec()].concat();
-    for bytes in [requests.as_bytes(), &tls, b"EHLO me\r\nMAIL FROM:<a>\r\n", b"\0\0\0\x08\x04\xd2\x16/psql"]
-    {
+    for bytes in [requests.as_bytes(), b"EHLO me\r\nMAIL FROM:<a>\r\n", b"\0\0\0\x08\x04\xd2\x16/psql"] {
         for step in [1, 2, 7, bytes.len()] {
             assert_eq!(forwarded("a.test", bytes, step).as_deref(), Ok(bytes), "{step}");
         }
@@ -78,6 +77,12 @@ fn a_request_hidden_in_another_is_malformed() {
         "GET / HTTP/1.1\nHost: a.test\n\n",
         "GET / HTTP/1.1\r\nHost: a.test\r\nX: y\r\n z\r\n\r\n",
         "GET /\r\n\r\n",
+        "GET\t/\tHTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "GET\x0c/ HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "\x0bGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "PROPFIND /\x01 HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "SOURCE / ICE/1.0\r\nHost: evil.test\r\n\r\n",
+        "PROXY TCP4 1.2.3.4 1.2.3.4 1 80\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
     ] {
         let result = forwarded("a.test", bytes.as_bytes(), bytes.len());
         assert!(matches!(result, Err(Stop::Malformed(_))), "{bytes:?}: {result:?}");
@@ -92,7 +97,63 @@ fn hidden_and_missing_names_follow_the_rule() {
     let checks = Checks { hidden_names: true, ..Checks::default() };
     let mut inspector = Inspector::new(&HostName::parse("a.test").unwrap(), 443, checks, Stages::default());
     assert_eq!(inspector.push(&bare).unwrap(), bare);
+    assert!(inspector.answered(&accepting()).unwrap());
     assert!(inspector.is_free());
+}
+
+/// A stream that begins with a hello for the allowed name, and what comes of the rest of it.
+fn greeted(answer: &[u8], rest: &[u8], step: usize) -> Result<Vec<u8>, Stop> {
+    let mut inspector = inspector("a.test");
+    let greeting = hello("a.test");
+    assert_eq!(inspector.push(&[greeting.as_slice(), &rest[..2]].concat()).unwrap(), greeting);
+    assert!(inspector.awaits_answer());
+    for piece in answer.chunks(step) {
+        assert_eq!(inspector.push(&[]).unwrap(), b"", "nothing before the server has answered");
+        inspector.answered(piece)?;
+    }
+    let mut all = Vec::new();
+    for piece in rest[2..].chunks(step) {
+        all.extend(inspector.push(piece)?);
+    }
+    Ok(all)
+}
+
+#[test]
+fn after_a_hello_the_server_decides_whether_another_follows() {
+    let finish = b"\x14\x03\x03\0\x01\x01\x16\x03\x03\0\x03\x01\xff\xff".to_vec();
+    let early = b"\x14\x03\x03\0\x01\x01\x17\x03\x03\0\x02xx".to_vec();
+    let warning = b"\x15\x03\x01\0\x02\x01\x70".to_vec();
+    let another = |name: &str| [early.clone(), hello(name)].concat();
+    for step in [1, 3, 999] {
+        assert_eq!(greeted(&accepting(), &finish, step).as_ref(), Ok(&finish), "{step}");
+        for answer in [retrying(), [warning.clone(), retrying()].concat()] {
+            assert_eq!(greeted(&answer, &another("a.test"), step), Ok(another("a.test")));
+            assert!(is_forbidden(&greeted(&answer, &another("evil.test"), step)));
+            assert!(is_forbidden(&greeted(&answer, &hello("evil.test"), step)));
+            assert!(matches!(greeted(&answer, b"GET / HTTP/1.1\r\n\r\n", step), Err(Stop::Malformed(_))));
+        }
+        for answer in [b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), &warning, &retrying()[..30]] {
+            assert_eq!(greeted(answer, &another("evil.test"), step).as_deref(), Ok(b"".as_slice()));
+        }
+    }
+}
+
+#[test]
+fn a_server_that_ends_answers_nothing_any_more() {
+    let mut waiting = inspector("a.test");
+    waiting.push(&hello("a.test")).unwrap();
+    assert!(waiting.server_has_ended());
+    assert!(!waiting.answered(&accepting()).unwrap());
+    assert!(!inspector("a.test").server_has_ended());
+}
+
+#[test]
+fn a_record_before_the_hello_is_malformed() {
+    let early = [b"\x15\x03\x01\0\x02\x01\x5a".to_vec(), hello("evil.test")].concat();
+    for step in [1, 7, 999] {
+        assert!(matches!(forwarded("a.test", &early, step), Err(Stop::Malformed(_))));
+    }
+    assert!(is_forbidden(&forwarded("a.test", b"\x80\x2e\x01\x03\x01", 1)), "SSL 2 names nobody");
 }
 
 #[test]
@@ -184,8 +245,18 @@ fn what_somebody_wants_to_decide_about_waits_for_that() {
     assert_eq!(tls.push(&hello).unwrap(), b"");
     assert_eq!(tls.seen(), Some(Stage::ClientHello("a.test".to_owned())));
     tls.clear();
-    assert_eq!(tls.push(b"more").unwrap(), [hello.as_slice(), b"more"].concat());
+    assert_eq!(tls.push(b"more").unwrap(), hello);
+    assert!(tls.answered(&accepting()).unwrap());
+    assert_eq!(tls.push(&[]).unwrap(), b"more");
     assert!(tls.is_free());
+    // Somebody wants to hear of the second one, too.
+    let mut again = watcher("a.test", stages);
+    again.push(&hello).unwrap();
+    again.clear();
+    again.push(&[]).unwrap();
+    again.answered(&retrying()).unwrap();
+    assert_eq!(again.push(&hello).unwrap(), b"");
+    assert!(again.seen().is_some());
 }
 
 /// A name that was not compared is still shown to whoever decides.
