@@ -13,12 +13,14 @@ pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod policy;
+pub(crate) mod ports;
 
 use asks::{Asks, Grants};
 use audit::{Audit, Decision};
 use config::Config;
 use doctor::Doctor;
 use policy::Policy;
+use ports::Ports;
 
 /// A policy engine and a sandbox for the pi coding agent.
 #[derive(Debug, Parser)]
@@ -57,6 +59,9 @@ pub(crate) enum Verb {
     /// Show what was allowed beyond the defaults, and take it back
     #[command(subcommand, after_help = asks::GRANTS_HELP)]
     Grants(Grants),
+    /// Show on which ports commands of running sessions listen, and open them to this machine
+    #[command(subcommand, after_help = ports::PORTS_HELP)]
+    Ports(Ports),
     /// Serve the pi extension: JSON-RPC on standard input and output
     #[command(
         after_help = "pi starts this by itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."

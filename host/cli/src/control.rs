@@ -38,6 +38,12 @@ pub(crate) enum Order {
     Remembered {},
     /// Takes something back that it remembers.
     Forget { id: u64 },
+    /// On which ports its commands listen.
+    Ports {},
+    /// Opens one of them to this machine.
+    OpenPort { port: u16, at: u16 },
+    /// Closes it again.
+    ClosePort { port: u16 },
 }
 
 /// What comes back.
@@ -48,6 +54,8 @@ pub(crate) enum Outcome {
     Questions { questions: Vec<Asked> },
     /// What is remembered.
     Remembered { remembered: Vec<Kept> },
+    /// The ports, the lowest first.
+    Ports { ports: Vec<Port> },
     /// It was done, in words.
     Done { what: String },
     /// It was not, and why.
@@ -78,6 +86,19 @@ pub(crate) struct AskedChoice {
     pub(crate) code: String,
     pub(crate) text: String,
     pub(crate) target: Option<String>,
+}
+
+/// A port inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Port {
+    pub(crate) port: u16,
+    /// Who listens, safe to show.
+    pub(crate) program: String,
+    /// Their process; 0 when nobody does.
+    pub(crate) process: u32,
+    /// Where it is open on this machine.
+    pub(crate) open_at: Option<String>,
 }
 
 /// Something that a session remembers.

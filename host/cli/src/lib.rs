@@ -48,6 +48,7 @@ pub fn run() -> ExitCode {
         Verb::Audit(audit) => commands::audit::run(audit),
         Verb::Config(config) => commands::config::run(config),
         Verb::Asks(asks) => commands::asks::run(&asks),
+        Verb::Ports(ports) => commands::ports::run(&ports),
         Verb::Grants(grants) => commands::grants::run(&grants),
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Policy(verb) => commands::policy::run(verb),

@@ -18,6 +18,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use crate::broker;
+use crate::files;
 use crate::layer::landlock::Landlock;
 use crate::layer::namespaces::Identity;
 use crate::layer::{During, Failure, landlock, limits, mounts, namespaces, network, privileges, seccomp};
@@ -102,6 +103,9 @@ fn set_up(
     make_names: MakeNames,
 ) -> Result<(Ready, Session), Failure> {
     let (setup, [asks, connects]) = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
+    if let Some(usual) = setup.open_files {
+        files::take_back(usual);
+    }
     // Whoever is to act as somebody else has been mapped from outside.
     if setup.acting.is_none() {
         identity.map()?;

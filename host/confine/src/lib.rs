@@ -89,6 +89,8 @@ mod broker;
 #[cfg(target_os = "linux")]
 mod deeds;
 #[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
 mod layer;
@@ -101,6 +103,8 @@ pub use breach::Breach;
 pub use calls::{Call, Calls};
 pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
 pub use error::{LaunchError, PlanError, StartError, ViewError};
+#[cfg(target_os = "linux")]
+pub use files::raise_file_limit;
 pub use gate::{Ends, Hold, Listeners, NoGate, WayOut};
 pub use held::{Attempt, Held, Refusal};
 pub use names::{Judgement, MakeNames, NameRules, Names, Reads};

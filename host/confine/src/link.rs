@@ -27,6 +27,7 @@ mod here {
     use std::collections::HashMap;
     use std::io;
     use std::os::fd::{BorrowedFd, OwnedFd};
+    use std::sync::mpsc::{SyncSender, sync_channel};
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
     use std::time::Duration;
 
@@ -45,10 +46,14 @@ mod here {
         asked: Arc<OwnedFd>,
         passing_on: Mutex<()>,
         jobs: Mutex<Jobs>,
+        /// Who waits for which socket.
+        sockets: Mutex<HashMap<u64, SyncSender<io::Result<OwnedFd>>>>,
     }
 
     /// How many milliseconds are waited for what the broker has said.
     const SETTLING: u32 = 200;
+    /// The keeper does nothing that takes long.
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     #[derive(Debug, Default)]
     struct Jobs {
@@ -62,7 +67,13 @@ mod here {
 
     impl Link {
         pub(crate) fn new(socket: OwnedFd, asked: Arc<OwnedFd>) -> Self {
-            Self { socket, asked, passing_on: Mutex::default(), jobs: Mutex::default() }
+            Self {
+                socket,
+                asked,
+                passing_on: Mutex::default(),
+                jobs: Mutex::default(),
+                sockets: Mutex::default(),
+            }
         }
 
         /// Hands a command to the keeper.
@@ -136,6 +147,23 @@ mod here {
             }
         }
 
+        /// Has the keeper make a TCP socket in the session's network.
+        pub(crate) fn make_socket(&self, is_v6: bool) -> io::Result<OwnedFd> {
+            let id = {
+                let mut jobs = self.jobs();
+                jobs.last_id += 1;
+                jobs.last_id
+            };
+            let (made, wanted) = sync_channel(1);
+            self.sockets().insert(id, made);
+            let sent = transport::send(&self.socket, &Request::encode_socket(id, is_v6), &[]);
+            let answer = sent.and_then(|()| {
+                wanted.recv_timeout(PATIENCE).unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
+            });
+            self.sockets().remove(&id);
+            answer
+        }
+
         pub(crate) fn signal(&self, id: u64, signal: i32) {
             self.tell(&Request::encode_signal(id, signal));
         }
@@ -153,11 +181,24 @@ mod here {
         pub(crate) fn listen(&self) {
             while let Ok(Some(message)) = transport::receive(&self.socket) {
                 let Ok(event) = Event::decode(&message.bytes) else { break };
-                self.pass_on(&event, message.sender);
+                if let Event::Socket { id, errno } = event {
+                    self.give_socket(id, errno, message.descriptors);
+                } else {
+                    self.pass_on(&event, message.sender);
+                }
             }
             let mut jobs = self.jobs();
             jobs.closed = true;
             jobs.under_way.drain().for_each(|(_, job)| job.ended(Exit::Lost, None));
+        }
+
+        fn give_socket(&self, id: u64, errno: i32, descriptors: Vec<OwnedFd>) {
+            let refused = || io::Error::from_raw_os_error(errno);
+            let answer = descriptors.into_iter().next().ok_or_else(refused);
+            if let Some(wanted) = self.sockets().remove(&id) {
+                // Whoever has lost patience needs none.
+                let _unheard = wanted.send(answer);
+            }
         }
 
         fn pass_on(&self, event: &Event, sender: Option<u32>) {
@@ -185,8 +226,12 @@ mod here {
                         job.ended(exit, *breach);
                     }
                 }
-                Event::Keeper | Event::Ready { .. } | Event::Failed { .. } => {}
+                Event::Keeper | Event::Ready { .. } | Event::Failed { .. } | Event::Socket { .. } => {}
             }
+        }
+
+        fn sockets(&self) -> MutexGuard<'_, HashMap<u64, SyncSender<io::Result<OwnedFd>>>> {
+            self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
         fn jobs(&self) -> MutexGuard<'_, Jobs> {

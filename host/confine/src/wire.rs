@@ -25,6 +25,8 @@ pub(crate) struct Setup {
     pub(crate) plan: Plan,
     pub(crate) hostname: String,
     pub(crate) limits: Limits,
+    /// How many descriptors commands have as a rule, where the host has more.
+    pub(crate) open_files: Option<u64>,
     /// As whom commands act; the host has mapped both users then.
     pub(crate) acting: Option<Owner>,
     pub(crate) network: Network,
@@ -55,6 +57,11 @@ pub(crate) enum Request {
     Kill {
         id: u64,
     },
+    /// A TCP socket in the session's network is wanted.
+    Socket {
+        id: u64,
+        is_v6: bool,
+    },
 }
 
 /// What the host is told.
@@ -77,6 +84,8 @@ pub(crate) enum Event {
     Started { id: u64 },
     /// The program never ran, and nothing of the command is left.
     NotStarted { id: u64, refusal: Refusal },
+    /// Comes with the socket that was wanted, unless the kernel refused it.
+    Socket { id: u64, errno: i32 },
     /// Nothing of the command is left.
     Ended { id: u64, ending: Ending, breach: Option<Breach> },
 }
@@ -100,6 +109,7 @@ impl Setup {
         let mut writer = Writer::default();
         writer.string(self.hostname.as_ref());
         writer.limits(self.limits);
+        writer.long(self.open_files.unwrap_or_default());
         writer.owner(self.acting);
         writer.network(&self.network);
         writer.count(self.plan.steps().len());
@@ -112,11 +122,12 @@ impl Setup {
         let mut reader = Reader::new(bytes);
         let hostname = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
         let limits = reader.limits()?;
+        let open_files = Some(reader.long()?).filter(|&files| files != 0);
         let acting = reader.owner()?;
         let network = reader.network()?;
         let plan = Plan::from_steps(reader.list(Reader::step)?);
         let names = reader.names()?;
-        reader.end(Self { plan, hostname, limits, acting, network, names })
+        reader.end(Self { plan, hostname, limits, open_files, acting, network, names })
     }
 }
 
@@ -153,6 +164,14 @@ impl Request {
         writer.finish()
     }
 
+    pub(crate) fn encode_socket(id: u64, is_v6: bool) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.number(4);
+        writer.long(id);
+        writer.number(u32::from(is_v6));
+        writer.finish()
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
         let mut reader = Reader::new(bytes);
         let kind = reader.number()?;
@@ -161,6 +180,7 @@ impl Request {
             1 => Self::Launch { id, command: reader.command()? },
             2 => Self::Signal { id, signal: reader.signed()? },
             3 => Self::Kill { id },
+            4 => Self::Socket { id, is_v6: reader.number()? == 1 },
             _ => return Err(Garbled),
         };
         reader.end(request)
@@ -195,6 +215,11 @@ impl Event {
                 writer.long(*id);
                 writer.refusal(*refusal);
             }
+            Self::Socket { id, errno } => {
+                writer.number(7);
+                writer.long(*id);
+                writer.signed(*errno);
+            }
             Self::Ended { id, ending, breach } => {
                 writer.number(6);
                 writer.long(*id);
@@ -221,6 +246,7 @@ impl Event {
                 let (id, ending) = (reader.long()?, reader.ending()?);
                 Self::Ended { id, ending, breach: Breach::from_number(reader.number()?) }
             }
+            7 => Self::Socket { id: reader.long()?, errno: reader.signed()? },
             _ => return Err(Garbled),
         };
         reader.end(event)

@@ -3,11 +3,15 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::{Judge, Listeners};
+use crate::{Judge, Listeners, Server, Sockets};
 
 /// Serves the networks of one session; there is none on this system.
 #[derive(Debug)]
 pub enum Gate {}
+
+/// A port that leads inside; there is none on this system.
+#[derive(Debug)]
+pub enum WayIn {}
 
 /// A network that is served; there is none on this system.
 #[derive(Debug)]
@@ -19,6 +23,12 @@ impl Attached {
     pub fn proxy(&self) -> &str {
         match *self {}
     }
+
+    /// Returns the servers that listen inside.
+    #[must_use]
+    pub fn servers(&self) -> Vec<Server> {
+        match *self {}
+    }
 }
 
 impl Gate {
@@ -26,7 +36,7 @@ impl Gate {
     ///
     /// # Errors
     /// Always.
-    pub fn start() -> io::Result<Self> {
+    pub fn start(_descriptors: u64) -> io::Result<Self> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
@@ -35,6 +45,19 @@ impl Gate {
     /// # Errors
     /// Never called.
     pub fn attach(&self, _listeners: Listeners, _judge: Arc<dyn Judge>) -> io::Result<Attached> {
+        match *self {}
+    }
+
+    /// Leads connections inside.
+    ///
+    /// # Errors
+    /// Never called.
+    pub fn lead_in(
+        &self,
+        _listener: std::net::TcpListener,
+        _port: u16,
+        _sockets: Arc<dyn Sockets>,
+    ) -> io::Result<WayIn> {
         match *self {}
     }
 

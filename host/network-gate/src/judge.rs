@@ -148,6 +148,9 @@ pub trait Judge: Send + Sync + 'static {
     /// The proxy of the user's through which this connection goes; nothing where it goes directly.
     fn upstream(&self, attempt: &Attempt) -> Option<Upstream>;
 
+    /// Hears that connections are refused for want of room, for each of them.
+    fn overloaded(&self, why: &str);
+
     /// Hears what became of a connection that was allowed by `request`.
     fn ended(&self, attempt: &Attempt, request: &str, ended: &Ended);
 }

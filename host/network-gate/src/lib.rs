@@ -29,6 +29,7 @@
 //! there [`Gate::start`] fails.
 
 mod calls;
+mod inside;
 mod judge;
 mod listeners;
 mod upstream;
@@ -40,9 +41,10 @@ mod linux;
 
 pub use calls::{Call, Calls};
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Attached, Gate};
+pub use elsewhere::{Attached, Gate, WayIn};
+pub use inside::{Server, Sockets};
 pub use judge::{AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Stages, Want};
 #[cfg(target_os = "linux")]
-pub use linux::{Attached, Gate};
+pub use linux::{Attached, Gate, WayIn};
 pub use listeners::Listeners;
 pub use upstream::{Protocol, Unresolved, Upstream};

@@ -8,6 +8,7 @@ mod dial;
 mod dns;
 mod gate;
 mod hold;
+mod inside;
 mod inspect;
 mod names;
 mod process;
@@ -19,4 +20,4 @@ mod relay;
 mod scope;
 mod tunnel;
 
-pub use gate::{Attached, Gate};
+pub use gate::{Attached, Gate, WayIn};

@@ -55,7 +55,7 @@ pub use keeper::{Keeper, NoKeeper, Place};
 pub use limits::LimitMet;
 pub use memory::Remembered;
 pub use names::{make_names, plain_name_rules};
-pub use network::Sandbox;
+pub use network::{InsidePort, PortError, Sandbox};
 pub use question::{described, grantable};
 pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox::required_tier;

@@ -2,6 +2,7 @@
 
 mod judge;
 mod memory;
+mod ports;
 mod question;
 mod upstream;
 
@@ -9,17 +10,19 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use portcullis_confine::{Confinement, Ends, Listeners, Running};
 use portcullis_decision::RuleSet;
-use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge};
+use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge, Server};
 
 use crate::session::Session;
 use judge::CommandJudge;
 pub(crate) use memory::Memory;
+pub use ports::{InsidePort, PortError};
 
 /// The gate of a session.
 #[derive(Debug)]
 pub(crate) struct Network {
     gate: Gate,
     line: Arc<Line>,
+    open: ports::Open,
 }
 
 /// The way from the gate back to its session, which is made later and goes earlier.
@@ -35,7 +38,8 @@ impl Line {
 impl Network {
     /// Starts the gate; nothing is permitted before [`Self::connect`].
     pub(crate) fn start() -> std::io::Result<Self> {
-        Ok(Self { gate: Gate::start()?, line: Arc::default() })
+        let descriptors = portcullis_confine::raise_file_limit();
+        Ok(Self { gate: Gate::start(descriptors)?, line: Arc::default(), open: ports::Open::default() })
     }
 
     /// Lets the gate know whose connections it holds.
@@ -45,6 +49,7 @@ impl Network {
 
     /// Closes every connection, and asks the user no more.
     pub(crate) fn close(&self) {
+        self.open.close_all();
         self.gate.close();
     }
 
@@ -113,6 +118,11 @@ impl Sandbox {
 }
 
 impl Sandbox {
+    /// The servers that commands have started in it.
+    fn servers(&self) -> Vec<Server> {
+        self.network.as_ref().map(Attached::servers).unwrap_or_default()
+    }
+
     /// The variable by which programs find the proxy inside; none where no connection leads out.
     pub(crate) fn proxy_variable(&self) -> Option<(String, String)> {
         self.network.as_ref().map(|network| ("PORTCULLIS_PROXY".to_owned(), network.proxy().to_owned()))

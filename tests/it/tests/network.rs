@@ -5,6 +5,8 @@
 mod asking;
 mod attacks;
 mod holding;
+mod ports;
+mod programs;
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,6 +31,8 @@ as_each_user!(
     many_connections_at_once_are_refused,
     the_users_proxy_is_used,
     policies_decide_about_later_stages,
+    a_dead_name_service_stops_what_needs_it_and_nothing_else,
+    too_many_connections_are_told_why,
 );
 
 /// Hosts that the commands of most tests may reach.
@@ -355,5 +359,43 @@ fn policies_decide_about_later_stages(user: User) -> Result<()> {
     }
     let seen = world.seen()?;
     ensure!(!seen.contains("DELETE") && !seen.contains("POST"), "{seen}");
+    Ok(())
+}
+
+fn a_dead_name_service_stops_what_needs_it_and_nothing_else(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let script = "curl -sS http://silent.allowed.test/ > silent 2>&1 & \
+                  curl -sS http://allowed.test/; test -s silent && echo early; wait; cat silent";
+    let finished = world.run(NETWORK, script)?;
+    ensure!(finished.stdout.matches("REACHED").count() == 1, "{finished:#?}");
+    ensure!(!finished.stdout.contains("early"), "{finished:#?}");
+    ensure!(finished.stdout.contains("`silent.allowed.test:80` cannot be reached"), "{finished:#?}");
+    Ok(())
+}
+
+/// With few descriptors there is little room; who finds none is told, and all others are served.
+fn too_many_connections_are_told_why(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let settings = world.settings(NETWORK)?;
+    let binary = portcullis_it::portcullis(user)?;
+    // Room for twelve, of which ten are taken by connections that stay.
+    let inside = "ulimit -n; for i in 1 2 3 4 5 6 7 8 9 10; do exec {fd}<>/dev/tcp/sub.allowed.test/7; done; \
+                  for i in 1 2 3 4 5 6 7 8; do curl -sS http://allowed.test/ & done; wait; \
+                  for i in 1 2 3 4 5; do exec {fd}<>/dev/tcp/sub.allowed.test/7; done; curl -sS http://allowed.test/";
+    let script = format!(
+        "ulimit -Sn 270; ulimit -Hn 280; '{}' run --ask deny --settings '{}' -- bash -c '{inside}'",
+        binary.display(),
+        settings.display()
+    );
+    let finished = world.control(&script)?;
+    ensure!(finished.stdout.starts_with("270\n"), "commands keep their own limit: {finished:#?}");
+    let (reached, refused) = (
+        finished.stdout.matches("REACHED").count(),
+        finished.stdout.matches("too many connections are open in this session").count(),
+    );
+    ensure!(reached >= 2 && refused >= 1 && reached + refused == 9, "{finished:#?}");
+    ensure!(finished.stderr.contains("network: too many connections"), "{finished:#?}");
     Ok(())
 }

@@ -93,7 +93,7 @@ pub(super) fn done(around: &Surroundings, session: &str, outcome: Option<Outcome
             Ok(Exit::Done)
         }
         Some(Outcome::Failed { why }) => bail!("{}", visible(&why)),
-        Some(Outcome::Questions { .. } | Outcome::Remembered { .. }) => {
+        Some(Outcome::Questions { .. } | Outcome::Remembered { .. } | Outcome::Ports { .. }) => {
             bail!("the session answered something else; is it of another version?")
         }
         None => bail!("the session `{}` has ended, and its questions and answers with it", visible(session)),

@@ -12,4 +12,5 @@ pub(crate) mod grants;
 pub(crate) mod pi;
 pub(crate) mod pi_extension;
 pub(crate) mod policy;
+pub(crate) mod ports;
 pub(crate) mod run;

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use portcullis_session::{Answer, ChoiceKind, Question, Refusal, Remembered, Session, described};
+use portcullis_session::{
+    Answer, ChoiceKind, InsidePort, Question, Refusal, Remembered, Session, described, with_causes,
+};
 
-use super::{Asked, AskedChoice, Control, Kept, Order, Outcome};
+use super::{Asked, AskedChoice, Control, Kept, Order, Outcome, Port};
 
 /// Listens in `directory` for whoever answers questions of `session` elsewhere.
 pub(crate) fn listen_for(session: &Arc<Session>, directory: &Path) -> anyhow::Result<Control> {
@@ -27,6 +29,15 @@ fn carry_out(session: &Session, order: Order) -> Outcome {
         Order::Remembered {} => {
             Outcome::Remembered { remembered: session.remembered().into_iter().map(kept).collect() }
         }
+        Order::Ports {} => Outcome::Ports { ports: session.ports().into_iter().map(port).collect() },
+        Order::OpenPort { port, at } => match session.open_port(port, at) {
+            Ok(at) => Outcome::Done { what: format!("port {port} is open at {at}") },
+            Err(error) => failed(&with_causes(&error)),
+        },
+        Order::ClosePort { port } => match session.close_port(port) {
+            Ok(()) => Outcome::Done { what: format!("port {port} is closed") },
+            Err(error) => failed(&with_causes(&error)),
+        },
         Order::Forget { id } => {
             let text =
                 session.remembered().into_iter().find(|known| known.id == id).map(|known| kept(known).text);
@@ -60,6 +71,11 @@ fn answer(session: &Session, id: u64, code: Option<&str>) -> Outcome {
 
 fn failed(why: &str) -> Outcome {
     Outcome::Failed { why: why.to_owned() }
+}
+
+fn port(port: InsidePort) -> Port {
+    let InsidePort { port, program, process, open_at } = port;
+    Port { port, program, process, open_at: open_at.map(|at| at.to_string()) }
 }
 
 fn kept(remembered: Remembered) -> Kept {

@@ -13,6 +13,7 @@ use rustix::process::{Signal, WaitId, WaitIdOptions};
 use super::KEEPER_ARGUMENT;
 use super::meeting::{Ready, listeners, set_up};
 use crate::asking;
+use crate::files;
 use crate::held::Waiting;
 use crate::link::Link;
 use crate::transport;
@@ -72,6 +73,7 @@ impl Confinement {
             plan,
             hostname: profile.hostname.clone(),
             limits: profile.limits,
+            open_files: files::usual(),
             acting: profile.acting,
             network,
             names: profile.names.clone(),
@@ -166,6 +168,14 @@ impl Confinement {
             return Err(LaunchError::Lost);
         }
         Ok(Running { link: Arc::clone(&self.link), job })
+    }
+
+    /// Makes a TCP socket in the session's network, by which the host reaches servers in there.
+    ///
+    /// # Errors
+    /// When the kernel refuses it, or the sandbox has ended.
+    pub fn socket_inside(&self, is_v6: bool) -> io::Result<OwnedFd> {
+        self.link.make_socket(is_v6)
     }
 
     /// Returns which layers are in force.

@@ -71,9 +71,11 @@ fn first_message(socket: &OwnedFd) -> Result<OwnedFd, StartError> {
     match event {
         Event::Keeper => one(descriptors),
         Event::Failed { refusal, path } => Err(start_error(refusal, path)),
-        Event::Ready { .. } | Event::Started { .. } | Event::NotStarted { .. } | Event::Ended { .. } => {
-            Err(StartError::Lost)
-        }
+        Event::Ready { .. }
+        | Event::Started { .. }
+        | Event::NotStarted { .. }
+        | Event::Socket { .. }
+        | Event::Ended { .. } => Err(StartError::Lost),
     }
 }
 

@@ -9,6 +9,7 @@ use portcullis_sys::process::SingleThread;
 use portcullis_sys::signal::{self, Settled};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::program::{Program, script_of_init};
@@ -121,8 +122,20 @@ impl Keeper {
             }
             Request::Signal { id, signal } => self.signal(id, Signal::from_named_raw(signal)),
             Request::Kill { id } => self.signal(id, Some(Signal::KILL)),
+            Request::Socket { id, is_v6 } => self.make_socket(id, is_v6),
         }
         Some(())
+    }
+
+    /// Makes a socket in the session's network, which this process is in, for the host to connect.
+    fn make_socket(&self, id: u64, is_v6: bool) {
+        let family = if is_v6 { AddressFamily::INET6 } else { AddressFamily::INET };
+        match socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None) {
+            Ok(made) => tell(&self.control, &Event::Socket { id, errno: 0 }, &[made.as_fd()]),
+            Err(error) => {
+                tell(&self.control, &Event::Socket { id, errno: error.raw_os_error() }, &[]);
+            }
+        }
     }
 
     fn launch(&mut self, id: u64, command: Command, message: Message) -> Result<(), Refusal> {

@@ -27,7 +27,8 @@ fn setup() -> Setup {
     };
     let (plan, hostname, names) = (Plan::from_steps(steps), "box".into(), Some(names));
     let acting = Some(Owner { uid: 1000, gid: 100 });
-    Setup { plan, hostname, limits, acting, network, names }
+    let open_files = Some(1024);
+    Setup { plan, hostname, limits, open_files, acting, network, names }
 }
 
 fn command() -> Command {

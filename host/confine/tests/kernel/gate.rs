@@ -27,6 +27,7 @@ pub(crate) const TESTS: &[Test] = &[
         another_address_than_was_told_ends_at_the_host_too,
     ),
     ("gate::what_stays_inside_does_not_wait", what_stays_inside_does_not_wait),
+    ("gate::the_host_reaches_servers_inside", the_host_reaches_servers_inside),
     ("gate::it_is_known_which_command_a_process_belongs_to", it_is_known_which_command_a_process_belongs_to),
 ];
 
@@ -286,6 +287,32 @@ fn what_stays_inside_does_not_wait() {
                   print qq(inside\\n)'";
     session.run(session.command(&["bash", "-c", script])).expect("starts").assert(0, "inside");
     assert!(heard.try_recv().is_err());
+}
+
+fn the_host_reaches_servers_inside() {
+    let (session, _gate) = gated();
+    for (address, is_v6) in [("127.0.0.1:8123", false), ("[::1]:8124", true)] {
+        let address: SocketAddr = address.parse().expect("an address");
+        let script = format!(
+            "perl -MSocket -MIO::Socket::IP -e '$s = IO::Socket::IP->new(Listen => 1, LocalHost => q({}), \
+             LocalPort => {}) or die; $c = $s->accept; print $c qq(inside)'",
+            address.ip(),
+            address.port()
+        );
+        let (text, _) = while_running(&session, &script, || {
+            let mut stream = None;
+            eventually("the server", || {
+                let socket = session.confinement.socket_inside(is_v6).expect("a socket");
+                let to = rustix::net::connect(&socket, &address);
+                stream = to.is_ok().then(|| TcpStream::from(socket));
+                stream.is_some()
+            });
+            let mut text = String::new();
+            stream.expect("connected").read_to_string(&mut text).expect("read");
+            text
+        });
+        assert_eq!(text, "inside");
+    }
 }
 
 fn it_is_known_which_command_a_process_belongs_to() {

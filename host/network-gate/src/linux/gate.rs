@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -21,18 +21,25 @@ use crate::linux::carried::Carried;
 use crate::linux::decider::Decider;
 use crate::linux::dns;
 use crate::linux::hold::{self, Held};
+use crate::linux::inside;
 use crate::linux::names::Names;
 use crate::linux::proxy;
-use crate::linux::refuse;
+use crate::linux::refuse::{self, News};
 use crate::linux::relay;
 use crate::linux::scope::{Scope, Shared};
 use crate::listeners::Listeners;
-use crate::{Call, Calls};
+use crate::{Call, Calls, Server, Sockets};
 
 /// Names that are resolved at once; the rest waits.
 const RESOLVERS: usize = 8;
-/// Connections of one network at once; more are reset.
-const CONNECTIONS_MAX: usize = 16 * 1024;
+/// Connections of a session at once, where there are descriptors for as many.
+const CONNECTIONS_MAX: u64 = 16 * 1024;
+/// Descriptors that are left to the rest of the host.
+const OTHERS: u64 = 256;
+/// A connection has two: the client's and the server's.
+const OF_A_CONNECTION: u64 = 2;
+/// That many beyond all others are told why; more are reset.
+const TOLD_MAX: usize = 64;
 /// Where the process has no descriptor left, it is tried again after this.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long the other side may take to end once a command is gone.
@@ -64,6 +71,15 @@ pub struct Attached {
     #[expect(dead_code, reason = "its end is what is waited for")]
     end: oneshot::Sender<()>,
     proxy: String,
+    keeper: u32,
+}
+
+/// A port of this machine that leads inside, until this is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it closes the port"]
+pub struct WayIn {
+    #[expect(dead_code, reason = "its end is what is waited for")]
+    end: oneshot::Sender<()>,
 }
 
 impl Attached {
@@ -72,14 +88,20 @@ impl Attached {
     pub fn proxy(&self) -> &str {
         &self.proxy
     }
+
+    /// Returns the servers that commands have started in the network.
+    #[must_use]
+    pub fn servers(&self) -> Vec<Server> {
+        inside::servers(self.keeper)
+    }
 }
 
 impl Gate {
-    /// Starts the threads; nothing is served yet.
+    /// Starts the threads; nothing is served yet. `descriptors` is how many this process may have open.
     ///
     /// # Errors
     /// When the system gives no threads or descriptors.
-    pub fn start() -> io::Result<Self> {
+    pub fn start(descriptors: u64) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(RESOLVERS)
@@ -94,6 +116,7 @@ impl Gate {
             asking: Arc::clone(&asking),
             carried: Carried::default(),
             decider: Decider::start()?,
+            room: Arc::new(Semaphore::new(room(descriptors))),
         });
         let carry = move || {
             // The sender says nothing; it is dropped.
@@ -142,14 +165,14 @@ impl Gate {
     /// # Errors
     /// When a listener cannot be used.
     pub fn attach(&self, listeners: Listeners, judge: Arc<dyn Judge>) -> io::Result<Attached> {
-        let token = token()?;
+        let (token, keeper) = (token()?, listeners.keeper);
         let proxy = format!("http://{}:{token}@{}", proxy::USER, listeners.proxy.local_addr()?);
         let scope = Arc::new(Scope {
             shared: Arc::clone(&self.shared),
             judge,
             held: Held::default(),
             hold: hold::HOLD,
-            keeper: listeners.keeper,
+            keeper,
             token,
         });
         let _entered = self.handle.enter();
@@ -176,7 +199,26 @@ impl Gate {
             let _ended = ended.await;
             // With the set every connection is dropped.
         });
-        Ok(Attached { end, proxy })
+        Ok(Attached { end, proxy, keeper })
+    }
+}
+
+impl Gate {
+    /// Leads connections that come to `listener` to a port inside.
+    ///
+    /// # Errors
+    /// When the listener cannot be used.
+    pub fn lead_in(
+        &self,
+        listener: std::net::TcpListener,
+        port: u16,
+        sockets: Arc<dyn Sockets>,
+    ) -> io::Result<WayIn> {
+        let _entered = self.handle.enter();
+        let listener = usable(listener)?;
+        let (end, ended) = oneshot::channel();
+        self.handle.spawn(inside::lead_in(listener, port, sockets, ended));
+        Ok(WayIn { end })
     }
 }
 
@@ -215,6 +257,16 @@ fn usable(listener: std::net::TcpListener) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
+/// What who finds no place is told.
+const FULL: &str = "too many connections are open in this session; raise the limit of open files (`ulimit -Hn`) or \
+                    end some of them";
+
+/// How many connections there are descriptors for.
+fn room(descriptors: u64) -> usize {
+    let room = descriptors.saturating_sub(OTHERS) / OF_A_CONNECTION;
+    usize::try_from(room.min(CONNECTIONS_MAX)).unwrap_or(usize::MAX).max(1)
+}
+
 /// Accepts connections and has each of them served.
 async fn accept<Served>(
     listener: TcpListener,
@@ -224,16 +276,26 @@ async fn accept<Served>(
     Served: Future<Output = ()> + Send + 'static,
 {
     let mut connections = JoinSet::new();
+    let mut turned_away = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((client, from)) if connections.len() < CONNECTIONS_MAX => {
-                    connections.spawn(serve(Arc::clone(&scope), client, from));
+            accepted = listener.accept() => match (accepted, Arc::clone(&scope.shared.room).try_acquire_owned()) {
+                (Ok((client, from)), Ok(place)) => {
+                    let served = serve(Arc::clone(&scope), client, from);
+                    connections.spawn(async move {
+                        served.await;
+                        drop(place);
+                    });
                 }
-                Ok((client, _)) => refuse::reset(&client),
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                (Ok((client, _)), Err(_)) if turned_away.len() < TOLD_MAX => {
+                    scope.judge.overloaded(FULL);
+                    turned_away.spawn(async move { refuse::tell(client, &[], News::Denied, FULL).await });
+                }
+                (Ok((client, _)), Err(_)) => refuse::reset(&client),
+                (Err(_), _) => tokio::time::sleep(PAUSE).await,
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            Some(_) = turned_away.join_next(), if !turned_away.is_empty() => {}
         }
     }
 }
@@ -263,4 +325,17 @@ async fn answer_one(scope: &Scope, stream: &mut TcpStream) -> Option<()> {
     let mut message = u16::try_from(reply.len()).ok()?.to_be_bytes().to_vec();
     message.extend(reply);
     stream.write_all(&message).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_as_many_as_there_are_descriptors() {
+        assert_eq!(room(1024), 384);
+        assert_eq!(room(20_000), 9_872);
+        assert_eq!(room(u64::MAX), 16 * 1024);
+        assert_eq!(room(0), 1);
+    }
 }

@@ -75,7 +75,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// Reads `0100007F:0050`, words in the processor's order.
-fn address(text: &str) -> Option<SocketAddr> {
+pub(super) fn address(text: &str) -> Option<SocketAddr> {
     let (host, port) = text.split_once(':')?;
     let word = |at: usize| u32::from_str_radix(host.get(8 * at..8 * at + 8)?, 16).ok().map(u32::to_ne_bytes);
     let ip: IpAddr = if host.len() == 8 {

@@ -8,7 +8,7 @@ use portcullis_decision::Permit;
 use portcullis_decision::request::{Action, Direction, Endpoint, NetworkAccess, Stage, Transport};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Want};
 use crate::linux::ask::Asking;
@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) asking: Arc<Asking>,
     pub(crate) carried: Carried,
     pub(crate) decider: Decider,
+    /// For how many connections there are descriptors.
+    pub(crate) room: Arc<Semaphore>,
 }
 
 /// One network of a session.

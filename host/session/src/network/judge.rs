@@ -204,6 +204,15 @@ impl Judge for CommandJudge {
         super::upstream::of(&force.basis.resolved, &attempt.access.target, attempt.access.port)
     }
 
+    fn overloaded(&self, why: &str) {
+        let Some(session) = self.line.session() else { return };
+        let text = format!("network: {why}");
+        session.connections.note_to_all(&text);
+        if session.connections.is_news(why) {
+            session.setup.desk.notice(&text);
+        }
+    }
+
     fn ended(&self, attempt: &Attempt, request: &str, ended: &Ended) {
         let Some(session) = self.line.session() else { return };
         let Ended { how, sent, received } = ended;

@@ -28,6 +28,8 @@ struct Table {
     commands: HashMap<u32, Command>,
     /// What the user has said no to; for the whole session.
     denied: HashSet<Place>,
+    /// What the user has been told once.
+    told: HashSet<String>,
     /// The questions that are open.
     rounds: HashMap<u64, Cancel>,
 }
@@ -84,6 +86,11 @@ impl Memory {
         table.commands.get(&command).and_then(|command| command.identity.clone())
     }
 
+    /// Whether nobody was told this before.
+    pub(super) fn is_news(&self, text: &str) -> bool {
+        self.table().told.insert(text.to_owned())
+    }
+
     pub(super) fn note(&self, command: u32, text: String) {
         if command == 0 {
             return;
@@ -93,6 +100,12 @@ impl Memory {
         if notes.len() < NOTES_MAX && !notes.contains(&text) {
             notes.push(text);
         }
+    }
+
+    /// Notes something that concerns every command under way.
+    pub(super) fn note_to_all(&self, text: &str) {
+        let commands: Vec<u32> = self.table().commands.keys().copied().collect();
+        commands.into_iter().for_each(|command| self.note(command, text.to_owned()));
     }
 
     /// Remembers that the user allowed a place to a command, as long as it runs.

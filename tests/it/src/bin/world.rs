@@ -14,6 +14,7 @@
 //! | `proxy.test` | 203.0.113.9 | a proxy on 3128 (HTTP) and 1080 (SOCKS 5) that knows `behind.test` by itself, as allowed |
 //! | `flips.test` | allowed the first time, then 169.254.169.254 | |
 //!
+//! Where there is `DIRECTORY/more.py`, it is run for the allowed and the evil address, and adds servers to them.
 //! Everything the servers see is written to `DIRECTORY/seen`, a line for each.
 
 use std::fs::{File, OpenOptions};
@@ -156,6 +157,12 @@ fn serve(directory: &Path) -> Result<()> {
             }
         });
     }
+    let more = directory.join("more.py");
+    if more.exists() {
+        for address in [ALLOWED, EVIL] {
+            more_servers(&more, address, directory)?;
+        }
+    }
     writeln!(out, "ready")?;
     // The other side kills this process.
     loop {
@@ -211,6 +218,18 @@ fn echo(mut stream: TcpStream, address: Ipv4Addr, seen: &Seen) {
     seen.write(&format!("ECHO {address}"));
     let Ok(mut copy) = stream.try_clone() else { return };
     drop(std::io::copy(&mut copy, &mut stream));
+}
+
+/// Starts what a test has brought along, and waits until it is ready.
+fn more_servers(program: &Path, address: Ipv4Addr, directory: &Path) -> Result<()> {
+    let log = OpenOptions::new().create(true).append(true).open(directory.join("more.log"))?;
+    let mut python = Command::new("/usr/bin/python3");
+    python.arg(program).arg(address.to_string()).arg(directory);
+    let mut child = python.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
+    let mut said = String::new();
+    BufReader::new(child.stdout.take().context("a pipe")?).read_line(&mut said)?;
+    ensure!(said == "ready\n", "`{}` does not start", program.display());
+    Ok(())
 }
 
 /// Reads where a client of a proxy wants to go, and tells it that it is there.
@@ -289,6 +308,10 @@ fn answer_names(socket: &UdpSocket, seen: &Seen) {
     let mut query = [0; 512];
     while let Ok((length, from)) = socket.recv_from(&mut query) {
         let query = query.get(..length).unwrap_or_default();
+        // Nobody answers for this one.
+        if query.windows(6).any(|part| part == b"silent") {
+            continue;
+        }
         if let Some(reply) = reply(query, &flips, seen) {
             drop(socket.send_to(&reply, from));
         }

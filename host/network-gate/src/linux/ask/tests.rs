@@ -54,6 +54,8 @@ impl Judge for Shown {
         None
     }
 
+    fn overloaded(&self, _why: &str) {}
+
     fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
 }
 

@@ -59,6 +59,8 @@ impl Judge for Asks {
         None
     }
 
+    fn overloaded(&self, _why: &str) {}
+
     fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
 }
 
@@ -104,7 +106,8 @@ impl Stand {
         std::thread::spawn(move || running.run());
         let decider = Decider::start().unwrap();
         let (names, budgets, carried) = (Names::default(), Budgets::default(), Carried::default());
-        let shared = Arc::new(Shared { names, budgets, asking, carried, decider });
+        let room = Arc::new(tokio::sync::Semaphore::new(9));
+        let shared = Arc::new(Shared { names, budgets, asking, carried, decider, room });
         let (keeper, token) = (std::process::id(), String::new());
         let scope_judge: Arc<dyn Judge> = Arc::clone(&judge) as _;
         let scope =

@@ -1,0 +1,141 @@
+//! Servers that listen in a network, and the way to them from this machine.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
+
+use crate::inside::{Server, Sockets};
+use crate::linux::process::{self, Owner};
+
+/// `TCP_LISTEN`, as the tables have it.
+const LISTENING: &str = "0A";
+/// Connections from this machine at once, for one port.
+const AT_ONCE: usize = 256;
+/// A server in the same machine that does not answer by then does not at all.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Finds the servers of commands below the process `keeper`.
+pub(super) fn servers(keeper: u32) -> Vec<Server> {
+    let tables = ["tcp", "tcp6"]
+        .into_iter()
+        .filter_map(|table| fs::read_to_string(format!("/proc/{keeper}/net/{table}")).ok());
+    let mut found: Vec<Server> = Vec::new();
+    for (address, socket) in tables.flat_map(|rows| listening(&rows)) {
+        let Owner { process, .. } = process::owner(keeper, socket);
+        // The gate's own listeners belong to nobody in there.
+        let is_known =
+            found.iter().any(|known| known.port == address.port() && known.process.pid == process.pid);
+        if process.pid != 0 && !is_known {
+            found.push(Server { address: address.ip(), port: address.port(), process });
+        }
+    }
+    found.sort_by_key(|server| server.port);
+    found
+}
+
+/// The addresses and sockets of the rows that listen.
+fn listening(rows: &str) -> Vec<(SocketAddr, u64)> {
+    let row = |row: &str| {
+        let mut fields = row.split_whitespace().skip(1);
+        let address = process::address(fields.next()?)?;
+        let state = fields.nth(1)?;
+        let socket = fields.nth(5)?.parse().ok()?;
+        (state == LISTENING).then_some((address, socket))
+    };
+    rows.lines().filter_map(row).collect()
+}
+
+/// Leads connections to `listener` to a port inside, until `ended`.
+pub(super) async fn lead_in(
+    listener: TcpListener,
+    port: u16,
+    sockets: Arc<dyn Sockets>,
+    ended: oneshot::Receiver<()>,
+) {
+    let mut connections = JoinSet::new();
+    let mut ended = ended;
+    loop {
+        tokio::select! {
+            _ = &mut ended => return,
+            accepted = listener.accept() => match accepted {
+                Ok((client, _)) if connections.len() < AT_ONCE => {
+                    drop(connections.spawn(carry(client, port, Arc::clone(&sockets))));
+                }
+                Ok(_) => {}
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            },
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+}
+
+async fn carry(mut client: TcpStream, port: u16, sockets: Arc<dyn Sockets>) {
+    // With nobody there the client sees an end.
+    let Ok(mut server) = connect(port, &sockets).await else { return };
+    let _broken = copy_bidirectional(&mut client, &mut server).await;
+}
+
+/// Servers listen on the one loopback or the other, as they like.
+async fn connect(port: u16, sockets: &Arc<dyn Sockets>) -> io::Result<TcpStream> {
+    match connect_to(Ipv4Addr::LOCALHOST.into(), port, sockets).await {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            connect_to(Ipv6Addr::LOCALHOST.into(), port, sockets).await
+        }
+        connected => connected,
+    }
+}
+
+async fn connect_to(ip: IpAddr, port: u16, sockets: &Arc<dyn Sockets>) -> io::Result<TcpStream> {
+    let sockets = Arc::clone(sockets);
+    let socket: OwnedFd = spawn_blocking(move || sockets.make(ip.is_ipv6())).await??;
+    let stream = std::net::TcpStream::from(socket);
+    stream.set_nonblocking(true)?;
+    let connecting = TcpSocket::from_std_stream(stream).connect(SocketAddr::new(ip, port));
+    timeout(ANSWER, connecting).await.map_err(|_late| io::ErrorKind::TimedOut)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_listen_are_told_from_others() {
+        let rows = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+                    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 77 1 0\n\
+                    1: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1000        0 78 1 0\n";
+        let found = listening(rows);
+        let ports: Vec<_> = found.iter().map(|(address, socket)| (address.port(), *socket)).collect();
+        assert_eq!(ports, [(8080, 77)]);
+    }
+
+    #[test]
+    fn servers_of_processes_below_are_found_and_own_ones_are_not() {
+        let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let script = "$| = 1; $s = IO::Socket::INET->new(Listen => 1, LocalAddr => q(127.0.0.1)) or die; \
+                      print $s->sockport, qq(\\n); sleep 60";
+        let mut child = std::process::Command::new("perl")
+            .args(["-MIO::Socket::INET", "-e", script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        io::BufRead::read_line(&mut io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
+        let port: u16 = line.trim().parse().unwrap();
+        let found = servers(std::process::id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let server = found.iter().find(|server| server.port == port).expect("found");
+        assert_eq!(server.process.pid, child.id());
+        let own = own.local_addr().unwrap().port();
+        assert!(found.iter().all(|server| server.port != own));
+    }
+}

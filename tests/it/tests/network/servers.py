@@ -1,0 +1,107 @@
+"""Servers of files that are made here: a git repository, packages for npm and pip, and a data base that says no."""
+import base64, hashlib, http.server, io, json, os, socketserver, ssl, subprocess, sys, tarfile, threading, zipfile
+
+ADDRESS, DIRECTORY = sys.argv[1], sys.argv[2]
+ROOT = os.path.join(DIRECTORY, "served-" + ADDRESS)
+os.makedirs(ROOT)
+os.chdir(ROOT)
+with open("file", "w") as file:
+    file.write("REACHED by a file\n")
+
+
+def git(*words):
+    who = ["-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main"]
+    environment = dict(os.environ, HOME=ROOT, GIT_CONFIG_NOSYSTEM="1")
+    subprocess.run(["git", *who, *words], check=True, env=environment, stdout=subprocess.DEVNULL)
+
+
+os.makedirs("work")
+with open("work/file", "w") as file:
+    file.write("REACHED by git\n")
+git("init", "-q", "work")
+git("-C", "work", "add", "file")
+git("-C", "work", "commit", "-qm", "one")
+git("clone", "-q", "--bare", "work", "repo.git")
+git("-C", "repo.git", "update-server-info")
+
+tarball = io.BytesIO()
+with tarfile.open(fileobj=tarball, mode="w:gz") as archive:
+    for name, text in [("package.json", '{"name":"hello","version":"1.0.0","main":"i.js"}'), ("i.js", 'module.exports = "REACHED by npm"')]:
+        entry = tarfile.TarInfo("package/" + name)
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text.encode()))
+tarball = tarball.getvalue()
+integrity = "sha512-" + base64.b64encode(hashlib.sha512(tarball).digest()).decode()
+
+os.makedirs("simple/hello")
+with zipfile.ZipFile("simple/hello/hello-1.0-py3-none-any.whl", "w") as wheel:
+    wheel.writestr("hello.py", 'print("REACHED by pip")\n')
+    wheel.writestr("hello-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: hello\nVersion: 1.0\n")
+    wheel.writestr("hello-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    wheel.writestr("hello-1.0.dist-info/RECORD", "hello.py,,\n")
+with open("simple/hello/index.html", "w") as file:
+    file.write('<a href="hello-1.0-py3-none-any.whl">hello-1.0-py3-none-any.whl</a>')
+
+
+class Files(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        if self.path.startswith("/npm/hello"):
+            if self.path.endswith(".tgz"):
+                return self.say("application/octet-stream", tarball)
+            kind = "https" if isinstance(self.connection, ssl.SSLSocket) else "http"
+            dist = {"tarball": f"{kind}://{self.headers['Host']}/npm/hello-1.0.0.tgz", "integrity": integrity}
+            version = {"name": "hello", "version": "1.0.0", "main": "i.js", "dist": dist}
+            about = {"name": "hello", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+            return self.say("application/json", json.dumps(about).encode())
+        return super().do_GET()
+
+    def say(self, kind, body):
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class DataBase(socketserver.BaseRequestHandler):
+    """Speaks as much of PostgreSQL's protocol as it takes to refuse a user."""
+
+    def handle(self):
+        while True:
+            length, code = (int.from_bytes(self.request.recv(4), "big") for _ in range(2))
+            self.request.recv(max(0, length - 8))
+            if code == 196608:
+                break
+            self.request.sendall(b"N")
+        fields = b"SFATAL\0C28000\0MREACHED by psql\0\0"
+        self.request.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
+
+
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+def serve(port, handler, certificate=None):
+    server = Server((ADDRESS, port), handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(os.path.join(DIRECTORY, "certificate.pem"), os.path.join(DIRECTORY, "key.pem"))
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever).start()
+
+
+serve(8081, Files)
+serve(8443, Files, certificate=True)
+serve(5432, DataBase)
+daemon = ["git", "daemon", "--reuseaddr", "--export-all", "--base-path=" + ROOT, "--listen=" + ADDRESS, "--port=9418"]
+subprocess.Popen(daemon, stdout=subprocess.DEVNULL)
+import socket, time
+
+while True:
+    try:
+        socket.create_connection((ADDRESS, 9418)).close()
+        break
+    except OSError:
+        time.sleep(0.02)
+print("ready", flush=True)
