@@ -33,6 +33,7 @@ as_each_user!(
     policies_decide_about_later_stages,
     a_dead_name_service_stops_what_needs_it_and_nothing_else,
     too_many_connections_are_told_why,
+    names_that_programs_complete_or_know_by_themselves,
 );
 
 /// Hosts that the commands of most tests may reach.
@@ -397,5 +398,34 @@ fn too_many_connections_are_told_why(user: User) -> Result<()> {
     );
     ensure!(reached >= 2 && refused >= 1 && reached + refused == 9, "{finished:#?}");
     ensure!(finished.stderr.contains("network: too many connections"), "{finished:#?}");
+    Ok(())
+}
+
+fn names_that_programs_complete_or_know_by_themselves(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let connect = |variables: &str, place: &str| {
+        format!(
+            "{variables} perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(PeerAddr => q({place})) or die $!; \
+             print scalar <$s>'"
+        )
+    };
+    // A search domain makes a whole name of a short one, which is what is judged.
+    let finished = world.run(NETWORK, &connect("LOCALDOMAIN=allowed.test", "sub:22"))?;
+    ensure!(finished.stdout.contains("REACHED"), "{finished:#?}");
+    let finished = world.run(NETWORK, &connect("LOCALDOMAIN=evil.test", "sub:22"))?;
+    ensure!(!finished.stdout.contains("REACHED"), "{finished:#?}");
+    ensure!(finished.stderr.contains("no connection to sub.evil.test:22"), "{finished:#?}");
+    // More dots wanted than a name has: the longer name is tried first, and is not the allowed one.
+    let dots = "LOCALDOMAIN=evil.test RES_OPTIONS=ndots:5";
+    let finished = world.run(NETWORK, &connect(dots, "sub.allowed.test:22"))?;
+    ensure!(finished.stderr.contains("no connection to sub.allowed.test.evil.test:22"), "{finished:#?}");
+    // A name of the hosts file is an address before anybody is asked.
+    let script = "curl -sS http://by-hand.test/";
+    let finished = world.run(NETWORK, script)?;
+    ensure!(finished.stderr.contains("no connection to 203.0.113.1:80"), "{finished:#?}");
+    let address = r#"{ "allowedDomains": ["203.0.113.1"], "deniedDomains": [] }"#;
+    let finished = world.run(address, script)?;
+    ensure!(finished.stdout.contains("REACHED 203.0.113.1 as by-hand.test"), "{finished:#?}");
     Ok(())
 }

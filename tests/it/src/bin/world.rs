@@ -11,6 +11,7 @@
 //! | `private.test` | 10.0.0.1 | the same |
 //! | `metadata.test` | 169.254.169.254 | the same |
 //! | `loopback.test`, `own.test` | 127.0.0.1, the command's own address | |
+//! | `by-hand.test` | as allowed, but in `/etc/hosts` only | |
 //! | `proxy.test` | 203.0.113.9 | a proxy on 3128 (HTTP) and 1080 (SOCKS 5) that knows `behind.test` by itself, as allowed |
 //! | `flips.test` | allowed the first time, then 169.254.169.254 | |
 //!
@@ -79,6 +80,9 @@ fn second_network(directory: &Path) -> Result<Child> {
     let resolver = directory.join("resolv.conf");
     std::fs::write(&resolver, format!("nameserver {NAME_SERVER}\n"))?;
     run(Command::new("mount").arg("--bind").arg(resolver).arg("/etc/resolv.conf"))?;
+    let hosts = directory.join("hosts");
+    std::fs::write(&hosts, format!("127.0.0.1 localhost\n{ALLOWED} by-hand.test\n"))?;
+    run(Command::new("mount").arg("--bind").arg(hosts).arg("/etc/hosts"))?;
     writeln!(servers.stdin.as_ref().context("a pipe")?, "wired")?;
     ensure!(said.next().transpose()?.as_deref() == Some("ready"), "the servers do not start");
     // A server of this machine that nobody may reach.

@@ -20,6 +20,7 @@ as_each_user!(
     the_time_of_a_command_stands_still_while_it_waits,
     a_killed_host_lets_nothing_through,
     many_that_wait_cost_little_and_are_one_question,
+    many_that_wait_inside_the_call_are_one_question,
 );
 
 on_each_pi!(in_pis_terminal);
@@ -208,6 +209,37 @@ fn many_that_wait_cost_little_and_are_one_question(user: User) -> Result<()> {
     host.answer(&question, &json!("refuse"))?;
     let (_, output) = host.finish(id)?;
     ensure!(output.trim() == MANY.to_string(), "{output}");
+    Ok(())
+}
+
+/// A thread for each of them, and none of the host's: a call that waits is a line in a table there.
+fn many_that_wait_inside_the_call_are_one_question(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    host.run("true")?;
+    let process = host_of(&scene)?;
+    let count = |what: &str| {
+        Ok::<_, anyhow::Error>(std::fs::read_dir(format!("/proc/{}/{what}", process.id))?.count())
+    };
+    let before = (count("task")?, count("fd")?);
+    let script = "cat > many.py <<'END'\n\
+        import socket, threading\n\
+        got = []\n\
+        def one():\n    s = socket.create_connection((\"203.0.113.1\", 22), timeout=20); got.append(s.recv(99))\n\
+        threads = [threading.Thread(target=one) for _ in range(100)]\n\
+        [t.start() for t in threads]\nprint(\"begun\", flush=True)\n[t.join() for t in threads]\n\
+        print(len([g for g in got if b\"REACHED\" in g]))\nEND\n\
+        exec python3 many.py";
+    let id = host.begin(script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    ensure!(text(&question, "/params/subject") == "203.0.113.1:22", "{question}");
+    std::thread::sleep(Duration::from_secs(2));
+    let during = (count("task")?, count("fd")?);
+    ensure!(during.0 <= before.0 + 3 && during.1 <= before.1 + 8, "{before:?} became {during:?}");
+    host.answer(&question, &json!(0))?;
+    let (_, output) = host.finish(id)?;
+    ensure!(output.trim().ends_with("\n100"), "{output}");
     Ok(())
 }
 

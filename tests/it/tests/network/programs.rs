@@ -1,6 +1,7 @@
 //! Programs that people work with, each through the gate as it comes: no proxy, no certificates of ours.
 
 use std::fs;
+use std::io::{Write as _, stderr};
 
 use anyhow::{Result, ensure};
 use portcullis_it::{Scene, User, World};
@@ -78,7 +79,8 @@ fn present() -> Vec<(&'static str, &'static str)> {
     let mut rows = PROGRAMS.to_vec();
     rows.retain(|(name, _)| match missing(name) {
         Some((row, program)) => {
-            println!("not run: {row}, because `{program}` is not in PATH");
+            let told = writeln!(stderr(), "not run: {row}, because `{program}` is not in PATH");
+            drop(told);
             false
         }
         None => true,
