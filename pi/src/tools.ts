@@ -15,6 +15,9 @@ import type { Session } from "./session.ts";
 type Definition = ToolDefinition<any, any, any>;
 type Make<Operations> = (cwd: string, options?: { operations?: Operations }) => Definition;
 
+/** Set by `portcullis pi`: what PATH was before. */
+const WHOLE_PATH = "PORTCULLIS_PATH";
+
 /** What is looked at in the parameters of a call; pi has checked them. */
 interface Parameters extends Search {
   edits?: { oldText: string; newText: string }[];
@@ -131,9 +134,14 @@ function confinedTool(
   }
 }
 
-function environment(env: NodeJS.ProcessEnv): Record<string, string> {
+/** What commands get; `portcullis pi` has kept directories that commands may write out of pi's own PATH only. */
+export function environment(env: NodeJS.ProcessEnv, pi: NodeJS.ProcessEnv = process.env): Record<string, string> {
   const usable = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return Object.fromEntries(usable);
+  const { [WHOLE_PATH]: _told, ...given } = Object.fromEntries(usable);
+  const [path, own, whole] = [given.PATH, pi.PATH, pi[WHOLE_PATH]];
+  // pi puts a directory of its own before what it has itself.
+  if (path === undefined || own === undefined || whole === undefined || !path.endsWith(own)) return given;
+  return { ...given, PATH: path.slice(0, path.length - own.length) + whole };
 }
 
 /** A copy that differs only in being another object; some schemas keep their kind in hidden properties. */

@@ -6,22 +6,24 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::reach::Reach;
 use crate::surroundings::Surroundings;
 
 /// After so long git is not waited for any longer; it usually takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A name is not longer than that.
 const ANSWER_BYTES: u64 = 64 * 1024;
-/// What leads git to a repository.
-const REPOSITORY: [&str; 3] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"];
+/// The variables that say where the user's settings of git lie; it gets no others.
+const SETTINGS: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 const WANTED: &str = r"^(user|author|committer)\.(name|email)$";
 
 /// Returns git's variables for the user's identity; what is not set is left out, and git asks for it as usual.
 ///
 /// The project's own setting comes first, as it would for the user. It is read without what it includes, and
-/// only where the project is a repository of the usual shape.
-pub(crate) fn variables(around: &Surroundings, project: &Path) -> Vec<(String, String)> {
-    let Some(git) = around.find_program("git".as_ref()) else { return Vec::new() };
+/// only where the project is a repository of the usual shape. `reach` is where no git is taken from: this one runs
+/// outside the sandbox.
+pub(crate) fn variables(around: &Surroundings, project: &Path, reach: &Reach) -> Vec<(String, String)> {
+    let Some(git) = around.find_program("git".as_ref(), reach) else { return Vec::new() };
     let everywhere = ask(around, &git, &["config", "--includes"]);
     let own = project.join(".git/config");
     let is_file = own.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
@@ -54,7 +56,7 @@ fn setting(settings: &str, role: &str, part: &str) -> Option<String> {
 fn ask(around: &Surroundings, git: &Path, how: &[&str]) -> String {
     let mut command = Command::new(git);
     command.args(how).args(["--null", "--get-regexp", WANTED]).current_dir("/").env_clear();
-    command.envs(around.variables.iter().filter(|(name, _)| !REPOSITORY.contains(&name.as_str())).cloned());
+    command.envs(around.variables.iter().filter(|(name, _)| SETTINGS.contains(&name.as_str())).cloned());
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let Ok(mut child) = quiet.spawn() else { return String::new() };
     let end = Instant::now() + PATIENCE;

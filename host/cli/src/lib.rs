@@ -22,6 +22,7 @@ mod keeper;
 mod manifest;
 mod menu;
 mod page;
+mod reach;
 mod reservations;
 mod scratch;
 mod terminal;

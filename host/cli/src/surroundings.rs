@@ -6,6 +6,8 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::Context as _;
 
+use crate::reach::Reach;
+
 /// The variable that names the agent.
 const AGENT: &str = "PORTCULLIS_AGENT";
 
@@ -74,9 +76,19 @@ impl Surroundings {
         })
     }
 
-    /// Finds a program on PATH. Relative directories of PATH are not searched: they are the project's.
-    pub(crate) fn find_program(&self, name: &OsStr) -> Option<PathBuf> {
-        self.path.iter().map(|directory| directory.join(name)).find(|file| is_executable(file))
+    /// The user's home directories: by HOME, and by the user database.
+    pub(crate) fn homes(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.home).chain(&self.account_home).cloned().collect()
+    }
+
+    /// Finds a program on PATH that no command can have put there. Relative directories of PATH are not searched:
+    /// they are the project's. One of the system comes before one of the user's own.
+    pub(crate) fn find_program(&self, name: &OsStr, reach: &Reach) -> Option<PathBuf> {
+        let homes = self.homes();
+        let is_own = |file: &PathBuf| homes.iter().any(|home| file.starts_with(home));
+        let files = self.path.iter().map(|directory| directory.join(name));
+        let (own, others): (Vec<_>, Vec<_>) = files.partition(is_own);
+        others.into_iter().chain(own).find(|file| is_executable(file) && !reach.holds(file))
     }
 }
 
@@ -117,7 +129,7 @@ fn text_variables(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(Strin
     all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
 }
 
-fn is_executable(file: &Path) -> bool {
+pub(crate) fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }

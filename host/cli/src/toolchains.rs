@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::reach::Reach;
+use crate::surroundings::is_executable;
+
 /// Directories in a home directory that hold a toolchain, and what else belongs to it.
 const KNOWN: &[(&str, &[&str])] = &[
     (".cargo", &[".rustup"]),
@@ -40,38 +43,41 @@ const MOST_NAMES: usize = 2000;
 const INTERPRETERS: [&str; 4] = ["python", "python3", "node", "ruby"];
 
 /// The roots of toolchains for the directories of `path`: a known directory as a whole, of any other
-/// only the directory that is on PATH itself.
-pub(crate) fn roots(path: &[PathBuf], home: &Path) -> Vec<PathBuf> {
-    let mut roots: Vec<PathBuf> = path.iter().flat_map(|directory| roots_of(directory, home)).collect();
+/// only the directory that is on PATH itself. Nothing that lies within `reach` is one, or leads to one: its links
+/// are the agent's, and any file could be made to look like a part of a toolchain.
+pub(crate) fn roots(path: &[PathBuf], home: &Path, reach: &Reach) -> Vec<PathBuf> {
+    let trusted = path.iter().filter(|directory| !reach.holds(directory));
+    let mut roots: Vec<PathBuf> = trusted.flat_map(|directory| roots_of(directory, home, reach)).collect();
+    roots.retain(|root| !reach.holds(root));
     roots.sort();
     roots.dedup();
     roots
 }
 
-fn roots_of(directory: &Path, home: &Path) -> Vec<PathBuf> {
+fn roots_of(directory: &Path, home: &Path, reach: &Reach) -> Vec<PathBuf> {
     let Ok(inside) = directory.strip_prefix(home) else { return Vec::new() };
     let Some(first) = inside.components().next() else { return Vec::new() };
     let known = KNOWN.iter().find(|(name, _)| Path::new(name) == Path::new(first.as_os_str()));
     match known {
         Some((name, others)) => std::iter::once(name).chain(*others).map(|name| home.join(name)).collect(),
-        None => std::iter::once(directory.to_owned()).chain(linked(directory, home)).collect(),
+        None => std::iter::once(directory.to_owned()).chain(linked(directory, home, reach)).collect(),
     }
 }
 
 /// What the links of a directory such as `~/.local/bin` lead to: tools that were installed each into a place of
 /// its own (pipx, uv), with the interpreter that runs them.
-fn linked(directory: &Path, home: &Path) -> Vec<PathBuf> {
+fn linked(directory: &Path, home: &Path, reach: &Reach) -> Vec<PathBuf> {
     let Ok(home) = home.canonicalize() else { return Vec::new() };
     let Ok(names) = directory.read_dir() else { return Vec::new() };
     let links =
         names.flatten().take(MOST_NAMES).filter(|name| name.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let mut roots: Vec<PathBuf> = links.filter_map(|link| root_behind(&link.path(), &home)).collect();
+    let mut roots: Vec<PathBuf> = links.filter_map(|link| root_behind(&link.path(), &home, reach)).collect();
     roots.sort();
     roots.dedup();
     let interpreters: Vec<PathBuf> = roots
         .iter()
         .flat_map(|root| INTERPRETERS.map(|name| root.join("bin").join(name)))
-        .filter_map(|program| root_behind(&program, &home))
+        .filter_map(|program| root_behind(&program, &home, reach))
         .collect();
     roots.extend(interpreters);
     roots
@@ -79,9 +85,12 @@ fn linked(directory: &Path, home: &Path) -> Vec<PathBuf> {
 
 /// The directory around the `bin` that a program really lies in, where that is deep enough in the home directory
 /// to hold nothing else; otherwise the program alone.
-fn root_behind(program: &Path, home: &Path) -> Option<PathBuf> {
+fn root_behind(program: &Path, home: &Path, reach: &Reach) -> Option<PathBuf> {
     /// `~/x/y`, but not `~/.local`.
     const DEEP: usize = 2;
+    if !is_executable(program) || reach.holds(program) {
+        return None;
+    }
     let program = program.canonicalize().ok()?;
     let inside = program.strip_prefix(home).ok()?;
     let root = inside.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent);
@@ -97,6 +106,7 @@ mod tests {
 
     #[test]
     fn follows_links_to_tools_that_lie_elsewhere() {
+        use std::os::unix::fs::PermissionsExt as _;
         let home = tempfile::tempdir().unwrap();
         let home = home.path().canonicalize().unwrap();
         let at = |path: &str| home.join(path);
@@ -104,24 +114,33 @@ mod tests {
             ".local/share/uv/tools/black/bin/black",
             ".local/share/uv/python/3/bin/python3",
             "scripts/mine",
-            "x",
+            "scripts/theirs",
+            "project/.venv/bin/x",
         ] {
             std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
             std::fs::write(at(file), "").unwrap();
+            std::fs::set_permissions(at(file), std::fs::Permissions::from_mode(0o755)).unwrap();
         }
+        std::fs::write(at("scripts/notes"), "").unwrap();
         std::fs::create_dir_all(at(".local/bin")).unwrap();
         for (link, target) in [
             (".local/bin/black", ".local/share/uv/tools/black/bin/black"),
             (".local/share/uv/tools/black/bin/python", ".local/share/uv/python/3/bin/python3"),
             (".local/bin/mine", "scripts/mine"),
             (".local/bin/gone", "nowhere"),
+            (".local/bin/home", ""),
+            (".local/bin/notes", "scripts/notes"),
+            (".local/bin/theirs", "project/link"),
+            ("project/link", "scripts/theirs"),
         ] {
             std::os::unix::fs::symlink(at(target), at(link)).unwrap();
         }
         std::os::unix::fs::symlink("/usr/bin/env", at(".local/bin/env")).unwrap();
         let expected =
             [".local/bin", ".local/share/uv/python/3", ".local/share/uv/tools/black", "scripts/mine"].map(at);
-        assert_eq!(roots(&[at(".local/bin")], &home), expected);
+        let reach = Reach::of_project(&at("project"), std::slice::from_ref(&home));
+        let path = [at(".local/bin"), at("project/.venv/bin")];
+        assert_eq!(roots(&path, &home, &reach), expected);
     }
 
     #[test]
@@ -129,7 +148,8 @@ mod tests {
         let home = Path::new("/home/u");
         let check = |directory: &str, expected: &[&str]| {
             let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
-            assert_eq!(roots(&[directory.into()], home), expected, "{directory}");
+            let reach = Reach::of_project(Path::new("/w"), &[]);
+            assert_eq!(roots(&[directory.into()], home, &reach), expected, "{directory}");
         };
         check("/home/u/.cargo/bin", &["/home/u/.cargo", "/home/u/.rustup"]);
         check("/home/u/.nvm/versions/node/v1/bin", &["/home/u/.nvm"]);

@@ -16,6 +16,7 @@ use crate::git_identity;
 use crate::journal::AuditJournal;
 use crate::keeper::FileKeeper;
 use crate::policies;
+use crate::reach::Reach;
 use crate::reservations::SharedReservations;
 use crate::scratch::Scratch;
 use crate::surroundings::{Surroundings, now, random_name};
@@ -84,7 +85,15 @@ pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<G
     let places = places(around, &wanted.project, wanted.settings.as_deref())?;
     let found = discover(&places, &RealDisk)?;
     let resolved = resolve(&found, &places, &RealDisk)?;
-    Ok(Ground { places, found, resolved })
+    // What the settings let commands write is known only now.
+    let toolchains = toolchains(around, &Reach::of(&resolved, &around.homes()));
+    Ok(Ground { places: Places { toolchains, ..places }, found, resolved })
+}
+
+fn toolchains(around: &Surroundings, reach: &Reach) -> Vec<PathBuf> {
+    let homes = around.homes();
+    let roots = homes.iter().flat_map(|home| toolchains::roots(&around.path, home, reach));
+    roots.filter_map(|root| root.canonicalize().ok()).collect()
 }
 
 /// Where settings and all they protect lie.
@@ -93,14 +102,12 @@ pub(crate) fn places(
     project: &Path,
     settings: Option<&Path>,
 ) -> anyhow::Result<Places> {
-    let homes = std::iter::once(&around.home).chain(&around.account_home);
     let project = absolute(around, project);
     anyhow::ensure!(
         project.is_dir(),
         "the project `{}` is not a directory; name one with `--project`",
         project.display()
     );
-    let toolchains = homes.flat_map(|home| toolchains::roots(&around.path, home));
     Ok(Places {
         agent_directory: around.agent_directory.clone(),
         other_homes: around.account_home.iter().filter(|home| home.is_absolute()).cloned().collect(),
@@ -108,7 +115,7 @@ pub(crate) fn places(
         cache_directory: around.cache.clone(),
         programs: vec![around.executable.clone(), around.data.clone()],
         path: around.path.clone(),
-        toolchains: toolchains.filter_map(|root| root.canonicalize().ok()).collect(),
+        toolchains: toolchains(around, &Reach::of_project(&project, &around.homes())),
         settings: settings.map(|file| absolute(around, file)),
         ..Places::usual(&project, &around.home)
     })
@@ -156,6 +163,8 @@ pub(crate) fn session(
         Some(scratch) => Confining::Sandbox { executable: OWN_PROGRAM.into(), temp: scratch.temp() },
     };
     let (asked, project) = (around.clone(), basis.resolved.workspace.clone());
+    // Not even where that is the home directory: a git there is no better than one in any other project.
+    let reach = Reach::of(&basis.resolved, &around.homes()).and(&project);
     let setup = Setup {
         context,
         clock: Box::new(now),
@@ -164,7 +173,7 @@ pub(crate) fn session(
         keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
         reservations: Box::new(SharedReservations::new(&around.state, &id, &around.agent)),
         confinement,
-        variables: Box::new(move || git_identity::variables(&asked, &project)),
+        variables: Box::new(move || git_identity::variables(&asked, &project, &reach)),
     };
     let session = Session::open(setup, basis).context("opening the session")?;
     let control = match &scratch {

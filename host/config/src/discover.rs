@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, follow};
-use crate::error::{ConfigError, Problem};
+use crate::error::{ConfigError, Problem, shown};
 use crate::json::{Fault, Member, Node, Value};
 use crate::places::{Places, absolute, canonical};
 use crate::settings::{BUILT_IN, Settings, invalid};
@@ -79,7 +79,7 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
             watched.push(file.clone());
             named(file, disk)?
         }
-        None => by_layout(places, &workspace, disk, &mut watched)?,
+        None => by_layout(places, disk, &mut watched)?,
     };
     let settings = Settings::from_node(&document.node, &document.file, &document.pointer)?;
     let mut documents = vec![document];
@@ -111,7 +111,6 @@ fn named(file: &Path, disk: &dyn Disk) -> Result<(Document, Source), ConfigError
 
 fn by_layout(
     places: &Places,
-    workspace: &Path,
     disk: &dyn Disk,
     watched: &mut Vec<PathBuf>,
 ) -> Result<(Document, Source), ConfigError> {
@@ -119,7 +118,7 @@ fn by_layout(
     let default = places.sandbox_directory().join("default.json");
     watched.extend([projects.clone(), default.clone()]);
     if let Some(text) = read(&projects, disk)?
-        && let Some((document, key)) = project_entry(&text, &projects, workspace, disk)?
+        && let Some((document, key)) = project_entry(&text, &projects, places, disk)?
     {
         return Ok((document, Source::Project { file: projects, key }));
     }
@@ -133,30 +132,11 @@ fn by_layout(
 fn project_entry(
     text: &str,
     file: &Path,
-    workspace: &Path,
+    places: &Places,
     disk: &dyn Disk,
 ) -> Result<Option<(Document, String)>, ConfigError> {
     let document = crate::json::read(text).map_err(|fault| invalid(file, fault))?;
-    let Value::Object(members) = &document.value else {
-        let fault = crate::check::wrong_type(&document, "the whole file", "an object".to_owned());
-        return Err(invalid(file, fault));
-    };
-    let mut best: Option<(PathBuf, &Member)> = None;
-    for member in members {
-        let path = project_key(member, disk).map_err(|problem| invalid(file, key_fault(member, problem)))?;
-        if !workspace.starts_with(&path) {
-            continue;
-        }
-        match &best {
-            Some((known, other)) if *known == path => {
-                let problem = same_directory(member, &other.key);
-                return Err(invalid(file, key_fault(member, problem)));
-            }
-            Some((known, _)) if known.starts_with(&path) => {}
-            _ => best = Some((path, member)),
-        }
-    }
-    let Some((_, member)) = best else { return Ok(None) };
+    let Some(member) = entry_that_holds(&document, file, places, disk)? else { return Ok(None) };
     let document = Document {
         layer: Layer::User,
         file: file.to_owned(),
@@ -166,20 +146,92 @@ fn project_entry(
     Ok(Some((document, member.key.clone())))
 }
 
+/// Returns the entry with the longest path that holds the workspace.
+///
+/// A key that leads here through a link in some project may be a link of that project's agent: it neither holds nor
+/// is passed over, as both could loosen what the user wants.
+pub(crate) fn entry_that_holds<'a>(
+    document: &'a Node,
+    file: &Path,
+    places: &Places,
+    disk: &dyn Disk,
+) -> Result<Option<&'a Member>, ConfigError> {
+    let Value::Object(members) = &document.value else {
+        let fault = crate::check::wrong_type(document, "the whole file", "an object".to_owned());
+        return Err(invalid(file, fault));
+    };
+    let workspace = places.canonical_workspace(disk)?;
+    let homes = places.canonical_homes(disk)?;
+    let fault = |member: &Member, problem| invalid(file, key_fault(member, problem));
+    let mut best: Option<(Key, &Member)> = None;
+    for member in members {
+        let key = project_key(member, disk).map_err(|problem| fault(member, problem))?;
+        if !workspace.starts_with(&key.path) {
+            continue;
+        }
+        match &best {
+            Some((known, _)) if known.path == key.path => match (known.doubt(&homes), key.doubt(&homes)) {
+                (None, None) => {
+                    let other = best.map(|(_, other)| other.key.as_str()).unwrap_or_default();
+                    return Err(fault(member, same_directory(member, other)));
+                }
+                (Some(_), None) => best = Some((key, member)),
+                (_, Some(_)) => {}
+            },
+            Some((known, _)) if known.path.starts_with(&key.path) => {}
+            _ => best = Some((key, member)),
+        }
+    }
+    let Some((key, member)) = best else { return Ok(None) };
+    match key.doubt(&homes) {
+        None => Ok(Some(member)),
+        Some(link) => {
+            let reason = format!(
+                "it leads here through the link `{}`, which an agent may have made; write `{}` in its place if that \
+                 is meant, or remove the link",
+                shown(&link.to_string_lossy()),
+                shown(&key.path.to_string_lossy())
+            );
+            Err(fault(member, Problem::BadValue { field: member.key.clone(), reason }))
+        }
+    }
+}
+
+/// The directory that a key of `projects.json` names.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// The canonical path.
+    pub(crate) path: PathBuf,
+    /// The links on the way.
+    pub(crate) links: Vec<PathBuf>,
+}
+
+impl Key {
+    /// The first link on the way that is not beside a home directory or above it, where no project lies that an
+    /// agent would work in.
+    fn doubt(&self, homes: &[PathBuf]) -> Option<&Path> {
+        let is_doubtful = |link: &&PathBuf| {
+            link.parent().is_none_or(|around| !homes.iter().any(|home| home.starts_with(around)))
+        };
+        self.links.iter().find(is_doubtful).map(PathBuf::as_path)
+    }
+}
+
 pub(crate) fn same_directory(member: &Member, other: &str) -> Problem {
-    let reason = format!("it is the same directory as `{}`", crate::error::shown(other));
+    let reason = format!("it is the same directory as `{}`", shown(other));
     Problem::BadValue { field: member.key.clone(), reason }
 }
 
 /// Reads a key of `projects.json`. A key that is no absolute path would never match, and the user would believe
 /// in rules that do not hold.
-pub(crate) fn project_key(member: &Member, disk: &dyn Disk) -> Result<PathBuf, Problem> {
+pub(crate) fn project_key(member: &Member, disk: &dyn Disk) -> Result<Key, Problem> {
     let bad = |reason: String| Problem::BadValue { field: member.key.clone(), reason };
     let path = Path::new(&member.key);
     if !path.is_absolute() {
         return Err(bad("a project is named by its absolute path".to_owned()));
     }
-    canonical(path, disk).map_err(|error| bad(error.to_string()))
+    let followed = follow(path, disk).map_err(|error| bad(error.to_string()))?;
+    Ok(Key { path: followed.canonical, links: followed.links.into_iter().map(|link| link.at).collect() })
 }
 
 pub(crate) fn key_fault(member: &Member, problem: Problem) -> Fault {

@@ -73,25 +73,36 @@ impl Disk for RealDisk {
 pub(crate) struct Followed {
     /// Every link followed; a part that does not exist is kept as it is.
     pub(crate) canonical: PathBuf,
-    /// The names it went by on the way, one for each link. A rule that denies names these too, because a link
-    /// can be replaced by a real directory later.
-    pub(crate) aliases: Vec<PathBuf>,
-    /// Whether a link on the way leads to something that does not exist.
+    /// The links on the way, in order.
+    pub(crate) links: Vec<Link>,
+    /// Whether a link on the way leads to something that does not exist, or in circles.
     pub(crate) dangling: bool,
+}
+
+/// A link on the way of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// Where it lies; the directories around it are canonical.
+    pub(crate) at: PathBuf,
+    /// The name that the whole path goes by there. A rule that denies names this too, because a link can be
+    /// replaced by a real directory later.
+    pub(crate) name: PathBuf,
 }
 
 impl Followed {
     /// Returns the canonical path and all other names.
     pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
-        std::iter::once(&self.canonical).chain(&self.aliases)
+        let names = self.links.iter().map(|link| &link.name);
+        std::iter::once(&self.canonical).chain(names.filter(|name| **name != self.canonical))
     }
 }
 
 /// Follows an absolute path. What this process may not look into counts as not there: a path below it cannot be
-/// reached under another name either.
+/// reached under another name either. So does what lies behind more links than the kernel follows: a circle of links
+/// is an ordinary thing for an agent to leave, and must not make settings unusable.
 pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
     let mut rest: VecDeque<Step> = steps(&path_text::normalize(path), Via::Path).collect();
-    let mut followed = Followed { canonical: PathBuf::from("/"), aliases: Vec::new(), dangling: false };
+    let mut followed = Followed { canonical: PathBuf::from("/"), links: Vec::new(), dangling: false };
     let mut exists = true;
     while let Some(step) = rest.pop_front() {
         let Some(name) = step.name else {
@@ -102,10 +113,13 @@ pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
         let seen = if exists { look(&next, disk)? } else { None };
         match seen {
             Some(Seen::Link(target)) => {
-                if followed.aliases.len() >= MOST_LINKS {
-                    return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many links in a row"));
+                if followed.links.len() >= MOST_LINKS {
+                    followed.dangling = true;
+                    exists = false;
+                    followed.canonical = next;
+                    continue;
                 }
-                followed.aliases.push(with_rest(&next, &rest));
+                followed.links.push(Link { at: next.clone(), name: with_rest(&next, &rest) });
                 if target.is_absolute() {
                     followed.canonical = PathBuf::from("/");
                 }
@@ -121,8 +135,17 @@ pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
             }
         }
     }
-    followed.aliases.retain(|alias| *alias != followed.canonical);
     Ok(followed)
+}
+
+/// Returns every name that a path goes by: what it leads to first, then one for each link on the way.
+///
+/// # Errors
+/// When a link on the way cannot be read.
+pub fn names_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>> {
+    let followed = follow(path, disk)?;
+    let at = followed.links.iter().map(|link| link.at.clone());
+    Ok(followed.all().cloned().chain(at).collect())
 }
 
 /// One component still to be walked; without a name it is `..`.

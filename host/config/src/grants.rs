@@ -100,6 +100,14 @@ fn commands(item: &Place<'_>) -> Result<Vec<CommandPattern>, Fault> {
     Ok(patterns)
 }
 
+/// The paths that entries name.
+pub(crate) fn paths(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<PathEntry>> {
+    entries.iter().filter_map(|entry| match &entry.what {
+        What::Path { entry, .. } => Some(&**entry),
+        What::Connect(_) | What::Tool(_) | What::Commands(_) => None,
+    })
+}
+
 /// Makes grants of entries; paths are followed as everywhere in settings.
 pub(crate) fn resolve(
     entries: &[GrantEntry],
@@ -109,7 +117,7 @@ pub(crate) fn resolve(
     let grant = |entry: &GrantEntry| {
         let pattern = match &entry.what {
             What::Path { entry, exact, rights } => {
-                let path = around.resolve(entry)?.base;
+                let path = around.resolve_to_open(entry)?.base;
                 let pattern = if *exact { FilePattern::Exact(path) } else { FilePattern::Tree(path) };
                 GrantPattern::Path(PathPattern { pattern, rights: *rights })
             }

@@ -52,11 +52,12 @@ mod shelves;
 mod store;
 mod tighten;
 mod validate;
+mod writable;
 
 pub use chain::is_policy_name;
 pub use check::KeptField;
 pub use discover::{Found, Source, discover};
-pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen};
+pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen, names_on_the_way};
 pub use draft::{Draft, Obstacle};
 pub use edit::{Change, EditError};
 pub use error::{ConfigError, Problem};

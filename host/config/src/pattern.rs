@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::pattern::{FilePattern, GlobText};
 
-use crate::disk::{Disk, follow};
+use crate::disk::{Disk, Followed, follow};
 use crate::error::{ConfigError, Problem};
 use crate::settings::{Entry, Origin, PathEntry};
+use crate::writable::Writable;
 
 /// The characters that make a path a glob.
 const GLOB_CHARACTERS: [char; 4] = ['*', '?', '[', '{'];
@@ -16,6 +17,8 @@ const GLOB_CHARACTERS: [char; 4] = ['*', '?', '[', '{'];
 pub(crate) struct Surroundings<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) home: &'a Path,
+    /// Where links are not the user's.
+    pub(crate) writable: &'a Writable,
     pub(crate) disk: &'a dyn Disk,
 }
 
@@ -26,11 +29,23 @@ pub(crate) struct Resolved {
     pub(crate) base: PathBuf,
     /// The same under every name it went by.
     pub(crate) names: Vec<PathBuf>,
+    followed: Followed,
     /// The rest of a glob.
     pub(crate) glob: Option<String>,
+    /// A link of the agent's, where that leads somewhere else: the entry allows its own name only then.
+    pub(crate) strayed: Option<Strayed>,
     /// The glob's text taken as a plain path.
     literally: Option<PathBuf>,
     origin: Origin,
+}
+
+/// A link on the way of an entry that leads out of a place that commands write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Strayed {
+    /// Where it lies.
+    pub(crate) link: PathBuf,
+    /// What the entry would open by it.
+    pub(crate) target: PathBuf,
 }
 
 impl Resolved {
@@ -63,7 +78,8 @@ impl Resolved {
 }
 
 impl Surroundings<'_> {
-    /// Expands `~` and relative paths, and follows links.
+    /// Expands `~` and relative paths, and follows links, for an entry that denies: whoever made the link, what it
+    /// leads to is denied as well.
     pub(crate) fn resolve(&self, entry: &Entry<PathEntry>) -> Result<Resolved, ConfigError> {
         let written = &entry.value;
         let whole = self.expand(&written.text);
@@ -85,6 +101,17 @@ impl Surroundings<'_> {
         Ok(resolved)
     }
 
+    /// The same for an entry that opens something: a link that the agent can have made is not followed out of
+    /// where it lies.
+    pub(crate) fn resolve_to_open(&self, entry: &Entry<PathEntry>) -> Result<Resolved, ConfigError> {
+        let mut resolved = self.resolve(entry)?;
+        if let Some(link) = self.writable.strayed(&resolved.followed) {
+            let target = std::mem::replace(&mut resolved.base, link.name.clone());
+            resolved.strayed = Some(Strayed { link: link.at.clone(), target });
+        }
+        Ok(resolved)
+    }
+
     fn expand(&self, text: &str) -> PathBuf {
         match text.strip_prefix('~') {
             Some(rest) => self.home.join(rest.trim_start_matches('/')),
@@ -94,8 +121,15 @@ impl Surroundings<'_> {
 
     fn follow(&self, path: &Path, glob: Option<String>, origin: &Origin) -> Result<Resolved, ConfigError> {
         let followed = follow(path, self.disk).map_err(|error| refused(origin, &error.to_string()))?;
-        let names = followed.all().cloned().collect();
-        Ok(Resolved { base: followed.canonical, names, glob, literally: None, origin: origin.clone() })
+        Ok(Resolved {
+            base: followed.canonical.clone(),
+            names: followed.all().cloned().collect(),
+            followed,
+            glob,
+            strayed: None,
+            literally: None,
+            origin: origin.clone(),
+        })
     }
 }
 

@@ -105,7 +105,12 @@ fn allowed<'a>(
     around: &Surroundings<'_>,
 ) -> Result<Vec<Allowed<'a>>, ConfigError> {
     let one = |(index, entry): (usize, &'a Entry<PathEntry>)| {
-        Ok(Allowed { entry, id: format!("{field}[{index}]"), resolved: around.resolve(entry)?, rights })
+        Ok(Allowed {
+            entry,
+            id: format!("{field}[{index}]"),
+            resolved: around.resolve_to_open(entry)?,
+            rights,
+        })
     };
     entries.iter().enumerate().map(one).collect()
 }

@@ -18,8 +18,9 @@ use crate::protect::Ground;
 use crate::region;
 use crate::resolved::{Resolved, ResolvedPolicy, Warning};
 use crate::rule::{ConnectionRule, Rule, every_port};
-use crate::settings::{Entry, Network, Origin, PathEntry, PolicySource};
+use crate::settings::{Entry, Network, Origin, PathEntry, PolicySource, Settings};
 use crate::tighten::{Layer, Tightening};
+use crate::writable::Writable;
 
 /// Resolves settings against their surroundings.
 ///
@@ -38,8 +39,9 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let workspace = places.canonical_workspace(disk)?;
     let homes = places.canonical_homes(disk)?;
     let home = homes.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
-    let around = Surroundings { workspace: &workspace, home: &home, disk };
     let settings = &found.settings;
+    let writable = writable(settings, &workspace, &home, disk)?;
+    let around = Surroundings { workspace: &workspace, home: &home, writable: &writable, disk };
     let policies = policies(found, &around)?;
     let git_directory = git_directory(&workspace, disk);
 
@@ -50,7 +52,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         disk,
         git_directory: git_directory.as_deref(),
     };
-    let mut rules = ground.rules(&decisive_files(found, places, &policies))?;
+    let mut rules = ground.rules(&decisive_files(found, places, &policies, disk)?)?;
     rules.retain(|rule| !settings.lifted.contains(&rule.id));
     let files = region::files(settings, &around, &homes)?;
     rules.extend(files.rules);
@@ -102,6 +104,19 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     };
     resolved.warnings = warnings(found, &resolved, &around)?;
     Ok(resolved)
+}
+
+fn writable(
+    settings: &Settings,
+    workspace: &Path,
+    home: &Path,
+    disk: &dyn Disk,
+) -> Result<Writable, ConfigError> {
+    let alone = Writable::new(workspace, std::iter::empty());
+    let around = Surroundings { workspace, home, writable: &alone, disk };
+    let entries = settings.filesystem.allow_write.iter().map(|entry| around.resolve(entry));
+    let trees: Vec<PathBuf> = entries.map(|entry| Ok(entry?.base)).collect::<Result<_, ConfigError>>()?;
+    Ok(Writable::new(workspace, trees.into_iter()))
 }
 
 /// Whose answers the settings of a source hold.
@@ -204,7 +219,7 @@ fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<NetworkPattern> {
 /// A socket is named as it is: what a pattern matched later would be open without anybody having seen it.
 fn sockets(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec<PathBuf>, ConfigError> {
     let one = |entry: &Entry<PathEntry>| {
-        let resolved = around.resolve(entry)?;
+        let resolved = around.resolve_to_open(entry)?;
         match resolved.glob {
             None => Ok(resolved.base),
             Some(_) => Err(refused(&entry.origin, "a socket is named by its path, without `*` and `?`")),
@@ -259,15 +274,24 @@ fn policies(found: &Found, around: &Surroundings<'_>) -> Result<Vec<ResolvedPoli
 }
 
 /// The files that decide about the agent in this very session.
-fn decisive_files(found: &Found, places: &Places, policies: &[ResolvedPolicy]) -> Vec<PathBuf> {
+fn decisive_files(
+    found: &Found,
+    places: &Places,
+    policies: &[ResolvedPolicy],
+    disk: &dyn Disk,
+) -> Result<Vec<PathBuf>, ConfigError> {
     let mut files: Vec<PathBuf> = vec![places.sandbox_directory()];
     // Each by itself: one of them may be a link out of the directories that are protected, into the project.
     files.extend(found.watched.iter().cloned());
+    for file in &found.watched {
+        // What is written here first takes the file's place.
+        files.extend(crate::store::new_name(&canonical(file, disk)?));
+    }
     files.extend(policies.iter().filter_map(|policy| match &policy.source {
         PolicySource::File(path) => Some(path.clone()),
         PolicySource::Shipped(_) => None,
     }));
-    files
+    Ok(files)
 }
 
 fn warnings(
@@ -285,8 +309,21 @@ fn warnings(
             warnings.push(Warning { text, origin: entry.origin.clone() });
         }
     }
+    let lists = [&filesystem.allow_read, &filesystem.allow_write, &found.settings.network.unix_sockets];
+    for entry in lists.into_iter().flatten().chain(crate::grants::paths(&found.settings.grants)) {
+        if let Some(strayed) = around.resolve_to_open(entry)?.strayed {
+            let text = format!(
+                "`{}` opens nothing: `{}` is a link in a place that commands write, and leads to `{}`; remove the \
+                 link, or name what is to be opened",
+                shown(&entry.text),
+                shown(&strayed.link.to_string_lossy()),
+                shown(&strayed.target.to_string_lossy())
+            );
+            warnings.push(Warning { text, origin: entry.origin.clone() });
+        }
+    }
     for entry in &filesystem.allow_write {
-        let path = around.resolve(entry)?.base;
+        let path = around.resolve_to_open(entry)?.base;
         let covers =
             |rule: &&Rule| matches!(&rule.pattern, FilePattern::Tree(tree) if path.starts_with(tree));
         if let Some(rule) = resolved.deny_write().find(covers) {

@@ -132,22 +132,14 @@ pub(crate) fn with_entry(
     if document.member(key).is_some() {
         return Ok(text.to_owned());
     }
-    let seed = seed(text, &document, places).map_err(StoreError::broken)?;
+    let seed = seed(text, file, &document, places).map_err(StoreError::broken)?;
     Change::Copy(vec![key.to_owned()], seed).apply(text).map_err(|error| StoreError::edit(file, error))
 }
 
 /// The settings that hold for the workspace as text whose lines start at the left edge.
-fn seed(text: &str, document: &Node, places: &Places) -> Result<String, ConfigError> {
-    let workspace = places.canonical_workspace(&RealDisk)?;
-    let mut best: Option<(PathBuf, &Node)> = None;
-    for member in document.members() {
-        let path = canonical(member.key.as_ref(), &RealDisk)?;
-        if workspace.starts_with(&path) && best.as_ref().is_none_or(|(known, _)| path.starts_with(known)) {
-            best = Some((path, &member.node));
-        }
-    }
-    if let Some((_, node)) = best {
-        return Ok(outdented(text.get(node.span.clone()).unwrap_or_default()));
+fn seed(text: &str, file: &std::path::Path, document: &Node, places: &Places) -> Result<String, ConfigError> {
+    if let Some(member) = discover::entry_that_holds(document, file, places, &RealDisk)? {
+        return Ok(outdented(text.get(member.node.span.clone()).unwrap_or_default()));
     }
     let default = discover::read(&default_file(places), &RealDisk)?;
     Ok(default.unwrap_or_else(|| BUILT_IN.to_owned()))

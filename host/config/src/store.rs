@@ -191,28 +191,47 @@ fn first_mistake(text: &str, file: &Path, kind: FileKind) -> Option<ConfigError>
     mistakes(text, file, kind, &RealDisk).into_iter().next()
 }
 
+/// The name under which a file is written before it takes the place of `file`. A link of the user's may lead a
+/// settings file into a project, so this name is protected as the file itself is.
+pub(crate) fn new_name(file: &Path) -> Option<PathBuf> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(file.file_name()?);
+    name.push(".new");
+    Some(file.with_file_name(name))
+}
+
+/// Fails where the name is not that of the open file: somebody has put another one there.
+fn is_at(file: &File, name: &Path) -> io::Result<()> {
+    let (own, there) = (file.metadata()?, std::fs::symlink_metadata(name)?);
+    if (own.dev(), own.ino()) == (there.dev(), there.ino()) {
+        return Ok(());
+    }
+    let text = format!("`{}` was replaced by something else in this very moment", name.display());
+    Err(io::Error::other(text))
+}
+
 /// Replaces a file in one step. The new one has one fixed name on the way, so that a writer that is killed
 /// leaves nothing that the next one does not take over; the lock makes sure that it is the only one.
 fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "it has no name");
-    let (parent, name) = target.parent().zip(target.file_name()).ok_or_else(no_name)?;
+    let (parent, new) = target.parent().zip(new_name(target)).ok_or_else(no_name)?;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-    let mut new_name = std::ffi::OsString::from(".");
-    new_name.push(name);
-    new_name.push(".new");
-    let new = parent.join(new_name);
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mode = std::fs::metadata(target).map_or(0o600, |metadata| metadata.mode() & 0o777);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
-    let written =
-        file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&new, target));
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| is_at(&file, &new))
+        .and_then(|()| std::fs::rename(&new, target));
     if let Err(error) = written {
         let _nothing_more_to_do = std::fs::remove_file(&new);
         return Err(error);
     }
+    is_at(&file, target)?;
     // Without it the rename may be lost in a power cut; the file is whole either way.
     File::open(parent)?.sync_all()
 }

@@ -137,12 +137,14 @@ fn projects(document: &Node, file: &Path, disk: &dyn Disk) -> Vec<ConfigError> {
     for member in members {
         match discover::project_key(member, disk) {
             Err(problem) => found.push(invalid(file, discover::key_fault(member, problem))),
-            Ok(path) => {
-                if let Some((_, other)) = known.iter().find(|(earlier, _)| *earlier == path) {
+            // Where a link leads is not a matter of this text, and may be an agent's doing.
+            Ok(key) if !key.links.is_empty() => {}
+            Ok(key) => {
+                if let Some((_, other)) = known.iter().find(|(earlier, _)| *earlier == key.path) {
                     let problem = discover::same_directory(member, other);
                     found.push(invalid(file, discover::key_fault(member, problem)));
                 }
-                known.push((path, &member.key));
+                known.push((key.path, &member.key));
             }
         }
         found.extend(settings(&member.node, file, &step("", &member.key)));

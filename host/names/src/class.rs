@@ -8,6 +8,7 @@ use crate::git::Content;
 use crate::known::{has_known_name, is_known};
 use crate::repository;
 use crate::rules::{Anywhere, RULES, Rule};
+use crate::temporary;
 
 /// What is done at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,6 +116,9 @@ pub fn class_under(
     site: &Site<'_>,
     holds: &dyn Fn(&'static Rule) -> bool,
 ) -> Class {
+    if let Some(class) = temporary::class(path, change) {
+        return class;
+    }
     if !has_known_name(path) {
         return Class::Free;
     }

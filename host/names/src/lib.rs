@@ -34,6 +34,7 @@ mod class;
 mod known;
 mod repository;
 mod rules;
+mod temporary;
 
 pub mod git;
 

@@ -10,6 +10,7 @@ mod differential;
 mod extension;
 mod hard_links;
 mod harness;
+mod left_behind;
 mod machine;
 mod many_calls;
 mod network;

@@ -2,26 +2,34 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
+use portcullis_decision::context::AgentInfo;
 use serde_json::Value;
 
 use crate::args::Pi;
 use crate::commands::pi_extension;
+use crate::reach::Reach;
 use crate::surroundings::Surroundings;
+use crate::wire::{self, Purpose, Wanted};
+
+/// Tells the extension what PATH was before.
+const WHOLE_PATH: &str = "PORTCULLIS_PATH";
 
 /// Becomes pi; returns only when that fails.
 pub(crate) fn run(pi: &Pi) -> crate::Outcome {
     let around = Surroundings::read()?;
-    let program = around
-        .find_program("pi".as_ref())
-        .context("`pi` is not on PATH; install it with `npm install -g @earendil-works/pi-coding-agent`")?;
+    let reach = reach(&around);
+    let program = around.find_program("pi".as_ref(), &reach).context(
+        "there is no `pi` on PATH outside of what commands may write; install it with `npm install -g \
+         @earendil-works/pi-coding-agent`",
+    )?;
     let extension = pi_extension::unpack(&around.data)?;
     let mut arguments = pi.arguments.clone();
     if let Some(found) = code_of_project(&around.cwd)
-        && is_trustful(&program)?
+        && is_trustful(&program, &reach)?
     {
         let before = arguments.len();
         arguments.retain(|word| word != APPROVE);
@@ -36,6 +44,7 @@ pub(crate) fn run(pi: &Pi) -> crate::Outcome {
     if !is_verb_of_pi(pi.arguments.first()) {
         command.arg("-e").arg(&extension);
     }
+    keep_path(&mut command, &reach)?;
     let error = command.args(&arguments).env("PORTCULLIS_HOST", &around.executable).exec();
     Err(error).with_context(|| format!("starting `{}`", program.display()))
 }
@@ -55,12 +64,45 @@ fn code_of_project(project: &Path) -> Option<&'static str> {
 }
 
 /// Whether this pi does not ask before it runs what a project brings along.
-fn is_trustful(program: &Path) -> anyhow::Result<bool> {
-    let said = Command::new(program).arg("--version").current_dir("/").output();
+fn is_trustful(program: &Path, reach: &Reach) -> anyhow::Result<bool> {
+    let mut command = Command::new(program);
+    keep_path(&mut command, reach)?;
+    let said = command.arg("--version").current_dir("/").output();
     let said = said.with_context(|| format!("asking `{}` for its version", program.display()))?;
     // 0.x says it on standard error.
     let version = [said.stdout, said.stderr].concat();
     Ok(String::from_utf8_lossy(&version).lines().any(|line| line.trim().starts_with("0.")))
+}
+
+/// What the agent can have made here. Settings that cannot be read make no difference to what is known of the project
+/// itself; the session will tell what is wrong with them.
+fn reach(around: &Surroundings) -> Reach {
+    let wanted = Wanted {
+        project: around.cwd.clone(),
+        settings: None,
+        policies: Vec::new(),
+        agent: AgentInfo::default(),
+        trusted: false,
+        interactive: false,
+        purpose: Purpose::Judge,
+    };
+    match wire::ground(around, &wanted) {
+        Ok(ground) => Reach::of(&ground.resolved, &around.homes()),
+        Err(_) => Reach::of_project(&around.cwd, &around.homes()),
+    }
+}
+
+/// pi starts programs by their names (`node`, `fd`, `rg`, `git`), outside any sandbox, so it gets the directories of
+/// PATH that commands cannot write. The extension gives the whole PATH to commands.
+fn keep_path(command: &mut Command, reach: &Reach) -> anyhow::Result<()> {
+    let Some(whole) = std::env::var_os("PATH") else { return Ok(()) };
+    let is_kept = |directory: &PathBuf| directory.is_absolute() && !reach.holds(directory);
+    let kept = std::env::join_paths(std::env::split_paths(&whole).filter(is_kept));
+    let kept = kept.context("taking directories out of PATH")?;
+    if kept != whole {
+        command.env("PATH", kept).env(WHOLE_PATH, whole);
+    }
+    Ok(())
 }
 
 /// What pi does by itself, without a session; with `-e` in front it would take the word for a prompt.

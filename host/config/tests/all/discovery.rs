@@ -58,6 +58,26 @@ fn links_are_followed_on_both_sides() {
 }
 
 #[test]
+fn a_key_that_an_agent_may_have_led_here_is_not_believed() {
+    let world = World::new();
+    let there = |name: &str| world.root.join("home/u/work").join(name);
+    projects(
+        &world,
+        &[("home/u/work/foo", "foo"), ("home/u/work/other/sub", "sub"), ("home/u/work/loop", "loop")],
+    );
+    // An agent in `other` has put these in the place of directories.
+    world.link("home/u/work/other/sub", &there("foo"));
+    world.link("home/u/work/loop", &there("loop"));
+    assert_eq!(mark(&world), "foo.example");
+    // It would be the one that holds: neither its settings nor others are taken in its place.
+    projects(&world, &[("home/u/work", "work"), ("home/u/work/other/sub", "sub")]);
+    let said = world.discover().unwrap_err().to_string();
+    assert!(said.contains("which an agent may have made") && said.contains("work/other/sub"), "{said}");
+    projects(&world, &[("home/u/work/foo", "foo"), ("home/u/work/other", "other")]);
+    assert_eq!(mark(&world), "foo.example");
+}
+
+#[test]
 fn a_linked_agent_directory_works() {
     let world = World::new();
     let moved = world.root.join("elsewhere");

@@ -259,6 +259,47 @@ fn links_are_denied_under_every_name() {
 }
 
 #[test]
+fn what_opens_something_does_not_follow_the_agents_links() {
+    let world = World::new();
+    let text = r#"{ "network": { "allowedDomains": [], "deniedDomains": [], "allowUnixSockets": ["run.sock"] },
+        "filesystem": { "denyRead": ["~"], "allowRead": [".", "vendor/**", "~/mine"],
+            "allowWrite": [".", "build", "out/*.o", "inside"], "denyWrite": ["circle"] },
+        "grants": [{ "path": "granted", "rights": "write", "grantedAt": 1 }] }"#;
+    world.write(DEFAULT, text);
+    for name in ["vendor", "build", "out", "granted"] {
+        world.link(&format!("home/u/work/foo/{name}"), &world.root.join("home/u/secret"));
+    }
+    world.link("home/u/work/foo/inside", Path::new("real"));
+    world.link("home/u/work/foo/run.sock", &world.root.join("home/u/docker.sock"));
+    world.link("home/u/work/foo/circle", Path::new("circle"));
+    world.write("home/u/theirs/x", "");
+    world.link("home/u/mine", Path::new("theirs"));
+    check(
+        &world,
+        &[
+            ("home/u/secret/key", Read, Ask),
+            ("home/u/secret/key.o", Write, Ask),
+            ("home/u/work/foo/real/x", Write, Allow),
+            // What denies holds whatever a link does, and the user's own links lead where they did.
+            ("home/u/work/foo/circle", Write, Deny),
+            ("home/u/theirs/x", Read, Allow),
+        ],
+    );
+    let resolved = world.resolve().unwrap();
+    assert_eq!(resolved.sockets, [world.root.join("home/u/work/foo/run.sock")]);
+    let granted = format!("{:?}", resolved.grants);
+    assert!(!granted.contains("secret"), "{granted}");
+    let told: Vec<&str> = resolved.warnings.iter().map(|warning| warning.text.as_str()).collect();
+    for name in ["vendor/**", "build", "out/*.o", "run.sock", "granted"] {
+        assert!(
+            told.iter().any(|text| text.starts_with(&format!("`{name}` opens nothing"))),
+            "{name}: {told:?}"
+        );
+    }
+    assert!(!told.iter().any(|text| text.contains("inside") || text.contains("mine")), "{told:?}");
+}
+
+#[test]
 fn a_linked_home_is_one_home() {
     let mut world = World::new();
     world.link("h", &world.root.join("home/u"));

@@ -42,6 +42,12 @@ impl Descriptors {
         Ok(PathBuf::from(OsString::from_vec(name)))
     }
 
+    /// Gives a name to an open file that has none.
+    pub(crate) fn link(&self, file: BorrowedFd<'_>, directory: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+        // By its entry in /proc: linking a descriptor itself needs a capability, see open(2) on O_TMPFILE.
+        rustix::fs::linkat(&self.0, DecInt::from_fd(file), directory, name, AtFlags::SYMLINK_FOLLOW)
+    }
+
     /// Opens the very file behind a descriptor anew, with other rights.
     pub(crate) fn reopen(&self, file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
         // NONBLOCK and NOCTTY: should the file be no regular one after all, opening it has no effect.

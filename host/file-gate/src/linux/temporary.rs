@@ -1,4 +1,4 @@
-//! A new file beside the one it will replace.
+//! A new file on the way to the place of another.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 
 use crate::operation::Inode;
-use crate::system::kernel::{self, Status};
+use crate::system::kernel::{self, Descriptors, Status};
 
 /// Longest list of names and longest value of an extended attribute, see xattr(7).
 const XATTR_MAX: usize = 64 * 1024;
@@ -25,14 +25,16 @@ static EXCHANGING: Mutex<()> = Mutex::new(());
 /// The access control list of a file, which is also in its mode.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// A file under a name of its own, removed when it is dropped.
+/// A file that will take a name. It has none until it is complete, where the file system knows such files, so that
+/// nobody can open it or put another in its place; otherwise one of its own. It is removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Temporary<'a> {
     directory: &'a OwnedFd,
-    name: String,
+    descriptors: &'a Descriptors,
+    /// The name of its own, which no command gets (see `portcullis-names`).
+    name: Option<String>,
     file: File,
     inode: Inode,
-    remove: bool,
 }
 
 /// What a file has besides its content.
@@ -53,19 +55,31 @@ impl Looks {
 
 impl<'a> Temporary<'a> {
     /// Creates an empty file in `directory`.
-    pub(crate) fn create(directory: &'a OwnedFd, mode: u32) -> Result<Self, Errno> {
-        let name = random_name()?;
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(directory, &name, flags, Mode::from_raw_mode(mode))?;
-        let status = Status::of(&file);
+    pub(crate) fn create(
+        directory: &'a OwnedFd,
+        descriptors: &'a Descriptors,
+        mode: u32,
+    ) -> Result<Self, Errno> {
+        let mode = Mode::from_raw_mode(mode);
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let (file, name) = match rustix::fs::openat(directory, ".", flags | OFlags::TMPFILE, mode) {
+            Ok(file) => (file, None),
+            // Some file systems do not know it, and kernels without it take it for opening the directory.
+            Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+                let name = random_name()?;
+                let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+                (rustix::fs::openat(directory, &name, flags, mode)?, Some(name))
+            }
+            Err(errno) => return Err(errno),
+        };
         let mut temporary = Self {
             directory,
+            descriptors,
             name,
             file: File::from(file),
             inode: Inode { device: (0, 0), number: 0 },
-            remove: true,
         };
-        temporary.inode = status?.identity.inode;
+        temporary.inode = temporary.status()?.identity.inode;
         Ok(temporary)
     }
 
@@ -96,62 +110,97 @@ impl<'a> Temporary<'a> {
 
     /// Gives the file the name `name`, which must be free.
     pub(crate) fn install(mut self, name: &OsStr) -> Result<Status, Errno> {
-        self.rename(name, RenameFlags::NOREPLACE)?;
-        self.remove = false;
+        match self.name.take() {
+            None => self.descriptors.link(self.file.as_fd(), self.directory, name)?,
+            Some(own) => {
+                if let Err(errno) = self.rename(&own, name, RenameFlags::NOREPLACE) {
+                    self.name = Some(own);
+                    return Err(errno);
+                }
+                // Nothing is moved back: the name was free, and what has it now is nobody's loss.
+                if !self.is_named(name)? {
+                    return Err(Errno::BUSY);
+                }
+            }
+        }
         self.status()
     }
 
     /// Exchanges the names of this file and of what is called `name`, if the latter is as `is_expected`
     /// wants it; returns whether it was. What was displaced is removed.
     pub(crate) fn exchange(
-        self,
+        mut self,
         name: &OsStr,
         is_expected: impl Fn(&Status) -> bool,
     ) -> Result<Option<Status>, Errno> {
         let _alone = EXCHANGING.lock().unwrap_or_else(PoisonError::into_inner);
-        self.rename(name, RenameFlags::EXCHANGE)?;
-        let displaced = Status::of_name(self.directory, self.name.as_ref());
-        if displaced.as_ref().is_ok_and(&is_expected) {
+        let own = match self.name.take() {
+            Some(own) => own,
+            None => {
+                let own = random_name()?;
+                self.descriptors.link(self.file.as_fd(), self.directory, own.as_ref())?;
+                own
+            }
+        };
+        self.name = Some(own.clone());
+        self.rename(&own, name, RenameFlags::EXCHANGE)?;
+        let displaced = Status::of_name(self.directory, own.as_ref());
+        if !displaced.as_ref().is_ok_and(&is_expected) {
+            self.put_back(&own, name)?;
+            return Ok(None);
+        }
+        if self.is_named(name)? {
             return self.status().map(Some);
         }
-        self.put_back(name)?;
+        // Something else stood under our own name and was installed, or took this one at once. Which of them nobody
+        // knows: what was there before comes back, the other stays beside it.
+        self.name = None;
+        self.rename(&own, name, RenameFlags::EXCHANGE)?;
         Ok(None)
     }
 
     /// Undoes an exchange. When someone put a third file in our place meanwhile, it would come back here;
     /// then it is exchanged again, so that the newest file of others stays and only ours is removed.
-    fn put_back(mut self, name: &OsStr) -> Result<(), Errno> {
+    fn put_back(mut self, own: &str, name: &OsStr) -> Result<(), Errno> {
         // Until our own file is back, the temporary name is someone else's only one.
-        self.remove = false;
+        self.name = None;
         for _ in 0..EXCHANGES {
-            match self.rename(name, RenameFlags::EXCHANGE) {
+            match self.rename(own, name, RenameFlags::EXCHANGE) {
                 Ok(()) => {}
                 // Someone removed ours: what was displaced gets its name back, if it is still free.
-                Err(Errno::NOENT) => match self.rename(name, RenameFlags::NOREPLACE) {
+                Err(Errno::NOENT) => match self.rename(own, name, RenameFlags::NOREPLACE) {
                     Err(Errno::EXIST) => continue,
                     result => return result,
                 },
                 Err(errno) => return Err(errno),
             }
-            let back = Status::of_name(self.directory, self.name.as_ref())?;
-            if back.identity.inode == self.inode {
-                self.remove = true;
+            if self.is_named(own.as_ref())? {
+                self.name = Some(own.to_owned());
                 return Ok(());
             }
         }
         Err(Errno::BUSY)
     }
 
-    fn rename(&self, name: &OsStr, flags: RenameFlags) -> Result<(), Errno> {
-        rustix::fs::renameat_with(self.directory, &self.name, self.directory, name, flags)
+    /// Whether `name` is this file and no other.
+    fn is_named(&self, name: &OsStr) -> Result<bool, Errno> {
+        match Status::of_name(self.directory, name) {
+            Ok(status) => Ok(status.identity.inode == self.inode),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn rename(&self, own: &str, name: &OsStr, flags: RenameFlags) -> Result<(), Errno> {
+        rustix::fs::renameat_with(self.directory, own, self.directory, name, flags)
     }
 }
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        if self.remove {
+        if let Some(name) = &self.name {
             // Nothing can be done about a name that cannot be removed, and the result is known already.
-            let _ = rustix::fs::unlinkat(self.directory, &self.name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(self.directory, name, AtFlags::empty());
         }
     }
 }

@@ -21,7 +21,8 @@ impl Job<'_> {
     pub(super) fn create(&self) -> Result<Written, FileError> {
         let made = self.make_parents()?;
         let parent = made.as_ref().unwrap_or(&self.slot.parent);
-        let mut temporary = Temporary::create(parent, FILE_MODE).map_err(|errno| self.failed(errno))?;
+        let mut temporary =
+            Temporary::create(parent, self.descriptors, FILE_MODE).map_err(|errno| self.failed(errno))?;
         temporary.write(self.bytes).map_err(|error| self.broken(error))?;
         temporary.hand_over().map_err(|errno| self.failed(errno))?;
         match temporary.install(&self.slot.name) {

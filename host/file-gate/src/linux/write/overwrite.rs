@@ -50,7 +50,7 @@ impl Job<'_> {
     }
 
     fn replace(&self, file: &OwnedFd, before: &Status, options: WriteOptions) -> Result<Attempt, FileError> {
-        let mut temporary = match Temporary::create(&self.slot.parent, 0o600) {
+        let mut temporary = match Temporary::create(&self.slot.parent, self.descriptors, 0o600) {
             // The directory cannot be written, the file can.
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Ok(Attempt::NotHere),
             created => created.map_err(|errno| self.failed(errno))?,

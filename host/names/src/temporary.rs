@@ -1,0 +1,66 @@
+//! The file that the host's tools write before it takes the place of another.
+//!
+//! It lies beside its target, in a directory that commands may write. What is written there has been judged already, so
+//! nobody else may have that name: a file put there would be installed in its place.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use crate::class::{Change, Class};
+use crate::rules::{Anywhere, Rule};
+
+/// Speaks of those names. It is not among [`crate::RULES`]: nobody can lift it.
+static TEMPORARY_FILES: Rule = Rule {
+    id: "host.portcullis",
+    reason: "Portcullis writes under this name what it puts in a file's place",
+    names: &[],
+    anywhere: Anywhere::Denied,
+};
+
+const BEGINNING: &[u8] = b".portcullis-";
+const END: &[u8] = b".tmp";
+
+/// What a change of such a name comes to; none for any other name. To remove one, or to move it away, hurts nobody:
+/// the host does not find it then.
+pub(crate) fn class(path: &Path, change: Change) -> Option<Class> {
+    let takes = change.is_new_name() || change == Change::Link;
+    (takes && is_temporary(path.file_name()?)).then_some(Class::Denied(&TEMPORARY_FILES))
+}
+
+/// Whether the tools make such names: `.portcullis-<hexadecimal digits>.tmp`.
+fn is_temporary(name: &OsStr) -> bool {
+    let name = name.as_bytes().to_ascii_lowercase();
+    let digits = name.strip_prefix(BEGINNING).and_then(|rest| rest.strip_suffix(END));
+    digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_else_gets_the_name() {
+        let name = Path::new("/p/.git/.portcullis-0123456789abcdef.tmp");
+        let denied = |path: &Path, change| matches!(class(path, change), Some(Class::Denied(_)));
+        for change in [
+            Change::MakeDirectory,
+            Change::Write,
+            Change::Install,
+            Change::Symlink,
+            Change::MoveTree,
+            Change::Special,
+            Change::Link,
+        ] {
+            assert!(denied(name, change), "{change:?}");
+        }
+        for change in [Change::Remove, Change::MoveAway, Change::Metadata] {
+            assert_eq!(class(name, change), None, "{change:?}");
+        }
+        // A file system may not tell them apart.
+        assert!(denied(Path::new("/p/.PORTCULLIS-0123456789ABCDEF.Tmp"), Change::Install));
+        for other in ["/p/.portcullis-notes.tmp", "/p/.portcullis-12.tmp.x", "/p/portcullis-12.tmp", "/"] {
+            assert_eq!(class(Path::new(other), Change::Install), None, "{other}");
+        }
+    }
+}
