@@ -59,17 +59,16 @@ impl Broker {
             None => Some(self.open_start(caller, directory)?),
         };
         let from = start.as_ref().map_or(root, AsFd::as_fd);
+        let walk = || Steps { broker: self, caller, root, links: LINKS }.walk(from, text, last);
         let found = match open_node(from, text, last) {
             // The path may lead through `/proc/self`, which is somebody else in here, or through a link of procfs.
-            Err(Errno::NOENT | Errno::LOOP) if !ends_nowhere(from, text) => {
-                Steps { broker: self, caller, root, links: LINKS }.walk(from, text, last)?
-            }
+            Err(Errno::NOENT | Errno::LOOP) if !ends_nowhere(from, text) => walk()?,
+            // An absolute link has led to this process's own `/proc`, where there is more to see than in the caller's.
+            Ok(open) if self.check_mount(caller, &open).is_err() => walk()?,
             found => Node::Found(found?),
         };
-        if let Node::Found(open) = &found
-            && start.is_some()
-        {
-            // In mounts of the host's own the name would mean something else.
+        if let Node::Found(open) = &found {
+            // In mounts that are not the caller's a name means something else.
             self.check_mount(caller, open).map_err(|_foreign| Errno::ACCESS)?;
         }
         Ok(found)

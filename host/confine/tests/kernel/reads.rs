@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("reads::it_is_not_executed", it_is_not_executed),
     ("reads::everything_else_is_read_as_ever", everything_else_is_read_as_ever),
     ("reads::errors_are_the_kernels", errors_are_the_kernels),
+    ("reads::links_do_not_lead_into_the_brokers_processes", links_do_not_lead_into_the_brokers_processes),
     ("reads::somebody_can_say_yes", somebody_can_say_yes),
     ("reads::no_race_reads_it", no_race_reads_it),
     ("reads::no_race_executes_it", no_race_executes_it),
@@ -130,6 +131,8 @@ fn everything_else_is_read_as_ever() {
         "cat /proc/self/status /proc/self/maps /proc/meminfo /proc/$$/stat > /dev/null",
         "test \"$(cat /proc/self/comm)\" = cat && grep -q ' / ' /etc/mtab && cat /proc/net/dev > /dev/null",
         "test $(readlink /proc/self/exe) && cat /proc/self/exe | cmp - $(readlink -f $(command -v cat))",
+        "ln -sfn /proc/self/comm l; test \"$(cat l)\" = cat; ln -sfn /proc/self l; test \"$(cat l/comm)\" = cat; \
+         ln -sfn /proc/self/environ l; cat l | tr '\\0' '\\n' | grep -x \"P=$P\"; rm l",
         "ls / . sub && ls -la /dev/ && head -c 4 /dev/urandom | wc -c && cat /dev/null",
         "echo x > /tmp/x && cat /tmp/x && echo x > /dev/shm/x && cat /dev/shm/x && rm /tmp/x /dev/shm/x",
         "echo piped | cat /dev/stdin | cat /dev/fd/0 | grep piped",
@@ -144,7 +147,7 @@ fn everything_else_is_read_as_ever() {
         "printf 'int main(){return 7;}' > a.c && cc a.c -o a && (./a; test $? = 7) && rm a a.c",
         "for i in 1 2 3 4 5 6 7 8; do (true; /bin/true; sh -c 'exit 0') & done; wait",
     ] {
-        let outcome = session.sh(&format!("set -e; {script}"));
+        let outcome = session.sh(&format!("exec 2>&1; set -ex; {script}"));
         assert_eq!(outcome.exit, Exit::Code(0), "{script}: {outcome:?}");
     }
     session.sh_reading("cat /dev/stdin", "given").assert(0, "given");
@@ -169,6 +172,20 @@ fn errors_are_the_kernels() {
         .output()
         .expect("sh runs");
     assert_eq!(inside.output, String::from_utf8_lossy(&outside.stdout));
+}
+
+/// The broker has a `/proc` of its own, with the keeper, itself and all commands in it.
+fn links_do_not_lead_into_the_brokers_processes() {
+    let session = session();
+    let other = session.command(&["sh", "-c", "exec sleep 30"]);
+    let (running, _output) = session.start(other).expect("starts");
+    let seen = session.sh("for n in $(seq 60); do for f in comm cmdline environ maps mem; do \
+        ln -sfn /proc/$n/$f l; test -d /proc/$n || ! head -c 1 l > /dev/null 2>&1 || echo $n $f; done; done");
+    seen.assert(0, "");
+    let own = session.sh("ln -sfn /proc/self/maps l; grep -c portcullis l; grep -c kernel l; true");
+    assert_eq!(own.output, "0\n0\n", "{own:?}");
+    running.kill();
+    running.wait();
 }
 
 fn somebody_can_say_yes() {
