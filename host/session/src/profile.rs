@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use portcullis_config::Layer;
 use portcullis_confine::{Access, Owner, Place, Profile, Reads};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Effect, RuleSet};
@@ -75,18 +76,27 @@ pub(crate) fn profile(
 }
 
 /// Whether what is read has to be judged by its name: where a rule on reading is a pattern, or names what is not there
-/// yet, in a directory that is in sight.
+/// yet, and would come into sight. The host's own rules are none of these: what they name lies in homes, which are
+/// closed, or is root's.
 fn reads(rules: &RuleSet, wanted: &BTreeMap<PathBuf, Access>) -> Reads {
     let may_appear = |path: &Path| {
-        let is_gone = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        let parent = path.parent().unwrap_or(Path::new("/"));
-        is_gone
-            && access_at(wanted, parent) != Access::Hidden
-            && !rules.answer(path, FileRight::Read, Caller::Command).is_of_the_base()
+        let answer = rules.answer(path, FileRight::Read, Caller::Command);
+        let is_asked_for = !answer.is_of_the_base() && answer.policy != Layer::Host.name();
+        is_asked_for
+            && existing(path).is_some_and(|there| there != path && access_at(wanted, there) != Access::Hidden)
     };
     let mut hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
     let is_judged = rules.patterns_on_reading().next().is_some() || hidden.any(|(path, _)| may_appear(path));
     if is_judged { Reads::Judged } else { Reads::Free }
+}
+
+/// What of a path there is: the path, or the closest directory above it.
+fn existing(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|above| match above.symlink_metadata() {
+        Ok(_) => true,
+        // What cannot be looked at may be there.
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    })
 }
 
 /// What a rule denies stays hidden; only what is a socket at the start is shown, so that nothing else can take its
@@ -129,7 +139,7 @@ fn is_own(path: &Path) -> bool {
 
 /// A mask on a single file falls off when the host replaces the file, and one that does not exist
 /// cannot be masked at all. So in closed regions (homes), where programs replace their secrets, the directory
-/// around a hidden name is hidden, and the names that are in it now are shown again. Where commands may
+/// around a hidden name, or the closest one there is, is hidden, and the names that are in it now are shown again. Where commands may
 /// write, this cannot be done: new names must appear there.
 fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>, closed: &[PathBuf]) {
     let hidden: Vec<PathBuf> = wanted
@@ -138,7 +148,7 @@ fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>, closed: &[PathBuf])
         .map(|(path, _)| path.clone())
         .collect();
     for path in &hidden {
-        let Some(parent) = path.parent() else { continue };
+        let Some(parent) = path.parent().and_then(existing) else { continue };
         let is_closed = closed.iter().any(|region| region.is_absolute() && parent.starts_with(region));
         if !is_closed || access_at(wanted, parent) != Access::ReadOnly {
             continue;
@@ -184,6 +194,7 @@ mod tests {
         let home = home.path().canonicalize().unwrap();
         let agent = home.join("agent");
         std::fs::create_dir_all(agent.join("skills")).unwrap();
+        std::fs::create_dir_all(home.join("shown/inside")).unwrap();
         std::fs::write(agent.join("auth.json"), "secret").unwrap();
         std::fs::write(agent.join("settings.json"), "{}").unwrap();
         std::os::unix::fs::symlink("auth.json", agent.join("link")).unwrap();
@@ -192,6 +203,8 @@ mod tests {
             (agent.clone(), Access::ReadOnly),
             (agent.join("auth.json"), Access::Hidden),
             (agent.join("not-there-yet"), Access::Hidden),
+            (home.join("shown"), Access::ReadOnly),
+            (home.join("shown/not/there/yet"), Access::Hidden),
         ]);
         hide_by_directory(&mut wanted, std::slice::from_ref(&home));
         let expected = BTreeMap::from([
@@ -199,6 +212,9 @@ mod tests {
             (agent.clone(), Access::Hidden),
             (agent.join("auth.json"), Access::Hidden),
             (agent.join("not-there-yet"), Access::Hidden),
+            (home.join("shown"), Access::Hidden),
+            (home.join("shown/inside"), Access::ReadOnly),
+            (home.join("shown/not/there/yet"), Access::Hidden),
             (agent.join("settings.json"), Access::ReadOnly),
             (agent.join("skills"), Access::ReadOnly),
         ]);
@@ -231,6 +247,7 @@ mod tests {
         };
         assert!(!judged(&["there"], &["there"]));
         assert!(judged(&["later"], &["later"]));
+        assert!(judged(&["x/y/later"], &["x/y/later"]));
         // It is in a directory that is hidden.
         assert!(!judged(&["d/later", "d"], &["d/later", "d"]));
         // Only the base hides it.

@@ -136,8 +136,14 @@ const NO_KEYS: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": [
 fn patterns_hide_what_appears_later(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let late = scene.project().join("a").join("late.pem");
-    let read =
-        "touch waiting; until [ -e a/late.pem ]; do sleep 0.01; done; cat a/late.pem; echo end; cat seen";
+    // The kernel keeps this flag with a file that it has opened itself, the broker does not.
+    let by_whom = "sysopen(F, q(seen), 0400000); open(I, q(<), q(/proc/self/fdinfo/) . fileno F); \
+        print grep(/^flags:.*[4567].....$/, <I>) ? qq(by the kernel\\n) : qq(by the broker\\n)";
+    let read = format!(
+        "touch waiting; until [ -e a/late.pem ]; do sleep 0.01; done; cat a/late.pem; echo end; cat seen; \
+         perl -e '{by_whom}'"
+    );
+    let read = read.as_str();
     let run = |arguments: &[&str]| {
         for file in [scene.project().join("waiting"), late.clone()] {
             let _gone = fs::remove_file(file);
@@ -157,10 +163,11 @@ fn patterns_hide_what_appears_later(user: User) -> Result<()> {
     scene.write(&scene.project().join("a").join("note"), "")?;
     let open = run(&["run", "--", "sh", "-c", read])?.ended_with(0)?;
     ensure!(open.stdout.contains("the secret"), "control, without the pattern: {open:#?}");
+    ensure!(open.stdout.ends_with("by the kernel\n"), "who has no pattern pays for none: {open:#?}");
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), NO_KEYS)?;
     let hidden = run(&["run", "--", "sh", "-c", read])?.ended_with(0)?;
     ensure!(
-        !hidden.stdout.contains("the secret") && hidden.stdout.ends_with("end\nin sight\n"),
+        !hidden.stdout.contains("the secret") && hidden.stdout.ends_with("end\nin sight\nby the broker\n"),
         "{hidden:#?}"
     );
     ensure!(hidden.stderr.contains("Permission denied"), "{hidden:#?}");
