@@ -3,7 +3,6 @@
  * goes on with the result: so nothing here throws, and whatever goes wrong withholds it.
  */
 import { tmpdir } from "node:os";
-import { dirname } from "node:path";
 import type { ExtensionAPI, ExtensionContext, ToolResultEvent } from "@earendil-works/pi-coding-agent";
 import type { HostClient } from "./client.ts";
 import { withheld } from "./messages.ts";
@@ -22,8 +21,11 @@ interface Replacement {
   isError?: true;
 }
 
-/** A file that pi writes where a tool brings back more than the model is shown; nobody can guess its name. */
-const FULL_OUTPUT = /\/[^\s"'\]]*\/pi-[a-z]+-[0-9a-f]{16}\.[a-z0-9]{1,5}/g;
+/**
+ * The name of a file that pi writes where a tool brings back more than the model is shown; nobody can guess it. It
+ * is looked for in time that grows with the text: the agent chooses the text, and pi waits.
+ */
+const FULL_OUTPUT = /\/pi-[a-z]+-[0-9a-f]{16}\.[a-z0-9]{1,5}/g;
 
 /** Shows a result to the host; returns what pi is to use in its place, or nothing. */
 export async function inspectToolResult(
@@ -52,8 +54,15 @@ export async function inspectToolResult(
 /** The model is told to read this file; only the host can let it. */
 async function nameFullOutput(host: HostClient, event: ToolResultEvent): Promise<void> {
   const texts = (event.content as Block[]).map((block) => (block.type === "text" ? block.text : ""));
-  const found = texts.flatMap((text) => text.match(FULL_OUTPUT) ?? []).filter((path) => dirname(path) === tmpdir());
-  for (const path of new Set(found)) await host.call("file/output", { path }).catch(() => {});
+  for (const path of new Set(texts.flatMap(fullOutputs))) await host.call("file/output", { path }).catch(() => {});
+}
+
+/** The files in the directory for temporary files that a text names. */
+export function fullOutputs(text: string): string[] {
+  const directory = tmpdir();
+  return [...text.matchAll(FULL_OUTPUT)]
+    .filter(({ index }) => text.startsWith(directory, index - directory.length))
+    .map(([name]) => directory + name);
 }
 
 function shown(block: Block): OutputBlock {

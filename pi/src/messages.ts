@@ -55,7 +55,7 @@ export const FLAG_ATE_PROMPT =
 export function question(ask: AskParams): string {
   const lines = [
     plain(ask.title, 200),
-    ...ask.subject.split("\n").map((line) => `  │ ${plain(line.replaceAll("\t", "  "), 2_000)}`),
+    ...ask.subject.split("\n").map((line) => `  │ ${plain(line.replaceAll("\t", "  "), 8_000)}`),
     `  asked by ${plain(ask.asker, 100)}: ${plain(ask.reason, 400)} (${plain(ask.policy, 80)}, ${plain(ask.rule, 80)})`,
   ];
   if (ask.quote !== undefined) lines.push(`  policy ${plain(ask.policy, 80)} says: "${plain(ask.quote, 400)}"`);

@@ -1,6 +1,6 @@
 /** Questions on pi's terminal. */
 import type { Dialogs } from "./prompt.ts";
-import { PromptView } from "./prompt-view.ts";
+import { BAR, PromptView } from "./prompt-view.ts";
 import type { AskParams } from "./protocol.ts";
 import { type Canvas, draw, type Painted } from "./terminal.ts";
 
@@ -15,11 +15,15 @@ export class TerminalDialogs implements Dialogs {
   }
 
   async ask(ask: AskParams, signal: AbortSignal, waiting: () => number): Promise<number | "refuse" | undefined> {
-    const view = new PromptView(ask, Date.now());
+    const view = new PromptView(ask);
     // For whoever looks elsewhere: terminals and multiplexers mark the window.
     process.stdout.write("\x07");
     return await draw<number | "refuse">(this.#canvas, {
-      lines: (): Painted[] => view.lines(waiting()).map(({ text, tone }) => ({ text, color: COLORS[tone] })),
+      lines: (): Painted[] => {
+        view.drawn(Date.now());
+        return view.lines(waiting()).map(({ text, tone }) =>
+          ({ text, color: COLORS[tone], ...(tone === "subject" ? { before: BAR } : {}) }));
+      },
       press: (key, done) => {
         const outcome = view.press(key, Date.now());
         if (outcome !== undefined) done(outcome);

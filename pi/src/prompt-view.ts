@@ -5,8 +5,11 @@
 import { plain } from "./messages.ts";
 import type { AskParams } from "./protocol.ts";
 
-/** Keys pressed sooner than this after one another, or after the question appeared, were meant for something else. */
+/** Keys pressed sooner than this after one another, or after the question was drawn, were meant for something else. */
 export const QUIET_MS = 350;
+
+/** Stands before every line of what is asked for, on the screen as well: what has no bar is not the agent's. */
+export const BAR = "  │ ";
 
 /** What a key press means to a question. */
 export type Key = "up" | "down" | "left" | "right" | "enter" | "escape"
@@ -28,11 +31,13 @@ export class PromptView {
   readonly #rows: Row[];
   #marked = 0;
   #width = 0;
-  #lastKeyAt: number;
+  /** When a key was last pressed, or the question drawn for the first time. */
+  #lastAt: number | undefined;
+  /** Whether the keys before were meant for this question, so that Enter may follow them at once. */
+  #settled = false;
 
-  constructor(ask: AskParams, now: number) {
+  constructor(ask: AskParams) {
     this.#ask = ask;
-    this.#lastKeyAt = now;
     this.#rows = [{ key: "esc", options: [] }];
     ask.options.forEach((option, index) => {
       const row = this.#rows.find((known) => known.key === option.key);
@@ -41,12 +46,19 @@ export class PromptView {
     });
   }
 
-  /** Takes a key; returns the answer when it gives one. */
+  /** Is told when the question is drawn: a key that was pressed before is not about it. */
+  drawn(now: number): void {
+    this.#lastAt ??= now;
+  }
+
+  /** Takes a key; returns the answer when it gives one. A letter always needs the quiet: it may be part of a word. */
   press(key: Key, now: number): Outcome {
-    const quiet = now - this.#lastKeyAt >= QUIET_MS;
-    this.#lastKeyAt = now;
-    if (!quiet && !this.#settled) return undefined;
-    this.#settled = true;
+    if (this.#lastAt === undefined) return undefined;
+    const quiet = now - this.#lastAt >= QUIET_MS;
+    this.#lastAt = now;
+    const meant = quiet || (this.#settled && typeof key === "string");
+    this.#settled = meant && (typeof key === "string" || this.#rowOf(key.character) !== -1);
+    if (!meant) return undefined;
     switch (key) {
       case "escape": return "refuse";
       case "enter": return this.#chosen(this.#rows[this.#marked]);
@@ -55,14 +67,16 @@ export class PromptView {
       case "left": return this.#widen(-1);
       case "right": return this.#widen(1);
     }
-    const row = this.#rows.findIndex(({ key: own }) => own.toLowerCase() === key.character.toLowerCase());
+    const row = this.#rowOf(key.character);
     if (row === -1) return undefined;
     this.#mark(row);
     // A letter that is written in upper case needs it, or Enter; the others act at once.
     return this.#rows[row]!.key === key.character ? this.#chosen(this.#rows[row]) : undefined;
   }
 
-  #settled = false;
+  #rowOf(character: string): number {
+    return this.#rows.findIndex(({ key }) => key.toLowerCase() === character.toLowerCase());
+  }
 
   #mark(row: number): undefined {
     this.#marked = Math.max(0, Math.min(this.#rows.length - 1, row));
@@ -89,7 +103,7 @@ export class PromptView {
     const more = waiting === 0 ? "" : `  (1 of ${waiting + 1})`;
     const lines: ReturnType<PromptView["lines"]> = [{ text: `🔒 ${plain(ask.title, 200)}${more}`, tone: "title" }];
     for (const line of ask.subject.split("\n")) {
-      lines.push({ text: `  │ ${plain(line.replaceAll("\t", "  "), 2_000)}`, tone: "subject" });
+      lines.push({ text: `${BAR}${plain(line.replaceAll("\t", "  "), 8_000)}`, tone: "subject" });
     }
     lines.push({
       text: `  asked by ${plain(ask.asker, 100)}: ${plain(ask.reason, 400)} (${plain(ask.policy, 80)}, ${plain(ask.rule, 80)})`,
@@ -113,9 +127,11 @@ export class PromptView {
     return lines;
   }
 
-  /** What an answer for longer than once would cover, as far as it is widened now. */
+  /** What the marked answer would cover, or else the first one for longer than once, as far as it is widened now. */
   #covers(): string | undefined {
-    const lasting = this.#rows.find((row) => row.options.some((index) => this.#ask.options[index]!.covers !== undefined));
+    const lasts = (row: Row) => row.options.some((index) => this.#ask.options[index]!.covers !== undefined);
+    const marked = this.#rows[this.#marked];
+    const lasting = marked !== undefined && lasts(marked) ? marked : this.#rows.find(lasts);
     return lasting === undefined ? undefined : this.#ask.options[this.#option(lasting)]!.covers;
   }
 

@@ -11,7 +11,11 @@ type Color = "accent" | "error" | "success" | "warning" | "muted" | "text";
 export interface Painted {
   text: string;
   color: Color;
+  /** What stands before the rest of a line that does not fit: such a rest must not look like a line of its own. */
+  before?: string;
 }
+
+const REST = "      ";
 
 /** A component that is drawn from lines and told of keys. */
 export interface Drawing<T> {
@@ -40,8 +44,10 @@ export function draw<T>(
       if (!over) tui.requestRender();
     });
     return {
-      render: (width: number) => drawing.lines().flatMap(({ text, color }) =>
-        wrapTextWithAnsi(theme.fg(color, text), Math.max(1, width))),
+      render: (width: number) => drawing.lines().flatMap(({ text, color, before = REST }) => {
+        const paint = (line: string) => theme.fg(color, line);
+        return wrapped(text, width, before).map(paint);
+      }),
       handleInput: (data: string) => {
         const key = keyOf(data);
         if (key === undefined || over) return;
@@ -51,6 +57,12 @@ export function draw<T>(
       invalidate: () => {},
     };
   });
+}
+
+/** Breaks a line to `width` columns, with `before` in front of every piece but the first. */
+export function wrapped(text: string, width: number, before: string): string[] {
+  const [first = "", ...rest] = wrapTextWithAnsi(text, Math.max(1, width - before.length));
+  return [first, ...rest.map((piece) => (width > before.length ? before + piece : piece))];
 }
 
 const NAMED: Record<string, Key> = {

@@ -33,9 +33,16 @@ const PARENT = asked(
   ["A", "Allow for all projects", "default.json"],
 );
 
+/** A question that is on the screen since the time 0. */
+function shown(ask: AskParams): PromptView {
+  const view = new PromptView(ask);
+  view.drawn(0);
+  return view;
+}
+
 /** Presses keys, each after a quiet moment. */
 function answer(ask: AskParams, ...keys: Key[]): Outcome {
-  const view = new PromptView(ask, 0);
+  const view = shown(ask);
   let now = 0;
   let outcome: Outcome;
   for (const key of keys) {
@@ -87,15 +94,52 @@ test("the keys of the first seed", () => {
 
 test("what was pressed before a quiet moment answers nothing", () => {
   for (const key of ["enter", "escape", c("s"), c("P"), c("A")] as Key[]) {
-    const view = new PromptView(EXACT, 0);
+    const view = shown(EXACT);
     let now = 0;
     for (let presses = 0; presses < 40; presses++) assert.equal(view.press(key, (now += QUIET_MS - 1)), undefined);
     assert.notEqual(view.press(key, now + QUIET_MS), undefined, "after it the key counts");
   }
 });
 
+test("a word that is typed on answers nothing", () => {
+  for (const word of ["no", "yes", "so do it", "PAN"]) {
+    const view = shown(EXACT);
+    let now = 0;
+    for (const character of word) {
+      const outcome = view.press(c(character), (now += now === 0 ? 1_000 : 80));
+      if (outcome !== undefined) assert.equal(character, word[0], "only a letter after a quiet moment counts");
+    }
+  }
+  const view = shown(EXACT);
+  assert.equal(view.press(c("n"), 1_000), undefined);
+  assert.equal(view.press(c("o"), 1_080), undefined);
+  assert.equal(view.press("enter", 1_160), undefined);
+});
+
+test("arrows that were meant for the question need no second quiet moment", () => {
+  const view = shown(EXACT);
+  assert.equal(view.press("down", 1_000), undefined);
+  assert.equal(label(EXACT, view.press("enter", 1_050)), "o0");
+});
+
+test("what was pressed before the question was drawn answers nothing", () => {
+  const view = new PromptView(EXACT);
+  assert.equal(view.press(c("s"), 10_000), undefined);
+  view.drawn(20_000);
+  view.drawn(30_000);
+  assert.equal(view.press(c("s"), 20_010), undefined);
+  assert.notEqual(view.press(c("s"), 21_000), undefined);
+});
+
+test("the marked answer says what it covers", () => {
+  const view = shown(EXACT);
+  view.press("right", 1_000);
+  for (let at = 0; at < 10; at++) view.press("down", 2_000 + at);
+  assert.equal(view.lines(0)[3]!.text, "  covers reading /srv/a.txt   [← narrower]", "no is not widened");
+});
+
 test("the question is drawn as the first seed has it", () => {
-  const view = new PromptView(PARENT, 0);
+  const view = shown(PARENT);
   assert.deepEqual(view.lines(2).map((line) => line.text), [
     "🔒 Allow to read this path?  (1 of 3)",
     "  │ /srv/a.txt",
@@ -115,7 +159,7 @@ test("the question is drawn as the first seed has it", () => {
 });
 
 test("what the agent chose cannot move the cursor or reorder the text", () => {
-  const view = new PromptView(askOf(1, { subject: "/a\x1b[2J\u202eb", reason: "x\r\ny" }), 0);
+  const view = shown(askOf(1, { subject: "/a\x1b[2J\u202eb", reason: "x\r\ny" }));
   const text = view.lines(0).map((line) => line.text).join("\n");
   assert.ok(!/[\x00-\x09\x0b-\x1f\u202e]/.test(text), text);
   assert.ok(text.includes("\\u{1b}[2J\\u{202e}b"), text);

@@ -246,6 +246,7 @@ pub const LIFTABLE: &[&str] = &[
     "host.git-attributes",
     "host.git-config",
     "host.git-hooks",
+    "host.git-index",
     "host.git-pointers",
     "host.git-rebase",
     "host.hook-managers",

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::combine::{Answer, Combine, Outcome};
 use crate::context::Context;
 use crate::decision::{AnsweredBy, Decision, Mode, Vote, cause};
-use crate::grant::Grant;
+use crate::grant::{Grant, GrantPattern};
 use crate::path_text;
 use crate::policy::{Policy, PolicyError};
 use crate::profile::FileRight;
-use crate::request::{Action, ActionKinds, FileOperation, Request, Stage};
+use crate::request::{Action, ActionKinds, Content, FileAccess, FileOperation, Request, Stage};
 use crate::reservation::Reservation;
 use crate::rules::{Caller, RuleSet, Ruling};
 use crate::verdict::{Cause, Denial, Effect, Evaluation, Obligation, Severity, Verdict};
@@ -84,8 +84,7 @@ impl Chain {
             (None, None) => Decision::of_nobody(votes),
         };
         let decision = decision.obliged(obligations);
-        let covers = |grant: &Grant| grant.is_live(context.now) && grant.covers(request);
-        if decision.effect() == Effect::Ask && grants.iter().any(covers) {
+        if decision.effect() == Effect::Ask && self.is_granted(request, context, grants, decision.votes()) {
             return decision.granted(AnsweredBy::Grant, "you allowed it before");
         }
         decision
@@ -95,6 +94,28 @@ impl Chain {
     #[must_use]
     pub fn hears_of(&self, kind: impl Fn(ActionKinds) -> bool) -> bool {
         self.members.iter().any(|member| kind(member.policy.handles()))
+    }
+
+    /// Whether a live grant answers what is asked. One on a path was given without regard to what would be written
+    /// there, so it answers no question that the text has raised.
+    fn is_granted(&self, request: &Request, context: &Context, grants: &[Grant], votes: &[Vote]) -> bool {
+        let live = || grants.iter().filter(|grant| grant.is_live(context.now) && grant.covers(request));
+        if live().any(|grant| matches!(grant.pattern, GrantPattern::Exact(_))) {
+            return true;
+        }
+        live().next().is_some()
+            && without_text(request).is_none_or(|blind| self.asks_alike(&blind, context, votes))
+    }
+
+    /// Whether the policies that ask in `votes` ask about `blind` by the same rules.
+    fn asks_alike(&self, blind: &Request, context: &Context, votes: &[Vote]) -> bool {
+        let asking = |vote: &&Vote| vote.effect == Some(Effect::Ask) && vote.mode == Mode::Enforce;
+        let blind = self.evaluate(blind, context).votes;
+        // The votes of policies come first; what the rules say does not depend on the text.
+        votes.iter().take(blind.len()).filter(asking).all(|vote| {
+            let is_same = |other: &&Vote| other.policy == vote.policy && other.cause.rule == vote.cause.rule;
+            blind.iter().filter(asking).any(|other| is_same(&other))
+        })
     }
 
     /// Hears every policy.
@@ -131,6 +152,16 @@ impl Chain {
         let evaluation = counts.map(|(name, evaluation, _)| (name.to_owned(), evaluation));
         Heard { evaluation, obligations, votes }
     }
+}
+
+/// The request as it would be if nobody knew the text that is to be written; none where there is no text.
+fn without_text(request: &Request) -> Option<Request> {
+    let Action::File(access) = &request.action else { return None };
+    if !matches!(access.operation, FileOperation::Write(_) | FileOperation::Edit(_)) {
+        return None;
+    }
+    let access = FileAccess { operation: FileOperation::Write(Content::Unknown), ..access.clone() };
+    Some(Request { action: Action::File(access), ..request.clone() })
 }
 
 /// What the policies said together.

@@ -10,6 +10,10 @@ use crate::repository;
 use crate::rules::{Anywhere, RULES, Rule};
 use crate::temporary;
 
+/// The directory in which names under [`Anywhere::Asked`] are free: packages bring such files along by the hundred, and
+/// nobody works in there.
+pub const PACKAGES: &str = "node_modules";
+
 /// What is done at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Change {
@@ -129,8 +133,7 @@ pub fn class_under(
 /// By the rules that have names.
 fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -> Class {
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
-    // Packages bring such files along by the hundred, and nobody works in there.
-    let packages = names.iter().position(|name| *name == "node_modules").unwrap_or(names.len());
+    let packages = names.iter().position(|name| *name == PACKAGES).unwrap_or(names.len());
     let starts: Vec<usize> =
         (0..names.len()).filter(|start| names.get(*start).is_some_and(|name| is_known(name))).collect();
     let mut class = Class::Free;

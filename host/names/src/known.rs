@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::class::normal;
-use crate::repository::{EXAMINED, LAST_NAMES};
+use crate::repository::{EXAMINED, LAST_NAMES, is_shared_index};
 use crate::rules::RULES;
 
 /// Names without regard to case, found by their first letter and length before they are compared.
@@ -28,7 +28,7 @@ static LAST: LazyLock<Names> = LazyLock::new(|| Names::new(LAST_NAMES));
 
 /// Whether a rule could speak of `path`.
 pub(crate) fn has_known_name(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| LAST.holds(name))
+    path.file_name().is_some_and(|name| LAST.holds(name) || is_shared_index(name))
         || path.components().filter_map(normal).any(|name| ANYWHERE.holds(name))
 }
 
@@ -87,7 +87,8 @@ mod tests {
         for name in LAST_NAMES {
             assert!(known(&format!("/w/{name}")) && !known(&format!("/w/{name}/ab/cd")), "{name}");
         }
-        for path in ["/w/src/main.rs", "/w/.env", "/w/.git/index", "/w/confi", "/w/configs", "/", ""] {
+        assert!(known("/w/.git/sharedindex.0123"));
+        for path in ["/w/src/main.rs", "/w/.env", "/w/.git/indexes", "/w/confi", "/w/configs", "/", ""] {
             assert!(!known(path), "{path}");
         }
         assert!(!known(&format!("/w/{}", "c".repeat(200))));

@@ -6,7 +6,7 @@
 //! Terms: a [`Rule`] is a group of names with an id that the user can lift; [`class`] says what a [`Change`] at a
 //! path comes to; where that is [`Class::Judged`], [`git::judge`] looks at the content, compared with what stood
 //! there before. A **git directory** is one called `.git`, one in `worktrees` or `modules` of another, and every
-//! directory that has the shape of one (`HEAD` with `objects` and `refs`, or with `commondir`), whatever its name.
+//! directory that has the shape of one (`objects` with `refs`, or `HEAD` with `commondir`), whatever its name.
 //!
 //! This crate must never know how a change is made or who is asked. It does no I/O: paths are absolute with links
 //! followed, texts are handed in, and what lies beside a path is asked through [`Site::exists`].
@@ -38,11 +38,12 @@ mod temporary;
 
 pub mod git;
 
-pub use class::{Change, Class, class, class_under};
+pub use class::{Change, Class, PACKAGES, class, class_under};
 pub use repository::{EXAMINED, is_probe_for_links};
 pub use rules::{
-    AGENT_FILES, Anywhere, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_POINTERS,
-    GIT_REBASE, HOOK_MANAGERS, PROJECT_AGENT_SETTINGS, RULES, Rule, SHELL_FILES, TOOL_FILES, rule,
+    AGENT_FILES, Anywhere, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX,
+    GIT_POINTERS, GIT_REBASE, HOOK_MANAGERS, PROJECT_AGENT_SETTINGS, RULES, Rule, SHELL_FILES, TOOL_FILES,
+    rule,
 };
 
 /// What surrounds a path.

@@ -6,12 +6,28 @@ use std::path::{Path, PathBuf};
 use crate::Site;
 use crate::class::{Change, Class, normal};
 use crate::git::Content;
-use crate::rules::{GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_POINTERS, GIT_REBASE, Rule};
+use crate::rules::{GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX, GIT_POINTERS, GIT_REBASE, Rule};
 
 /// What has to be looked at in a directory that becomes a git directory: these files, and all below these
 /// directories.
-pub const EXAMINED: [&str; 8] =
-    ["branches", "config", "config.worktree", "hooks", "info", "modules", "remotes", "worktrees"];
+pub const EXAMINED: [&str; 13] = [
+    "branches",
+    "config",
+    "config.worktree",
+    "hooks",
+    "index",
+    "info",
+    "lazygit.yml",
+    "modules",
+    "rebase-apply",
+    "rebase-merge",
+    "remotes",
+    "sequencer",
+    "worktrees",
+];
+
+/// How the names of files begin that a split index takes entries from.
+pub(crate) const SHARED_INDEX: &str = "sharedindex.";
 
 /// Names that mean something for git at the end of a path.
 pub(crate) const LAST_NAMES: [&str; 7] =
@@ -72,7 +88,13 @@ pub fn is_probe_for_links(path: &Path, target: &[u8]) -> bool {
 
 /// Names that mean something at the top of a git directory.
 fn is_interesting(name: &OsStr) -> bool {
-    EXAMINED.iter().any(|known| name.eq_ignore_ascii_case(known))
+    EXAMINED.iter().any(|known| name.eq_ignore_ascii_case(known)) || is_shared_index(name)
+}
+
+/// Whether a split index may take entries from a file of this name.
+pub(crate) fn is_shared_index(name: &OsStr) -> bool {
+    let beginning = name.as_encoded_bytes().get(..SHARED_INDEX.len());
+    beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(SHARED_INDEX.as_bytes()))
 }
 
 /// Whether git may take `directory` for a repository: by its name or its shape.
@@ -81,13 +103,14 @@ fn is_git_directory(directory: &Path, site: &Site<'_>) -> bool {
     is_named || has_shape(directory, None, site)
 }
 
-/// Whether `directory` has what git looks for, taking `assumed` to be there.
+/// Whether `directory` has what git looks for, taking `assumed` to be there. Git wants `HEAD` of the directory that it
+/// begins with, and not of the one that `commondir` leads to, where settings and hooks are.
 fn has_shape(directory: &Path, assumed: Option<&OsStr>, site: &Site<'_>) -> bool {
     let has = |name: &str| {
         assumed.is_some_and(|assumed| assumed.eq_ignore_ascii_case(name))
             || (site.exists)(&directory.join(name))
     };
-    has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+    has("objects") && has("refs") || has("HEAD") && has("commondir")
 }
 
 /// What a change comes to at `inside`, seen from a git directory.
@@ -97,20 +120,20 @@ fn within(inside: &[&OsStr], change: Change) -> Class {
     match rest {
         _ if is("hooks") => hooks(rest, change),
         [] if is("config") || is("config.worktree") => judged(&GIT_CONFIG, Content::Config, change),
+        [] if is("index") || is_shared_index(first) => judged(&GIT_INDEX, Content::Index, change),
+        // A program for git that takes commands from there.
+        [] if is("lazygit.yml") => asked(&GIT_CONFIG, change),
+        [name] if (is("rebase-merge") || is("rebase-apply")) && name.eq_ignore_ascii_case("strategy") => {
+            judged(&GIT_REBASE, Content::Strategy, change)
+        }
+        [name] if is("sequencer") && name.eq_ignore_ascii_case("opts") => {
+            judged(&GIT_REBASE, Content::SequencerOptions, change)
+        }
         [name] if is("info") && name.eq_ignore_ascii_case("attributes") => {
             judged(&GIT_ATTRIBUTES, Content::Attributes, change)
         }
         // Git's old way to describe remotes, each in a file; no git of today writes there.
-        [_, ..] if is("remotes") || is("branches") => match change {
-            Change::Remove | Change::MoveAway | Change::Metadata => Class::Free,
-            Change::MakeDirectory
-            | Change::Write
-            | Change::Install
-            | Change::Symlink
-            | Change::MoveTree
-            | Change::Special
-            | Change::Link => Class::Asked(&GIT_CONFIG),
-        },
+        [_, ..] if is("remotes") || is("branches") => asked(&GIT_CONFIG, change),
         [] | [_] if is_container(first) => container(change),
         [_, name] if is("worktrees") && name.eq_ignore_ascii_case("gitdir") => {
             judged(&GIT_POINTERS, Content::WayBack, change)
@@ -119,6 +142,19 @@ fn within(inside: &[&OsStr], change: Change) -> Class {
         // The repositories in `modules` have the shape of one; only what lies between is left here.
         _ if is("modules") => container(change),
         _ => Class::Free,
+    }
+}
+
+fn asked(rule: &'static Rule, change: Change) -> Class {
+    match change {
+        Change::Remove | Change::MoveAway | Change::Metadata => Class::Free,
+        Change::MakeDirectory
+        | Change::Write
+        | Change::Install
+        | Change::Symlink
+        | Change::MoveTree
+        | Change::Special
+        | Change::Link => Class::Asked(rule),
     }
 }
 
@@ -133,7 +169,7 @@ fn hooks(inside: &[&OsStr], change: Change) -> Class {
 
 /// Directories of a git directory that hold something with a meaning of its own.
 fn is_container(name: &OsStr) -> bool {
-    ["info", "worktrees", "modules", "remotes", "branches"]
+    ["branches", "info", "modules", "rebase-apply", "rebase-merge", "remotes", "sequencer", "worktrees"]
         .iter()
         .any(|known| name.eq_ignore_ascii_case(known))
 }

@@ -31,6 +31,7 @@ pub static RULES: &[&Rule] = &[
     &GIT_CONFIG,
     &GIT_POINTERS,
     &GIT_REBASE,
+    &GIT_INDEX,
     &GIT_ATTRIBUTES,
     &SHELL_FILES,
     &TOOL_FILES,
@@ -83,10 +84,18 @@ pub static GIT_POINTERS: Rule = Rule {
     anywhere: Anywhere::Judged,
 };
 
-/// The list of a rebase that has stopped.
+/// Files of a rebase, or of a series of picks, that has stopped.
 pub static GIT_REBASE: Rule = Rule {
     id: "host.git-rebase",
-    reason: "it lists what your own git does when a rebase goes on",
+    reason: "it says what your own git does when a rebase or a series of picks goes on",
+    names: &[],
+    anywhere: Anywhere::Judged,
+};
+
+/// `index`.
+pub static GIT_INDEX: Rule = Rule {
+    id: "host.git-index",
+    reason: "it names the files that your own git writes",
     names: &[],
     anywhere: Anywhere::Judged,
 };
@@ -133,6 +142,7 @@ pub static TOOL_FILES: Rule = Rule {
         ".hg/hgrc-not-shared",
         ".jj/repo/config.toml",
         ".jj/repo/workspace-config.toml",
+        ".lazygit.yml",
         ".mise",
         ".mise.local.toml",
         ".mise.toml",

@@ -348,16 +348,17 @@ fn shown(program: &Program) -> String {
 
 /// The arguments as a person would type them in a shell.
 fn shown_argv(argv: &[OsString]) -> String {
-    let quoted = argv.iter().map(|word| {
-        let word = word.to_string_lossy();
-        let plain = |character: char| character.is_ascii_alphanumeric() || "_-./=:,@%+".contains(character);
-        if !word.is_empty() && word.chars().all(plain) {
-            word.into_owned()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+    argv.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a person would type it in a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "_-./=:,@%+".contains(character);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Calls of a running command that wait while the user is asked.
 //!
-//! One question for a command and a place: whatever the answer, further calls of the command there get the same.
+//! One question for a command and a place: whatever the answer, further calls of the command there get the same. A
+//! name that other programs execute is a place of its own, and removing is another question than making.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,14 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use portcullis_confine::{Attempt, Held};
+use portcullis_decision::Decision;
 use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
 
 use crate::cancel::Cancel;
 use crate::commands::Started;
 use crate::executed;
 use crate::links::HARD_LINKS;
+use crate::lookalike::revealed;
 use crate::paths;
 use crate::refused;
 use crate::session::Session;
@@ -23,11 +26,12 @@ use crate::session::Session;
 /// How often the user is asked for one command: what needs more is no oversight.
 const QUESTIONS: usize = 20;
 
-/// What is asked about once: the rule that wants it, and the directory.
+/// What is asked about once: the rule that wants it, and the place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Subject {
     rule: String,
     place: PathBuf,
+    attempt: Attempt,
     /// A number of its own for content that decides: a yes to one text is none to the next.
     content: Option<u64>,
 }
@@ -108,6 +112,32 @@ impl Questions {
     }
 }
 
+/// Whether every name under a rule is asked about by itself: of those that other programs execute, one is not like
+/// another.
+fn has_own_question(rule: &str) -> bool {
+    portcullis_names::rule(rule).is_some()
+}
+
+/// What a yes to a call that waits is called, so that it says how far it goes.
+pub(crate) fn once(access: &FileAccess, decision: &Decision) -> String {
+    let place =
+        Path::new(&access.path.canonical).parent().filter(|_| !has_own_question(&decision.cause().rule));
+    let Some(place) = place else { return "Allow for this command".to_owned() };
+    let what = match access.operation {
+        FileOperation::Delete => "removes",
+        FileOperation::Read | FileOperation::List | FileOperation::Search(_) => "reads",
+        FileOperation::Write(_)
+        | FileOperation::Edit(_)
+        | FileOperation::CreateDirectory
+        | FileOperation::Move(_)
+        | FileOperation::Link(_)
+        | FileOperation::Symlink(_)
+        | FileOperation::ChangeMetadata
+        | FileOperation::Other(_) => "makes and writes",
+    };
+    format!("Allow for this command: all that it {what} in {}", revealed(&place.to_string_lossy()))
+}
+
 impl Session {
     /// Answers for the calls of a command that wait, until it has ended.
     pub(crate) fn answer_held<'scope>(
@@ -123,18 +153,20 @@ impl Session {
 
     fn answer(&self, started: &Started, held: Held) {
         let path = held.path().to_owned();
-        let place = path.parent().unwrap_or(Path::new("/")).to_owned();
-        let reason = held.reason().to_owned();
+        let (reason, attempt) = (held.reason().to_owned(), held.attempt());
         let content =
             (!reason.is_empty()).then(|| started.questions.contents.fetch_add(1, Ordering::Relaxed));
-        let subject = Subject { rule: held.rule().to_owned(), place, content };
-        let attempt = held.attempt();
+        let mut request = self.request(Origin::Process, self.held_action(&path, attempt));
+        request.attributes.extend(match held.rule() {
+            HARD_LINKS => self.other_names(&path),
+            _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
+        });
+        let rule = self.decide(&request).cause().rule.clone();
+        let is_own = has_own_question(held.rule()) || has_own_question(&rule);
+        let place = if is_own { &path } else { path.parent().unwrap_or(Path::new("/")) };
+        let attempt = if attempt == Attempt::MakeDirectory { Attempt::Write } else { attempt };
+        let subject = Subject { rule: held.rule().to_owned(), place: place.to_owned(), attempt, content };
         let is_allowed = started.questions.answer(subject, |cancel| {
-            let mut request = self.request(Origin::Process, self.held_action(&path, attempt));
-            request.attributes.extend(match held.rule() {
-                HARD_LINKS => self.other_names(&path),
-                _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
-            });
             let granted = self.authorize(request, started.call.as_deref(), cancel).granted();
             granted
                 .map_err(|decision| {
@@ -165,7 +197,7 @@ mod tests {
     use super::*;
 
     fn subject(place: &str) -> Subject {
-        Subject { rule: String::new(), place: place.into(), content: None }
+        Subject { rule: String::new(), place: place.into(), attempt: Attempt::Write, content: None }
     }
 
     #[test]

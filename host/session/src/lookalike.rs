@@ -4,14 +4,26 @@
 //! ones are expected: beside some, in a word that looks plain as a whole, and signs that look like those of a shell
 //! or a path.
 
+use std::borrow::Cow;
+
 use unicode_security::confusable_detection::skeleton;
 
-use crate::visible::visible;
+use crate::visible::{visible, visible_subject};
 
 /// Makes a text safe to show to somebody who decides about it: nothing acts, and nothing passes for something else.
 pub(crate) fn revealed(text: &str) -> String {
+    visible(&unmasked(text))
+}
+
+/// As [`revealed`], for what a question is about. The second is whether a part was left out.
+pub(crate) fn revealed_subject(text: &str) -> (String, bool) {
+    visible_subject(&unmasked(text))
+}
+
+/// Escapes what passes for something else.
+fn unmasked(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
-        return visible(text);
+        return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     let mut word = String::new();
@@ -25,7 +37,7 @@ pub(crate) fn revealed(text: &str) -> String {
         push(&mut shown, character, looks_plain(character));
     }
     push_word(&mut shown, &word);
-    visible(&shown)
+    Cow::Owned(shown)
 }
 
 fn push_word(shown: &mut String, word: &str) {

@@ -8,19 +8,21 @@ use portcullis_decision::profile::{FileRight, FileRights};
 use portcullis_decision::request::{
     Action, CommandExecution, Endpoint, FileAccess, NetworkAccess, Origin, PathKind, Stage, ToolCall,
 };
-use portcullis_decision::{Decision, GrantPattern, GrantScope, Request, path_text};
+use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, Mode, Request, path_text};
 
 use crate::ask::{Choice, ChoiceKind, Question};
+use crate::commands::quoted;
 use crate::executed;
+use crate::held;
 use crate::keeper::Place;
-use crate::lookalike::revealed;
+use crate::lookalike::{revealed, revealed_subject};
 use crate::visible::visible;
 
 /// More than anybody reads before answering.
 const WIDTHS_MAX: usize = 6;
 
-/// Longest description of a grant, in characters; clients show labels of up to 200.
-const GRANT_TEXT_MAX: usize = 160;
+/// Longest description of a grant, in characters; clients show 300.
+const GRANT_TEXT_MAX: usize = 280;
 
 /// Makes the question for `request`, about which `decision` says ask. Answers can be kept at `places`, and
 /// last `kept_for` seconds there; 0 for ever.
@@ -37,20 +39,39 @@ pub(crate) fn question(
         Some(details) => format!("{}\n{}", question.title, details),
         None => question.title.clone(),
     });
+    let (subject, is_cut) = revealed_subject(&subject(&request.action));
     Question {
         id,
         call: call.map(str::to_owned),
         title: title(&request.action),
-        subject: revealed(&subject(&request.action)),
+        subject,
         asker: asker(request),
-        reason: visible(&decision.cause().reason),
+        reason: reasons(decision),
         policy: visible(decision.policy()),
         rule: visible(&decision.cause().rule),
         quote: quote.filter(|text| !text.trim().is_empty()).map(|text| visible(&text)),
-        choices: choices(request, decision, places, kept_for),
+        choices: choices((request, is_cut), decision, places, kept_for),
         timeout_ms: asked.and_then(|question| question.timeout_ms),
     }
 }
+
+/// Why it is asked, by everybody who asks: one answer is an answer to all of them.
+fn reasons(decision: &Decision) -> String {
+    let mut known = vec![(decision.policy(), decision.cause().rule.as_str())];
+    let mut reasons = vec![visible(&decision.cause().reason)];
+    for vote in decision.votes() {
+        let asks = vote.effect == Some(Effect::Ask) && vote.mode == Mode::Enforce;
+        let of = (vote.policy.strip_prefix(RULES).unwrap_or(&vote.policy), vote.cause.rule.as_str());
+        if asks && !known.contains(&of) {
+            known.push(of);
+            reasons.push(format!("{} ({}, {})", visible(&vote.cause.reason), visible(of.0), visible(of.1)));
+        }
+    }
+    reasons.join("; and ")
+}
+
+/// What stands before the layer in votes of the rule set.
+const RULES: &str = "rules:";
 
 fn title(action: &Action) -> String {
     match action {
@@ -104,15 +125,22 @@ fn asker(request: &Request) -> String {
 }
 
 /// "Once"; what may be granted for the session and at each place, narrowest first; "no" for the session.
-fn choices(request: &Request, decision: &Decision, places: &[Place], kept_for: u32) -> Vec<Choice> {
+fn choices(
+    (request, is_cut): (&Request, bool),
+    decision: &Decision,
+    places: &[Place],
+    kept_for: u32,
+) -> Vec<Choice> {
     let once = Choice {
         key: 'o',
         kind: ChoiceKind::Allow,
-        label: match request.action {
+        label: match &request.action {
             // A program opens as many connections to a place as it likes; that is one thing to the user.
             Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => {
                 "Allow for this command".to_owned()
             }
+            Action::File(access) if request.origin == Origin::Process => held::once(access, decision),
+            _ if is_cut => "Allow once, though not all of it is shown".to_owned(),
             Action::Network(_)
             | Action::File(_)
             | Action::Command(_)
@@ -217,9 +245,12 @@ fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
     let mut widths: Vec<Offer> = Vec::new();
     for (pattern, lifetime) in own.chain(offered) {
         let Some(text) = described(&pattern) else { continue };
-        // A grant that cannot be read whole before it is given is not offered.
+        // A grant that cannot be read whole before it is given is not offered, and no wider one in its place.
+        if text.chars().count() > GRANT_TEXT_MAX {
+            break;
+        }
         let is_known = widths.iter().any(|known| known.pattern == pattern && known.lifetime == lifetime);
-        if !is_known && text.chars().count() <= GRANT_TEXT_MAX && widths.len() < WIDTHS_MAX {
+        if !is_known && widths.len() < WIDTHS_MAX {
             widths.push(Offer { pattern, lifetime, text });
         }
     }
@@ -297,6 +328,12 @@ fn runs_others(command: &CommandPattern) -> bool {
     portcullis_shell::is_wrapper(program.rsplit('/').next().unwrap_or_default())
 }
 
+/// A command as a shell would take it, and that more words may follow where they may.
+fn spelled(command: &CommandPattern) -> String {
+    let words = command.argv_prefix.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    if command.open_ended { format!("{words} (and any further words)") } else { words }
+}
+
 /// Spells out what a pattern grants; none for patterns that the host does not offer.
 #[must_use]
 pub fn described(pattern: &GrantPattern) -> Option<String> {
@@ -325,7 +362,7 @@ pub fn described(pattern: &GrantPattern) -> Option<String> {
         // What an interpreter or a wrapper runs next is not what was agreed to.
         GrantPattern::Command(commands) if commands.iter().any(runs_others) => None,
         GrantPattern::Command(commands) => {
-            let all: Vec<String> = commands.iter().map(|command| command.argv_prefix.join(" ")).collect();
+            let all: Vec<String> = commands.iter().map(spelled).collect();
             Some(format!("the commands {}", revealed(&all.join("; "))))
         }
         GrantPattern::Exact(action) => match action.as_ref() {
@@ -337,5 +374,80 @@ pub fn described(pattern: &GrantPattern) -> Option<String> {
             | Action::Tool(_)
             | Action::Escalation(_) => None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_decision::request::{FileFacts, FileOperation, PathRef, Zone};
+    use portcullis_decision::rules::Ruling;
+
+    use super::*;
+
+    fn reading(path: &str) -> Request {
+        let path = PathRef {
+            given: path.to_owned(),
+            absolute: path.to_owned(),
+            canonical: path.to_owned(),
+            zone: Zone::Home,
+            relative: path.to_owned(),
+            kind: PathKind::File,
+        };
+        let access = FileAccess { path, operation: FileOperation::Read, facts: FileFacts::default() };
+        let action = Action::File(access);
+        Request { id: "r".into(), parent: None, origin: Origin::Agent, action, attributes: vec![] }
+    }
+
+    fn ruling(policy: &str, reason: &str) -> Ruling {
+        Ruling {
+            effect: Effect::Ask,
+            policy: policy.to_owned(),
+            rule: format!("{policy}.rule"),
+            reason: reason.to_owned(),
+            setting: String::new(),
+            conceal: false,
+        }
+    }
+
+    #[test]
+    fn everybody_who_asks_is_heard() {
+        let decision = Decision::by_rule(ruling("a", "one"));
+        let decision = decision.tightened(ruling("b", "two")).tightened(ruling("c", "three"));
+        let question = question(1, None, &reading("/x"), &decision, &[], 0);
+        assert_eq!((question.policy.as_str(), question.reason.as_str()), ("c", "three; and two (b, b.rule)"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_whole_is_not_kept_and_nothing_wider_either() {
+        let decision = Decision::by_rule(ruling("a", "one"));
+        let keys = |path: &str| -> String {
+            question(1, None, &reading(path), &decision, &[], 0)
+                .choices
+                .iter()
+                .map(|choice| choice.key)
+                .collect()
+        };
+        assert_eq!(keys("/home/u/notes"), "ossd");
+        assert_eq!(keys(&format!("/home/u/{}", "x".repeat(300))), "o");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_shown_whole_or_says_that_it_is_not() {
+        let decision = Decision::by_rule(ruling("a", "one"));
+        for (length, label) in [(3_000, "Allow once"), (5_000, "Allow once, though not all of it is shown")] {
+            let question = question(1, None, &reading(&"/x".repeat(length / 2)), &decision, &[], 0);
+            assert_eq!(question.choices.first().map(|choice| choice.label.as_str()), Some(label));
+            assert_eq!(question.subject.len() == length, length == 3_000);
+        }
+    }
+
+    #[test]
+    fn commands_are_quoted_and_say_when_more_may_follow() {
+        let commands = |open_ended| {
+            let argv_prefix = ["git", "commit", "-m", "a; rm -rf x"].map(str::to_owned).to_vec();
+            described(&GrantPattern::Command(vec![CommandPattern { argv_prefix, open_ended }])).unwrap()
+        };
+        assert_eq!(commands(false), "the commands git commit -m 'a; rm -rf x'");
+        assert_eq!(commands(true), "the commands git commit -m 'a; rm -rf x' (and any further words)");
     }
 }

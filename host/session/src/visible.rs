@@ -3,8 +3,8 @@
 /// Longest text that is shown in one place, in characters.
 const SHOWN_MAX: usize = 300;
 
-/// How much of a longer one is its end: what is used of a path is at the end of it.
-const SHOWN_END: usize = 120;
+/// As [`SHOWN_MAX`], for what a question is about: who answers has to see it.
+const SUBJECT_MAX: usize = 4_000;
 
 /// Writes `text` so that every character is visible and none acts on a terminal; leaves the middle out
 /// when it is long.
@@ -14,13 +14,24 @@ const SHOWN_END: usize = 120;
 /// ```
 #[must_use]
 pub fn visible(text: &str) -> String {
+    visible_up_to(text, SHOWN_MAX)
+}
+
+/// As [`visible`], for what a question is about. The second is whether a part was left out.
+pub(crate) fn visible_subject(text: &str) -> (String, bool) {
+    (visible_up_to(text, SUBJECT_MAX), text.chars().nth(SUBJECT_MAX).is_some())
+}
+
+/// Of a longer text two fifths are its end: what is used of a path is at the end of it.
+fn visible_up_to(text: &str, most: usize) -> String {
     let length = text.chars().count();
-    if length <= SHOWN_MAX {
+    if length <= most {
         return escaped(text.chars());
     }
-    let beginning = escaped(text.chars().take(SHOWN_MAX - SHOWN_END));
-    let end = escaped(text.chars().skip(length - SHOWN_END));
-    format!("{beginning} …({} characters left out)… {end}", length - SHOWN_MAX)
+    let end = most / 5 * 2;
+    let beginning = escaped(text.chars().take(most - end));
+    let end = escaped(text.chars().skip(length - end));
+    format!("{beginning} …({} characters left out)… {end}", length - most)
 }
 
 fn escaped(text: impl Iterator<Item = char>) -> String {

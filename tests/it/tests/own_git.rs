@@ -10,6 +10,8 @@ use serde_json::json;
 as_each_user!(
     nothing_that_tools_leave_behind_is_run,
     nothing_that_commands_leave_behind_is_run,
+    no_index_leads_elsewhere,
+    a_directory_that_cannot_be_looked_into_is_a_repository,
     everyday_settings_are_written
 );
 
@@ -26,7 +28,7 @@ struct Trap {
 /// `MARK` stands for the file whose appearance shows that something was run.
 const EVIL: &str = "[core]\n\tbare = false\n\tfsmonitor = \"touch MARK;:\"\n";
 
-const TRAPS: [Trap; 9] = [
+const TRAPS: [Trap; 12] = [
     Trap { name: "31 fsmonitor", files: &[(".git/config", EVIL)], before: "", then: "git status" },
     Trap {
         name: "31 alias",
@@ -50,6 +52,19 @@ const TRAPS: [Trap; 9] = [
         ],
         before: "",
         then: "git status",
+    },
+    Trap {
+        name: "33 a common directory without a HEAD of its own",
+        files: &[
+            (".git/modules/a/config", EVIL),
+            (".git/modules/a/objects/x", ""),
+            (".git/modules/a/refs/x", ""),
+            (".git/modules/a/worktrees/x/HEAD", "ref: refs/heads/main\n"),
+            (".git/modules/a/worktrees/x/commondir", "../..\n"),
+            ("sub/.git", "gitdir: ../.git/modules/a/worktrees/x\n"),
+        ],
+        before: "",
+        then: "git -C sub status",
     },
     Trap {
         name: "34 a new repository",
@@ -103,7 +118,31 @@ const TRAPS: [Trap; 9] = [
         before: "GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -q -i --root",
         then: "git -c core.editor=true rebase --continue",
     },
+    Trap {
+        name: "a strategy for a rebase that goes on",
+        files: &[(".git/rebase-merge/strategy", "../x\n")],
+        before: CONFLICT,
+        then: "git add f; git -c core.editor=true rebase --continue",
+    },
+    Trap {
+        name: "a strategy for picks that go on",
+        files: &[(".git/sequencer/opts", "[options]\n\tstrategy = ../x\n")],
+        before: CONFLICTING_PICKS,
+        then: "git add f; git -c core.editor=true cherry-pick --continue",
+    },
 ];
+
+/// A rebase that stops with one commit left, and a program in the working tree.
+const CONFLICT: &str = "mkdir git-merge-.. && printf '#!/bin/sh\ntouch %s\n' \"MARK\" > git-merge-../x && chmod +x git-merge-../x
+    echo 2 > f; git commit -qam two; echo 3 > g; git add g; git commit -qm three
+    git checkout -q -b other HEAD~2; echo x > f; git commit -qam x; git checkout -q main
+    git rebase -q other && exit 1; true";
+
+/// As [`CONFLICT`], with picks.
+const CONFLICTING_PICKS: &str = "mkdir git-merge-.. && printf '#!/bin/sh\ntouch %s\n' \"MARK\" > git-merge-../x && chmod +x git-merge-../x
+    echo 2 > f; git commit -qam two; echo 3 > g; git add g; git commit -qm three
+    git checkout -q -b other HEAD~2; echo x > f; git commit -qam x
+    git cherry-pick main~1 main && exit 1; true";
 
 fn nothing_that_tools_leave_behind_is_run(user: User) -> Result<()> {
     let control = scene(user)?;
@@ -159,6 +198,85 @@ fn nothing_that_commands_leave_behind_is_run(user: User) -> Result<()> {
     Ok(())
 }
 
+/// Makes an index that names a hook and a file outside.
+const FORGE: &str = r#"
+import hashlib, os
+index = bytearray(open(".git/index", "rb").read())
+index = index.replace(b"xgit/hooks/post-checkout", b".git/hooks/post-checkout").replace(b"aa/bb", b"../bb")
+index[-20:] = hashlib.sha1(index[:-20]).digest()
+open(".git/new", "wb").write(index)
+for put in (lambda: os.rename(".git/new", ".git/index"), lambda: open(".git/index", "wb").write(index)):
+    try: put()
+    except OSError: pass
+"#;
+
+fn no_index_leads_elsewhere(user: User) -> Result<()> {
+    let prepare = "mkdir -p xgit/hooks aa && echo evil > xgit/hooks/post-checkout && echo evil > aa/bb
+        git add xgit aa && git commit -q -m two && rm .git/hooks/post-checkout 2>/dev/null; true";
+    let is_out = |place: &Path| -> Result<(bool, bool)> {
+        Ok((place.join(".git/hooks/post-checkout").exists(), place.with_file_name("bb").exists()))
+    };
+    let forge = |place: &Path| format!("cd '{}' && python3 -c '{FORGE}'", place.display());
+    let control = scene(user)?;
+    let place = repository(&control, &TRAPS[0])?;
+    shell(&control, &place, prepare)?.ended_with(0)?;
+    shell(&control, &place, &forge(&place))?.ended_with(0)?;
+    shell(&control, &place, "git checkout -q -- .")?;
+    ensure!(is_out(&place)? == (true, true), "control: git writes what its index names");
+
+    let scene = scene(user)?;
+    let place = repository(&scene, &TRAPS[0])?;
+    shell(&scene, &place, prepare)?.ended_with(0)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    host.run(&forge(&place))?;
+    shell(&scene, &place, "git checkout -q -- .")?;
+    ensure!(is_out(&place)? == (false, false), "the index leads elsewhere");
+    let committed = "echo 4 > g && git add g && git mv f h && git commit -q -m four && git status --short";
+    let committed = host.run(&format!("cd '{}' && rm -f .git/new && {committed}", place.display()))?;
+    ensure!(
+        committed.0.get("exitCode") == Some(&json!(0)) && committed.1.trim().is_empty(),
+        "{committed:#?}"
+    );
+    Ok(())
+}
+
+fn a_directory_that_cannot_be_looked_into_is_a_repository(user: User) -> Result<()> {
+    let attack = |place: &Path| {
+        let place = place.display();
+        format!(
+            r#"cd '{place}' && python3 -c '
+import os
+m = os.open(".git/modules/m", os.O_RDONLY)
+h = os.open(".git/modules/m/hooks", os.O_RDONLY)
+open("warm", "w")
+os.chmod(".git/modules", 0)
+for name, at in (("config", m), ("pre-push", h)):
+    try: os.write(os.open(name, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, 0o755, dir_fd=at), b"evil")
+    except OSError as error: print(name, error.errno)
+os.chmod(".git/modules", 0o755)
+'"#
+        )
+    };
+    let changed = |place: &Path| -> Result<(bool, bool)> {
+        let module = place.join(".git/modules/m");
+        Ok((std::fs::read(module.join("config"))? == b"evil", module.join("hooks/pre-push").exists()))
+    };
+    let module = "git init -q --bare .git/modules/m && mkdir -p .git/modules/m/hooks";
+    let control = scene(user)?;
+    let place = repository(&control, &TRAPS[0])?;
+    shell(&control, &place, module)?.ended_with(0)?;
+    shell(&control, &place, &attack(&place))?.ended_with(0)?;
+    ensure!(changed(&place)? == (true, true), "control");
+
+    let scene = scene(user)?;
+    let place = repository(&scene, &TRAPS[0])?;
+    shell(&scene, &place, module)?.ended_with(0)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let done = host.run(&attack(&place))?;
+    ensure!(changed(&place)? == (false, false), "{done:#?}");
+    Ok(())
+}
+
 /// The world of a user who has told git their name.
 fn scene(user: User) -> Result<Scene> {
     let scene = Scene::new(user)?;
@@ -173,7 +291,7 @@ fn repository(scene: &Scene, trap: &Trap) -> Result<PathBuf> {
     scene.write(&place.join("f"), "1\n")?;
     shell(scene, &place, "git init -q && git add f && git commit -q -m one")?.ended_with(0)?;
     if !trap.before.is_empty() {
-        shell(scene, &place, trap.before)?.ended_with(0)?;
+        shell(scene, &place, &marked(&place, trap.before))?.ended_with(0)?;
     }
     Ok(place)
 }

@@ -136,13 +136,21 @@ fn calls_of_a_command_wait_for_the_answer(user: User) -> Result<()> {
     };
     let environment = json!({ "PATH": "/usr/bin:/bin", "OUT": scene.outside() });
     let script = "echo settings > .npmrc && cat .npmrc; for i in 1 2 3; do echo $i > $OUT/f$i; done; cat $OUT/f3; \
-        echo x > a/.envrc || echo refused";
+        rm $OUT/f1; echo y > .nvmrc; echo x > a/.envrc || echo refused";
     std::fs::create_dir(scene.project().join("a"))?;
     scene.user().own(&scene.project().join("a"))?;
     let id = host.begin(script, &environment)?;
-    for (name, answer) in [(".npmrc", json!(0)), ("f1", json!(0)), ("a/.envrc", json!("refuse"))] {
+    // A name that other programs execute is a question of its own, and so is removing.
+    for (name, label, answer) in [
+        (".npmrc", "Allow for this command", json!(0)),
+        ("f1", "Allow for this command: all that it makes and writes in ", json!(0)),
+        ("f1", "Allow for this command: all that it removes in ", json!("refuse")),
+        (".nvmrc", "Allow for this command", json!("refuse")),
+        ("a/.envrc", "Allow for this command", json!("refuse")),
+    ] {
         let question = host.question()?;
         ensure!(text(&question, "/params/subject").ends_with(name), "{question}");
+        ensure!(text(&question, "/params/options/0/label").starts_with(label), "{question}");
         ensure!(text(&question, "/params/callId") == format!("call-{id}"), "{question}");
         host.answer(&question, &answer)?;
     }

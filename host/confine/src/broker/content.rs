@@ -12,7 +12,10 @@ use std::path::Path;
 
 use portcullis_names::git::{self, Content, Judgement};
 use portcullis_names::{Change, Class, EXAMINED, Rule, Site, class_under};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, fstat, linkat, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, fchmod, fstat, futimens,
+    linkat, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::Broker;
@@ -20,8 +23,6 @@ use super::judge::{ask_about, assuming};
 use super::resolve::Place;
 use super::worker::{Stop, Turn, Worker};
 
-/// The longest text that is judged; git's own files are far shorter.
-const TEXT_BYTES: u64 = 1 << 20;
 /// The longest text that is asked about: it is kept until there is an answer.
 const ASKED_BYTES: usize = 64 << 10;
 /// How many names are looked at in a directory that becomes a repository.
@@ -46,8 +47,8 @@ impl Broker {
         old: &Place,
         new: &Place,
     ) -> Result<(), Stop> {
-        let text = read(old.directory.as_fd(), &old.name)?.ok_or(Errno::NOENT)?;
-        let previous = read(new.directory.as_fd(), &new.name)?;
+        let text = read(old.directory.as_fd(), &old.name, content)?.ok_or(Errno::NOENT)?;
+        let previous = read(new.directory.as_fd(), &new.name, content)?;
         let judgement = self.site(|site| git::judge(content, &new.path, previous.as_deref(), &text, site));
         match &judgement {
             Judgement::Harmless => {}
@@ -67,10 +68,12 @@ impl Broker {
         name: &CStr,
         text: &[u8],
     ) -> Result<(), Errno> {
-        let mode = Mode::from_raw_mode(statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode & 0o7777);
-        let copy = self.unnamed(directory, mode)?;
+        let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let copy = self.unnamed(directory, Mode::from_raw_mode(status.st_mode & 0o7777))?;
         let mut copy = File::from(copy);
         copy.write_all(text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        // By the time of its index git tells which files have changed since.
+        futimens(&copy, &times(&status))?;
         unlinkat(directory, name, AtFlags::empty())?;
         self.give_name(copy.as_fd(), directory, name)
     }
@@ -143,7 +146,7 @@ impl Looked<'_> {
     }
 
     fn judge(&self, holder: BorrowedFd<'_>, name: &CStr, path: &Path, content: Content) -> Result<(), Errno> {
-        let text = read(holder, name)?.ok_or(Errno::NOENT)?;
+        let text = read(holder, name, content)?.ok_or(Errno::NOENT)?;
         let judge = |site: &Site<'_>| git::judge(content, path, None, &text, site);
         if assuming(self.broker, self.repository, judge) != Judgement::Harmless {
             return Err(Errno::ACCESS);
@@ -154,6 +157,13 @@ impl Looked<'_> {
     fn below(&mut self, holder: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), Errno> {
         for_each_name(holder, name, |open, name| self.at(open, name, path))
     }
+}
+
+/// When a file was last written; its last access is now.
+fn times(status: &Stat) -> Timestamps {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let written = Timespec { tv_sec: status.st_mtime, tv_nsec: status.st_mtime_nsec.cast_signed() };
+    Timestamps { last_access: now, last_modification: written }
 }
 
 /// Calls `look` for every name in a directory.
@@ -175,11 +185,15 @@ pub(super) fn for_each_name(
     Ok(())
 }
 
-/// Reads a text; none where there is no such name.
-pub(super) fn read(directory: BorrowedFd<'_>, name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
+/// Reads a file that is to be judged; none where there is no such name.
+pub(super) fn read(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    content: Content,
+) -> Result<Option<Vec<u8>>, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     match openat(directory, name, flags, Mode::empty()) {
-        Ok(file) => read_whole(file).map(Some),
+        Ok(file) => read_whole(file, content).map(Some),
         Err(Errno::NOENT) => Ok(None),
         // A link is no file of git's.
         Err(Errno::LOOP) => Err(Errno::ACCESS),
@@ -188,12 +202,13 @@ pub(super) fn read(directory: BorrowedFd<'_>, name: &CStr) -> Result<Option<Vec<
 }
 
 /// Reads all of a file that is short enough to be judged.
-pub(super) fn read_whole(file: OwnedFd) -> Result<Vec<u8>, Errno> {
+pub(super) fn read_whole(file: OwnedFd, content: Content) -> Result<Vec<u8>, Errno> {
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
         return Err(Errno::ACCESS);
     }
     let mut text = Vec::new();
-    let read = File::from(file).take(TEXT_BYTES + 1).read_to_end(&mut text);
+    let most = u64::try_from(content.longest()).unwrap_or(u64::MAX).saturating_add(1);
+    let read = File::from(file).take(most).read_to_end(&mut text);
     let read = read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    if u64::try_from(read).is_ok_and(|read| read <= TEXT_BYTES) { Ok(text) } else { Err(Errno::ACCESS) }
+    if read <= content.longest() { Ok(text) } else { Err(Errno::ACCESS) }
 }

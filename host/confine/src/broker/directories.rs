@@ -5,11 +5,11 @@
 //! moved to.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
-use rustix::io;
+use rustix::io::{self, dup};
 
 /// How many are remembered of one command; in those beyond it is asked.
 const REMEMBERED: usize = 100_000;
@@ -73,8 +73,22 @@ impl Made {
         }
     }
 
-    /// Whether the directory so many levels above `directory`, or one that it lies in, was made by `command`.
-    pub(super) fn holds(&self, command: u64, directory: impl AsFd, levels: usize) -> bool {
+    /// Whether `command` has made the very directory `name` in `holder`.
+    pub(super) fn is_one(&self, command: u64, holder: impl AsFd, name: &std::ffi::CStr) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(identity) = identify(holder, name) else { return false };
+        all.get(&command).is_some_and(|own| own.contains(&identity))
+    }
+
+    /// Whether the directory so many levels above `directory`, or one that it lies in, was made by `command`. What is
+    /// `moving` is looked at as if it lay where it goes to.
+    pub(super) fn holds(
+        &self,
+        command: u64,
+        directory: impl AsFd,
+        levels: usize,
+        moving: Option<&Moving<'_>>,
+    ) -> bool {
         let own = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             match all.get(&command) {
@@ -98,10 +112,27 @@ impl Made {
                 return false;
             }
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let Ok(next) = openat(here, "..", flags, Mode::empty()) else { return false };
+            let next = match moving.filter(|moving| moving.identity == identity) {
+                Some(moving) => dup(moving.to),
+                None => openat(here, "..", flags, Mode::empty()),
+            };
+            let Ok(next) = next else { return false };
             above = Some(next);
         }
         false
+    }
+}
+
+/// A directory that is about to move.
+pub(super) struct Moving<'a> {
+    identity: Identity,
+    to: BorrowedFd<'a>,
+}
+
+impl<'a> Moving<'a> {
+    /// The directory `name` in `holder`, which is to lie in `to`.
+    pub(super) fn new(holder: impl AsFd, name: &std::ffi::CStr, to: BorrowedFd<'a>) -> io::Result<Self> {
+        Ok(Self { identity: identify(holder, name)?, to })
     }
 }
 
@@ -145,9 +176,27 @@ mod tests {
         made.note(1, &top, c"own", |_| true);
         std::fs::rename(place.path().join("own"), place.path().join("moved")).expect("moved");
         let deep = File::open(place.path().join("moved/deep")).expect("open");
-        assert!(made.holds(1, &deep, 0) && made.holds(1, &deep, 1) && !made.holds(1, &deep, 2));
-        assert!(!made.holds(2, &deep, 0) && !made.holds(1, &top, 0));
+        let holds = |command, directory: &File, levels| made.holds(command, directory, levels, None);
+        assert!(holds(1, &deep, 0) && holds(1, &deep, 1) && !holds(1, &deep, 2));
+        assert!(!holds(2, &deep, 0) && !holds(1, &top, 0));
         made.note(2, &top, c"moved", |command| command == 2);
-        assert!(!made.holds(1, &deep, 0), "forgotten with its command");
+        assert!(!made.holds(1, &deep, 0, None), "forgotten with its command");
+    }
+
+    #[test]
+    fn what_moves_is_own_by_where_it_goes() {
+        let place = tempfile::tempdir().expect("a directory");
+        let top = File::open(place.path()).expect("open");
+        std::fs::create_dir_all(place.path().join("own/users/deep")).expect("made");
+        let made = Made::default();
+        made.note(1, &top, c"own", |_| true);
+        let own = File::open(place.path().join("own")).expect("open");
+        let deep = File::open(place.path().join("own/users/deep")).expect("open");
+        let out = Moving::new(&own, c"users", top.as_fd()).expect("there");
+        assert!(made.holds(1, &deep, 0, None) && !made.holds(1, &deep, 0, Some(&out)));
+        let within = Moving::new(&own, c"users", own.as_fd()).expect("there");
+        assert!(made.holds(1, &deep, 0, Some(&within)));
+        let itself = Moving::new(&top, c"own", top.as_fd()).expect("there");
+        assert!(made.holds(1, &deep, 2, Some(&itself)) && !made.holds(1, &deep, 3, Some(&itself)));
     }
 }

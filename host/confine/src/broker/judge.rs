@@ -2,15 +2,17 @@
 //! name.
 
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use portcullis_names::git::Content;
-use portcullis_names::{Anywhere, Change, Class, EXAMINED, Rule, Site, class_under};
+use portcullis_names::{Anywhere, Change, Class, EXAMINED, PACKAGES, Rule, Site, class_under};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
 
 use super::Broker;
 use super::asking::Question;
+use super::directories::Moving;
 use super::resolve::Place;
 use super::worker::{Refusal, Stop, Turn, Worker};
 use crate::Attempt;
@@ -36,7 +38,9 @@ const PARTS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 impl Broker {
     /// What surrounds paths. Nothing is renamed while it is asked, so a path means what it meant.
     pub(super) fn site<T>(&self, ask: impl FnOnce(&Site<'_>) -> T) -> T {
-        let exists = |path: &Path| statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        // What cannot be looked at may be there: whoever calls can take away the right to look.
+        let is_absent = |error: Errno| matches!(error, Errno::NOENT | Errno::NOTDIR);
+        let exists = |path: &Path| !statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_err_and(is_absent);
         ask(&Site { roots: &self.roots, exists: &exists })
     }
 
@@ -53,6 +57,17 @@ impl Broker {
 impl Worker {
     /// Judges a change of a name, and asks whoever can answer.
     pub(super) fn permit(&self, turn: &Turn, change: Change, place: &Place) -> Result<Allowed, Stop> {
+        self.permit_moving(turn, change, place, None)
+    }
+
+    /// As [`Worker::permit`], for what lies in a directory that is `moving`, or is itself.
+    pub(super) fn permit_moving(
+        &self,
+        turn: &Turn,
+        change: Change,
+        place: &Place,
+        moving: Option<&Moving<'_>>,
+    ) -> Result<Allowed, Stop> {
         match self.broker.names.judge(&place.path) {
             Judgement::Free => {}
             Judgement::Asked => ask(turn, change, place, "")?,
@@ -64,7 +79,8 @@ impl Worker {
         }
         // One rule that is lifted, or leaves it to the command, must not hide another that speaks of the same name.
         let holds = |rule: &'static Rule| {
-            let is_left = || self.is_own(turn, place, rule) || turn.is_allowed(&place.path, rule.id, None);
+            let is_left =
+                || self.is_own(turn, place, rule, moving) || turn.is_allowed(&place.path, rule.id, None);
             self.broker.holds(rule) && !(rule.anywhere == Anywhere::Asked && is_left())
         };
         match self.broker.site(|site| class_under(&place.path, change, site, &holds)) {
@@ -79,7 +95,18 @@ impl Worker {
 
     /// As [`Worker::permit`], for what has no content to be judged by.
     pub(super) fn permit_plain(&self, turn: &Turn, change: Change, place: &Place) -> Result<(), Stop> {
-        match self.permit(turn, change, place)? {
+        self.plain(turn, change, place, None)
+    }
+
+    /// As [`Worker::permit_plain`], for what is `moving`.
+    pub(super) fn plain(
+        &self,
+        turn: &Turn,
+        change: Change,
+        place: &Place,
+        moving: Option<&Moving<'_>>,
+    ) -> Result<(), Stop> {
+        match self.permit_moving(turn, change, place, moving)? {
             Allowed::Plain => Ok(()),
             Allowed::ByContent(rule, _) => ask(turn, change, place, rule.id),
             Allowed::Below => Err(Errno::ACCESS.into()),
@@ -103,10 +130,23 @@ impl Worker {
 
     /// Whether the directory that holds what a rule names was made by the very command that calls: not `.vscode`
     /// itself, but the project that it is in.
-    fn is_own(&self, turn: &Turn, place: &Place, rule: &Rule) -> bool {
+    fn is_own(&self, turn: &Turn, place: &Place, rule: &Rule, moving: Option<&Moving<'_>>) -> bool {
         let command = self.broker.processes.command(&turn.caller);
         let levels = names_below(rule, &place.path);
-        command.is_some_and(|command| self.broker.made.holds(command, &place.directory, levels))
+        command.is_some_and(|command| self.broker.made.holds(command, &place.directory, levels, moving))
+    }
+
+    /// Whether a directory of somebody else's leaves a place where names under [`Anywhere::Asked`] are free to the
+    /// command: what it was given there was never asked about.
+    pub(super) fn leaves_free_place(&self, turn: &Turn, old: &Place, new: &Place) -> bool {
+        if has_packages(&new.path) {
+            return false;
+        }
+        let Some(command) = self.broker.processes.command(&turn.caller) else { return true };
+        let made = &self.broker.made;
+        let is_own = |holder: &OwnedFd| made.holds(command, holder, 0, None);
+        let is_free = has_packages(&old.path) || is_own(&old.directory);
+        is_free && !is_own(&new.directory) && !made.is_one(command, &old.directory, &old.name)
     }
 
     /// Makes sure that what was looked at was the caller's.
@@ -155,6 +195,11 @@ fn attempt(change: Change) -> Attempt {
     }
 }
 
+/// Whether a path leads through packages, where nobody works.
+fn has_packages(path: &Path) -> bool {
+    path.iter().any(|name| name == PACKAGES)
+}
+
 /// How many names stand between the outermost one that a rule is about and the end of the path.
 fn names_below(rule: &Rule, path: &Path) -> usize {
     let names: Vec<&OsStr> = path.iter().collect();
@@ -169,7 +214,7 @@ fn names_below(rule: &Rule, path: &Path) -> usize {
 /// Whether a name has to do with what makes a directory a repository.
 fn may_complete(path: &Path) -> bool {
     let is_examined = |name: &OsStr| EXAMINED.iter().any(|known| name.eq_ignore_ascii_case(known));
-    let is_part = |name: &OsStr| PARTS.iter().any(|part| name == *part);
+    let is_part = |name: &OsStr| PARTS.iter().any(|part| name.eq_ignore_ascii_case(part));
     path.iter().any(is_examined) || path.file_name().is_some_and(is_part)
 }
 

@@ -99,11 +99,11 @@ impl Broker {
         let Staged { file, directory, name, path, content } = staged;
         let anew = self.processes.open_anew(file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mode = Mode::from_raw_mode(fstat(file)?.st_mode & 0o7777);
-        let text = read_whole(anew)?;
+        let text = read_whole(anew, *content)?;
         // The directory may have another name by now.
         let mut now = PathBuf::from(OsStr::from_bytes(&self.processes.path_of(directory)?));
         now.push(path.file_name().unwrap_or_default());
-        let previous = read(directory.as_fd(), name)?;
+        let previous = read(directory.as_fd(), name, *content)?;
         if now != *path || !self.is_harmless(*content, path, (previous.as_deref(), &text)) {
             return Err(Errno::ACCESS);
         }

@@ -13,6 +13,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::what_has_a_refused_name_is_not_changed", what_has_a_refused_name_is_not_changed),
     ("names::a_directory_does_not_move_onto_refused_names", a_directory_does_not_move_onto_refused_names),
     ("names::what_a_command_has_made_is_its_own", what_a_command_has_made_is_its_own),
+    (
+        "names::what_was_never_asked_about_is_asked_about_when_it_leaves",
+        what_was_never_asked_about_is_asked_about_when_it_leaves,
+    ),
     ("names::spared_places_are_left_to_the_kernel", spared_places_are_left_to_the_kernel),
     ("names::modes_and_errors_are_the_kernels", modes_and_errors_are_the_kernels),
     ("names::descriptors_by_path_lead_to_the_callers_own", descriptors_by_path_lead_to_the_callers_own),
@@ -176,6 +180,29 @@ fn what_a_command_has_made_is_its_own() {
         "mkdir gh; mkdir gh/workflows; echo x > gh/workflows/x; mv gh .github && exit 0; \
          mv sub/file file && mkdir .github && mv gh/workflows .github/ && exit 0; exit 1",
     );
+    // A directory is the command's own by where it goes to, not by where it comes from.
+    session.allows("mkdir -p n/g/workflows && echo x > n/g/workflows/ci.yml && mv n/g n/.forgejo");
+    for (made, name) in
+        [("workflows/ci.yml", ".forgejo"), ("hgrc", ".hg"), ("mise.toml", ".config"), ("skills/s.md", ".pi")]
+    {
+        session.refuses(&format!(
+            "rm -rf {name} m; mkdir -p m/g/$(dirname {made}) && echo x > m/g/{made} && mv -T m/g {name}"
+        ));
+    }
+}
+
+fn what_was_never_asked_about_is_asked_about_when_it_leaves() {
+    let session = session("");
+    let moved = |through: &str| {
+        format!("mkdir -p {through}; mv sub {through}/; echo e > {through}/sub/.envrc; mv {through}/sub .")
+    };
+    session.allows(
+        "mkdir -p node_modules/a && echo x > node_modules/a/.npmrc && mv node_modules/a node_modules/b",
+    );
+    session.refuses(&moved("node_modules"));
+    session.allows("rm sub/.envrc");
+    session.refuses(&moved("n"));
+    session.allows("rm sub/.envrc; mkdir k; mv sub k/ && mv k/sub .");
 }
 
 fn spared_places_are_left_to_the_kernel() {

@@ -1,11 +1,11 @@
 use super::*;
-use crate::GrantPattern;
 use crate::context::{AgentInfo, Machine, Workspace};
-use crate::pattern::NetworkPattern;
-use crate::profile::Profile;
+use crate::grant::{GrantScope, PathPattern};
+use crate::pattern::{FilePattern, NetworkPattern};
+use crate::profile::{FileRights, Profile};
 use crate::request::{
-    ActionKinds, Attribute, Direction, Endpoint, FileAccess, FileFacts, NetworkAccess, Origin, PathKind,
-    PathRef, ProcessInfo, ToolCall, Transport, Zone,
+    ActionKinds, Attribute, Direction, Endpoint, FileFacts, NetworkAccess, Origin, PathKind, PathRef,
+    ProcessInfo, Text, ToolCall, Transport, Zone,
 };
 use crate::rules::{Base, RuleLayer};
 use crate::verdict::Question;
@@ -164,7 +164,7 @@ fn only_ask_can_be_granted() {
 fn a_live_grant_answers() {
     let request = tool();
     let grant = |expires_at| Grant {
-        scope: crate::grant::GrantScope::Session,
+        scope: GrantScope::Session,
         pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         granted_at: 0,
         expires_at,
@@ -175,6 +175,70 @@ fn a_live_grant_answers() {
     assert_eq!(effect(grant(0)), Effect::Allow);
     assert_eq!(effect(grant(11)), Effect::Allow);
     assert_eq!(effect(grant(10)), Effect::Ask);
+}
+
+/// Asks about texts with `secret` in them, and about every path below `/p/asked`.
+struct AboutText;
+
+impl Policy for AboutText {
+    fn name(&self) -> &str {
+        "text"
+    }
+    fn digest(&self) -> &str {
+        "d"
+    }
+    fn handles(&self) -> ActionKinds {
+        ActionKinds { file: true, ..ActionKinds::default() }
+    }
+    fn evaluate(&self, request: &Request, _: &Context) -> Result<Evaluation, PolicyError> {
+        let Action::File(access) = &request.action else { panic!("a file") };
+        let is_secret = |text: &Text| text.value.contains("secret");
+        let is_about_text =
+            matches!(&access.operation, FileOperation::Write(Content::Text(text)) if is_secret(text));
+        let is_about_path = access.path.canonical.starts_with("/p/asked");
+        let rule = is_about_text.then_some("secret").or(is_about_path.then_some("asked"));
+        let verdict = if rule.is_some() { Verdict::Ask(Question::default()) } else { Verdict::Abstain };
+        let cause = Cause { rule: rule.unwrap_or_default().to_owned(), ..Cause::default() };
+        Ok(Evaluation { verdict, cause, trace: vec![] })
+    }
+    fn standing(&self, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(None)
+    }
+    fn for_command(&self, _: &Request, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(None)
+    }
+    fn inspect(&self, _: &ToolOutput, _: &Context) -> Result<Option<OutputEvaluation>, PolicyError> {
+        Ok(None)
+    }
+    fn brief(&self, _: &Context) -> Result<String, PolicyError> {
+        Ok(String::new())
+    }
+}
+
+#[test]
+fn a_grant_on_a_path_answers_no_question_about_the_text() {
+    let write = |path: &str, text: &str| {
+        let Action::File(access) = read(path).action else { panic!("a file") };
+        let operation = FileOperation::Write(Content::Text(Text::cut(text)));
+        Request { action: Action::File(FileAccess { operation, ..access }), ..read(path) }
+    };
+    let chain = Chain {
+        members: vec![Member { policy: Arc::new(AboutText), mode: Mode::Enforce }],
+        ..Chain::default()
+    };
+    let pattern = GrantPattern::Path(PathPattern {
+        pattern: FilePattern::Tree("/p".into()),
+        rights: FileRights::READ_WRITE,
+    });
+    let grant = |pattern| Grant { scope: GrantScope::Session, pattern, granted_at: 0, expires_at: 0 };
+    let effect = |request: &Request, pattern: &GrantPattern| {
+        chain.decide(request, &context(), &rules(vec![]), &[grant(pattern.clone())]).effect()
+    };
+    assert_eq!(effect(&write("/p/asked/x", "plain"), &pattern), Effect::Allow);
+    assert_eq!(effect(&write("/p/asked/x", "a secret"), &pattern), Effect::Ask);
+    assert_eq!(effect(&write("/p/x", "a secret"), &pattern), Effect::Ask);
+    let secret = write("/p/x", "a secret");
+    assert_eq!(effect(&secret, &GrantPattern::Exact(Box::new(secret.action.clone()))), Effect::Allow);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::config_text::{self, Entry, Fault};
+use super::config_text::{self, Entry};
 use super::shape::Shape;
-use super::{attributes, danger, keys, place, todo};
+use super::{attributes, danger, index, keys, place, stopped, todo};
 use crate::Site;
 
 /// What a file of git's is read as.
@@ -23,6 +23,12 @@ pub enum Content {
     WayBack,
     /// `git-rebase-todo`, which lists what `git rebase --continue` does, commands included.
     RebaseTodo,
+    /// `strategy` of a rebase that has stopped: a program that the next `git rebase --continue` merges with.
+    Strategy,
+    /// `sequencer/opts`: what `git cherry-pick --continue` goes on with, a strategy as well.
+    SequencerOptions,
+    /// `index`, which names the files that git writes.
+    Index,
     /// `info/attributes`, which says which filters, drivers and converters are used.
     Attributes,
 }
@@ -32,6 +38,24 @@ impl Content {
     #[must_use]
     pub fn may_be_unseen(self) -> bool {
         self == Self::Modules
+    }
+
+    /// The longest file of this kind that is judged, in bytes. Git's own texts are far shorter; an index has some
+    /// hundred bytes for every file of the working tree.
+    #[must_use]
+    pub fn longest(self) -> usize {
+        match self {
+            Self::Index => 256 << 20,
+            Self::Config
+            | Self::Modules
+            | Self::GitFile
+            | Self::CommonDirectory
+            | Self::WayBack
+            | Self::RebaseTodo
+            | Self::Strategy
+            | Self::SequencerOptions
+            | Self::Attributes => config_text::LONGEST,
+        }
     }
 }
 
@@ -120,8 +144,8 @@ pub fn judge(
     if previous == Some(new) {
         return Judgement::Harmless;
     }
-    if new.len() > config_text::LONGEST {
-        return Judgement::Unreadable(Fault::TooLong.to_string());
+    if new.len() > content.longest() {
+        return Judgement::Unreadable(format!("it is longer than {} bytes", content.longest()));
     }
     match content {
         Content::Config | Content::Modules => match config_text::parse(new) {
@@ -132,6 +156,12 @@ pub fn judge(
         Content::CommonDirectory => pointer(place::common_directory(path, new)),
         Content::WayBack => pointer(place::way_back(new)),
         Content::RebaseTodo => asks(todo::findings(previous, new)),
+        Content::Strategy => asks(stopped::strategy(previous, new)),
+        Content::SequencerOptions => match config_text::parse(new) {
+            Ok(entries) => asks(stopped::options(&entries)),
+            Err(fault) => Judgement::Unreadable(fault.to_string()),
+        },
+        Content::Index => index::fault(new).map_or(Judgement::Harmless, Judgement::Unreadable),
         Content::Attributes => asks(attributes::findings(previous, new)),
     }
 }

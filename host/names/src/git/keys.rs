@@ -133,7 +133,8 @@ const KEYS: &[(&str, Shape)] = &[
     ("extensions.compatobjectformat", Words(&["sha1", "sha256"])),
     ("extensions.noop", Text),
     ("extensions.noop-v1", Text),
-    ("extensions.objectformat", Words(&["sha1", "sha256"])),
+    // The index of a repository with other hashes is not judged.
+    ("extensions.objectformat", Words(&["sha1"])),
     ("extensions.partialclone", Remote),
     ("extensions.preciousobjects", Bool),
     ("extensions.refstorage", Words(&["files", "reftable"])),

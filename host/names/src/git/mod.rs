@@ -2,10 +2,12 @@
 
 mod attributes;
 mod danger;
+mod index;
 mod judge;
 mod keys;
 mod place;
 mod shape;
+mod stopped;
 mod todo;
 mod url;
 

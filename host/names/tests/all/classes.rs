@@ -31,7 +31,9 @@ fn place() -> Place {
     let half = ["half", ".git/modules/new"]
         .iter()
         .flat_map(|top| ["HEAD", "config", "hooks", "refs"].map(|name| format!("{top}/{name}")));
-    Place::with(&whole.chain(half).collect::<Vec<_>>())
+    // What `commondir` may lead to needs no HEAD of its own.
+    let common = ["common/objects", "common/refs"].map(str::to_owned);
+    Place::with(&whole.chain(half).chain(common).collect::<Vec<_>>())
 }
 
 #[test]
@@ -46,7 +48,18 @@ fn names_in_git_directories() {
             (".git/config.worktree", "Config"),
             (".git/config.lock", "free"),
             (".git/HEAD", "free"),
-            (".git/index", "free"),
+            (".git/index", "Index"),
+            (".git/index.lock", "free"),
+            (".git/sharedindex.0123", "Index"),
+            (".git/sharedindex_0123", "free"),
+            (".git/worktrees/w/index", "Index"),
+            (".git/modules/m/index", "Index"),
+            (".git/refs/heads/index", "free"),
+            (".git/lazygit.yml", "ask host.git-config"),
+            (".git/rebase-merge/strategy", "Strategy"),
+            (".git/rebase-apply/strategy", "Strategy"),
+            (".git/sequencer/opts", "SequencerOptions"),
+            (".git/sequencer/todo", "free"),
             (".git/objects/ab/config", "free"),
             (".git/refs/heads/config", "free"),
             (".git/refs/heads/hooks/x", "free"),
@@ -100,6 +113,8 @@ fn a_directory_with_the_shape_of_a_repository_is_one() {
             ("hooks/useState.ts", "free"),
             ("src/config", "free"),
             ("half/objects", "completes /w/half"),
+            ("common/config", "Config"),
+            ("common/hooks/x", "deny host.git-hooks"),
             (".git/modules/new/objects", "completes /w/.git/modules/new"),
             (".git/modules/new/OBJECTS", "completes /w/.git/modules/new"),
             ("half/commondir", "CommonDirectory"),

@@ -104,6 +104,7 @@ const ASKING: &[&str] = &[
     "transfer.fsckObjects=false",
     "safe.directory=*",
     "trace2.eventTarget=/w/x",
+    "extensions.objectFormat=sha256",
     "unknown.key=1",
 ];
 
@@ -249,5 +250,14 @@ fn pointers_are_judged_by_where_they_lead() {
     );
     assert!(asks(&judged(Content::WayBack, ".git/worktrees/a/gitdir", None, "/etc/passwd\n")));
     assert!(asks(&judged(Content::RebaseTodo, "git-rebase-todo", None, "pick 1\nexec evil\n")));
+    assert!(asks(&judged(Content::Strategy, ".git/rebase-merge/strategy", None, "../x\n")));
+    assert!(asks(&judged(Content::Strategy, ".git/rebase-merge/strategy", Some("ort\n"), "x\n")));
+    assert_eq!(judged(Content::Strategy, ".git/rebase-merge/strategy", None, "ort\n"), Judgement::Harmless);
+    let options = "[options]\n\tallow-ff = true\n\tstrategy-option = ours\n\tstrategy = ";
+    let picks = |strategy: &str| {
+        judged(Content::SequencerOptions, ".git/sequencer/opts", None, &format!("{options}{strategy}\n"))
+    };
+    assert!(asks(&picks("../x")) && asks(&picks("\"\"")));
+    assert_eq!(picks("recursive"), Judgement::Harmless);
     assert!(asks(&judged(Content::Attributes, ".git/info/attributes", None, "* filter=x\n")));
 }

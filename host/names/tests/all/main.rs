@@ -7,6 +7,8 @@ mod classes;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod index;
+#[cfg(test)]
 mod kit;
 #[cfg(test)]
 mod workloads;

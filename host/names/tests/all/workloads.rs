@@ -101,7 +101,6 @@ fn new_repositories() {
     let mut desk = desk();
     desk.git("", "init --bare bare.git");
     desk.git("", "init --bare --shared=group shared.git");
-    desk.git("", "init --object-format=sha256 modern");
     desk.git("", "init --ref-format=reftable tables");
     desk.git("", "init up");
     desk.git("", "clone up copy");
@@ -214,6 +213,9 @@ fn everyday_work() {
     desk.git("c", "pack-refs --all");
     desk.git("c", "fetch --all --prune");
     desk.git("c", "update-index --index-version 4");
+    desk.git("c", "-c index.threads=2 -c index.recordOffsetTable=true update-index --force-write-index");
+    desk.git("c", "update-index --index-version 2");
+    desk.git("c", "-c index.threads=2 -c index.recordOffsetTable=true update-index --force-write-index");
     desk.git("c", "update-index --untracked-cache");
     desk.git("c", "reset --hard HEAD~1");
     desk.git("c", "clean -fdx");

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::super::calls::At;
 use super::super::content::{for_each_name, read};
+use super::super::directories::Moving;
 use super::super::judge::Allowed;
 use super::super::resolve::{Found, LastLink, Place};
 use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
@@ -72,9 +73,12 @@ fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Mov
             Move::One => worker.broker.install(turn, (rule, content), old, new),
         };
     }
-    let is_alike = || worker.broker.names.is_alike_below(&old.path, &new.path);
+    let is_alike = || {
+        worker.broker.names.is_alike_below(&old.path, &new.path) && !worker.leaves_free_place(turn, old, new)
+    };
     if what == FileType::Directory && (allowed == Allowed::Below || !is_alike()) {
-        let mut walk = Walk { worker, turn, left: LOOKED_AT };
+        let moving = Moving::new(&old.directory, &old.name, new.directory.as_fd())?;
+        let mut walk = Walk { worker, turn, moving, left: LOOKED_AT };
         walk.below(old.directory.as_fd(), &old.name, (&old.path, &new.path))?;
     }
     Ok(())
@@ -109,6 +113,7 @@ fn change_for(kind: FileType) -> Change {
 struct Walk<'a> {
     worker: &'a Worker,
     turn: &'a Turn,
+    moving: Moving<'a>,
     left: usize,
 }
 
@@ -141,10 +146,10 @@ impl Walk<'_> {
         }
         permit_reading_of(self.worker, self.turn, &old.path)?;
         if kind == FileType::Directory {
-            self.worker.permit_plain(self.turn, Change::MakeDirectory, &new)?;
+            self.worker.plain(self.turn, Change::MakeDirectory, &new, Some(&self.moving))?;
             return self.below(holder, name, (&old.path, &new.path));
         }
-        match self.worker.permit(self.turn, change_for(kind), &new)? {
+        match self.worker.permit_moving(self.turn, change_for(kind), &new, Some(&self.moving))? {
             Allowed::ByContent(_, content) => self.judge(content, &old, &new),
             Allowed::Plain | Allowed::Below => Ok(()),
         }
@@ -157,7 +162,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let broker = self.worker.broker;
-        let text = read(old.directory.as_fd(), &old.name)?.ok_or(Errno::NOENT)?;
+        let text = read(old.directory.as_fd(), &old.name, content)?.ok_or(Errno::NOENT)?;
         if !broker.is_harmless(content, &new.path, (None, &text)) {
             return Err(Errno::ACCESS.into());
         }

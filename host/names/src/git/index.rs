@@ -1,0 +1,226 @@
+//! `index`: the names that git writes when it checks out.
+//!
+//! Git looks at a name before it takes it into an index, and not again when it reads one. So an index that somebody
+//! else has written makes `git checkout -- .` write `.git/hooks/post-checkout`, or `../../.profile`. Here every name
+//! is looked at as git would have looked at it, and whatever makes git read other bytes than these is refused.
+//!
+//! Terms are those of git's `index-format`. Only indexes with SHA-1 names are read; see the limits in the threat model.
+
+/// Bytes of an entry before the name of its object.
+const STATUS: usize = 40;
+/// Bytes of the name of an object.
+const HASH: usize = 20;
+/// The bits of an entry's flags that hold the length of its name.
+const LENGTH: usize = 0xfff;
+/// The bit that says that two more bytes of flags follow.
+const EXTENDED: usize = 0x4000;
+/// How the extension begins that says where the entries end: its name and its length, which are fixed.
+const END_TABLE: &[u8] = b"EOIE\0\0\0\x18";
+const OTHER_ENTRIES: &str = "it leads to other entries than those it begins with";
+/// The shortest extension: its name and its length.
+const EXTENSION_HEAD: usize = 8;
+
+/// Why the index may not stand where git reads it; none: it does no harm.
+pub(crate) fn fault(text: &[u8]) -> Option<String> {
+    if text.is_empty() {
+        return None;
+    }
+    read(text).err()
+}
+
+fn read(text: &[u8]) -> Result<(), String> {
+    let entries = entries(text)?;
+    extensions(text, &entries)
+}
+
+/// Where the entries lie.
+struct Entries {
+    /// Where each begins, and whether it repeats a part of the name before it.
+    starts: Vec<(usize, bool)>,
+    end: usize,
+}
+
+fn entries(text: &[u8]) -> Result<Entries, String> {
+    if text.get(..4) != Some(b"DIRC") {
+        return Err("it is no index of git's".to_owned());
+    }
+    let version = number(text, 4)?;
+    if !(2..=4).contains(&version) {
+        return Err(format!("it is an index of the unknown version {version}"));
+    }
+    let count = number(text, 8)?;
+    let mut entries = Entries { starts: Vec::new(), end: 12 };
+    let mut name = Vec::new();
+    for index in 1..=count {
+        let start = entries.end;
+        let entry = Entry::read(text, start, (version == 4).then_some(name.as_slice()))
+            .ok_or_else(|| format!("entry {index} is not whole"))?;
+        if !is_of_a_working_tree(&entry.name) {
+            let shown = String::from_utf8_lossy(&entry.name);
+            return Err(format!("entry {index} would have git write `{}`", shown.escape_debug()));
+        }
+        entries.starts.push((start, entry.repeats));
+        entries.end = entry.end;
+        name = entry.name;
+    }
+    Ok(entries)
+}
+
+struct Entry {
+    name: Vec<u8>,
+    repeats: bool,
+    end: usize,
+}
+
+impl Entry {
+    /// Reads the entry at `start`. In version 4 a name begins with a part of the one before, `previous`.
+    fn read(text: &[u8], start: usize, previous: Option<&[u8]>) -> Option<Self> {
+        let flags_at = start.checked_add(STATUS + HASH)?;
+        let flags = short(text, flags_at)?;
+        let name_at = flags_at + if flags & EXTENDED == 0 { 2 } else { 4 };
+        let Some(previous) = previous else {
+            let name = string(text, name_at, flags & LENGTH)?;
+            // Filled up with NUL to a multiple of eight bytes, with one at least.
+            let end = start + ((name_at - start + name.len() + 8) & !7);
+            return (end <= text.len()).then(|| Self { name: name.to_vec(), repeats: false, end });
+        };
+        let (dropped, rest_at) = variable(text, name_at)?;
+        let kept = previous.get(..previous.len().checked_sub(dropped)?)?;
+        let rest_length = match flags & LENGTH {
+            LENGTH => LENGTH,
+            length => length.checked_sub(kept.len())?,
+        };
+        let rest = string(text, rest_at, rest_length)?;
+        let name = [kept, rest].concat();
+        Some(Self { name, repeats: !kept.is_empty(), end: rest_at + rest.len() + 1 })
+    }
+}
+
+/// The text at `at` up to its NUL, which has to come after `length` bytes, or later where that is the most.
+fn string(text: &[u8], at: usize, length: usize) -> Option<&[u8]> {
+    let rest = text.get(at..)?;
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    let is_as_long = if length == LENGTH { end >= LENGTH } else { end == length };
+    if is_as_long { rest.get(..end) } else { None }
+}
+
+/// A number of variable width, and where it ends.
+fn variable(text: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    let mut value = 0_usize;
+    loop {
+        let byte = *text.get(at)?;
+        at += 1;
+        value = value.checked_mul(128)?.checked_add(usize::from(byte & 127))?;
+        if byte & 128 == 0 {
+            return Some((value, at));
+        }
+        value = value.checked_add(1)?;
+    }
+}
+
+/// Looks at what follows the entries: nothing there may make git read the entries otherwise.
+fn extensions(text: &[u8], entries: &Entries) -> Result<(), String> {
+    let end = text.len().checked_sub(HASH).filter(|end| *end >= entries.end).ok_or("it is cut short")?;
+    // Git looks for this one at its own place, whatever stands around it, and follows it.
+    let table = end.saturating_sub(END_TABLE.len() + 4 + HASH);
+    let leads_elsewhere = || Ok::<_, String>(number(text, table + END_TABLE.len())? != entries.end);
+    if text.get(table..table + END_TABLE.len()) == Some(END_TABLE) && leads_elsewhere()? {
+        return Err(OTHER_ENTRIES.to_owned());
+    }
+    let mut at = entries.end;
+    while at + EXTENSION_HEAD <= end {
+        let length = number(text, at + 4)?;
+        let data = at + EXTENSION_HEAD;
+        let next = data.checked_add(length).filter(|next| *next <= end).ok_or("an extension is cut short")?;
+        let content = text.get(data..next).unwrap_or_default();
+        match text.get(at..at + 4).unwrap_or_default() {
+            // What git remembers of trees, conflicts, files that it does not track, and of a watcher of files.
+            b"TREE" | b"REUC" | b"UNTR" | b"FSMN" | b"sdir" | b"EOIE" => {}
+            b"IEOT" if is_table_of(content, entries)? => {}
+            b"IEOT" => return Err(OTHER_ENTRIES.to_owned()),
+            b"link" => return Err("its entries stand in another file (a split index)".to_owned()),
+            other => {
+                return Err(format!(
+                    "it has an unknown extension `{}`",
+                    String::from_utf8_lossy(other).escape_debug()
+                ));
+            }
+        }
+        at = next;
+    }
+    Ok(())
+}
+
+/// Whether a table of blocks names the very entries, each block one that can be read by itself.
+fn is_table_of(content: &[u8], entries: &Entries) -> Result<bool, String> {
+    let mut first = 0;
+    for block in content.get(4..).unwrap_or_default().chunks_exact(8) {
+        let (start, count) = (number(block, 0)?, number(block, 4)?);
+        if count == 0 || entries.starts.get(first) != Some(&(start, false)) {
+            return Ok(false);
+        }
+        first += count;
+    }
+    let is_whole = content.len() % 8 == 4 && number(content, 0)? == 1;
+    Ok(is_whole && first == entries.starts.len())
+}
+
+/// Whether git would take the name of a file into an index: relative, and neither upwards nor into its own directory.
+fn is_of_a_working_tree(name: &[u8]) -> bool {
+    // A directory of a sparse index ends with a slash.
+    let name = name.strip_suffix(b"/").unwrap_or(name);
+    name.split(|byte| *byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..") && !is_git(part))
+}
+
+/// Whether some file system takes the name for `.git`.
+fn is_git(part: &[u8]) -> bool {
+    let stem = part.split(|byte| matches!(byte, b':' | b'\\')).next().unwrap_or_default();
+    let kept = stem.iter().rposition(|byte| !matches!(byte, b' ' | b'.')).map_or(0, |last| last + 1);
+    let stem = stem.get(..kept).unwrap_or_default();
+    stem.eq_ignore_ascii_case(b".git") || stem.eq_ignore_ascii_case(b"git~1")
+}
+
+fn number(text: &[u8], at: usize) -> Result<usize, String> {
+    let bytes = text.get(at..).and_then(|rest| rest.first_chunk::<4>()).ok_or("it is cut short")?;
+    usize::try_from(u32::from_be_bytes(*bytes)).map_err(|error| error.to_string())
+}
+
+fn short(text: &[u8], at: usize) -> Option<usize> {
+    let bytes = text.get(at..)?.first_chunk::<2>()?;
+    Some(usize::from(u16::from_be_bytes(*bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_working_trees() {
+        for name in ["a", "a/b", ".gitignore", "x.git/config", "a/.github/b", "..a", "a/", "git"] {
+            assert!(is_of_a_working_tree(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "",
+            "/a",
+            "a//b",
+            "./a",
+            "a/..",
+            "../a",
+            ".git",
+            "a/.GIT/hooks/x",
+            "GIT~1/x",
+            ".git. /x",
+            ".git::$I",
+        ] {
+            assert!(!is_of_a_working_tree(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_variable_width() {
+        assert_eq!(variable(&[5], 0), Some((5, 1)));
+        assert_eq!(variable(&[0x80, 0], 0), Some((128, 2)));
+        assert_eq!(variable(&[0x80], 0), None);
+        assert_eq!(variable(&[0xff; 40], 0), None);
+    }
+}
