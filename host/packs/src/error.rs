@@ -23,6 +23,9 @@ pub enum PackError {
         /// Where.
         at: usize,
     },
+    /// It has more sections than any component needs.
+    #[error("the component has more than 100,000 sections")]
+    TooMany,
     /// There is more in the sections than a pack may carry.
     #[error("the section `{name}` {detail}")]
     Section {

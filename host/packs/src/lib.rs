@@ -2,8 +2,9 @@
 //! schema of its configuration, its cases, its README and its licence in custom
 //! sections. One file to drop in, one digest.
 //!
-//! Owns: the manifest (`policy.toml`), and writing and reading the sections. Must
-//! never know: how policies are run, or what they answer.
+//! Owns: the manifest (`policy.toml`), writing and reading the sections; whether a pack is taken (`accept`), for
+//! which it reads signatures, `trust.toml` and `policy.lock`; where packs lie (`store`), and how they travel
+//! (`registry`, `archive`). Must never know: how policies are run, or what they answer.
 //!
 //! ```
 //! use portcullis_packs::{Manifest, Pack};
@@ -23,11 +24,38 @@ mod manifest;
 mod pack;
 mod section;
 
+mod accept;
+mod allowed_signers;
+mod date;
+mod key;
+mod lock;
+mod signature;
+mod trust;
+
+mod archive;
+mod registry;
+mod store;
+
+pub use accept::{Approval, CAPABILITIES, Candidate, Described, Refusal, accept, capabilities};
+pub use archive::{ArchiveError, load, save};
+pub use date::Seconds;
 pub use error::PackError;
+pub use key::{Key, KeyError};
+pub use lock::{Lock, LockError, Locked, Removed, is_digest};
 pub use manifest::{
     About, Build, Capabilities, Config, Contract, Language, MANIFEST_MAX, Manifest, StateScope, Tests,
 };
 pub use pack::{Pack, Provenance};
+pub use registry::{Credentials, Reference, ReferenceError, Registry, RegistryError, tag_of, version_of};
+pub use signature::{Checked, PURPOSE, SignatureError, Signatures, State, TEXT_MAX};
+pub use store::{
+    COMPONENT_MAX, LOCK, Signed, Store, StoreError, Writing, beside, read, read_text, signatures_beside,
+    write, write_signed,
+};
+pub use trust::{Publisher, TRUST_MAX, Trust, TrustError, Validity};
+
+/// The source of a pack that came from a file.
+pub const FROM_FILE: &str = "file";
 
 /// SHA-256 of bytes, lower-case hex.
 #[must_use]

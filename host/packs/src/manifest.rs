@@ -117,6 +117,9 @@ pub struct Capabilities {
     /// Whether it changes what is run.
     #[serde(default)]
     pub rewrites: bool,
+    /// Whether it sees, and changes, what tools bring back.
+    #[serde(default)]
+    pub output: bool,
 }
 
 /// How long a policy remembers.
@@ -192,12 +195,15 @@ fn value(key: &'static str, detail: &str) -> PackError {
     PackError::Value { key, detail: detail.to_owned() }
 }
 
-fn is_id(id: &str) -> bool {
-    let word = |word: &str| {
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        !word.is_empty() && word.len() <= 64 && !word.starts_with('-') && word.bytes().all(plain)
-    };
-    id.split_once(':').is_some_and(|(namespace, name)| word(namespace) && word(name))
+/// Whether a text is `namespace:name`.
+pub(crate) fn is_id(id: &str) -> bool {
+    id.split_once(':').is_some_and(|(namespace, name)| is_word(namespace) && is_word(name))
+}
+
+/// Whether a text is one half of an id.
+pub(crate) fn is_word(word: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !word.is_empty() && word.len() <= 64 && !word.starts_with('-') && word.bytes().all(plain)
 }
 
 /// Three numbers, and something behind `-` or `+` if it likes.

@@ -12,8 +12,6 @@ use crate::section::{append, empty, sections};
 const SECTION_MAX: usize = 512 << 10;
 /// Most bytes of all sections of a pack together.
 const ALL_MAX: usize = 2 << 20;
-/// Most outer sections of a component.
-const SECTIONS_MAX: usize = 100_000;
 /// What the names of our sections begin with.
 const PREFIX: &str = "portcullis:";
 
@@ -75,9 +73,6 @@ impl Pack {
     /// When a section is damaged, doubled, too long or not what it should be.
     pub fn read(component: &[u8]) -> Result<Option<Self>, PackError> {
         let sections = sections(component)?;
-        if sections.len() > SECTIONS_MAX {
-            return Err(refused("", "is one of too many"));
-        }
         let mut texts = BTreeMap::new();
         let mut all = 0;
         for (name, content) in sections.into_iter().filter_map(|section| section.custom) {

@@ -5,6 +5,9 @@ use crate::error::PackError;
 /// First eight bytes of a component: the magic, version 13, layer 1.
 const HEADER: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
 
+/// Most outer sections of a component: what they are listed in is larger than they are.
+const SECTIONS_MAX: usize = 100_000;
+
 /// One outer section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section<'a> {
@@ -22,6 +25,9 @@ pub(crate) fn sections(component: &[u8]) -> Result<Vec<Section<'_>>, PackError> 
     let mut sections = Vec::new();
     let mut at = HEADER.len();
     while at < component.len() {
+        if sections.len() == SECTIONS_MAX {
+            return Err(PackError::TooMany);
+        }
         let damaged = || PackError::Damaged { at };
         let rest = component.get(at..).unwrap_or_default();
         let kind = *rest.first().ok_or_else(damaged)?;
@@ -108,6 +114,18 @@ mod tests {
                 prop_assert_eq!(whole + 8, component.len());
             }
         }
+    }
+
+    #[test]
+    fn a_component_of_nothing_but_heads_is_refused() {
+        let mut component = empty();
+        component.resize(8 + 3 * SECTIONS_MAX, 0);
+        for head in component.get_mut(8..).unwrap().chunks_mut(3) {
+            head.copy_from_slice(&[0, 1, 0]);
+        }
+        assert_eq!(sections(&component).unwrap().len(), SECTIONS_MAX);
+        component.extend([0, 1, 0]);
+        assert!(matches!(sections(&component), Err(PackError::TooMany)));
     }
 
     #[test]

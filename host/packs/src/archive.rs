@@ -1,0 +1,273 @@
+//! Packs in one file, for machines without a network: a tar of an OCI image layout, as other tools write it too.
+//!
+//! An archive is read into memory and judged as a whole. Its names are never made into paths: what is not one of the
+//! few names of a layout is refused.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::lock::is_digest;
+use crate::registry::RegistryError;
+use crate::registry::artifact::{self, Artifact, Descriptor, MANIFEST, Manifest};
+use crate::signature::{Signatures, TEXT_MAX};
+use crate::store::{COMPONENT_MAX, Signed};
+
+/// Most entries of an archive.
+const ENTRIES_MAX: usize = 1000;
+/// Most bytes of all entries together.
+const ALL_MAX: u64 = 512 << 20;
+const NAME: &str = "org.opencontainers.image.ref.name";
+const LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
+
+/// Why an archive cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// It cannot be read, or written.
+    #[error("reading or writing it")]
+    Io(#[from] std::io::Error),
+    /// An entry has no business in it.
+    #[error("the entry `{name}` {reason}")]
+    Entry {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// It is larger than archives of policies are.
+    #[error("it holds more than {ENTRIES_MAX} entries, or more than 512 MiB")]
+    TooLarge,
+    /// Something that it names is not in it.
+    #[error("`{0}` is not in it")]
+    Missing(String),
+    /// Its index cannot be read.
+    #[error("its index cannot be read")]
+    Index(#[source] serde_json::Error),
+    /// A pack in it cannot be used.
+    #[error("a pack in it")]
+    Pack(#[source] RegistryError),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Index {
+    schema_version: u32,
+    manifests: Vec<Descriptor>,
+}
+
+/// Writes packs, each with the name it is to be found under.
+///
+/// # Errors
+/// When the system refuses.
+pub fn save(packs: &[(String, Signed)], to: impl Write) -> Result<(), ArchiveError> {
+    let mut archive = tar::Builder::new(to);
+    let mut blobs = BTreeMap::new();
+    let mut manifests = Vec::new();
+    let mut keep = |artifact: Artifact, name: String| {
+        let mut descriptor = Descriptor::of(MANIFEST, &artifact.manifest);
+        descriptor.annotations = Some(BTreeMap::from([(NAME.to_owned(), name)]));
+        manifests.push(descriptor);
+        for bytes in artifact.blobs.into_iter().chain([artifact.manifest]) {
+            blobs.insert(crate::digest(&bytes), bytes);
+        }
+    };
+    for (name, signed) in packs {
+        keep(artifact::of_component(&signed.bytes, &[], &[]), name.clone());
+        if !signed.signatures.is_empty() {
+            keep(artifact::of_signatures(&signed.signatures), artifact::signature_tag(&signed.bytes));
+        }
+    }
+    let index = serde_json::to_vec(&Index { schema_version: 2, manifests }).map_err(ArchiveError::Index)?;
+    append(&mut archive, "oci-layout", LAYOUT)?;
+    append(&mut archive, "index.json", &index)?;
+    for (digest, bytes) in &blobs {
+        append(&mut archive, &format!("blobs/sha256/{digest}"), bytes)?;
+    }
+    archive.into_inner()?.flush()?;
+    Ok(())
+}
+
+/// Reads all packs of an archive.
+///
+/// # Errors
+/// When anything in it is not what it should be.
+pub fn load(from: impl Read) -> Result<Vec<Signed>, ArchiveError> {
+    let files = entries(from)?;
+    let find = |name: &str| files.get(name).ok_or_else(|| ArchiveError::Missing(name.to_owned()));
+    let blob = |descriptor: &Descriptor, max: u64| {
+        if !is_digest(&descriptor.digest) {
+            return Err(ArchiveError::Missing(descriptor.digest.clone()));
+        }
+        let name = format!("blobs/{}", descriptor.digest.replacen(':', "/", 1));
+        let bytes = find(&name)?;
+        let reason = match format!("sha256:{}", crate::digest(bytes)) == descriptor.digest {
+            true if bytes.len() as u64 <= max => return Ok(bytes.clone()),
+            true => "is too large",
+            false => "has other bytes than its name says",
+        };
+        Err(ArchiveError::Entry { name, reason })
+    };
+    let index: Index = serde_json::from_slice(find("index.json")?).map_err(ArchiveError::Index)?;
+    let mut manifests = BTreeMap::new();
+    for descriptor in &index.manifests {
+        let bytes = blob(descriptor, artifact::MANIFEST_MAX)?;
+        let manifest = Manifest::parse(&bytes).map_err(ArchiveError::Pack)?;
+        let named = descriptor.annotations.as_ref().and_then(|all| all.get(NAME)).cloned();
+        let name = named.unwrap_or_else(|| descriptor.digest.clone());
+        manifests.insert(name, manifest);
+    }
+    let mut packs = Vec::new();
+    for manifest in manifests.iter().filter(|(name, _)| !is_signature(name)).map(|(_, manifest)| manifest) {
+        let component = manifest.component().map_err(ArchiveError::Pack)?;
+        let bytes = blob(component, COMPONENT_MAX)?;
+        let signing = manifests.get(&artifact::signature_tag(&bytes));
+        let mut texts = [String::new(), String::new()];
+        for (text, layer) in texts.iter_mut().zip(signing.map(Manifest::signatures).unwrap_or_default()) {
+            if let Some(layer) = layer {
+                let signature = blob(layer, TEXT_MAX as u64)?;
+                *text = String::from_utf8(signature).map_err(|_| {
+                    ArchiveError::Pack(RegistryError::Shape("a signature is no text".to_owned()))
+                })?;
+            }
+        }
+        let [ssh, minisign] = &texts;
+        let signatures = Signatures::parse(ssh, minisign)
+            .map_err(|error| ArchiveError::Pack(RegistryError::Signatures(error)))?;
+        packs.push(Signed { bytes, signatures });
+    }
+    Ok(packs)
+}
+
+fn is_signature(name: &str) -> bool {
+    name.strip_prefix("sha256-").is_some_and(|rest| rest.ends_with(".sig"))
+}
+
+/// All files of an archive, as far as they may be in it.
+fn entries(from: impl Read) -> Result<BTreeMap<String, Vec<u8>>, ArchiveError> {
+    let mut files = BTreeMap::new();
+    let (mut count, mut all) = (0, 0);
+    // Headers with long names and the like are entries to this reader; they are refused as every unknown kind is.
+    for entry in tar::Archive::new(from).entries()?.raw(true) {
+        let entry = entry?;
+        count += 1;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let refused = |reason| ArchiveError::Entry { name: name.clone(), reason };
+        let kind = entry.header().entry_type();
+        let plain = name.strip_prefix("./").unwrap_or(&name);
+        if kind.is_dir() && ["", "blobs", "blobs/sha256"].contains(&plain.trim_end_matches('/')) {
+            continue;
+        }
+        if kind != tar::EntryType::Regular {
+            return Err(refused("is no plain file"));
+        }
+        let is_blob =
+            plain.strip_prefix("blobs/sha256/").is_some_and(|hex| is_digest(&format!("sha256:{hex}")));
+        if !is_blob && plain != "oci-layout" && plain != "index.json" {
+            return Err(refused("has no place in an archive of policies"));
+        }
+        let size = entry.header().entry_size()?;
+        all += size.min(ALL_MAX + 1);
+        if count > ENTRIES_MAX || all > ALL_MAX {
+            return Err(ArchiveError::TooLarge);
+        }
+        let mut bytes = Vec::new();
+        entry.take(size).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != size {
+            return Err(refused("is cut off"));
+        }
+        if files.insert(plain.to_owned(), bytes).is_some() {
+            return Err(refused("is there twice"));
+        }
+    }
+    Ok(files)
+}
+
+fn append(archive: &mut tar::Builder<impl Write>, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
+    let mut header = tar::Header::new_ustar();
+    header.set_size(bytes.len() as u64);
+    header.set_mode(0o644);
+    header.set_mtime(0);
+    Ok(archive.append_data(&mut header, name, bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packs() -> Vec<(String, Signed)> {
+        let signed = |bytes: &[u8]| Signed { bytes: bytes.to_owned(), signatures: Signatures::default() };
+        vec![("a:a@1.0.0".to_owned(), signed(b"one")), ("b:b@1.0.0".to_owned(), signed(b"two"))]
+    }
+
+    fn archive() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        save(&packs(), &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded() {
+        let loaded = load(archive().as_slice()).unwrap();
+        let bytes: Vec<&[u8]> = loaded.iter().map(|signed| signed.bytes.as_slice()).collect();
+        assert_eq!(bytes, [b"one", b"two"]);
+        assert_eq!(archive(), archive());
+    }
+
+    /// An archive with one more entry, of which nothing is checked.
+    fn with(name: &[u8], kind: tar::EntryType, size: u64, link: &[u8]) -> Vec<u8> {
+        let mut header = tar::Header::new_ustar();
+        let raw = header.as_old_mut();
+        raw.name[..name.len()].copy_from_slice(name);
+        raw.linkname[..link.len()].copy_from_slice(link);
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header.set_mode(0o644);
+        header.set_cksum();
+        let mut bytes = header.as_bytes().to_vec();
+        bytes.extend(archive());
+        bytes
+    }
+
+    #[test]
+    fn tricks_are_refused() {
+        use tar::EntryType;
+        let zeros = "0".repeat(64);
+        for (name, kind, link) in [
+            ("../../etc/passwd", EntryType::Regular, ""),
+            ("/etc/passwd", EntryType::Regular, ""),
+            ("blobs/sha256/../../x", EntryType::Regular, ""),
+            ("policy.lock", EntryType::Regular, ""),
+            ("index.json", EntryType::Symlink, "/etc/passwd"),
+            ("blobs/sha256", EntryType::Symlink, "/tmp"),
+            (&format!("blobs/sha256/{zeros}"), EntryType::Link, "index.json"),
+            ("pipe", EntryType::Fifo, ""),
+            ("tty", EntryType::Char, ""),
+            ("index.json", EntryType::GNUSparse, ""),
+            ("index.json", EntryType::XHeader, ""),
+            ("index.json", EntryType::GNULongName, ""),
+            ("../", EntryType::Directory, ""),
+            ("index.json", EntryType::Regular, ""),
+        ] {
+            let refused = load(with(name.as_bytes(), kind, 0, link.as_bytes()).as_slice());
+            assert!(matches!(refused, Err(ArchiveError::Entry { .. })), "{name} {kind:?}: {refused:?}");
+        }
+        // The control: without the entry the archive is taken.
+        assert!(load(archive().as_slice()).is_ok());
+    }
+
+    #[test]
+    fn bombs_and_cuts_are_refused() {
+        let huge = with(b"index.json", tar::EntryType::Regular, 8 << 30, b"");
+        assert!(matches!(load(huge.as_slice()), Err(ArchiveError::TooLarge)));
+        let whole = archive();
+        for end in [600, 1500, 2000] {
+            assert!(load(whole.get(..end).unwrap()).is_err(), "{end}");
+        }
+        assert!(load(&b""[..]).is_err());
+        let mut flipped = archive();
+        let place = flipped.windows(3).position(|bytes| bytes == b"two").unwrap();
+        flipped[place] ^= 1;
+        assert!(matches!(load(flipped.as_slice()), Err(ArchiveError::Entry { .. })));
+    }
+}

@@ -1,0 +1,193 @@
+//! What lies in a registry: a manifest that names blobs, as `wkg oci push` makes it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::RegistryError;
+use crate::pack::Pack;
+use crate::signature::Signatures;
+
+/// The type of a manifest.
+pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const COMPONENT: &str = "application/wasm";
+const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
+const SIGNATURES: &str = "application/vnd.portcullis.signatures.v1";
+const NO_CONFIG: &str = "application/vnd.oci.empty.v1+json";
+const SSH: &str = "application/vnd.portcullis.signature.ssh.v1";
+const MINISIGN: &str = "application/vnd.portcullis.signature.minisign.v1";
+/// Largest manifest, in bytes.
+pub(crate) const MANIFEST_MAX: u64 = 1 << 20;
+
+/// A manifest with all it names.
+#[derive(Debug, Clone)]
+pub(crate) struct Artifact {
+    pub(crate) manifest: Vec<u8>,
+    pub(crate) blobs: Vec<Vec<u8>>,
+}
+
+/// A manifest of OCI images; what is not used here is not read.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Manifest {
+    schema_version: u32,
+    #[serde(skip_deserializing)]
+    media_type: String,
+    #[serde(skip_deserializing, skip_serializing_if = "String::is_empty")]
+    artifact_type: String,
+    pub(crate) config: Descriptor,
+    pub(crate) layers: Vec<Descriptor>,
+    #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<String, String>,
+}
+
+/// Names a blob.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Descriptor {
+    pub(crate) media_type: String,
+    pub(crate) digest: String,
+    pub(crate) size: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+impl Descriptor {
+    pub(crate) fn of(media_type: &str, bytes: &[u8]) -> Self {
+        Self {
+            media_type: media_type.to_owned(),
+            digest: format!("sha256:{}", crate::digest(bytes)),
+            size: bytes.len() as u64,
+            annotations: None,
+        }
+    }
+}
+
+impl Manifest {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, RegistryError> {
+        let manifest: Self = serde_json::from_slice(bytes).map_err(RegistryError::Manifest)?;
+        let all = std::iter::once(&manifest.config).chain(&manifest.layers);
+        match all.into_iter().find(|blob| !crate::lock::is_digest(&blob.digest)) {
+            Some(blob) => Err(RegistryError::Shape(format!("`{}` is no digest", blob.digest))),
+            None => Ok(manifest),
+        }
+    }
+
+    /// The one component of a policy.
+    pub(crate) fn component(&self) -> Result<&Descriptor, RegistryError> {
+        match self.layers.as_slice() {
+            [layer] if layer.media_type == COMPONENT => Ok(layer),
+            [layer] => {
+                Err(RegistryError::Shape(format!("its layer is `{}`, not `{COMPONENT}`", layer.media_type)))
+            }
+            layers => Err(RegistryError::Shape(format!("it has {} layers, a policy has one", layers.len()))),
+        }
+    }
+
+    /// The layers with signatures: of ssh, of minisign.
+    pub(crate) fn signatures(&self) -> [Option<&Descriptor>; 2] {
+        [SSH, MINISIGN].map(|kind| self.layers.iter().find(|layer| layer.media_type == kind))
+    }
+}
+
+/// The tag under which the signatures of a component lie, where a registry cannot tell what refers to it.
+pub(crate) fn signature_tag(component: &[u8]) -> String {
+    format!("sha256-{}.sig", crate::digest(component))
+}
+
+/// The artifact of a component. The same component gives the same artifact.
+pub(crate) fn of_component(component: &[u8], imports: &[String], exports: &[String]) -> Artifact {
+    let layer = Descriptor::of(COMPONENT, component);
+    let config = serde_json::json!({
+        "created": "1970-01-01T00:00:00Z", "architecture": "wasm", "os": "wasip2",
+        "layerDigests": [layer.digest],
+        "component": { "exports": exports, "imports": imports, "target": null },
+    });
+    let config = config.to_string().into_bytes();
+    let manifest = Manifest {
+        schema_version: 2,
+        media_type: MANIFEST.to_owned(),
+        artifact_type: String::new(),
+        config: Descriptor::of(WASM_CONFIG, &config),
+        layers: vec![layer],
+        annotations: annotations(component),
+    };
+    Artifact { manifest: bytes(&manifest), blobs: vec![config, component.to_owned()] }
+}
+
+/// The artifact of signatures.
+pub(crate) fn of_signatures(signatures: &Signatures) -> Artifact {
+    let config = b"{}".to_vec();
+    let mut layers = Vec::new();
+    let mut blobs = vec![config.clone()];
+    let ssh = signatures.ssh_text();
+    for (kind, text) in [(SSH, ssh.as_str()), (MINISIGN, signatures.minisign_text())] {
+        if !text.is_empty() {
+            layers.push(Descriptor::of(kind, text.as_bytes()));
+            blobs.push(text.as_bytes().to_owned());
+        }
+    }
+    let manifest = Manifest {
+        schema_version: 2,
+        media_type: MANIFEST.to_owned(),
+        artifact_type: SIGNATURES.to_owned(),
+        config: Descriptor::of(NO_CONFIG, &config),
+        layers,
+        annotations: BTreeMap::new(),
+    };
+    Artifact { manifest: bytes(&manifest), blobs }
+}
+
+fn annotations(component: &[u8]) -> BTreeMap<String, String> {
+    let Ok(Some(Pack { manifest, .. })) = Pack::read(component) else { return BTreeMap::new() };
+    let about = manifest.policy;
+    let all = [
+        ("title", about.id),
+        ("version", about.version),
+        ("description", about.description),
+        ("licenses", about.license),
+        ("source", about.repository),
+        ("authors", about.authors.join(", ")),
+    ];
+    let named = |(name, value)| (format!("org.opencontainers.image.{name}"), value);
+    all.into_iter().map(named).filter(|(_, value)| !value.is_empty()).collect()
+}
+
+fn bytes(manifest: &Manifest) -> Vec<u8> {
+    serde_json::to_vec(manifest).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A manifest as `wkg oci push` (0.16) makes it, with `null` where other programs leave something out.
+    #[test]
+    fn a_manifest_of_wkg_is_read() {
+        let digest = format!("sha256:{}", "ab".repeat(32));
+        let text = format!(
+            r#"{{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json",
+            "config":{{"mediaType":"application/vnd.wasm.config.v0+json","digest":"{digest}","size":3}},
+            "layers":[{{"mediaType":"application/wasm","digest":"{digest}","size":7,"annotations":null}}],
+            "annotations":null,"subject":null,"artifactType":null}}"#
+        );
+        assert_eq!(Manifest::parse(text.as_bytes()).unwrap().component().unwrap().size, 7);
+    }
+
+    #[test]
+    fn one_component_and_nothing_else() {
+        let artifact = of_component(b"x", &[], &[]);
+        assert_eq!(artifact.manifest, of_component(b"x", &[], &[]).manifest);
+        let manifest = Manifest::parse(&artifact.manifest).unwrap();
+        assert_eq!(manifest.component().unwrap().size, 1);
+        for change in [r#""application/wasm""#, r#""sha256:"#] {
+            let text = String::from_utf8(artifact.manifest.clone()).unwrap().replace(change, "\"other:");
+            let text = text.replace("\"other:,", "\"other\",");
+            let refused = Manifest::parse(text.as_bytes()).and_then(|manifest| manifest.component().cloned());
+            assert!(refused.is_err(), "{text}");
+        }
+        let mut two = manifest.clone();
+        two.layers.push(manifest.component().unwrap().clone());
+        assert!(two.component().is_err());
+    }
+}

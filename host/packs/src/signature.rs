@@ -1,0 +1,205 @@
+//! Signatures over the bytes of a component: what `ssh-keygen -Y sign` and `minisign` write.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::key::{Key, Kind};
+
+/// What signatures of ssh are for: `ssh-keygen -Y sign -n portcullis-policy`.
+pub const PURPOSE: &str = "portcullis-policy";
+/// Longest text of signatures, in bytes.
+pub const TEXT_MAX: usize = 64 << 10;
+/// Most signatures of one component.
+const MOST: usize = 16;
+const BEGIN: &str = "-----BEGIN SSH SIGNATURE-----";
+const END: &str = "-----END SSH SIGNATURE-----";
+
+/// The signatures of one component.
+#[derive(Debug, Clone, Default)]
+pub struct Signatures {
+    ssh: Vec<Block>,
+    minisign: Vec<Minisign>,
+    minisign_text: String,
+}
+
+/// A signature of minisign, with the id of the key that it names.
+#[derive(Clone)]
+struct Minisign {
+    id: [u8; 8],
+    signature: minisign_verify::Signature,
+}
+
+impl std::fmt::Debug for Minisign {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Minisign").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A signature of ssh, with its text.
+#[derive(Debug, Clone)]
+struct Block {
+    text: String,
+    signature: ssh_key::SshSig,
+}
+
+/// Why signatures cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SignatureError {
+    /// The text is longer than signatures are.
+    #[error("the signatures are longer than 64 KiB, or more than 16")]
+    TooLong,
+    /// A block of ssh is damaged.
+    #[error("a signature of ssh is damaged")]
+    Ssh(#[source] Option<ssh_key::Error>),
+    /// The text of minisign is damaged.
+    #[error("the signature of minisign is damaged")]
+    Minisign,
+}
+
+/// What one signature is worth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The key that it names.
+    pub key: String,
+    /// What it says.
+    pub state: State,
+}
+
+/// The state of a signature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It is of this key, over these bytes.
+    Good,
+    /// The key is known; the signature is not over these bytes.
+    Broken,
+    /// The signature was made for something else.
+    OtherPurpose(String),
+    /// The key is not known.
+    Unknown,
+}
+
+impl Signatures {
+    /// Reads what lies beside a component as `.sig` (one or more blocks of ssh) and `.minisig`; empty: there is none.
+    ///
+    /// # Errors
+    /// When a text is too long or damaged.
+    pub fn parse(ssh: &str, minisign: &str) -> Result<Self, SignatureError> {
+        if ssh.len() > TEXT_MAX || minisign.len() > TEXT_MAX {
+            return Err(SignatureError::TooLong);
+        }
+        let mut signatures = Self { minisign_text: minisign.to_owned(), ..Self::default() };
+        let mut rest = ssh.trim();
+        while !rest.is_empty() {
+            let (block, after) = rest.split_once(END).ok_or(SignatureError::Ssh(None))?;
+            if !block.starts_with(BEGIN) {
+                return Err(SignatureError::Ssh(None));
+            }
+            let text = format!("{block}{END}\n");
+            let signature =
+                ssh_key::SshSig::from_pem(&text).map_err(|error| SignatureError::Ssh(Some(error)))?;
+            signatures.ssh.push(Block { text, signature });
+            rest = after.trim();
+            if signatures.ssh.len() > MOST {
+                return Err(SignatureError::TooLong);
+            }
+        }
+        if !minisign.trim().is_empty() {
+            signatures.minisign.push(read_minisign(minisign).ok_or(SignatureError::Minisign)?);
+        }
+        Ok(signatures)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ssh.is_empty() && self.minisign.is_empty()
+    }
+
+    /// The blocks of ssh, as they were read.
+    #[must_use]
+    pub fn ssh_text(&self) -> String {
+        self.ssh.iter().map(|block| block.text.as_str()).collect()
+    }
+
+    /// Adds what was signed just now. Earlier signatures of the same key, and those over other bytes, go.
+    ///
+    /// # Errors
+    /// When it is damaged, or one too many.
+    pub fn add_ssh(&mut self, text: &str, bytes: &[u8]) -> Result<(), SignatureError> {
+        let added = Self::parse(text, "")?;
+        let is_new = |block: &Block| {
+            let key = block.signature.public_key();
+            added.ssh.iter().any(|other| other.signature.public_key() == key)
+        };
+        self.ssh.retain(|block| !is_new(block) && block.is_over(bytes));
+        self.ssh.extend(added.ssh);
+        if self.ssh.len() > MOST { Err(SignatureError::TooLong) } else { Ok(()) }
+    }
+
+    /// The keys that have signed, known or not.
+    #[must_use]
+    pub fn fingerprints(&self) -> Vec<String> {
+        self.check(&[], &[]).into_iter().map(|checked| checked.key).collect()
+    }
+
+    /// The text of minisign, as it was read.
+    #[must_use]
+    pub fn minisign_text(&self) -> &str {
+        &self.minisign_text
+    }
+
+    /// Checks each signature against the keys that are known.
+    #[must_use]
+    pub fn check(&self, bytes: &[u8], known: &[&Key]) -> Vec<Checked> {
+        let ssh = self.ssh.iter().map(|block| check_ssh(&block.signature, bytes, known));
+        let minisign = self.minisign.iter().map(|one| check_minisign(one, bytes, known));
+        ssh.chain(minisign).collect()
+    }
+}
+
+impl Block {
+    fn is_over(&self, bytes: &[u8]) -> bool {
+        let key = ssh_key::PublicKey::from(self.signature.public_key().clone());
+        key.verify(PURPOSE, bytes, &self.signature).is_ok()
+    }
+}
+
+fn check_ssh(signature: &ssh_key::SshSig, bytes: &[u8], known: &[&Key]) -> Checked {
+    let named = signature.public_key();
+    let fingerprint = named.fingerprint(ssh_key::HashAlg::Sha256).to_string();
+    let mut keys = known.iter().filter_map(|key| match &key.kind {
+        Kind::Ssh(key) if key.key_data() == named => Some(key),
+        Kind::Ssh(_) | Kind::Minisign { .. } => None,
+    });
+    let state = match keys.next_back() {
+        None => State::Unknown,
+        Some(_) if signature.namespace() != PURPOSE => State::OtherPurpose(signature.namespace().to_owned()),
+        Some(key) => match key.verify(PURPOSE, bytes, signature) {
+            Ok(()) => State::Good,
+            Err(_) => State::Broken,
+        },
+    };
+    Checked { key: fingerprint, state }
+}
+
+fn check_minisign(one: &Minisign, bytes: &[u8], known: &[&Key]) -> Checked {
+    let Minisign { id, signature } = one;
+    let mut named =
+        Checked { key: format!("minisign {:016X}", u64::from_le_bytes(*id)), state: State::Unknown };
+    // Ids of minisign are short and chosen by whoever makes the key: several keys may have the same.
+    for key in known {
+        let Kind::Minisign { id: known, key: public } = &key.kind else { continue };
+        if known == id && named.state != State::Good {
+            let state =
+                if public.verify(bytes, signature, false).is_ok() { State::Good } else { State::Broken };
+            named = Checked { key: key.fingerprint().to_owned(), state };
+        }
+    }
+    named
+}
+
+fn read_minisign(text: &str) -> Option<Minisign> {
+    let signature = minisign_verify::Signature::decode(text).ok()?;
+    let bytes = STANDARD.decode(text.lines().nth(1)?.trim()).ok()?;
+    Some(Minisign { id: bytes.get(2..10)?.try_into().ok()?, signature })
+}

@@ -1,0 +1,385 @@
+//! Whose packs are taken: `trust.toml` of the user, and of the machine, which outranks it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::allowed_signers;
+use crate::date::{self, Seconds};
+use crate::key::{Key, KeyError};
+
+/// Longest trust file or file of signers, in bytes.
+pub const TRUST_MAX: usize = 1 << 20;
+
+/// Whose packs are taken.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// Who publishes, in the order in which they are asked.
+    pub publishers: Vec<Publisher>,
+    revoked: BTreeMap<String, String>,
+    trusted: Vec<String>,
+    /// Whether bytes that nobody has signed are refused, also those that are trusted by their digest.
+    pub require_signature: bool,
+}
+
+/// Somebody who publishes packs.
+#[derive(Debug, Clone)]
+pub struct Publisher {
+    /// What people call them.
+    pub name: String,
+    /// The first halves of ids that only they may use.
+    pub namespaces: Vec<String>,
+    /// Where their packs lie, without scheme: `ghcr.io/acme/policies`; empty: it is not known.
+    pub registry: String,
+    /// How many of their keys must have signed.
+    pub threshold: usize,
+    /// Their keys.
+    pub keys: Vec<(Key, Validity)>,
+}
+
+/// When a key counts; open where it is not said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Validity {
+    /// Not before this moment.
+    pub after: Option<Seconds>,
+    /// Not from this moment on.
+    pub before: Option<Seconds>,
+}
+
+impl Validity {
+    /// Whether a key counts at a moment.
+    #[must_use]
+    pub fn holds(self, now: Seconds) -> bool {
+        self.after.is_none_or(|after| after <= now) && self.before.is_none_or(|before| now < before)
+    }
+}
+
+/// Why a trust file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// It is no TOML of the right shape.
+    #[error("it cannot be read")]
+    Shape(#[source] Box<toml::de::Error>),
+    /// It is longer than such files are.
+    #[error("it is longer than 1 MiB")]
+    TooLong,
+    /// A key cannot be used.
+    #[error("the key `{text}`")]
+    Key {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        #[source]
+        source: KeyError,
+    },
+    /// A line of a file of signers cannot be used.
+    #[error("line {line} of the file of signers: {reason}")]
+    Signers {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file of signers cannot be read.
+    #[error("reading the file of signers `{name}`")]
+    Read {
+        /// As the trust file names it.
+        name: String,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Something else is wrong.
+    #[error("{0}")]
+    Value(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    require_signature: bool,
+    #[serde(default)]
+    publisher: Vec<PublisherEntry>,
+    #[serde(default)]
+    key: Vec<KeyEntry>,
+    #[serde(default)]
+    revoked: Vec<RevokedEntry>,
+    #[serde(default)]
+    trusted: Vec<TrustedEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct PublisherEntry {
+    name: String,
+    namespaces: Vec<String>,
+    #[serde(default)]
+    registry: String,
+    #[serde(default)]
+    allowed_signers: Option<String>,
+    #[serde(default = "one")]
+    threshold: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct KeyEntry {
+    publisher: String,
+    key: String,
+    #[serde(default)]
+    valid_after: Option<String>,
+    #[serde(default)]
+    valid_before: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RevokedEntry {
+    #[serde(default)]
+    key: Option<String>,
+    #[serde(default)]
+    digest: Option<String>,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct TrustedEntry {
+    digest: String,
+    #[serde(default, rename = "note")]
+    _note: String,
+}
+
+impl Trust {
+    /// Reads a trust file; `signers` reads a file of signers that it names.
+    ///
+    /// # Errors
+    /// When it is malformed, or names what cannot be used. Nothing is left out silently.
+    pub fn parse(text: &str, signers: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Self, TrustError> {
+        if text.len() > TRUST_MAX {
+            return Err(TrustError::TooLong);
+        }
+        let file: File = toml::from_str(text).map_err(|error| TrustError::Shape(Box::new(error)))?;
+        let mut trust = Self { require_signature: file.require_signature, ..Self::default() };
+        for entry in file.publisher {
+            trust.publishers.push(publisher(entry, signers, &trust.publishers)?);
+        }
+        for entry in file.key {
+            let key = dated(&entry)?;
+            let known = trust.publishers.iter_mut().find(|publisher| publisher.name == entry.publisher);
+            let publisher =
+                known.ok_or_else(|| value(format!("there is no publisher `{}`", entry.publisher)))?;
+            publisher.keys.push(key);
+        }
+        for entry in file.revoked {
+            let what = match (entry.key, entry.digest) {
+                (Some(key), None) => revocable(&key)?,
+                (None, Some(digest)) => whole_digest(&digest)?,
+                (Some(_), Some(_)) | (None, None) => {
+                    return Err(value("a `[[revoked]]` names either a `key` or a `digest`".to_owned()));
+                }
+            };
+            trust.revoked.insert(what, entry.reason);
+        }
+        trust.trusted =
+            file.trusted.iter().map(|entry| whole_digest(&entry.digest)).collect::<Result<_, _>>()?;
+        Ok(trust)
+    }
+
+    /// Joins the user's trust with the machine's: a namespace that the machine gives to somebody is theirs, and
+    /// what either of them revokes is revoked.
+    #[must_use]
+    pub fn under(mut self, machine: Self) -> Self {
+        let given: Vec<String> =
+            machine.publishers.iter().flat_map(|publisher| publisher.namespaces.clone()).collect();
+        for publisher in &mut self.publishers {
+            publisher.namespaces.retain(|namespace| !given.contains(namespace));
+        }
+        let mut publishers = machine.publishers;
+        publishers.append(&mut self.publishers);
+        self.revoked.extend(machine.revoked);
+        let mut trusted = machine.trusted;
+        trusted.append(&mut self.trusted);
+        let require_signature = self.require_signature || machine.require_signature;
+        Self { publishers, revoked: self.revoked, trusted, require_signature }
+    }
+
+    /// Whose packs a namespace holds.
+    #[must_use]
+    pub fn owner(&self, namespace: &str) -> Option<&Publisher> {
+        self.publishers.iter().find(|publisher| publisher.namespaces.iter().any(|own| own == namespace))
+    }
+
+    /// Why a key or a digest (`sha256:...`) was revoked; none: it was not.
+    #[must_use]
+    pub fn revoked(&self, what: &str) -> Option<&str> {
+        self.revoked.get(what).map(String::as_str)
+    }
+
+    /// All that is revoked, with the reasons.
+    pub fn revocations(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.revoked.iter().map(|(what, reason)| (what.as_str(), reason.as_str()))
+    }
+
+    /// Whether the user trusts these very bytes, by `sha256:...`.
+    #[must_use]
+    pub fn trusts(&self, digest: &str) -> bool {
+        !self.require_signature && self.trusted.iter().any(|known| known == digest)
+    }
+
+    /// The digests that are trusted.
+    #[must_use]
+    pub fn trusted(&self) -> &[String] {
+        &self.trusted
+    }
+
+    /// All keys of all publishers.
+    #[must_use]
+    pub fn keys(&self) -> Vec<&Key> {
+        self.publishers.iter().flat_map(|publisher| publisher.keys.iter().map(|(key, _)| key)).collect()
+    }
+}
+
+fn publisher(
+    entry: PublisherEntry,
+    signers: &dyn Fn(&str) -> std::io::Result<String>,
+    known: &[Publisher],
+) -> Result<Publisher, TrustError> {
+    let PublisherEntry { name, namespaces, registry, allowed_signers, threshold } = entry;
+    if known.iter().any(|other| other.name == name) {
+        return Err(value(format!("there are two publishers `{name}`")));
+    }
+    let taken = |namespace: &&String| known.iter().any(|other| other.namespaces.contains(namespace));
+    if let Some(namespace) = namespaces.iter().find(taken) {
+        return Err(value(format!("the namespace `{namespace}` is given to two publishers")));
+    }
+    if let Some(wrong) = namespaces.iter().find(|namespace| !crate::manifest::is_word(namespace)) {
+        return Err(value(format!("`{wrong}` is no namespace: lower-case letters, digits and `-`")));
+    }
+    if threshold == 0 {
+        return Err(value(format!("the threshold of `{name}` is 0, so nothing would need a signature")));
+    }
+    let keys = match allowed_signers {
+        None => Vec::new(),
+        Some(file) => {
+            let text = signers(&file).map_err(|source| TrustError::Read { name: file, source })?;
+            allowed_signers::parse(&text)?
+        }
+    };
+    Ok(Publisher { name, namespaces, registry, threshold, keys })
+}
+
+fn dated(entry: &KeyEntry) -> Result<(Key, Validity), TrustError> {
+    let day = |text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) => match date::parse(text) {
+            Some(day) => Ok(Some(day)),
+            None => Err(value(format!("`{text}` is no day like `2027-01-31`"))),
+        },
+    };
+    let key = parse_key(&entry.key)?;
+    Ok((key, Validity { after: day(&entry.valid_after)?, before: day(&entry.valid_before)? }))
+}
+
+fn parse_key(text: &str) -> Result<Key, TrustError> {
+    Key::parse(text).map_err(|source| TrustError::Key { text: text.to_owned(), source })
+}
+
+/// A key is revoked by its fingerprint or by itself.
+fn revocable(text: &str) -> Result<String, TrustError> {
+    if let Some(digest) = text.strip_prefix("SHA256:") {
+        let is_whole = digest.len() == 43;
+        return if is_whole {
+            Ok(text.to_owned())
+        } else {
+            Err(value(format!("`{text}` is no whole fingerprint")))
+        };
+    }
+    Ok(parse_key(text)?.fingerprint().to_owned())
+}
+
+fn whole_digest(text: &str) -> Result<String, TrustError> {
+    match crate::lock::is_digest(text) {
+        true => Ok(text.to_owned()),
+        false => Err(value(format!("`{text}` is no digest like `sha256:` and 64 digits"))),
+    }
+}
+
+fn value(text: String) -> TrustError {
+    TrustError::Value(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SSH: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti";
+    const MINISIGN: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
+
+    fn parse(text: &str) -> Result<Trust, TrustError> {
+        Trust::parse(text, &|name| match name {
+            "acme.signers" => Ok(format!("a {SSH}")),
+            _ => Err(std::io::ErrorKind::NotFound.into()),
+        })
+    }
+
+    #[test]
+    fn a_whole_file() {
+        let trust = parse(&format!(
+            "[[publisher]]\nname = 'acme'\nnamespaces = ['acme', 'acme-net']\nallowed-signers = 'acme.signers'\n\
+             [[key]]\npublisher = 'acme'\nkey = '{MINISIGN}'\nvalid-before = '2027-01-01'\n\
+             [[revoked]]\nkey = '{SSH}'\nreason = 'lost'\n[[trusted]]\ndigest = 'sha256:{}'",
+            "0".repeat(64)
+        ))
+        .unwrap();
+        let owner = trust.owner("acme-net").unwrap();
+        assert_eq!((owner.keys.len(), owner.threshold), (2, 1));
+        let validity = owner.keys.last().unwrap().1;
+        assert!(validity.holds(0) && !validity.holds(1_798_761_600));
+        assert_eq!(trust.revoked(trust.keys().first().unwrap().fingerprint()), Some("lost"));
+        assert!(trust.trusts(&format!("sha256:{}", "0".repeat(64))));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let publisher = "[[publisher]]\nname = 'a'\nnamespaces = ['a']\n";
+        for (text, said) in [
+            ("colour = 'red'".to_owned(), "cannot be read"),
+            (format!("{publisher}threshold = 0"), "threshold"),
+            (format!("{publisher}{}", publisher.replace("'a'\nn", "'b'\nn")), "two publishers"),
+            (format!("{publisher}{publisher}"), "two publishers `a`"),
+            (format!("{publisher}allowed-signers = 'missing'"), "missing"),
+            ("[[key]]\npublisher = 'b'\nkey = ''".to_owned(), "the key"),
+            (format!("[[key]]\npublisher = 'b'\nkey = '{SSH}'"), "no publisher `b`"),
+            (format!("{publisher}[[key]]\npublisher = 'a'\nkey = '{SSH}'\nvalid-before = 'x'"), "no day"),
+            ("[[revoked]]\nreason = 'x'".to_owned(), "either"),
+            ("[[revoked]]\ndigest = 'sha256:12'".to_owned(), "no digest"),
+            ("[[publisher]]\nname = 'a'\nnamespaces = ['a:*']".to_owned(), "no namespace"),
+        ] {
+            let error = parse(&text).unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_machine_outranks_the_user() {
+        let one = |name: &str, more: &str| {
+            parse(&format!("{more}\n[[publisher]]\nname = '{name}'\nnamespaces = ['acme', '{name}']"))
+                .unwrap()
+        };
+        let joined = one("mine", "").under(one("theirs", "require-signature = true"));
+        assert_eq!(joined.owner("acme").unwrap().name, "theirs");
+        assert_eq!(joined.owner("mine").unwrap().name, "mine");
+        assert!(joined.require_signature);
+        let revokes = parse(&format!("[[revoked]]\nkey = '{MINISIGN}'")).unwrap();
+        for joined in [revokes.clone().under(Trust::default()), Trust::default().under(revokes)] {
+            assert!(joined.revoked(MINISIGN).is_some());
+        }
+    }
+}
