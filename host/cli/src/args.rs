@@ -14,6 +14,7 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod policy;
 pub(crate) mod ports;
+pub(crate) mod share;
 
 use asks::{Asks, Grants};
 use audit::{Audit, Decision};
@@ -50,7 +51,7 @@ pub(crate) enum Verb {
     /// Say what this machine gives the sandbox, what is missing and why, and attack a sandbox as a test
     #[command(after_help = doctor::DOCTOR_HELP)]
     Doctor(Doctor),
-    /// Write, build, test and compare policies
+    /// Write, build, test, compare and share policies
     #[command(subcommand, after_help = policy::POLICY_HELP)]
     Policy(Policy),
     /// Answer questions of running sessions from this terminal

@@ -84,7 +84,17 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Prints an error with its causes in one line.
 pub(crate) fn complain(error: &anyhow::Error) {
-    say(&format!("portcullis: {error:#}"));
+    // What went wrong may be told in words from outside.
+    let text: String = format!("{error:#}").chars().map(plain).collect();
+    say(&format!("portcullis: {text}"));
+}
+
+/// A character that does not act on the terminal, but for ends of lines.
+fn plain(character: char) -> String {
+    match character {
+        '\n' => "\n".to_owned(),
+        other => portcullis_session::visible(other.encode_utf8(&mut [0; 4])),
+    }
 }
 
 /// Prints a line for the user beside the output.

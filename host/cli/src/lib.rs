@@ -27,6 +27,7 @@ mod reservations;
 mod scratch;
 mod terminal;
 mod toolchains;
+mod trusted;
 
 use std::process::ExitCode;
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use portcullis_config::{AllowLists, PolicyMode, PolicySource, Resolved, is_policy_name};
 use portcullis_decision::{Chain, Combine, Member, Mode};
+use portcullis_packs::{Locked, Store, Trust, digest};
 use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
 use serde_json::{Map, Value};
 
-use crate::manifest;
+use crate::{manifest, trusted};
 
 /// The policies that come with the program; CI proves that they are what their sources build.
 const SHIPPED: [(&str, &[u8]); 5] = [
@@ -26,33 +27,120 @@ pub(crate) fn load(
     resolved: &Resolved,
     named: &[PathBuf],
     cache: &Path,
+    agent_directory: &Path,
 ) -> anyhow::Result<(Chain, AllowLists)> {
     let runtime = Runtime::new(Limits::default(), &CachePlace::Directory(cache.to_owned()))?;
+    let shelf = Shelf::open(agent_directory)?;
     let mut loader = Loader { runtime, resolved, lists: AllowLists::Unheard };
     let mut members = Vec::new();
     if named.is_empty() {
         for policy in &resolved.policies {
-            let component = component(&policy.source)?;
             let mode = match policy.mode {
                 PolicyMode::Enforce => Mode::Enforce,
                 PolicyMode::Observe => Mode::Observe,
             };
-            let file = match &policy.source {
-                PolicySource::File(path) => Some(path.as_path()),
-                PolicySource::Shipped(_) => None,
-            };
-            members.push(loader.member(&policy.name, file, &component, &policy.config, mode)?);
+            let component = shelf
+                .component(&policy.source)
+                .with_context(|| format!("loading policy `{}`", policy.name))?;
+            members.push(loader.member(&policy.name, &component, &policy.config, mode)?);
         }
     } else {
         for file in named {
-            let component = read_component(file)?;
+            let component = shelf.file(file)?;
             let name = unique(&members, file)?;
-            members.push(loader.member(&name, Some(file), &component, &Map::new(), Mode::Enforce)?);
+            members.push(loader.member(&name, &component, &Map::new(), Mode::Enforce)?);
         }
     }
     let combine = if named.is_empty() { resolved.combine.clone() } else { Combine::Strictest };
     Ok((Chain { members, combine, stopwatch: crate::surroundings::stopwatch }, loader.lists))
 }
+
+/// Where components come from.
+struct Shelf {
+    store: Store,
+    trust: Trust,
+}
+
+/// A component, and who says what it may do.
+struct Component {
+    bytes: Vec<u8>,
+    origin: Origin,
+}
+
+enum Origin {
+    /// It comes with the program.
+    Shipped,
+    /// A file that the user has named: its own manifest speaks for it.
+    File(PathBuf),
+    /// A pack: what the user has agreed to when it was added.
+    Pack(Box<Locked>),
+}
+
+impl Shelf {
+    fn open(agent_directory: &Path) -> anyhow::Result<Self> {
+        let store = Store::new(&agent_directory.join("sandbox"));
+        Ok(Self { store, trust: trusted::read(agent_directory)? })
+    }
+
+    fn component(&self, source: &PolicySource) -> anyhow::Result<Component> {
+        match source {
+            PolicySource::Shipped(name) => match SHIPPED.iter().find(|(shipped, _)| shipped == name) {
+                Some((_, component)) => Ok(Component { bytes: component.to_vec(), origin: Origin::Shipped }),
+                None => {
+                    let names: Vec<_> = SHIPPED.iter().map(|(name, _)| format!("`{name}`")).collect();
+                    bail!("there is no policy `{name}`; {} come with Portcullis", names.join(", "))
+                }
+            },
+            PolicySource::Pack(id) => self.pack(id),
+            PolicySource::File(path) => self.file(path),
+        }
+    }
+
+    fn file(&self, path: &Path) -> anyhow::Result<Component> {
+        let bytes = read_component(path)?;
+        self.check(&format!("sha256:{}", digest(&bytes)), &[])?;
+        Ok(Component { bytes, origin: Origin::File(path.to_owned()) })
+    }
+
+    /// The digest in the lock is what counts; the file only has to have it.
+    fn pack(&self, id: &str) -> anyhow::Result<Component> {
+        let lock = self.store.lock()?;
+        let locked = lock.find(id).with_context(|| {
+            format!(
+                "`{id}` is not in `{}`; `portcullis policy add` takes it there",
+                self.store.lock_file().display()
+            )
+        })?;
+        self.check(&locked.digest, &locked.signed_by)?;
+        let bytes = self.store.component(locked)?;
+        Ok(Component { bytes, origin: Origin::Pack(Box::new(locked.clone())) })
+    }
+
+    /// What was revoked since it was taken is not used any more.
+    fn check(&self, digest: &str, keys: &[String]) -> anyhow::Result<()> {
+        for what in std::iter::once(digest).chain(keys.iter().map(String::as_str)) {
+            if let Some(reason) = self.trust.revoked(what) {
+                return Err(Revoked { what: what.to_owned(), reason: reason.to_owned() }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Something that is in use was revoked.
+#[derive(Debug)]
+pub(crate) struct Revoked {
+    what: String,
+    reason: String,
+}
+
+impl std::fmt::Display for Revoked {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "`{}` was revoked: {}", self.what, self.reason)
+    }
+}
+
+impl std::error::Error for Revoked {}
 
 struct Loader<'a> {
     runtime: Runtime,
@@ -64,39 +152,30 @@ impl Loader<'_> {
     fn member(
         &mut self,
         name: &str,
-        file: Option<&Path>,
-        component: &[u8],
+        component: &Component,
         config: &Map<String, Value>,
         mode: Mode,
     ) -> anyhow::Result<Member> {
         let context = || format!("loading policy `{name}`");
-        let description = self.runtime.describe(component).with_context(context)?;
+        let Component { bytes, origin } = component;
+        let description = self.runtime.describe(bytes).with_context(context)?;
         let (config, lists) = configuration(self.resolved, &description.config_schema, config)?;
         if lists == AllowLists::Heard && mode == Mode::Enforce {
             self.lists = AllowLists::Heard;
         }
-        let policy = self.runtime.load(name, component, &config).with_context(context)?;
-        let rewrites = match file {
-            Some(file) => manifest::of(component, file, &description.id)
+        let policy = self.runtime.load(name, bytes, &config).with_context(context)?;
+        let rewrites = match origin {
+            Origin::Shipped => false,
+            Origin::File(file) => manifest::of(bytes, file, &description.id)
                 .with_context(context)?
                 .is_some_and(|manifest| manifest.capabilities.rewrites),
-            None => false,
+            Origin::Pack(locked) => locked.capabilities.contains("rewrites"),
         };
         let policy = if rewrites { policy.rewriting() } else { policy };
+        // A pack is what was agreed to when it was added; most of them export everything, because SDKs do.
+        let is_blind = matches!(origin, Origin::Pack(locked) if !locked.capabilities.contains("output"));
+        let policy = if is_blind { policy.without_output() } else { policy };
         Ok(Member { policy: Arc::new(policy), mode })
-    }
-}
-
-fn component(source: &PolicySource) -> anyhow::Result<Vec<u8>> {
-    match source {
-        PolicySource::Shipped(name) => match SHIPPED.iter().find(|(shipped, _)| shipped == name) {
-            Some((_, component)) => Ok(component.to_vec()),
-            None => {
-                let names: Vec<_> = SHIPPED.iter().map(|(name, _)| format!("`{name}`")).collect();
-                bail!("there is no policy `{name}`; {} come with Portcullis", names.join(", "))
-            }
-        },
-        PolicySource::File(path) => Ok(read_component(path)?),
     }
 }
 

@@ -128,7 +128,8 @@ pub(crate) fn basis(
     resolved: Resolved,
 ) -> anyhow::Result<(Basis, AllowLists)> {
     let named: Vec<PathBuf> = wanted.policies.iter().map(|file| absolute(around, file)).collect();
-    let (chain, lists) = policies::load(&resolved, &named, &around.cache.join("policies"))?;
+    let (chain, lists) =
+        policies::load(&resolved, &named, &around.cache.join("policies"), &around.agent_directory)?;
     Ok((Basis { resolved, chain }, lists))
 }
 

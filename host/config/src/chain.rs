@@ -59,7 +59,7 @@ fn policy(item: &Place<'_>) -> Result<PolicyEntry, Fault> {
 
 fn policy_source(text: &str) -> Result<PolicySource, String> {
     if text.contains("://") || text.starts_with("oci:") {
-        return Err(format!("`{}` is not on this machine, fetch the file and name its path", shown(text)));
+        return Err(format!("`{}` is not on this machine, `portcullis policy add` fetches it", shown(text)));
     }
     if Path::new(text).extension().is_some_and(|extension| extension == "wasm") {
         crate::check::usable_path(text)?;
@@ -68,12 +68,28 @@ fn policy_source(text: &str) -> Result<PolicySource, String> {
     if is_policy_name(text) {
         return Ok(PolicySource::Shipped(text.to_owned()));
     }
-    Err(format!("`{}` is neither the name of a shipped policy nor the path of a `.wasm` file", shown(text)))
+    if is_pack_id(text) {
+        return Ok(PolicySource::Pack(text.to_owned()));
+    }
+    Err(format!(
+        "`{}` is neither the name of a shipped policy nor `namespace:name` of a pack, nor the path of a `.wasm` file",
+        shown(text)
+    ))
+}
+
+/// Whether a text is the id of a pack; manifests and locks hold the same.
+fn is_pack_id(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let word =
+        |word: &str| (1..=64).contains(&word.len()) && !word.starts_with('-') && word.bytes().all(plain);
+    text.split_once(':').is_some_and(|(namespace, name)| word(namespace) && word(name))
 }
 
 fn default_name(source: &PolicySource) -> String {
     match source {
         PolicySource::Shipped(name) => name.clone(),
+        // With whose it is: `x:workspace` must not pass for `workspace` in questions and logs.
+        PolicySource::Pack(id) => id.replace(':', "-"),
         PolicySource::File(path) => {
             path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
         }

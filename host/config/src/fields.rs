@@ -577,7 +577,7 @@ pub const FIELDS: &[Field] = &[
         Shape::Text,
         Required,
         Honoured,
-        "A shipped policy by name, or the path of a `.wasm` file (relative to the settings file).",
+        "A shipped policy by name, a pack of `policy.lock` by its id (`acme:guard`), or the path of a `.wasm` file (relative to the settings file).",
     ),
     row(
         "policies[].name",

@@ -254,6 +254,7 @@ fn policies(found: &Found, around: &Surroundings<'_>) -> Result<Vec<ResolvedPoli
     let resolve = |policy: &crate::settings::PolicyEntry| {
         let source = match &policy.source {
             PolicySource::Shipped(name) => PolicySource::Shipped(name.clone()),
+            PolicySource::Pack(id) => PolicySource::Pack(id.clone()),
             PolicySource::File(path) => {
                 let path = match path.strip_prefix("~") {
                     Ok(rest) => around.home.join(rest),
@@ -289,7 +290,8 @@ fn decisive_files(
     }
     files.extend(policies.iter().filter_map(|policy| match &policy.source {
         PolicySource::File(path) => Some(path.clone()),
-        PolicySource::Shipped(_) => None,
+        // Packs lie in the directory of the settings.
+        PolicySource::Shipped(_) | PolicySource::Pack(_) => None,
     }));
     Ok(files)
 }

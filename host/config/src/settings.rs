@@ -184,6 +184,8 @@ pub struct PolicyEntry {
 pub enum PolicySource {
     /// It comes with Portcullis.
     Shipped(String),
+    /// A pack by its id, as `policy.lock` beside the user's settings names it.
+    Pack(String),
     /// A file as written: relative to the settings file's directory, or below `~`.
     File(PathBuf),
 }

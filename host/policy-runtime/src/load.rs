@@ -107,6 +107,7 @@ impl Runtime {
             runner,
             exports,
             rewrites: false,
+            sees_output: true,
             log: Mutex::new(VecDeque::from(log)),
         })
     }

@@ -33,6 +33,7 @@ pub struct ComponentPolicy {
     pub(crate) runner: Runner,
     pub(crate) exports: Exports,
     pub(crate) rewrites: bool,
+    pub(crate) sees_output: bool,
     pub(crate) log: Mutex<VecDeque<LogLine>>,
 }
 
@@ -75,6 +76,13 @@ impl ComponentPolicy {
     #[must_use]
     pub fn rewriting(mut self) -> Self {
         self.rewrites = true;
+        self
+    }
+
+    /// Keeps the output of tools from it: nobody has agreed that it sees that.
+    #[must_use]
+    pub fn without_output(mut self) -> Self {
+        self.sees_output = false;
         self
     }
 
@@ -178,7 +186,7 @@ impl Policy for ComponentPolicy {
     }
 
     fn inspects(&self) -> bool {
-        self.exports.output_filter.is_some()
+        self.sees_output && self.exports.output_filter.is_some()
     }
 
     fn inspect(
@@ -186,6 +194,9 @@ impl Policy for ComponentPolicy {
         output: &ToolOutput,
         context: &Context,
     ) -> Result<Option<OutputEvaluation>, PolicyError> {
+        if !self.inspects() {
+            return Ok(None);
+        }
         let Some(export) = &self.exports.output_filter else { return Ok(None) };
         self.on_a_copy(self.limits.decision_time, |running, time| {
             v0_1::inspect(running, export, time, output, context).map(Some)

@@ -11,7 +11,9 @@ Examples:
   portcullis policy new my-policy --lang rust
   portcullis policy build my-policy
   portcullis policy test my-policy
-  portcullis policy inspect my-policy/build/my-policy.wasm";
+  portcullis policy inspect my-policy/build/my-policy.wasm
+  portcullis policy sign my-policy/build/my-policy.wasm --key ~/.ssh/id_ed25519
+  portcullis policy add acme:guard";
 
 const NEW_HELP: &str = "\
 Rust needs cargo and `rustup target add wasm32-unknown-unknown`; JavaScript needs Node and npm; Python needs
@@ -87,6 +89,8 @@ pub(crate) enum Policy {
     /// Show what a new version of a policy would decide otherwise
     #[command(after_help = DIFF_HELP)]
     Diff(Diff),
+    #[command(flatten)]
+    Share(super::share::Share),
 }
 
 /// The language of a new policy.

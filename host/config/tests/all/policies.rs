@@ -39,7 +39,12 @@ fn refused_chains() {
         (r#""policies": [{ "use": "a" }, { "use": "a" }]"#, "a policy called `a` is there already"),
         (r#""policies": [{ "use": "oci:registry/x" }]"#, "is not on this machine"),
         (r#""policies": [{ "use": "https://x/y.wasm" }]"#, "is not on this machine"),
-        (r#""policies": [{ "use": "a/b" }]"#, "neither the name of a shipped policy nor the path"),
+        (
+            r#""policies": [{ "use": "a:b" }, { "use": "./a-b.wasm" }]"#,
+            "a policy called `a-b` is there already",
+        ),
+        (r#""policies": [{ "use": "a:../b" }]"#, "neither the name of a shipped policy nor `namespace:name`"),
+        (r#""policies": [{ "use": "a/b" }]"#, "neither the name of a shipped policy nor"),
         (r#""policies": [{ "use": "~x/y.wasm" }]"#, "write the home directory in full"),
         (r#""policies": [{ "use": "./ä.wasm" }]"#, "give it one with `name`"),
         (r#""policies": [{ "use": "a", "name": "a|b" }]"#, "letters, digits"),

@@ -1,4 +1,4 @@
-//! `portcullis policy`: for authors of policies.
+//! `portcullis policy`: for authors of policies, and for those who share them.
 
 mod bench;
 mod build;
@@ -7,6 +7,7 @@ mod inspect;
 mod lint;
 mod new;
 mod project;
+mod share;
 mod templates;
 mod test;
 mod toolchain;
@@ -26,6 +27,7 @@ pub(crate) fn run(verb: Policy) -> crate::Outcome {
         Policy::Inspect(inspect) => inspect::run(&inspect),
         Policy::Replay(replay) => compare::replay(replay),
         Policy::Diff(diff) => compare::diff(&diff),
+        Policy::Share(verb) => share::run(verb),
     }
 }
 

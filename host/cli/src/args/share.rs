@@ -1,0 +1,355 @@
+//! Arguments of the verbs of `policy` that share packs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+pub(crate) const ADD_HELP: &str = "\
+WHAT is a file, a name (`acme:guard`, `acme:guard@^1.2`) of a publisher whom `policy trust` knows, or
+an artifact (`oci://ghcr.io/acme/policies/acme/guard:1.2.0`). What is added is in the lock, and used once the
+settings say `{ \"use\": \"acme:guard\" }`. What is refused changes nothing; the exit status is 1 then.
+
+Examples:
+  portcullis policy add acme:guard
+  portcullis policy add acme:guard@^1.2 --allow output
+  portcullis policy add ./my-policy/build/my-policy.wasm --unsigned
+  portcullis policy add --lock ../team/.portcullis/policy.lock";
+
+pub(crate) const UPDATE_HELP: &str = "\
+Takes the newest version that fits what `add` was given (`@^1.2`). All of them are taken, or none.
+
+Examples:
+  portcullis policy update
+  portcullis policy update acme:guard";
+
+pub(crate) const SIGN_HELP: &str = "\
+`ssh-keygen -Y sign` signs with keys of files, agents and tokens; the signature lies beside the file as
+`FILE.sig`. Several people may sign one file. Signatures of minisign lie beside it as `FILE.minisig`.
+
+Examples:
+  portcullis policy sign build/guard.wasm --key ~/.ssh/id_ed25519
+  portcullis policy sign build/guard.wasm --minisign ~/.minisign/minisign.key";
+
+pub(crate) const VERIFY_HELP: &str = "\
+Says what `policy add` would say, and changes nothing. The exit status is 1 when it would be refused.
+
+Examples:
+  portcullis policy verify build/guard.wasm
+  portcullis policy verify build/guard.wasm --json";
+
+pub(crate) const PUSH_HELP: &str = "\
+Without TO it goes where the trust file says that the publisher's packs lie. A version that is there with other
+bytes is not written over. `docker login` keeps credentials; only registries on this machine are spoken to
+without TLS.
+
+Examples:
+  portcullis policy push build/guard.wasm
+  portcullis policy push build/guard.wasm oci://ghcr.io/acme/policies/acme/guard:1.2.0";
+
+pub(crate) const PULL_HELP: &str = "\
+The file is written as it is, whoever signed it; `policy verify` says whether it is trusted.
+
+Examples:
+  portcullis policy pull oci://ghcr.io/acme/policies/acme/guard:1.2.0
+  portcullis policy pull acme:guard@^1.2 -o guard.wasm";
+
+pub(crate) const TRUST_HELP: &str = "\
+The file is `trust.toml` beside your settings; `/etc/portcullis/trust.toml` is the machine's and outranks it.
+A publisher is somebody to whom names belong: `acme:...` is then taken only with their signature.
+
+Examples:
+  portcullis policy trust publisher acme --key acme.pub --registry ghcr.io/acme/policies
+  portcullis policy trust key acme RWQf6LRC... --valid-before 2027-01-01
+  portcullis policy trust revoke SHA256:AbC... --reason 'laptop stolen'
+  portcullis policy trust list";
+
+pub(crate) const CARRY_HELP: &str = "\
+An archive is an OCI image layout in a tar. What it brings is judged as everything else: all of it is taken, or
+nothing.
+
+Examples:
+  portcullis policy save packs.tar
+  portcullis policy load packs.tar";
+
+pub(crate) const VENDOR_HELP: &str = "\
+Writes `policy.lock` and what it names into a directory of a repository, for `policy add --lock`.
+
+Example:
+  portcullis policy vendor ~/src/team/.portcullis";
+
+/// The verbs that share packs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Share {
+    /// Take a pack into the lock: a file, a name of a publisher, or an artifact of a registry
+    Add(Add),
+    /// Take newer versions of what is in the lock
+    Update(Update),
+    /// Take a pack out of the lock
+    Remove(Remove),
+    /// Show what is in the lock
+    List(Shown),
+    /// Prove that everything in the lock is there, unchanged, and still trusted
+    Lock(Shown),
+    /// Sign a pack
+    Sign(Sign),
+    /// Say whether a pack would be taken
+    Verify(Verify),
+    /// Say whose packs are taken
+    #[command(subcommand, after_help = TRUST_HELP)]
+    Trust(Trust),
+    /// Put a pack into a registry
+    Push(Push),
+    /// Get a pack from a registry as a file
+    Pull(Pull),
+    /// Put the lock and all it names into a repository
+    Vendor(Vendor),
+    /// Put packs into one file, for a machine without a network
+    Save(Save),
+    /// Take packs from such a file
+    Load(Load),
+}
+
+/// Where packs are used.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Place {
+    /// A directory with a `policy.lock`, in place of that of your settings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// What the user agrees to.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Agreement {
+    /// What the policy may do beyond saying yes and no: `rewrites`, `output`, ...
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub(crate) allow: Vec<String>,
+    /// Trust exactly these bytes, which nobody has signed
+    #[arg(long)]
+    pub(crate) unsigned: bool,
+    /// Take a version that is older than the one in use, or other bytes of the same version
+    #[arg(long)]
+    pub(crate) allow_older: bool,
+    /// Take a name that looks like another one
+    #[arg(long)]
+    pub(crate) similar_name: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = ADD_HELP)]
+pub(crate) struct Add {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) agreement: Agreement,
+    /// What to add
+    #[arg(value_name = "WHAT", required_unless_present = "lock")]
+    pub(crate) what: Option<String>,
+    /// Add all that a team's lock names, to the byte
+    #[arg(long, value_name = "FILE", conflicts_with = "what")]
+    pub(crate) lock: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = UPDATE_HELP)]
+pub(crate) struct Update {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) agreement: Agreement,
+    /// Which; all by default
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Which
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Shown {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = SIGN_HELP)]
+pub(crate) struct Sign {
+    /// The pack
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// A key of ssh: a private key, or a public one whose other half an agent holds
+    #[arg(long, value_name = "FILE", required_unless_present = "minisign")]
+    pub(crate) key: Option<PathBuf>,
+    /// A secret key of minisign
+    #[arg(long, value_name = "FILE")]
+    pub(crate) minisign: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_HELP)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The pack
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = PUSH_HELP)]
+pub(crate) struct Push {
+    /// The pack
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Where to
+    #[arg(value_name = "TO")]
+    pub(crate) to: Option<String>,
+    /// Publish it although nobody has signed it
+    #[arg(long)]
+    pub(crate) unsigned: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = PULL_HELP)]
+pub(crate) struct Pull {
+    /// A name or an artifact, as for `add`
+    #[arg(value_name = "WHAT")]
+    pub(crate) what: String,
+    /// Where it goes; `NAME-VERSION.wasm` by default
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = VENDOR_HELP)]
+pub(crate) struct Vendor {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The directory; what is locked there before is replaced
+    #[arg(value_name = "DIR")]
+    pub(crate) to: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CARRY_HELP)]
+pub(crate) struct Save {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The archive
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Which packs; all by default
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CARRY_HELP)]
+pub(crate) struct Load {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) agreement: Agreement,
+    /// The archive
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Trust {
+    /// Show whom you trust, and what is revoked
+    List {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Name somebody to whom names of packs belong
+    Publisher(Publisher),
+    /// Give a publisher one more key
+    Key {
+        /// The publisher
+        #[arg(value_name = "PUBLISHER")]
+        publisher: String,
+        /// The key, or a file with it
+        #[arg(value_name = "KEY|FILE")]
+        key: String,
+        #[command(flatten)]
+        dates: Dates,
+    },
+    /// Take nothing any more that a key has signed, or certain bytes
+    Revoke {
+        /// A key, its fingerprint (`SHA256:...`), a file with it, or a digest (`sha256:...`)
+        #[arg(value_name = "KEY|DIGEST")]
+        what: String,
+        /// Why; it is shown where something is refused for it
+        #[arg(long, value_name = "TEXT", default_value = "no reason was given")]
+        reason: String,
+    },
+    /// Trust exactly the bytes of a file that nobody has signed
+    File {
+        /// The component
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// When a key counts.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Dates {
+    /// The day on which the key begins to count
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub(crate) valid_after: Option<String>,
+    /// The day on which the key ceases to count
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub(crate) valid_before: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Publisher {
+    /// What you call them
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The first half of the ids that are theirs; their name by default
+    #[arg(long = "namespace", value_name = "NAMESPACE")]
+    pub(crate) namespaces: Vec<String>,
+    /// Where their packs lie: HOST/PATH
+    #[arg(long, value_name = "HOST/PATH")]
+    pub(crate) registry: Option<String>,
+    /// A key of theirs, or a file with it; may be given several times
+    #[arg(long = "key", value_name = "KEY|FILE")]
+    pub(crate) keys: Vec<String>,
+    /// Their `allowed_signers` file, as ssh has it; it is copied
+    #[arg(long, value_name = "FILE")]
+    pub(crate) signers: Option<PathBuf>,
+    /// How many of their keys must have signed
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub(crate) threshold: u32,
+    #[command(flatten)]
+    pub(crate) dates: Dates,
+}

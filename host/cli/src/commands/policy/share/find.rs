@@ -1,0 +1,182 @@
+//! From what the user names to a pack: a file, a name, or an artifact.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use portcullis_packs::{
+    COMPONENT_MAX, FROM_FILE, Locked, Reference, Signed, read, signatures_beside, tag_of, version_of,
+};
+use semver::{Version, VersionReq};
+
+use super::{Desk, Offer, here};
+
+/// What the user names.
+#[derive(Debug, PartialEq, Eq)]
+enum Named<'a> {
+    File(&'a Path),
+    Artifact(&'a str),
+    Id(&'a str, Option<&'a str>),
+}
+
+impl<'a> Named<'a> {
+    fn parse(text: &'a str) -> Self {
+        if text.starts_with("oci://") {
+            return Self::Artifact(text);
+        }
+        let (id, requirement) = match text.split_once('@') {
+            Some((id, requirement)) => (id, Some(requirement)),
+            None => (text, None),
+        };
+        let is_word = |word: &str| !word.is_empty() && !word.contains(['/', '.', ':']);
+        match id.split_once(':') {
+            Some((namespace, name)) if is_word(namespace) && is_word(name) => Self::Id(id, requirement),
+            Some(_) | None => Self::File(Path::new(text)),
+        }
+    }
+}
+
+impl Desk {
+    /// Gets what the user names.
+    pub(super) fn find(&mut self, what: &str) -> anyhow::Result<Offer> {
+        match Named::parse(what) {
+            Named::File(file) => self.offer_of(file),
+            Named::Artifact(text) => {
+                let reference = Reference::parse(text)?;
+                match &reference.tag {
+                    Some(tag) => {
+                        let version = version_of(tag);
+                        self.pull(&reference, None, version, None)
+                    }
+                    None if reference.digest.is_some() => self.pull(&reference, None, None, None),
+                    None => self.newest(&reference, None, None),
+                }
+            }
+            Named::Id(id, requirement) => {
+                let requirement = requirement.map(requirement_of).transpose()?;
+                let place = self.place_of(id)?;
+                self.newest(&place, Some(id), requirement)
+            }
+        }
+    }
+
+    pub(super) fn offer_of(&self, file: &Path) -> anyhow::Result<Offer> {
+        let file = here(&self.around, file);
+        let signed = Signed { bytes: read(&file, COMPONENT_MAX)?, signatures: signatures_beside(&file)? };
+        let source = FROM_FILE.to_owned();
+        Ok(Offer { signed, source, wanted: None, version: None, pinned: None, requirement: None })
+    }
+
+    /// Where the packs of a name lie, as its publisher is known.
+    pub(super) fn place_of(&self, id: &str) -> anyhow::Result<Reference> {
+        let (namespace, name) = id.split_once(':').context("a name is `namespace:name`")?;
+        let owner = self.trust.owner(namespace).with_context(|| {
+            format!(
+                "nobody is known who publishes `{namespace}:`; `portcullis policy trust publisher` names them"
+            )
+        })?;
+        if owner.registry.is_empty() {
+            bail!("`{}` has no registry in the trust file; name the artifact itself, or a file", owner.name);
+        }
+        Ok(Reference::parse(&format!("{}/{namespace}/{name}", owner.registry))?)
+    }
+
+    /// The newest version that fits.
+    pub(super) fn newest(
+        &mut self,
+        place: &Reference,
+        wanted: Option<&str>,
+        requirement: Option<VersionReq>,
+    ) -> anyhow::Result<Offer> {
+        let version = self.newest_version(place, requirement.as_ref())?;
+        let version = version.with_context(|| match &requirement {
+            Some(requirement) => format!("`{}` has no version that fits `{requirement}`", place.place()),
+            None => format!("`{}` has no version", place.place()),
+        })?;
+        self.pull(&place.tagged(&tag_of(&version)), wanted, Some(version), requirement)
+    }
+
+    pub(super) fn newest_version(
+        &mut self,
+        place: &Reference,
+        requirement: Option<&VersionReq>,
+    ) -> anyhow::Result<Option<Version>> {
+        let tags = self.registry()?.tags(place)?;
+        let versions = tags.iter().filter_map(|tag| version_of(tag));
+        let fits = |version: &Version| match requirement {
+            Some(requirement) => requirement.matches(version),
+            // Nobody gets a preview without asking for it.
+            None => version.pre.is_empty(),
+        };
+        Ok(versions.filter(fits).max())
+    }
+
+    pub(super) fn pull(
+        &mut self,
+        reference: &Reference,
+        wanted: Option<&str>,
+        version: Option<Version>,
+        requirement: Option<VersionReq>,
+    ) -> anyhow::Result<Offer> {
+        let signed = self.registry()?.pull(reference).with_context(|| format!("getting `{reference}`"))?;
+        let wanted = wanted.map(str::to_owned);
+        Ok(Offer { signed, source: reference.place(), wanted, version, pinned: None, requirement })
+    }
+
+    /// Gets what another lock names: from beside it, or from where it came from.
+    pub(super) fn of_lock(
+        &mut self,
+        store: &portcullis_packs::Store,
+        locked: &Locked,
+    ) -> anyhow::Result<Offer> {
+        let signed = match store.signed(locked) {
+            Ok(signed) => signed,
+            Err(missing) if locked.source == FROM_FILE => return Err(missing.into()),
+            Err(_) => {
+                let place = Reference::parse(&locked.source)?;
+                self.pull(&place.tagged(&tag_of(&locked.version)), None, None, None)?.signed
+            }
+        };
+        Ok(Offer {
+            signed,
+            source: locked.source.clone(),
+            wanted: Some(locked.id.clone()),
+            version: Some(locked.version.clone()),
+            pinned: Some(locked.digest.clone()),
+            requirement: locked.requirement.clone(),
+        })
+    }
+}
+
+fn requirement_of(text: &str) -> anyhow::Result<VersionReq> {
+    // A whole version means this one and no other.
+    let exact = Version::parse(text).ok().map(|version| format!("={version}"));
+    VersionReq::parse(exact.as_deref().unwrap_or(text))
+        .with_context(|| format!("`{text}` is no requirement like `^1.2` or `1.2.0`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named() {
+        for (text, expected) in [
+            ("acme:guard", Named::Id("acme:guard", None)),
+            ("acme:guard@^1.2", Named::Id("acme:guard", Some("^1.2"))),
+            ("oci://a/b:1", Named::Artifact("oci://a/b:1")),
+            ("./a:b", Named::File(Path::new("./a:b"))),
+            ("guard.wasm", Named::File(Path::new("guard.wasm"))),
+            ("a:b.wasm", Named::File(Path::new("a:b.wasm"))),
+        ] {
+            assert_eq!(Named::parse(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_whole_version_is_this_one() {
+        let exact = requirement_of("1.2.0").unwrap();
+        assert!(exact.matches(&Version::new(1, 2, 0)) && !exact.matches(&Version::new(1, 3, 0)));
+        assert!(requirement_of("^1.2").unwrap().matches(&Version::new(1, 3, 0)));
+        assert!(requirement_of("newest").is_err());
+    }
+}

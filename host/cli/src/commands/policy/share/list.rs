@@ -1,0 +1,95 @@
+//! `policy list` and `policy lock`: what the lock names, and whether that holds.
+
+use portcullis_packs::{Approval, Lock, Locked};
+use serde_json::{Value, json};
+
+use super::{Desk, Offer};
+use crate::args::share::Shown;
+use crate::exit::Exit;
+use crate::page::{Cell, Page, Tint, cell, tinted};
+
+pub(super) fn list(shown: &Shown) -> crate::Outcome {
+    let desk = Desk::open(&shown.place)?;
+    let lock = desk.store.lock()?;
+    let mut page = Page::new(&desk.around);
+    if shown.json {
+        page.json(&json!({ "lock": desk.store.lock_file(), "policies": lock.policies }));
+    } else if lock.policies.is_empty() {
+        page.line("nothing is in the lock; `portcullis policy add` takes a pack into it");
+    } else {
+        page.table("", &lock.policies.iter().map(|locked| desk.row(locked)).collect::<Vec<_>>());
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Judges everything as if it was offered now, and changes nothing.
+pub(super) fn check(shown: &Shown) -> crate::Outcome {
+    let desk = Desk::open(&shown.place)?;
+    let lock = desk.store.lock()?;
+    let judged: Vec<(&Locked, Option<String>)> =
+        lock.policies.iter().map(|locked| (locked, desk.fault(locked, &lock))).collect();
+    let mut page = Page::new(&desk.around);
+    if shown.json {
+        let one = |(locked, fault): &(&Locked, Option<String>)| -> Value {
+            json!({ "id": locked.id, "version": locked.version, "digest": locked.digest, "fault": fault })
+        };
+        let all: Vec<Value> = judged.iter().map(one).collect();
+        page.json(&json!({ "lock": desk.store.lock_file(), "policies": all }));
+    } else {
+        let row = |(locked, fault): &(&Locked, Option<String>)| {
+            let state = match fault {
+                None => tinted("holds", Tint::Good),
+                Some(fault) => tinted(fault, Tint::Bad),
+            };
+            vec![cell(&locked.id), cell(&locked.version.to_string()), state]
+        };
+        page.table("", &judged.iter().map(row).collect::<Vec<_>>());
+    }
+    page.print()?;
+    Ok(if judged.iter().all(|(_, fault)| fault.is_none()) { Exit::Done } else { Exit::Bad })
+}
+
+impl Desk {
+    fn fault(&self, locked: &Locked, lock: &Lock) -> Option<String> {
+        let signed = match self.store.signed(locked) {
+            Ok(signed) => signed,
+            Err(error) => return Some(format!("{:#}", anyhow::Error::from(error))),
+        };
+        let offer = Offer {
+            signed,
+            source: locked.source.clone(),
+            wanted: Some(locked.id.clone()),
+            version: Some(locked.version.clone()),
+            pinned: Some(locked.digest.clone()),
+            requirement: locked.requirement.clone(),
+        };
+        // The entry itself says that these bytes are trusted; everything else has to hold as on the first day.
+        let approval = Approval { unsigned: locked.signed_by.is_empty(), ..Approval::default() };
+        self.accept(&offer, lock, &approval)
+            .err()
+            .map(|refusal| format!("{:#}", anyhow::Error::from(refusal)))
+    }
+
+    fn row(&self, locked: &Locked) -> Vec<Cell> {
+        let signer = match locked.signed_by.as_slice() {
+            [] => tinted("unsigned", Tint::Open),
+            keys => tinted(&format!("signed by {}", self.names(keys).join(", ")), Tint::Good),
+        };
+        let wants: Vec<&str> = locked.capabilities.iter().map(String::as_str).collect();
+        let wants = if wants.is_empty() { String::new() } else { format!("may: {}", wants.join(", ")) };
+        let version = locked.version.to_string();
+        vec![cell(&locked.id), cell(&version), signer, cell(&locked.source), cell(&wants)]
+    }
+
+    /// The publishers that keys belong to; a key that is nobody's is shown itself.
+    fn names(&self, keys: &[String]) -> Vec<String> {
+        let name = |wanted: &String| {
+            let owns = |key: &portcullis_packs::Key| key.fingerprint() == wanted;
+            let mut publishers = self.trust.publishers.iter();
+            let owner = publishers.find(|publisher| publisher.keys.iter().any(|(key, _)| owns(key)));
+            owner.map_or_else(|| wanted.clone(), |publisher| publisher.name.clone())
+        };
+        keys.iter().map(name).collect()
+    }
+}

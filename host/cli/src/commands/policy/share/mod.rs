@@ -1,0 +1,172 @@
+//! The verbs that share packs: what all of them need.
+
+mod add;
+mod carry;
+mod find;
+mod list;
+mod registry;
+mod sign;
+mod trust;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use portcullis_packs::{
+    Approval, Candidate, Credentials, Described, Lock, Locked, Refusal, Registry, Seconds, Signed, Store,
+    Trust, accept,
+};
+use portcullis_policy_runtime::Runtime;
+
+use crate::args::share::{Agreement, Place, Share};
+use crate::reach::Reach;
+use crate::surroundings::{Surroundings, now};
+use crate::trusted;
+
+/// Carries a verb out.
+pub(super) fn run(verb: Share) -> crate::Outcome {
+    match verb {
+        Share::Add(add) => add::add(&add),
+        Share::Update(update) => add::update(&update),
+        Share::Remove(remove) => add::remove(&remove),
+        Share::List(shown) => list::list(&shown),
+        Share::Lock(shown) => list::check(&shown),
+        Share::Sign(sign) => sign::sign(&sign),
+        Share::Verify(verify) => sign::verify(&verify),
+        Share::Trust(verb) => trust::run(verb),
+        Share::Push(push) => registry::push(&push),
+        Share::Pull(pull) => registry::pull(&pull),
+        Share::Vendor(vendor) => carry::vendor(&vendor),
+        Share::Save(save) => carry::save_packs(&save),
+        Share::Load(load) => carry::load_packs(&load),
+    }
+}
+
+/// A directory of packs, and all that judging packs takes.
+struct Desk {
+    around: Surroundings,
+    store: Store,
+    trust: Trust,
+    runtime: Runtime,
+    registry: Option<Registry>,
+}
+
+/// A pack that is offered, and what was asked for.
+#[derive(Debug)]
+struct Offer {
+    signed: Signed,
+    /// Where it comes from, as the lock has it.
+    source: String,
+    /// The id that was asked for.
+    wanted: Option<String>,
+    /// The version that was asked for.
+    version: Option<semver::Version>,
+    /// The digest that was asked for.
+    pinned: Option<String>,
+    /// Which versions `update` may take.
+    requirement: Option<semver::VersionReq>,
+}
+
+impl Desk {
+    fn open(place: &Place) -> anyhow::Result<Self> {
+        let around = Surroundings::read()?;
+        let root = match &place.dir {
+            Some(directory) => around.cwd.join(directory),
+            None => around.agent_directory.join("sandbox"),
+        };
+        let trust = trusted::read(&around.agent_directory)?;
+        let runtime = super::runtime()?;
+        Ok(Self { store: Store::new(&root), trust, runtime, registry: None, around })
+    }
+
+    /// The client of registries, with the credentials that docker keeps.
+    fn registry(&mut self) -> anyhow::Result<&mut Registry> {
+        if self.registry.is_none() {
+            let variable = |name: &str| {
+                self.around
+                    .variables
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .map(|(_, value)| PathBuf::from(value))
+            };
+            // No helper that a command can have made is asked.
+            let reach = Reach::of_project(&self.around.cwd, &self.around.homes());
+            let path: Vec<PathBuf> =
+                self.around.path.iter().filter(|folder| !reach.holds(folder)).cloned().collect();
+            let folder = variable("DOCKER_CONFIG").unwrap_or_else(|| self.around.home.join(".docker"));
+            let credentials =
+                Credentials::read(&folder.join("config.json"), &path).map_err(anyhow::Error::msg)?;
+            self.registry = Some(Registry::new(credentials));
+        }
+        self.registry.as_mut().context("making a client of registries")
+    }
+
+    /// Judges an offer; asks the person at the terminal where it wants more than was agreed to.
+    fn judge(&self, offer: &Offer, lock: &Lock, approval: &Approval) -> anyhow::Result<Locked> {
+        let name = offer.wanted.as_deref().unwrap_or(&offer.source).to_owned();
+        let refused = || format!("`{name}` is refused, and nothing was changed");
+        match self.accept(offer, lock, approval) {
+            Err(Refusal::Capabilities { wanted }) if agrees(&name, &wanted) => {
+                let mut approval = approval.clone();
+                approval.capabilities.extend(wanted.split(',').map(str::to_owned));
+                self.accept(offer, lock, &approval).with_context(refused)
+            }
+            judged => judged.with_context(refused),
+        }
+    }
+
+    fn accept(&self, offer: &Offer, lock: &Lock, approval: &Approval) -> Result<Locked, Refusal> {
+        let bytes = &offer.signed.bytes;
+        let candidate = Candidate {
+            bytes,
+            signatures: &offer.signed.signatures,
+            describe: &|| {
+                let said = self.runtime.describe(bytes)?;
+                Ok(Described { id: said.id, version: said.version })
+            },
+            wanted: offer.wanted.as_deref(),
+            version: offer.version.as_ref(),
+            pinned: offer.pinned.as_deref(),
+            source: &offer.source,
+        };
+        let mut locked = accept(&candidate, &self.trust, lock, approval, seconds())?;
+        locked.requirement.clone_from(&offer.requirement);
+        Ok(locked)
+    }
+}
+
+impl Agreement {
+    fn approval(&self) -> Approval {
+        Approval {
+            capabilities: self.allow.iter().cloned().collect::<BTreeSet<_>>(),
+            unsigned: self.unsigned,
+            older: self.allow_older,
+            similar: self.similar_name,
+        }
+    }
+}
+
+/// Seconds since 1970.
+fn seconds() -> Seconds {
+    let since = now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Asks the person at the terminal; nobody there agrees to nothing.
+fn agrees(name: &str, wanted: &str) -> bool {
+    use std::io::{BufRead as _, IsTerminal as _};
+    let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if !is_person {
+        return false;
+    }
+    let name = portcullis_session::visible(name);
+    crate::exit::say(&format!("`{name}` wants more than saying yes and no: {wanted}. Let it? [y/N]"));
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.is_ok() && ["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str())
+}
+
+/// A path as the user wrote it, from where they are.
+fn here(around: &Surroundings, path: &Path) -> PathBuf {
+    around.cwd.join(path)
+}

@@ -1,0 +1,85 @@
+//! `policy push` and `policy pull`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use portcullis_packs::{Pack, Reference, Signed, digest, tag_of, version_of, write_signed};
+use semver::Version;
+use serde_json::json;
+
+use super::{Desk, Offer, here};
+use crate::args::share::{Place, Pull, Push};
+use crate::exit::Exit;
+use crate::page::{Page, cell};
+
+pub(super) fn push(push: &Push) -> crate::Outcome {
+    let mut desk = Desk::open(&Place { dir: None })?;
+    let offer = desk.offer_of(&push.file)?;
+    let pack = Pack::read(&offer.signed.bytes)?;
+    let about =
+        pack.context("it carries no manifest; `portcullis policy build` makes a pack")?.manifest.policy;
+    let version = Version::parse(&about.version).context("reading the version in the manifest")?;
+    if offer.signed.signatures.is_empty() && !push.unsigned {
+        bail!(
+            "nobody has signed `{}`; `portcullis policy sign` does, or say `--unsigned`",
+            push.file.display()
+        );
+    }
+    let to = match &push.to {
+        Some(text) => Reference::parse(text)?,
+        None => desk.place_of(&about.id)?,
+    };
+    let to = match &to.tag {
+        None => to.tagged(&tag_of(&version)),
+        Some(tag) if version_of(tag).is_some_and(|tagged| tagged != version) => {
+            bail!("the manifest says version {version}, the tag is `{tag}`; nothing was pushed")
+        }
+        Some(_) => to,
+    };
+    let surface = desk.runtime.surface(&offer.signed.bytes).context("reading the component")?;
+    let manifest = desk
+        .registry()?
+        .push(&to, &offer.signed, &surface.imports, &surface.exports)
+        .with_context(|| format!("pushing to `{to}`"))?;
+    let mut page = Page::new(&desk.around);
+    let digest = format!("sha256:{}", digest(&offer.signed.bytes));
+    if push.json {
+        page.json(&json!({ "artifact": to.to_string(), "manifest": manifest, "digest": digest }));
+    } else {
+        page.row("", &[cell(&to.to_string()), cell(&digest)], &[]);
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn pull(pull: &Pull) -> crate::Outcome {
+    let mut desk = Desk::open(&Place { dir: None })?;
+    let Offer { signed, source, .. } = desk.find(&pull.what)?;
+    let file = here(&desk.around, &pull.output.clone().unwrap_or_else(|| usual_name(&signed)));
+    write_signed(&file, &signed)?;
+    let mut page = Page::new(&desk.around);
+    let digest = format!("sha256:{}", digest(&signed.bytes));
+    let signers = signed.signatures.fingerprints();
+    if pull.json {
+        page.json(&json!({ "file": file, "source": source, "digest": digest, "signatures": signers }));
+    } else {
+        let by = if signers.is_empty() {
+            "unsigned".to_owned()
+        } else {
+            format!("signed by {}", signers.join(", "))
+        };
+        page.row("", &[cell(&file.display().to_string()), cell(&digest), cell(&by)], &[]);
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// `NAME-VERSION.wasm`, made of nothing but what a manifest may hold.
+fn usual_name(signed: &Signed) -> PathBuf {
+    let about = Pack::read(&signed.bytes).ok().flatten().map(|pack| pack.manifest.policy);
+    let name = about.and_then(|about| {
+        let version = Version::parse(&about.version).ok()?;
+        Some(format!("{}-{version}.wasm", about.id.split(':').nth(1)?))
+    });
+    name.unwrap_or_else(|| format!("{}.wasm", digest(&signed.bytes))).into()
+}

@@ -1,0 +1,46 @@
+//! Whose packs are taken: the trust files of the user and of the machine.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use portcullis_packs::{StoreError, TRUST_MAX, Trust, read_text};
+
+/// Name of a trust file.
+const TRUST: &str = "trust.toml";
+/// The directory of the machine's settings.
+const MACHINE: &str = "/etc/portcullis";
+
+/// The user's trust file.
+pub(crate) fn user_file(agent_directory: &Path) -> PathBuf {
+    agent_directory.join("sandbox").join(TRUST)
+}
+
+/// Reads both files; the machine's outranks the user's.
+///
+/// # Errors
+/// When one of them is there and cannot be used.
+pub(crate) fn read(agent_directory: &Path) -> anyhow::Result<Trust> {
+    let user = read_file(&user_file(agent_directory))?;
+    let machine = read_file(&Path::new(MACHINE).join(TRUST))?;
+    Ok(user.under(machine))
+}
+
+/// Reads one file; where there is none, nobody is trusted.
+pub(crate) fn read_file(file: &Path) -> anyhow::Result<Trust> {
+    let text = match read_text(file, TRUST_MAX) {
+        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => String::new(),
+        text => text.with_context(|| format!("reading `{}`", file.display()))?,
+    };
+    parse(file, &text)
+}
+
+/// Reads the text of a trust file. Files that it names lie beside it.
+pub(crate) fn parse(file: &Path, text: &str) -> anyhow::Result<Trust> {
+    let signers = |name: &str| {
+        let path = file.parent().unwrap_or_else(|| Path::new("/")).join(name);
+        read_text(&path, TRUST_MAX).map_err(std::io::Error::other)
+    };
+    Trust::parse(text, &signers)
+        .with_context(|| format!("the trust file `{}` cannot be used", file.display()))
+}
