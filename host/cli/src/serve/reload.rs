@@ -1,20 +1,24 @@
-//! Edits of settings files take effect without a restart.
+//! Edits of settings files, and other policies in place of those in use, take effect without a restart.
 //!
 //! The files are looked at before every request and once a second, for the footer. What cannot be read, or cannot
-//! be put in force, leaves everything as it was and is told loudly.
+//! be put in force, leaves everything as it was and is told loudly. What is in force is replaced in one step, so a
+//! decision is taken by the old policies or by the new ones, and its line in the log has the digests of those.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use portcullis_config::{Places, Resolved, Stamp};
+use portcullis_config::{Places, PolicySource, Resolved, Stamp};
+use portcullis_decision::Chain;
 use portcullis_rpc::{EventNotification, HostNotification, NoticeLevel, Switch};
 use portcullis_session::visible;
 
+use crate::policies::Revoked;
 use crate::serve::{Host, Stage};
 use crate::surroundings::Surroundings;
-use crate::wire::{self, Wanted};
+use crate::trusted;
+use crate::wire::{self, Ground, Wanted};
 
 /// How soon the footer knows of an edit while nothing else happens.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -35,6 +39,8 @@ pub(crate) struct Watch {
 struct State {
     files: Vec<PathBuf>,
     stamps: Vec<Stamp>,
+    /// How many of the files are settings; the others are policies.
+    settings: usize,
     /// Why the settings that are there now are not in force.
     problem: Option<String>,
     /// What has changed since the session began.
@@ -55,6 +61,7 @@ impl Watch {
         let places = self.places()?;
         state.look(watched(&places));
         let ground = wire::ground(&self.around, &self.wanted)?;
+        state.look_at_policies(&self.around, &ground);
         if !self.is_on(&ground.resolved) {
             return Ok(Stage::Off);
         }
@@ -94,15 +101,47 @@ impl Watch {
 impl State {
     fn look(&mut self, files: Vec<PathBuf>) {
         self.stamps = files.iter().map(|file| Stamp::of(file)).collect();
+        self.settings = files.len();
         self.files = files;
     }
 
-    /// Whether a file is not what it was; looking again finds nothing new then.
-    fn has_changed(&mut self) -> bool {
+    /// Looks at other policies from now on. What is looked at already keeps the stamp that it had before it was
+    /// read, so that a change while it is read is found the next time.
+    fn look_at_policies(&mut self, around: &Surroundings, ground: &Ground) {
+        let known: Vec<(PathBuf, Stamp)> =
+            self.files.iter().cloned().zip(self.stamps.iter().copied()).collect();
+        self.files.truncate(self.settings);
+        self.stamps.truncate(self.settings);
+        for file in policy_files(around, ground) {
+            let stamp = known.iter().find(|(other, _)| *other == file).map(|(_, stamp)| *stamp);
+            self.stamps.push(stamp.unwrap_or_else(|| Stamp::of(&file)));
+            self.files.push(file);
+        }
+    }
+
+    /// What is not what it was; looking again finds nothing new then.
+    fn look_again(&mut self) -> Option<Changed> {
         let stamps: Vec<Stamp> = self.files.iter().map(|file| Stamp::of(file)).collect();
-        let changed = stamps != self.stamps;
+        let place = stamps.iter().zip(&self.stamps).position(|(new, old)| new != old);
         self.stamps = stamps;
-        changed
+        place.map(|place| if place < self.settings { Changed::Settings } else { Changed::Policies })
+    }
+}
+
+/// What was edited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Changed {
+    Settings,
+    Policies,
+}
+
+impl Changed {
+    /// What those in force are called, and what was edited.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Settings => ("settings", "the edited settings"),
+            Self::Policies => ("policies", "the new policies"),
+        }
     }
 }
 
@@ -116,6 +155,26 @@ fn watched(places: &Places) -> Vec<PathBuf> {
         places.project_file(),
     ];
     files.extend(places.settings.clone());
+    files
+}
+
+/// The policies of the settings as files, as they were written there: a link may lead elsewhere by now. Packs are
+/// named by their lock, and what is revoked is in the trust file.
+fn policy_files(around: &Surroundings, ground: &Ground) -> Vec<PathBuf> {
+    let directory = ground.found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
+    let mut files = vec![
+        ground.places.sandbox_directory().join(portcullis_packs::LOCK),
+        trusted::user_file(&around.agent_directory),
+    ];
+    for policy in &ground.found.settings.policies {
+        if let PolicySource::File(path) = &policy.source {
+            let file = match path.strip_prefix("~") {
+                Ok(rest) => ground.places.home.join(rest),
+                Err(_) => directory.join(path),
+            };
+            files.extend([file.with_file_name("policy.toml"), file]);
+        }
+    }
     files
 }
 
@@ -140,24 +199,29 @@ impl Host {
     pub(super) fn refresh(&self) {
         let Some(watch) = self.watch.get() else { return };
         let mut state = watch.lock();
-        if !state.has_changed() {
-            return;
-        }
-        let (level, text) = match self.apply(watch) {
+        let Some(changed) = state.look_again() else { return };
+        let (those, edited) = changed.words();
+        let (level, text) = match self.apply(watch, &mut state) {
             Ok(changes) => {
                 state.problem = None;
                 let text = match changes.as_slice() {
-                    [] => "the settings were edited; nothing that counts here has changed".to_owned(),
-                    changes => format!("the settings have changed: {}", changes.join("; ")),
+                    [] => format!("the {those} were edited; nothing that counts here has changed"),
+                    changes => format!("the {those} have changed: {}", changes.join("; ")),
                 };
                 state.changes.extend(changes);
                 (NoticeLevel::Info, text)
             }
+            Err(error) if error.downcast_ref::<Revoked>().is_some() => {
+                // What the user does not trust any more cannot stay in force until something better is there.
+                let text = visible(&format!("nothing is permitted in this session any more: {error:#}"));
+                self.cancel_all();
+                self.enter(Stage::Closed(text.clone()));
+                (NoticeLevel::Error, text)
+            }
             Err(error) => {
                 let problem = visible(&format!("{error:#}"));
-                let text =
-                    format!("the edited settings are NOT in force, those before them still are: {problem}");
-                state.problem = Some(problem);
+                let text = format!("{edited} are NOT in force, those before them still are: {problem}");
+                state.problem = Some(format!("{edited} are not in force: {problem}"));
                 (NoticeLevel::Error, text)
             }
         };
@@ -173,13 +237,15 @@ impl Host {
         let _sent = self.sender.notify(&HostNotification::Event(event));
     }
 
-    fn apply(&self, watch: &Watch) -> anyhow::Result<Vec<String>> {
+    fn apply(&self, watch: &Watch, state: &mut State) -> anyhow::Result<Vec<String>> {
         let ground = wire::ground(&watch.around, &watch.wanted)?;
+        state.look_at_policies(&watch.around, &ground);
         match (self.stage().as_ref(), watch.is_on(&ground.resolved)) {
             (Stage::Open(wired), true) => {
                 let before = wired.session.basis();
-                let changes = differences(&before.resolved, &ground.resolved);
+                let mut changes = differences(&before.resolved, &ground.resolved);
                 let (basis, lists) = wire::basis(&watch.around, &watch.wanted, ground.resolved)?;
+                changes.extend(swaps(&before.chain, &basis.chain));
                 wired.session.reload(basis)?;
                 wired.keeper.refresh(&ground.found, lists);
                 Ok(changes)
@@ -197,6 +263,19 @@ impl Host {
             (Stage::Off, false) | (Stage::Closed(_), _) => Ok(Vec::new()),
         }
     }
+}
+
+/// Policies that go by the same name and are others, a line for each.
+fn swaps(before: &Chain, after: &Chain) -> Vec<String> {
+    let short = |digest: &str| digest.chars().take(12).collect::<String>();
+    let swap = |new: &portcullis_decision::Member| {
+        let old = before.members.iter().find(|old| old.policy.name() == new.policy.name())?;
+        let (old, digest) = (old.policy.digest(), new.policy.digest());
+        let line =
+            format!("policy {} is sha256:{} now, was {}", new.policy.name(), short(digest), short(old));
+        (old != digest).then(|| visible(&line))
+    };
+    after.members.iter().filter_map(swap).collect()
 }
 
 /// What is another in `after`, a line for each.

@@ -21,7 +21,7 @@ impl Host {
     fn with_changes(&self, mut status: StatusResponse) -> StatusResponse {
         let Some(watch) = self.watch.get() else { return status };
         if let Some(problem) = watch.problem() {
-            status.warnings.insert(0, format!("the edited settings are not in force: {problem}"));
+            status.warnings.insert(0, problem);
         }
         status.brief.push_str(&orientation::changed(&watch.changes()));
         status

@@ -103,7 +103,7 @@ impl World for HostWorld<'_> {
             Stage::Closed(why) => lines.push(Line::bad(format!("Nothing is permitted: {why}"))),
         }
         if let Some(problem) = self.host.watch.get().and_then(|watch| watch.problem()) {
-            lines.push(Line::bad(format!("The edited settings are not in force: {problem}")));
+            lines.push(Line::bad(problem));
         }
         match discover(&self.places, &RealDisk) {
             Err(error) => lines.push(Line::bad(chained(error))),
@@ -141,7 +141,7 @@ impl World for HostWorld<'_> {
         self.host.refresh();
         match self.host.watch.get().and_then(|watch| watch.problem()) {
             None => Ok("saved, and in force".to_owned()),
-            Some(problem) => Err(format!("saved, but not in force: {problem}")),
+            Some(problem) => Err(format!("saved, but {problem}")),
         }
     }
 
