@@ -8,6 +8,7 @@
 //!
 //! - A [`Terminal`] is one run of `portcullis` with a controlling terminal and a person's keys.
 //! - A [`World`] puts a scene into a network with servers in it, on other machines as far as commands can see.
+//! - A [`Registry`] is a real registry of packs on the loopback interface.
 //! - A [`Serve`] is a client of `portcullis serve` that can say anything, also what no extension would say.
 //!
 //! Nothing here waits for a fixed time: every wait has a condition, and a deadline that ends it with all that was
@@ -31,6 +32,7 @@ mod outputs;
 mod print;
 pub mod processes;
 mod reach;
+mod registry;
 mod rpc;
 mod scene;
 mod screen;
@@ -44,6 +46,7 @@ mod world;
 pub use deadline::{Deadline, PATIENCE};
 pub use launch::Launch;
 pub use print::Finished;
+pub use registry::Registry;
 pub use rpc::Rpc;
 pub use scene::Scene;
 pub use screen::Screen;

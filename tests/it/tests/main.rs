@@ -30,5 +30,6 @@ mod searches;
 mod second_terminal;
 mod serve;
 mod settings_verbs;
+mod share;
 mod sub_agents;
 mod verbs;

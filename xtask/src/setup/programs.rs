@@ -15,10 +15,12 @@ const RIPGREP: &str = "1.18.0";
 const FD: &str = "10.3.0";
 
 /// Programs used as the system has them, or else unpacked from their Debian package; and where they lie in that.
-const FROM_DEBIAN: [(&str, &str, &str); 3] = [
+const FROM_DEBIAN: [(&str, &str, &str); 5] = [
     ("tmux", "tmux", "usr/bin/tmux"),
     ("bwrap", "bubblewrap", "usr/bin/bwrap"),
     ("mkfs.btrfs", "btrfs-progs", "sbin/mkfs.btrfs"),
+    ("docker-registry", "docker-registry", "usr/bin/docker-registry"),
+    ("minisign", "minisign", "usr/bin/minisign"),
 ];
 
 pub(super) fn bin_dir(cache: &Cache) -> Result<PathBuf> {
