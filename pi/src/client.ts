@@ -7,7 +7,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import type {
-  AskParams, AskResponse, AskWithdrawNotification, DecideParams, DecideResponse, Empty, EventNotification, ExecParams,
+  AskParams, AskResponse, AskWithdrawNotification, DecideParams, DecideResponse, Empty, EscalateParams, EventNotification, ExecParams,
   ExecResponse, FileCloseParams, FileFindParams, FileGrepParams, FileListParams, FileListResponse, FileOpenParams,
   FileOpenResponse, FileOutputParams, FileReadParams, FileReadResponse, FileSearchResponse, FileWriteHandleParams, FileWriteParams, FileWriteResponse, HelloParams, HelloResponse, InspectParams,
   InspectResponse, MenuParams, MenuScreen, ReserveParams, ReserveResponse, StatusResponse,
@@ -19,6 +19,7 @@ import { frameSplitter, lineSplitter } from "./wire.ts";
 interface Methods {
   hello: [HelloParams, HelloResponse];
   decide: [DecideParams, DecideResponse];
+  escalate: [EscalateParams, DecideResponse];
   "file/open": [FileOpenParams, FileOpenResponse];
   "file/read": [FileReadParams, FileReadResponse];
   "file/write": [FileWriteParams, FileWriteResponse];

@@ -20,6 +20,7 @@ import { findHost } from "./lookup.ts";
 import { openMenu } from "./menu-ui.ts";
 import { BROKEN_OFF, FLAG_ATE_PROMPT, takenOver, TWICE } from "./messages.ts";
 import { TerminalDialogs } from "./prompt-ui.ts";
+import { OutsideTool } from "./outside.ts";
 import { Relay } from "./relay.ts";
 import { ReserveTool } from "./reserve.ts";
 import { askAboutRpcCommands } from "./rpc-bash.ts";
@@ -47,6 +48,7 @@ export default function portcullis(pi: ExtensionAPI): void {
   });
   const own = new OwnTools();
   const reserve = new ReserveTool();
+  const outside = new OutsideTool(MAKERS.bash);
   const relay = new Relay();
   pi.registerFlag(FLAG, {
     description: "Run pi's tools without the Portcullis sandbox (put it after the prompt)",
@@ -81,6 +83,7 @@ export default function portcullis(pi: ExtensionAPI): void {
     else await session.start(context);
     if (session.state.kind !== "disabled") arm();
     reserve.offer(pi, session);
+    outside.offer(pi, session, context.cwd);
     if (atePrompt) session.tell(FLAG_ATE_PROMPT, "warning");
   });
   pi.on("session_shutdown", async () => {
@@ -95,14 +98,16 @@ export default function portcullis(pi: ExtensionAPI): void {
   }
   pi.on("tool_call", (event, context) => {
     if (whole.isBroken(event.toolCallId) && session.state.kind !== "disabled") return block(BROKEN_OFF);
-    return gateToolCall(pi, session, [own, reserve], relay, event, context);
+    return gateToolCall(pi, session, [own, reserve, outside], relay, event, context);
   });
   pi.on("tool_result", (event, context) => {
     relay.forget(event.toolCallId);
     return inspectToolResult(pi, session, event, context);
   });
   pi.on("user_bash", () => gateUserCommand(session));
-  pi.on("before_agent_start", (event) => {
+  pi.on("before_agent_start", (event, context) => {
+    // Settings may have changed since the session began.
+    outside.offer(pi, session, context.cwd);
     const brief = session.state.kind === "open" ? session.state.status.brief : "";
     return brief === "" ? undefined : { systemPrompt: `${event.systemPrompt}\n\n${brief}` };
   });

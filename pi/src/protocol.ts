@@ -75,6 +75,8 @@ export type StatusResponse = {
   waiting: number,
   /** Whether agents reserve paths here, so that the tool for it should be there. */
   reservations: boolean,
+  /** Whether `escalate` leads to a question; otherwise it is refused. */
+  escalation: boolean,
   /** What is missing of the sandbox, in a few words; absent when nothing is. */
   reduced?: string,
   /** A few lines for the model on what it may do here; empty for none. */
@@ -122,6 +124,16 @@ export type DecideResponse = {
   hint?: string,
   /** The arguments to use in place of those sent; they were judged again. */
   rewrittenInput?: Record<string, unknown>,
+};
+
+/** A command that the client runs outside of the sandbox if the user lets it; answered as a tool call. */
+export type EscalateParams = {
+  /** pi's id of the call. */
+  callId: Text,
+  /** The script for the shell. */
+  script: Text,
+  /** The directory it starts in. */
+  cwd: AbsolutePath,
 };
 
 /** Whether a tool call may go on. An `ask` never reaches the wire: the host has asked by then. */

@@ -145,6 +145,6 @@ export function environment(env: NodeJS.ProcessEnv, pi: NodeJS.ProcessEnv = proc
 }
 
 /** A copy that differs only in being another object; some schemas keep their kind in hidden properties. */
-function copyOf<T extends object>(schema: T): T {
+export function copyOf<T extends object>(schema: T): T {
   return Object.create(Object.getPrototypeOf(schema), Object.getOwnPropertyDescriptors(schema)) as T;
 }

@@ -37,7 +37,7 @@ test("a file error is what pi's own tool would throw", () => {
 });
 
 test("the footer says what is so", () => {
-  const status = { state: "enabled" as const, domains: 3, writePaths: 2, waiting: 0, reservations: false, brief: "", warnings: [] as string[] };
+  const status = { state: "enabled" as const, domains: 3, writePaths: 2, waiting: 0, reservations: false, escalation: false, brief: "", warnings: [] as string[] };
   assert.deepEqual(footerText({ kind: "open", status }, 0), ["accent", "🔒 Sandbox: 3 domains, 2 write paths"]);
   const partial = { ...status, domains: 1, writePaths: 0, warnings: ["w"] };
   assert.deepEqual(footerText({ kind: "open", status: partial }, 0), ["accent", "🔒 Sandbox: 1 domain, 0 write paths, 1 warning"]);

@@ -15,7 +15,7 @@ use crate::error::Problem;
 use crate::json::{Fault, Member, Node, Value};
 use crate::parent_proxy::{ParentProxy, ProxyAddress};
 use crate::settings::{
-    Ask, Connecting, Credentials, Entry, Environment, Filesystem, Hold, Ignored, Network, Origin, PathEntry,
+    Ask, Connecting, Credentials, Entry, Environment, Escalation, Filesystem, Hold, Ignored, Network, Origin, PathEntry,
     RequiredTier, Settings,
 };
 
@@ -36,6 +36,10 @@ pub(crate) fn settings(
         policies,
         combine,
         ask: ask(&top.child("ask")),
+        escalation: match top.child("escalation").text() {
+            Some("ask") => Escalation::Ask,
+            _ => Escalation::Off,
+        },
         required_tier: required_tier(&top.child("requiredTier")).unwrap_or_default(),
         limits: limits(&top.child("limits")),
         environment: environment(&top.child("environment"))?,

@@ -638,6 +638,13 @@ pub const FIELDS: &[Field] = &[
         "So long an answer for a project or for all projects lasts. Default: for ever.",
     ),
     row(
+        "escalation",
+        Shape::OneOf(&["off", "ask"]),
+        Optional,
+        Honoured,
+        "Whether the agent may ask to run one command outside of the sandbox. `ask`: each time it is your question, with no answer that lasts. Default `off`.",
+    ),
+    row(
         "requiredTier",
         Shape::OneOf(&["namespaces", "full"]),
         Optional,

@@ -76,7 +76,7 @@ pub use resolved::{Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
 pub use settings::{
-    Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Filesystem, Hold, Ignored, Network, Origin,
+    Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Escalation, Filesystem, Hold, Ignored, Network, Origin,
     PathEntry, PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,
 };
 pub use shelves::{KeptGrant, keep, kept_grants, revoke, shelves};

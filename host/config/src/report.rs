@@ -274,6 +274,7 @@ fn default_value(field: &str) -> Json {
         "combine" => json!("strictest"),
         "ask.hold" => json!("connect"),
         "requiredTier" => json!("full"),
+        "escalation" => json!("off"),
         _ => match crate::schema::field(field).map(|field| field.shape) {
             Some(Shape::List(_) | Shape::Objects) => json!([]),
             Some(Shape::Map(_)) => json!({}),

@@ -93,6 +93,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         policies,
         combine: settings.combine.clone(),
         ask: settings.ask,
+        escalation: settings.escalation,
         required_tier,
         limits,
         environment,

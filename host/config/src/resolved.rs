@@ -13,7 +13,7 @@ use crate::check::KeptField;
 use crate::parent_proxy::ParentProxy;
 use crate::rule::{ConnectionRule, Rule, environment_rules, layers};
 use crate::settings::{
-    Ask, Connecting, Environment, Ignored, Origin, PolicyMode, PolicySource, RequiredTier,
+    Ask, Connecting, Environment, Escalation, Ignored, Origin, PolicyMode, PolicySource, RequiredTier,
 };
 use crate::tighten::Layer;
 
@@ -59,6 +59,8 @@ pub struct Resolved {
     pub combine: Combine,
     /// Questions to the user.
     pub ask: Ask,
+    /// Whether the agent may ask for a command outside of the sandbox.
+    pub escalation: Escalation,
     /// The least that the sandbox of commands must be, the strictest of all layers.
     pub required_tier: RequiredTier,
     /// Limits of one command, the strictest of all layers; none: the host's default.

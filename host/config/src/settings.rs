@@ -31,6 +31,8 @@ pub struct Settings {
     pub combine: Combine,
     /// Questions to the user.
     pub ask: Ask,
+    /// Whether the agent may ask for a command outside of the sandbox.
+    pub escalation: Escalation,
     /// The least that the sandbox of commands must be.
     pub required_tier: RequiredTier,
     /// Limits of one command; none: the host's default.
@@ -229,6 +231,16 @@ pub enum Hold {
     Connect,
     /// Once they are there.
     Accept,
+}
+
+/// Whether the agent may ask for a command outside of the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Escalation {
+    /// It may not.
+    #[default]
+    Off,
+    /// It may, and the user is asked each time.
+    Ask,
 }
 
 /// What commands see of the environment, beside the host's own rules.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, ExecParams, FileCloseParams, FileFindParams,
+    AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, EscalateParams, ExecParams, FileCloseParams, FileFindParams,
     FileGrepParams, FileListParams, FileOpenParams, FileOutputParams, FileReadParams, FileWriteHandleParams,
     FileWriteParams, HelloParams, InspectParams, MenuParams, ReserveParams, json, wire_structs,
 };
@@ -31,6 +31,8 @@ pub enum Request {
     Hello(HelloParams),
     /// `decide`, answered with a `DecideResponse`.
     Decide(DecideParams),
+    /// `escalate`, answered with a `DecideResponse`.
+    Escalate(EscalateParams),
     /// `file/open`, answered with a `FileOpenResponse`.
     FileOpen(FileOpenParams),
     /// `file/read`, answered with a `FileReadResponse`.
@@ -173,6 +175,7 @@ fn request(method: &str, params: Option<Value>) -> Result<Request, ErrorObject> 
     Ok(match method {
         "hello" => Request::Hello(typed(method, params)?),
         "decide" => Request::Decide(typed(method, params)?),
+        "escalate" => Request::Escalate(typed(method, params)?),
         "file/open" => Request::FileOpen(typed(method, params)?),
         "file/read" => Request::FileRead(typed(method, params)?),
         "file/write" => Request::FileWrite(typed(method, params)?),

@@ -66,6 +66,8 @@ wire_structs! {
         pub waiting: u32,
         /// Whether agents reserve paths here, so that the tool for it should be there.
         pub reservations: bool,
+        /// Whether `escalate` leads to a question; otherwise it is refused.
+        pub escalation: bool,
         /// What is missing of the sandbox, in a few words; absent when nothing is.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub reduced: Option<String>,

@@ -46,6 +46,16 @@ wire_structs! {
         pub rewritten_input: Option<Map<String, Value>>,
     }
 
+    /// A command that the client runs outside of the sandbox if the user lets it; answered as a tool call.
+    pub struct EscalateParams {
+        /// pi's id of the call.
+        pub call_id: Text,
+        /// The script for the shell.
+        pub script: Text,
+        /// The directory it starts in.
+        pub cwd: AbsolutePath,
+    }
+
     /// What a tool brought back, before the model sees it.
     pub struct InspectParams {
         /// pi's id of the call.

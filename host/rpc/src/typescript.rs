@@ -32,6 +32,7 @@ pub fn declarations() -> String {
         Empty,
         DecideParams,
         DecideResponse,
+        EscalateParams,
         ToolEffect,
         InspectParams,
         OutputBlock,

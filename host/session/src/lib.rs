@@ -28,6 +28,7 @@ mod visible;
 
 mod chain_rules;
 mod environment;
+mod escalation;
 mod executed;
 mod force;
 mod held;

@@ -17,6 +17,7 @@ use portcullis_file_gate::FileError;
 use crate::ask::{Answer, Asks, Choice, ChoiceKind, Desk, Question, Refusal};
 use crate::cancel::Cancel;
 use crate::error::{OpenError, ReloadError, with_causes};
+use crate::escalation;
 use crate::force::{Confining, Force};
 use crate::journal::{Entry, Journal};
 use crate::keeper::Keeper;
@@ -275,6 +276,7 @@ impl Session {
         let context = self.context_for(request, &grants);
         let force = self.force();
         let decision = force.basis.chain.decide(request, &context, rules, &grants);
+        let decision = escalation::tightened(&request.action, decision);
         let rulings =
             [self.ruling_on_names(request, &force, &grants), Self::ruling_on_links(request, &grants)];
         rulings.into_iter().flatten().fold(decision, Decision::tightened)

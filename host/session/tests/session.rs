@@ -25,23 +25,24 @@ use portcullis_session::{
     JournalError, Keeper, Place, Question, Refusal, Session, Setup,
 };
 
-/// Asks about every tool; has no rules.
-struct Asking;
+/// Answers every request of the kinds that it hears in the same way; has no rules.
+struct Answering {
+    handles: ActionKinds,
+    answer: fn(&Request) -> Verdict,
+}
 
-impl Policy for Asking {
+impl Policy for Answering {
     fn name(&self) -> &str {
-        "asking"
+        "answering"
     }
     fn digest(&self) -> &str {
         "d"
     }
     fn handles(&self) -> ActionKinds {
-        ActionKinds { tool: true, ..ActionKinds::default() }
+        self.handles
     }
-    fn evaluate(&self, _: &Request, _: &Context) -> Result<Evaluation, PolicyError> {
-        let cause =
-            Cause { rule: "asking.tool".into(), reason: "tools are asked for".into(), ..Cause::default() };
-        Ok(Evaluation { verdict: Verdict::Ask(PolicyQuestion::default()), cause, trace: vec![] })
+    fn evaluate(&self, request: &Request, _: &Context) -> Result<Evaluation, PolicyError> {
+        Ok(Evaluation { verdict: (self.answer)(request), cause: Cause::default(), trace: vec![] })
     }
     fn standing(&self, _: &Context) -> Result<Option<Profile>, PolicyError> {
         Ok(None)
@@ -57,20 +58,16 @@ impl Policy for Asking {
     }
 }
 
-/// Asks about every file and lends it for ten seconds.
-struct Lending;
+/// Asks about every tool.
+fn asking() -> Arc<dyn Policy> {
+    let handles = ActionKinds { tool: true, ..ActionKinds::default() };
+    Arc::new(Answering { handles, answer: |_| Verdict::Ask(PolicyQuestion::default()) })
+}
 
-impl Policy for Lending {
-    fn name(&self) -> &str {
-        "lending"
-    }
-    fn digest(&self) -> &str {
-        "d"
-    }
-    fn handles(&self) -> ActionKinds {
-        ActionKinds { file: true, ..ActionKinds::default() }
-    }
-    fn evaluate(&self, request: &Request, _: &Context) -> Result<Evaluation, PolicyError> {
+/// Asks about every file and lends it for ten seconds.
+fn lending() -> Arc<dyn Policy> {
+    let handles = ActionKinds { file: true, ..ActionKinds::default() };
+    let answer = |request: &Request| {
         let Action::File(access) = &request.action else { unreachable!("only files are handled") };
         let path = FilePattern::Exact(PathBuf::from(&access.path.canonical));
         let option = GrantOption {
@@ -79,21 +76,15 @@ impl Policy for Lending {
             pattern: GrantPattern::Path(PathPattern { pattern: path, rights: FileRights::ALL }),
             lifetime: 10,
         };
-        let question = PolicyQuestion { options: vec![option], ..PolicyQuestion::default() };
-        Ok(Evaluation { verdict: Verdict::Ask(question), cause: Cause::default(), trace: vec![] })
-    }
-    fn standing(&self, _: &Context) -> Result<Option<Profile>, PolicyError> {
-        Ok(None)
-    }
-    fn for_command(&self, _: &Request, _: &Context) -> Result<Option<Profile>, PolicyError> {
-        Ok(None)
-    }
-    fn inspect(&self, _: &ToolOutput, _: &Context) -> Result<Option<OutputEvaluation>, PolicyError> {
-        Ok(None)
-    }
-    fn brief(&self, _: &Context) -> Result<String, PolicyError> {
-        Ok(String::new())
-    }
+        Verdict::Ask(PolicyQuestion { options: vec![option], ..PolicyQuestion::default() })
+    };
+    Arc::new(Answering { handles, answer })
+}
+
+/// Allows to leave the sandbox.
+fn allowing_escalation() -> Arc<dyn Policy> {
+    let handles = ActionKinds { escalation: true, ..ActionKinds::default() };
+    Arc::new(Answering { handles, answer: |_| Verdict::Allow(Vec::new()) })
 }
 
 /// Gives the same answer to every question, or keeps the questions open.
@@ -183,7 +174,7 @@ struct Scene {
 }
 
 fn scene(answer: Option<Answer>, journal: Recorded, interactive: bool) -> Scene {
-    scene_with(Arc::new(Asking), answer, journal, interactive)
+    scene_with(asking(), answer, journal, interactive)
 }
 
 fn scene_with(
@@ -264,7 +255,7 @@ fn once_asks_again_and_a_session_grant_does_not() {
 fn what_is_lent_for_a_time_is_asked_for_again_after_it() {
     let find = |scene: &Scene| scene.project.parent().unwrap().join("outside.txt");
     // "Once", then the two grants for the session that the host offers, then that of the policy.
-    let scene = scene_with(Arc::new(Lending), Some(Answer::Choice(3)), Recorded::default(), true);
+    let scene = scene_with(lending(), Some(Answer::Choice(3)), Recorded::default(), true);
     for (seconds, asked) in [(1_000, 1), (1_009, 1), (1_010, 2), (1_019, 2), (1_020, 3)] {
         scene.seconds.store(seconds, Ordering::SeqCst);
         read(&scene, &find(&scene)).unwrap();
@@ -479,7 +470,7 @@ fn an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so() {
 fn basis(scene: &Scene) -> Basis {
     let places = &scene.places;
     let resolved = resolve(&discover(places, &RealDisk).unwrap(), places, &RealDisk).unwrap();
-    let member = Member { policy: Arc::new(Asking), mode: Mode::Enforce };
+    let member = Member { policy: asking(), mode: Mode::Enforce };
     Basis { resolved, chain: Chain { members: vec![member], ..Chain::default() } }
 }
 
@@ -522,6 +513,43 @@ fn a_question_is_answered_from_elsewhere_once() {
     assert_eq!(waiting.join().unwrap(), Effect::Allow);
     assert!(!scene.session.answer_question(id, Answer::Choice(0)), "it is answered");
     assert_eq!(*scene.desk.withdrawn.lock().unwrap(), [id]);
+}
+
+#[test]
+fn leaving_the_sandbox_is_off_by_default_and_a_question_each_time_otherwise() {
+    let leave = |scene: &Scene| {
+        let authorized =
+            scene.session.authorize_outside("make install", &scene.project, "c", &Cancel::default()).unwrap();
+        assert_eq!(authorized.permit.is_some(), authorized.decision.effect() == Effect::Allow);
+        (authorized.decision.effect(), authorized.decision.cause().rule.clone())
+    };
+    for interactive in [true, false] {
+        // A policy that allows it does not turn it on, and does not answer in the user's place.
+        let scene =
+            scene_with(allowing_escalation(), choice(GrantScope::Once), Recorded::default(), interactive);
+        assert_eq!(leave(&scene), (Effect::Deny, "host.escalation-off".to_owned()));
+        assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 0);
+
+        let mut basis = basis(&scene);
+        basis.resolved.escalation = portcullis_config::Escalation::Ask;
+        basis.chain.members = vec![Member { policy: allowing_escalation(), mode: Mode::Enforce }];
+        scene.session.reload(basis).unwrap();
+        let expected = if interactive { Effect::Allow } else { Effect::Deny };
+        for count in 1..=2 {
+            assert_eq!(leave(&scene), (expected, "host.escalation".to_owned()));
+            assert_eq!(scene.desk.shown.load(Ordering::SeqCst), if interactive { count } else { 0 });
+        }
+        for question in scene.desk.seen.lock().unwrap().iter() {
+            let scopes: Vec<_> = question.choices.iter().map(|choice| choice.scope).collect();
+            assert_eq!(scopes, [GrantScope::Once], "no answer lasts");
+            assert!(question.title.contains("OUTSIDE") && question.subject == "make install");
+        }
+        let others = scene.session.request(
+            Origin::Agent,
+            Action::Tool(ToolCall { name: "t".into(), provider: "mcp:x".into(), input: "{}".into() }),
+        );
+        assert_ne!(scene.session.decide(&others).cause().rule, "host.escalation");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod attacks;
 mod beside_others;
 mod cli;
 mod differential;
+mod escalation;
 mod extension;
 mod hard_links;
 mod harness;

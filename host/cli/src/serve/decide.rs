@@ -4,10 +4,10 @@ use portcullis_decision::request::{Action, Origin, ToolCall};
 use portcullis_decision::verdict::ContentBlock;
 use portcullis_decision::{Decision, Effect, Inspection};
 use portcullis_rpc::{
-    DecideParams, DecideResponse, Denial, ErrorCode, ErrorObject, InspectParams, InspectResponse,
-    OutputBlock, OutputVerdict, Text, ToolEffect,
+    DecideParams, DecideResponse, Denial, ErrorCode, ErrorObject, EscalateParams, InspectParams,
+    InspectResponse, OutputBlock, OutputVerdict, Text, ToolEffect,
 };
-use portcullis_session::{Cancel, Output, Session, advice};
+use portcullis_session::{Cancel, Output, Session, advice, with_causes};
 use serde_json::{Map, Value};
 
 use crate::serve::{Host, Stage, closed, off};
@@ -63,6 +63,24 @@ impl Host {
             }
         }
         Ok(response(&authorized.decision, rewritten))
+    }
+
+    /// A command that its client runs as if there were no sandbox: only after a yes to this very command.
+    pub(super) fn escalate(
+        &self,
+        params: &EscalateParams,
+        cancel: &Cancel,
+    ) -> Result<DecideResponse, ErrorObject> {
+        self.with_session(|session| {
+            let (script, call) = (params.script.as_str(), params.call_id.as_str());
+            let authorized = session
+                .authorize_outside(script, params.cwd.as_path(), call, cancel)
+                .map_err(|failure| ErrorObject::new(ErrorCode::Unavailable, with_causes(&failure)))?;
+            if authorized.permit.is_some() {
+                session.outcome(&authorized.request, "left to pi, outside of the sandbox");
+            }
+            Ok(response(&authorized.decision, None))
+        })
     }
 
     pub(super) fn inspect(&self, params: &InspectParams) -> Result<InspectResponse, ErrorObject> {

@@ -144,6 +144,7 @@ impl Host {
             Request::Hello(hello) => self.reply(id, self.hello(&hello)),
             Request::Status => self.reply(id, Ok(self.status())),
             Request::Decide(params) => self.reply(id, self.decide(&params, cancel)),
+            Request::Escalate(params) => self.reply(id, self.escalate(&params, cancel)),
             Request::FileOpen(params) => self.reply(id, self.file_open(&params, cancel)),
             Request::FileRead(params) => self.reply(id, self.file_read(&params)),
             Request::FileWrite(params) => self.reply(id, self.file_write(&params, cancel)),

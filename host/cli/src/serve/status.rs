@@ -1,5 +1,6 @@
 //! What the footer and the model are told.
 
+use portcullis_config::Escalation;
 use portcullis_confine::{Force as LayerForce, Tier};
 use portcullis_rpc::{SandboxState, StatusResponse};
 use portcullis_session::{Session, visible};
@@ -36,6 +37,7 @@ fn plain(state: SandboxState, warning: Option<String>) -> StatusResponse {
         write_paths: 0,
         waiting: 0,
         reservations: false,
+        escalation: false,
         reduced: None,
         brief: String::new(),
         warnings,
@@ -50,6 +52,7 @@ fn open(session: &Session) -> StatusResponse {
         write_paths: count(settings.allow_write.len()),
         waiting: count(session.waiting()),
         reservations: session.wants_reservations(),
+        escalation: settings.escalation == Escalation::Ask,
         reduced: reduced(session),
         brief: orientation::brief(session),
         warnings: warnings(session),

@@ -28,6 +28,7 @@ fn problem(document: &Value) -> Problem {
 fn sample(field: &Field) -> Value {
     match field.name {
         "combine" => "first".into(),
+        "escalation" => "ask".into(),
         "policies[].use" => "other".into(),
         "policies[].mode" => "observe".into(),
         "ask.hold" => "accept".into(),
@@ -173,7 +174,7 @@ const UPSTREAM: &str = "
 
 /// What sandbox-runtime does not know.
 const OURS: &str = "
-    $schema enabled network.hiddenServerNames network.uploadBudgetMib policies combine protections ask requiredTier
+    $schema enabled network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
     limits environment grants
 ";
 
