@@ -1,11 +1,12 @@
 //! The logs of all sessions together, and one decision in them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::read::{ReadError, read};
+use crate::parts;
+use crate::read::{ReadError, read_all};
 use crate::record::{Line, OutcomeLine, Record, VerdictLine};
 
 /// The directory that every session's log lies in.
@@ -17,14 +18,14 @@ pub struct Directory {
 /// One log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// Where it is.
+    /// The file that it begins in.
     pub path: PathBuf,
     /// Its name without the ending, which is the session's id, numbered where an id was used again.
     pub name: String,
     /// When it was last written.
     pub modified: SystemTime,
-    /// How many bytes it has.
-    pub length: u64,
+    /// Its files in their order, each with its number of bytes.
+    pub(crate) parts: Vec<(PathBuf, u64)>,
 }
 
 /// A line and the log it stands in.
@@ -130,23 +131,28 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(failed)?,
         };
-        let mut files = Vec::new();
+        let mut found: BTreeMap<(String, u32), (PathBuf, u64, SystemTime)> = BTreeMap::new();
         for entry in entries {
             let entry = entry.map_err(failed)?;
             let path = entry.path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jsonl")) else {
-                continue;
-            };
+            let Some((name, number)) = parts::split(&path) else { continue };
             // Not followed when it is a link.
             let metadata = entry.metadata().map_err(failed)?;
             if metadata.is_file() {
                 let modified = metadata.modified().map_err(failed)?;
-                files.push(LogFile {
-                    name: name.to_owned(),
-                    modified,
-                    length: metadata.len(),
-                    path: path.clone(),
-                });
+                found.insert((name.to_owned(), number), (path.clone(), metadata.len(), modified));
+            }
+        }
+        let mut files: Vec<LogFile> = Vec::new();
+        for ((name, _), (path, length, modified)) in found {
+            match files.last_mut().filter(|last| last.name == name) {
+                Some(last) => {
+                    last.modified = last.modified.max(modified);
+                    last.parts.push((path, length));
+                }
+                None => {
+                    files.push(LogFile { path: path.clone(), name, modified, parts: vec![(path, length)] })
+                }
             }
         }
         files.sort_by(|one, two| two.modified.cmp(&one.modified).then_with(|| one.name.cmp(&two.name)));
@@ -249,7 +255,7 @@ impl Half {
 fn decisions(file: &LogFile) -> Result<Vec<Half>, ReadError> {
     let mut found: Vec<Half> = Vec::new();
     let mut places: HashMap<u64, usize> = HashMap::new();
-    for line in read(&file.path)?.flatten() {
+    for line in read_all(&file.path)?.flatten() {
         match line.record {
             Record::Verdict(verdict) => {
                 places.insert(line.sequence, found.len());

@@ -1,7 +1,7 @@
 //! The newest records of all logs, and what is added to them.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::directory::{Directory, FindError, LogFile, Placed, Trouble, milliseconds};
 use crate::read::{Mark, ReadError, read_on};
@@ -28,7 +28,8 @@ impl Follower {
             let oldest = newest.iter().flatten().map(Placed::at_ms).min().unwrap_or(0);
             if newest.len() >= count && oldest > milliseconds(file.modified) {
                 // Nothing in it can be among the newest; what is there now is passed over later.
-                follower.marks.insert(file.path, (Mark::default(), file.length));
+                let passed_over = |(path, length)| (path, (Mark::default(), length));
+                follower.marks.extend(file.parts.into_iter().map(passed_over));
                 continue;
             }
             let mut own = VecDeque::new();
@@ -60,12 +61,25 @@ impl Follower {
     }
 
     fn added(&mut self, file: &LogFile) -> Result<Vec<Result<Placed, Trouble>>, FindError> {
-        let (mut mark, passed_over) = self.marks.get(&file.path).copied().unwrap_or_default();
-        if file.length <= mark.offset.max(passed_over) {
-            return Ok(Vec::new());
-        }
         let mut added = Vec::new();
-        let mut lines = read_on(&file.path, mark)?;
+        for (path, length) in &file.parts {
+            self.added_to(&file.name, path, *length, &mut added)?;
+        }
+        Ok(added)
+    }
+
+    fn added_to(
+        &mut self,
+        log: &str,
+        path: &Path,
+        length: u64,
+        added: &mut Vec<Result<Placed, Trouble>>,
+    ) -> Result<(), FindError> {
+        let (mut mark, passed_over) = self.marks.get(path).copied().unwrap_or_default();
+        if length <= mark.offset.max(passed_over) {
+            return Ok(());
+        }
+        let mut lines = read_on(path, mark)?;
         while let Some(line) = lines.next() {
             // A line without its end is being written; it is read again when it is whole.
             if matches!(line, Err(ReadError::Partial { .. })) {
@@ -74,13 +88,13 @@ impl Follower {
             mark = lines.mark();
             if mark.offset > passed_over {
                 added.push(match line {
-                    Ok(line) => Ok(Placed { log: file.name.clone(), line }),
-                    Err(error) => Err(Trouble { file: file.path.clone(), error }),
+                    Ok(line) => Ok(Placed { log: log.to_owned(), line }),
+                    Err(error) => Err(Trouble { file: path.to_owned(), error }),
                 });
             }
         }
-        self.marks.insert(file.path.clone(), (mark, 0));
-        Ok(added)
+        self.marks.insert(path.to_owned(), (mark, 0));
+        Ok(())
     }
 }
 

@@ -3,6 +3,8 @@
 //! Every session writes one file of JSON lines: a verdict before the act, an outcome after it. A line that cannot
 //! be written is an error for the caller, who then denies: nothing happens without a trace.
 //!
+//! A log that has grown long goes on in another file, and its chain with it.
+//!
 //! Terms: a [`Record`] is what the host has to say; a [`Line`] is a record with its place in the log. Each line
 //! carries the hash of the one before, so that a line taken out or changed later is seen by [`verify`]. That
 //! guards against mishaps and against commands, which cannot reach the log; the user's own account can rewrite it.
@@ -30,6 +32,7 @@ mod follow;
 #[cfg(unix)]
 mod log;
 mod mask;
+mod parts;
 mod read;
 mod record;
 mod stats;
@@ -40,6 +43,6 @@ pub use follow::Follower;
 #[cfg(unix)]
 pub use log::{Log, LogError};
 pub use mask::{LONGEST_TEXT, mask, mask_text};
-pub use read::{Lines, ReadError, read, verify};
+pub use read::{Lines, ReadError, read, read_all, verify};
 pub use record::{LARGEST_LINE, Line, OutcomeLine, PolicyLine, Record, VERSION, VerdictLine};
 pub use stats::{PolicyStats, RuleCount, Stats};

@@ -9,22 +9,34 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::mask::{mask, mask_text};
+use crate::parts;
 use crate::record::{LARGEST_LINE, Line, OutcomeLine, Record, VERSION, VerdictLine, sha256};
 
 /// How often one session id may be used again, for example by a reload of the agent.
 const MOST_FILES: u32 = 1000;
+
+/// A file that has reached this many bytes is not written any more; the log goes on in the next one.
+const FULL_AT: u64 = 16 << 20;
 
 /// The log of one session. It can be shared by threads; each line is one `write(2)`.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
     session: String,
+    /// The directory, for further files.
+    directory: OwnedFd,
+    /// Where a file ends.
+    full_at: u64,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     file: OwnedFd,
+    /// The number of the file, from one.
+    part: u32,
+    /// Bytes in it.
+    length: u64,
     sequence: u64,
     previous: String,
     /// The last write left a part of a line behind, which has to be ended first.
@@ -99,11 +111,12 @@ impl Log {
         }
         let handle = open_directory(directory)?;
         let (path, file) = create_file(directory, &handle, session_id)?;
-        let state = State { file, sequence: 0, previous: String::new(), torn: false };
-        Ok(Self { path, session: session_id.to_owned(), state: Mutex::new(state) })
+        let state = State { file, part: 1, length: 0, sequence: 0, previous: String::new(), torn: false };
+        let (session, state) = (session_id.to_owned(), Mutex::new(state));
+        Ok(Self { path, session, directory: handle, full_at: FULL_AT, state })
     }
 
-    /// Returns the file that is written.
+    /// Returns the file that it begins in.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -145,6 +158,9 @@ impl Log {
         let previous = state.previous.clone();
         let line = Line { version: VERSION, sequence, session: self.session.clone(), previous, record };
         let text = bounded(line).map_err(|source| self.failed(source.into()))?;
+        if state.length >= self.full_at {
+            self.go_on(&mut state)?;
+        }
         let mut bytes = Vec::with_capacity(text.len() + 2);
         if state.torn {
             bytes.push(b'\n');
@@ -162,6 +178,7 @@ impl Log {
                 return Err(self.failed(source));
             }
         };
+        state.length = state.length.saturating_add(u64::try_from(written).unwrap_or(u64::MAX));
         if written != bytes.len() {
             return Err(self.failed(io::Error::new(io::ErrorKind::WriteZero, "only a part was written")));
         }
@@ -169,6 +186,20 @@ impl Log {
         state.sequence = sequence;
         state.previous = sha256(text.as_bytes());
         Ok(sequence)
+    }
+
+    /// Goes on in a new file. One that is there already was not made by this log, so nothing is written.
+    fn go_on(&self, state: &mut State) -> Result<(), LogError> {
+        let part = state.part.saturating_add(1);
+        let (name, _) = parts::split(&self.path).unwrap_or((&self.session, 1));
+        let name = parts::file_name(name, part);
+        let created = rustix::fs::openat(self.directory.as_fd(), &name, NEW, Mode::RUSR | Mode::WUSR);
+        state.file = created.map_err(|error| LogError::Create {
+            file: self.path.with_file_name(&name),
+            source: error.into(),
+        })?;
+        (state.part, state.length, state.torn) = (part, 0, false);
+        Ok(())
     }
 
     fn failed(&self, source: io::Error) -> LogError {
@@ -201,19 +232,21 @@ fn make_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
+/// How a new file is opened.
+const NEW: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::APPEND)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
 fn create_file(directory: &Path, handle: &OwnedFd, id: &str) -> Result<(PathBuf, OwnedFd), LogError> {
-    let flags = OFlags::WRONLY
-        | OFlags::CREATE
-        | OFlags::EXCL
-        | OFlags::APPEND
-        | OFlags::NOFOLLOW
-        | OFlags::NOCTTY
-        | OFlags::CLOEXEC;
-    let mut name = format!("{id}.jsonl");
+    let mut name = parts::file_name(id, 1);
     for turn in 2..=MOST_FILES {
-        match rustix::fs::openat(handle.as_fd(), &name, flags, Mode::RUSR | Mode::WUSR) {
+        match rustix::fs::openat(handle.as_fd(), &name, NEW, Mode::RUSR | Mode::WUSR) {
             Ok(file) => return Ok((directory.join(name), file)),
-            Err(rustix::io::Errno::EXIST) => name = format!("{id}.{turn}.jsonl"),
+            Err(rustix::io::Errno::EXIST) => name = parts::file_name(&format!("{id}.{turn}"), 1),
             Err(error) => return Err(LogError::Create { file: directory.join(name), source: error.into() }),
         }
     }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use crate::directory::Trouble;
+use crate::parts;
 use crate::record::{LARGEST_LINE, Line, VERSION, sha256};
 
 /// Why a line, or the log, cannot be read.
@@ -94,25 +96,56 @@ pub(crate) struct Mark {
     pub(crate) offset: u64,
 }
 
-/// Reads the log at `path` and checks that nothing was taken out or changed. Returns how many lines it has.
+/// Reads the whole log that `path` is a file of, from its first file to its last.
+///
+/// # Errors
+/// When one of them cannot be opened.
+pub fn read_all(path: &Path) -> Result<impl Iterator<Item = Result<Line, ReadError>> + use<>, ReadError> {
+    let files = files_of(path)?.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    Ok(files.into_iter().flatten())
+}
+
+fn files_of(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    parts::of(path).map_err(|source| ReadError::Io { file: path.to_owned(), source })
+}
+
+/// Reads the whole log that `path` is a file of, and checks that nothing was taken out or changed: neither in a file
+/// nor between two of them. Returns how many lines it has.
 ///
 /// A torn line is an error here too: it says that a verdict may have been lost.
 ///
 /// # Errors
-/// At the first line that cannot be read or does not follow from the one before.
-pub fn verify(path: &Path) -> Result<u64, ReadError> {
-    let mut lines = read(path)?;
-    let (mut count, mut previous) = (0_u64, String::new());
-    while let Some(bytes) = lines.next_bytes() {
-        let bytes = bytes?;
-        let line = lines.parse(&bytes)?;
-        count = count.saturating_add(1);
-        if line.sequence != count || line.previous != previous {
-            return Err(ReadError::Chain { number: lines.number });
-        }
-        previous = sha256(&bytes);
+/// At the first line that cannot be read or does not follow from the one before, with the file it is in.
+pub fn verify(path: &Path) -> Result<u64, Trouble> {
+    let mut chain = Chain::default();
+    let files = files_of(path).map_err(|error| Trouble { file: path.to_owned(), error })?;
+    for file in files {
+        chain.follow(&file).map_err(|error| Trouble { file, error })?;
     }
-    Ok(count)
+    Ok(chain.count)
+}
+
+/// How far a log has been checked.
+#[derive(Default)]
+struct Chain {
+    count: u64,
+    previous: String,
+}
+
+impl Chain {
+    fn follow(&mut self, file: &Path) -> Result<(), ReadError> {
+        let mut lines = read(file)?;
+        while let Some(bytes) = lines.next_bytes() {
+            let bytes = bytes?;
+            let line = lines.parse(&bytes)?;
+            self.count = self.count.saturating_add(1);
+            if line.sequence != self.count || line.previous != self.previous {
+                return Err(ReadError::Chain { number: lines.number });
+            }
+            self.previous = sha256(&bytes);
+        }
+        Ok(())
+    }
 }
 
 impl Lines {

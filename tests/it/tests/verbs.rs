@@ -11,6 +11,7 @@ as_each_user!(
     the_log_tells_what_was_done,
     a_denial_names_its_setting,
     a_changed_line_is_told,
+    a_log_that_goes_on_in_another_file_is_one_log,
     tail_follows,
     nothing_from_outside_acts_on_the_terminal,
     config_show_names_every_line,
@@ -114,6 +115,31 @@ fn a_changed_line_is_told(user: User) -> Result<()> {
     scene.portcullis(&["audit", "verify"])?.ended_with(BAD)?;
     let records = json_lines(&scene.portcullis(&["audit", "tail", "--json"])?.ended_with(0)?)?;
     ensure!(records.len() == 3, "{records:#?}");
+    Ok(())
+}
+
+fn a_log_that_goes_on_in_another_file_is_one_log(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["run", "--", "true"])?.ended_with(0)?;
+    let first = logs(&scene)?.pop().context("a log")?;
+    let name = first.file_stem().context("a name")?.to_string_lossy().into_owned();
+    let second = first.with_file_name(format!("{name}~2.jsonl"));
+    let text = fs::read_to_string(&first)?;
+    let (one, two) = text.split_once('\n').context("two lines")?;
+    fs::write(&first, format!("{one}\n"))?;
+    scene.write(&second, two)?;
+    let intact = scene.portcullis(&["audit", "verify"])?.ended_with(0)?;
+    ensure!(intact.stdout.contains("2 lines") && intact.stdout.lines().count() == 1, "{intact:#?}");
+    let explained = json_of(&scene.portcullis(&["explain", &format!("{name}:1"), "--json"])?)?;
+    ensure!(explained.pointer("/outcome/result").is_some(), "{explained:#}");
+    let told = scene.portcullis(&["audit", "tail"])?.ended_with(0)?;
+    ensure!(told.stdout.lines().count() == 2, "{told:#?}");
+    let stats = json_of(&scene.portcullis(&["audit", "stats", "--json"])?)?;
+    ensure!(stats.get("logs") == Some(&json!(1)) && stats.get("open") == Some(&json!(0)), "{stats:#}");
+    // A file that is taken out is seen in the next one.
+    fs::remove_file(&first)?;
+    let told = scene.portcullis(&["audit", "verify"])?.ended_with(BAD)?;
+    ensure!(told.stdout.contains("BROKEN"), "{told:#?}");
     Ok(())
 }
 

@@ -136,3 +136,28 @@ fn a_bad_line_is_told_where_it_stands() {
     let Err(Trouble { error: ReadError::Malformed { number, .. }, .. }) = &newest[1] else { panic!() };
     assert_eq!(*number, 2);
 }
+
+#[test]
+fn a_log_in_several_files_is_one_log() {
+    let (_home, directory) = world();
+    let log = Log::open(&directory.path, "s").unwrap();
+    log.verdict(&verdict(1, "one")).unwrap();
+    log.verdict(&verdict(2, "two")).unwrap();
+    log.outcome(&outcome(3, 1)).unwrap();
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    let end = text.find('\n').unwrap() + 1;
+    std::fs::write(log.path(), &text[..end]).unwrap();
+    std::fs::write(log.path().with_file_name("s~2.jsonl"), &text[end..]).unwrap();
+
+    let files = directory.files().unwrap();
+    assert_eq!(files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["s"]);
+    let first = directory.decision("s:1").unwrap();
+    assert_eq!(first.outcome.unwrap().result, "done", "its outcome stands in the next file");
+    assert_eq!(directory.decision("LAST").unwrap().sequence, 2);
+    assert_eq!(directory.recent("s", 5).unwrap().len(), 2);
+    let (mut follower, newest) = Follower::begin(&directory, 2).unwrap();
+    assert_eq!(times(&newest), [2, 3]);
+    std::fs::write(log.path().with_file_name("s~3.jsonl"), text.lines().next().unwrap().to_owned() + "\n")
+        .unwrap();
+    assert_eq!(times(&follower.poll().unwrap()), [1]);
+}

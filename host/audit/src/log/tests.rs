@@ -1,7 +1,8 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use super::*;
-use crate::read::{ReadError, read, verify};
+use crate::directory::Trouble;
+use crate::read::{ReadError, read, read_all, verify};
 
 fn verdict(script: &str) -> VerdictLine {
     VerdictLine { request: json!({ "script": script }), effect: "allow".to_owned(), ..VerdictLine::default() }
@@ -86,11 +87,11 @@ fn sequence_and_chain_hold() {
 
     let text = std::fs::read_to_string(log.path()).unwrap();
     std::fs::write(log.path(), text.replace("one", "0ne")).unwrap();
-    assert!(matches!(verify(log.path()), Err(ReadError::Chain { number: 2 })));
+    assert!(matches!(verify(log.path()), Err(Trouble { error: ReadError::Chain { number: 2 }, .. })));
     let without_second: Vec<&str> =
         text.lines().enumerate().filter(|(i, _)| *i != 1).map(|(_, l)| l).collect();
     std::fs::write(log.path(), without_second.join("\n") + "\n").unwrap();
-    assert!(matches!(verify(log.path()), Err(ReadError::Chain { number: 2 })));
+    assert!(matches!(verify(log.path()), Err(Trouble { error: ReadError::Chain { number: 2 }, .. })));
 }
 
 #[test]
@@ -112,6 +113,53 @@ fn a_line_is_written_in_one_piece_by_many_threads_and_sessions() {
     for log in &logs {
         assert_eq!(verify(log.path()).unwrap(), 200);
     }
+}
+
+/// A log whose files are full after a few lines.
+fn small(home: &tempfile::TempDir) -> Log {
+    Log { full_at: 1_000, ..Log::open(&home.path().join("audit"), "s").unwrap() }
+}
+
+#[test]
+fn a_long_log_goes_on_in_further_files_and_so_does_its_chain() {
+    let home = tempfile::tempdir().unwrap();
+    let log = small(&home);
+    for number in 1..=40 {
+        assert_eq!(log.verdict(&verdict(&format!("number {number}"))).unwrap(), number);
+    }
+    let part = |number| log.path().with_file_name(parts::file_name("s", number));
+    assert!((1..=4).all(|number| part(number).is_file() && mode(&part(number)) == 0o600));
+    assert!(part(1).metadata().unwrap().len() < 2_000);
+    // Any of its files names the whole.
+    for number in 1..=3 {
+        assert_eq!(verify(&part(number)).unwrap(), 40);
+    }
+    assert_eq!(read_all(log.path()).unwrap().flatten().count(), 40);
+
+    let broken = |error: Result<u64, Trouble>| error.unwrap_err().file;
+    let text = std::fs::read_to_string(part(2)).unwrap();
+    std::fs::write(part(2), text.replacen("number", "NUMBER", 1)).unwrap();
+    assert_eq!(broken(verify(log.path())), part(2), "changed");
+    std::fs::remove_file(part(2)).unwrap();
+    assert_eq!(broken(verify(log.path())), part(3), "taken out");
+    std::fs::write(part(2), &text).unwrap();
+    assert_eq!(verify(log.path()).unwrap(), 40);
+    let shorter: String = text.lines().take(1).map(|line| format!("{line}\n")).collect();
+    std::fs::write(part(2), shorter).unwrap();
+    assert_eq!(broken(verify(log.path())), part(3), "the end of a file cut off");
+    std::fs::remove_file(part(1)).unwrap();
+    assert_eq!(broken(verify(&part(3))), part(2), "the beginning taken out");
+}
+
+#[test]
+fn where_the_next_file_cannot_be_made_nothing_is_written() {
+    let home = tempfile::tempdir().unwrap();
+    let log = small(&home);
+    std::fs::write(log.path().with_file_name("s~2.jsonl"), "theirs").unwrap();
+    let outcome = (0..10).try_for_each(|_| log.verdict(&verdict("x")).map(drop));
+    assert!(matches!(outcome, Err(LogError::Create { .. })), "{outcome:?}");
+    assert!(log.verdict(&verdict("x")).is_err(), "and none later");
+    assert_eq!(std::fs::read_to_string(log.path().with_file_name("s~2.jsonl")).unwrap(), "theirs");
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(crate) fn run(wanted: &Decision) -> crate::Outcome {
     let around = Surroundings::read()?;
     let found = directory(&around).decision(&wanted.id)?;
     let winner = winner(&found.verdict);
-    let broken = verify(&found.log).err().map(causes);
+    let broken = verify(&found.log).err().map(|trouble| causes(trouble.error));
     let mut page = Page::new(&around);
     if wanted.json {
         page.json(&as_json(&found, winner, broken.as_deref()));

@@ -6,7 +6,7 @@ pub(crate) mod words;
 
 use std::path::PathBuf;
 
-use portcullis_audit::{Directory, LogFile, ReadError, verify};
+use portcullis_audit::{Directory, LogFile, ReadError, Trouble, verify};
 use serde_json::{Value, json};
 
 use crate::args::audit::{Audit, Decision};
@@ -94,9 +94,10 @@ fn check(around: &Surroundings, file: Option<PathBuf>) -> crate::Outcome {
     for file in &files {
         let (word, tint, what) = match verify(file) {
             Ok(count) => ("intact", Tint::Good, format!("{count} lines")),
-            Err(error) => {
+            Err(Trouble { file: part, error }) => {
                 exit = Exit::Bad;
-                ("BROKEN", Tint::Bad, causes(error))
+                let place = if part == *file { String::new() } else { format!(" in `{}`", part.display()) };
+                ("BROKEN", Tint::Bad, format!("{}{place}", causes(error)))
             }
         };
         rows.push(vec![tinted(word, tint), cell(&file.to_string_lossy()), cell(&what)]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_audit::{Stats, read};
+use portcullis_audit::{Stats, read_all};
 
 use super::directory;
 use crate::exit::Exit;
@@ -15,7 +15,7 @@ const MOST_RULES: usize = 15;
 pub(super) fn run(around: &Surroundings, as_json: bool) -> crate::Outcome {
     let mut stats = Stats::default();
     for file in directory(around).files()? {
-        stats.add(read(&file.path)?);
+        stats.add(read_all(&file.path)?);
     }
     let mut page = Page::new(around);
     if as_json {
