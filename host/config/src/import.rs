@@ -318,12 +318,7 @@ impl Import {
         let (way, value) = match (key, is_name) {
             // A directory of secrets is one of the home directory's.
             ("deny_read", true) if SECRET_DIRECTORIES.contains(&text) => names(format!("~/{text}")),
-            ("deny_read", true) if text.contains(['*', '?', '[', '{']) => {
-                let reason =
-                    "commands cannot be held to patterns on reading; name the files or their directory";
-                return self.leave(key, item, reason);
-            }
-            ("deny_write", true) => names(format!("**/{text}")),
+            ("deny_read" | "deny_write", true) => names(format!("**/{text}")),
             _ => names(text.to_owned()),
         };
         self.carry(&way, &value);

@@ -39,7 +39,7 @@ impl Places {
     ///
     /// ```
     /// use std::path::Path;
-    /// let places = portcullis_config::Places::usual(Path::new("/work/foo"), Path::new("/home/u"));
+    /// let places = portcullis_config::Places::usual(Path::new("/srv/app"), Path::new("/home/u"));
     /// assert_eq!(places.sandbox_directory(), Path::new("/home/u/.pi/agent/sandbox"));
     /// ```
     #[must_use]

@@ -1,4 +1,4 @@
-//! `config edit` and `config import`, and what `ignoreViolations` silences.
+//! `config edit` and `config import`, what `ignoreViolations` silences, and what `/sandbox` makes of a denial.
 
 use std::path::PathBuf;
 
@@ -12,6 +12,8 @@ as_each_user!(
     others_settings_are_taken_over,
     a_project_does_not_loosen_by_an_import,
     silenced_reports_stay_refusals,
+    the_agent_is_told_what_has_changed,
+    a_denial_becomes_a_rule,
 );
 
 const FAILED: i32 = 1;
@@ -123,13 +125,16 @@ fn others_settings_are_taken_over(user: User) -> Result<()> {
     with(
         &scene,
         "project/config.toml",
-        "[other]\nx = 1\n[bwrap]\ndeny_read = ['.ssh', '*.pem']\nallow_write = ['.']\n",
+        "[other]\nx = 1\n[bwrap]\ndeny_read = ['.ssh', '*.pem']\nnetwork = 'open'\nallow_write = ['.']\n",
     )?;
     let told =
         scene.portcullis(&["config", "import", "--from", "bosun", "--replace", "--json"])?.ended_with(0)?;
     let told: Value = serde_json::from_str(&told.stdout)?;
-    ensure!(told.pointer("/files/0/settings/filesystem/denyRead") == Some(&json!(["~/.ssh"])), "{told:#}");
-    ensure!(told.pointer("/files/0/notCarried/0/key") == Some(&json!("deny_read")), "{told:#}");
+    ensure!(
+        told.pointer("/files/0/settings/filesystem/denyRead") == Some(&json!(["~/.ssh", "**/*.pem"])),
+        "{told:#}"
+    );
+    ensure!(told.pointer("/files/0/notCarried/0/key") == Some(&json!("network")), "{told:#}");
 
     let project = scene.project().display().to_string();
     with(&scene, "projects.json", &format!("{{ \"{project}\": {given} }}"))?;
@@ -205,4 +210,56 @@ fn with(scene: &Scene, name: &str, text: &str) -> Result<String> {
     let file = scene.at(name);
     scene.write(&file, text)?;
     Ok(file.display().to_string())
+}
+
+/// A settings file that was edited since the session began is pointed out to the model.
+fn the_agent_is_told_what_has_changed(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let brief = |host: &mut Serve| -> Result<String> {
+        let status = host.succeed("status", &json!({}))?;
+        Ok(status.get("brief").and_then(Value::as_str).context("a brief")?.to_owned())
+    };
+    ensure!(!brief(&mut host)?.contains("have changed since this session began"), "nothing has changed");
+    let edited = SETTINGS.replace("\"allowedDomains\": []", "\"allowedDomains\": [\"new.test\"]");
+    scene.write(&sandbox(&scene).join("default.json"), &edited)?;
+    let told = brief(&mut host)?;
+    ensure!(told.contains("have changed since this session began") && told.contains("new.test"), "{told}");
+    // What cannot be used changes nothing, and is no news for the model.
+    scene.write(&sandbox(&scene).join("default.json"), "{ broken")?;
+    ensure!(brief(&mut host)? == told, "{told}");
+    Ok(())
+}
+
+/// `/sandbox`: a decision is explained, and a denial becomes a rule that holds at once.
+fn a_denial_becomes_a_rule(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "alpha")?;
+    let open = json!({ "callId": "r", "path": notes, "intent": { "kind": "read" } });
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let id = host.request("file/open", &open)?;
+    let question = host.question()?;
+    host.answer(&question, &json!("refuse"))?;
+    ensure!(host.reply(id)?.get("error").is_some());
+
+    let mut press = |event: Value| host.succeed("menu", &json!({ "event": event }));
+    let place = |screen: &Value, wanted: &str| -> Result<usize> {
+        let items = screen.get("items").and_then(Value::as_array).context("items")?;
+        let found = items.iter().position(|item| item.to_string().contains(wanted));
+        found.with_context(|| format!("no `{wanted}` in {screen:#}"))
+    };
+    let overview = press(json!({ "kind": "open" }))?;
+    let recent = press(json!({ "kind": "choose", "index": place(&overview, "Recent decisions")? }))?;
+    let explained = press(json!({ "kind": "choose", "index": place(&recent, "notes")? }))?;
+    for part in ["you said no", "base.outside"] {
+        ensure!(explained.to_string().contains(part), "no `{part}` in {explained:#}");
+    }
+    let rule = place(&explained, "Allow for this project: reading")?;
+    let done = press(json!({ "kind": "choose", "index": rule }))?;
+    ensure!(done.to_string().contains("written: "), "{done:#}");
+    let written = std::fs::read_to_string(sandbox(&scene).join("projects.json"))?;
+    ensure!(written.contains("outside/notes"), "{written}");
+    ensure!(host.call("file/open", &open)?.pointer("/result/handle").is_some(), "it holds at once");
+    Ok(())
 }
