@@ -104,6 +104,7 @@ export class HostClient {
     this.#exited = new Promise((resolve) => this.#child.once("exit", () => resolve()));
     this.#child.on("error", (error) => this.#die(error.message));
     this.#child.on("exit", (code, signal) => {
+      if (signal !== null) this.#sweep();
       const why = `it ended with ${signal ?? `status ${code}`}`;
       setTimeout(() => this.#die(why), LAST_WORDS_MS);
     });
@@ -184,6 +185,13 @@ export class HostClient {
     await Promise.race([this.#exited, late]);
     clearTimeout(timer);
     this.#die("it was stopped");
+  }
+
+  /** Has cleared away what a host that was killed could not; the next session would do so as well. */
+  #sweep(): void {
+    const broom = spawn(this.path, ["sweep"], { cwd: "/", stdio: "ignore", detached: true });
+    broom.on("error", () => {});
+    broom.unref();
   }
 
   #endpoints(): Endpoint[] {

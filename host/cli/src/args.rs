@@ -71,6 +71,9 @@ pub(crate) enum Verb {
     /// Run a command that pi's extension holds ready, in the place of a tool's own
     #[command(hide = true)]
     Attend(Attend),
+    /// Clear away what a session that was killed has left; the next session does so as well
+    #[command(hide = true)]
+    Sweep,
     /// Start pi with the extension loaded
     #[command(after_help = PI_HELP, disable_help_flag = true)]
     Pi(Pi),

@@ -56,6 +56,7 @@ pub fn run() -> ExitCode {
         Verb::Policy(verb) => commands::policy::run(verb),
         Verb::Serve => serve::run(),
         Verb::Attend(attend) => return exit::of_run(commands::attend::run(&attend)),
+        Verb::Sweep => commands::sweep::run(),
         Verb::Pi(pi) => commands::pi::run(&pi),
         Verb::PiExtension(action) => commands::pi_extension::run(&action),
         Verb::Completions(completions) => commands::completions::run(&completions),

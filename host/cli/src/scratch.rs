@@ -75,7 +75,7 @@ pub(crate) fn is_alive(parent: &Path, name: &str) -> bool {
 }
 
 /// Removes the directories of sessions that have ended without doing so.
-fn sweep(parent: &Path) -> io::Result<()> {
+pub(crate) fn sweep(parent: &Path) -> io::Result<()> {
     for entry in parent.read_dir()? {
         let directory = entry?.path();
         // Without a lock file it is half removed; the next sweep sees.

@@ -15,8 +15,8 @@ use crate::error::Problem;
 use crate::json::{Fault, Member, Node, Value};
 use crate::parent_proxy::{ParentProxy, ProxyAddress};
 use crate::settings::{
-    Ask, Connecting, Credentials, Entry, Environment, Escalation, Filesystem, Hold, Ignored, Network, Origin, PathEntry,
-    RequiredTier, Settings,
+    Ask, Connecting, Credentials, Entry, Environment, Escalation, Filesystem, Hold, Ignored, Network, Origin,
+    PathEntry, RequiredTier, Settings,
 };
 
 pub(crate) fn settings(

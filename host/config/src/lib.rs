@@ -76,8 +76,8 @@ pub use resolved::{Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
 pub use settings::{
-    Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Escalation, Filesystem, Hold, Ignored, Network, Origin,
-    PathEntry, PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,
+    Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Escalation, Filesystem, Hold, Ignored,
+    Network, Origin, PathEntry, PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,
 };
 pub use shelves::{KeptGrant, keep, kept_grants, revoke, shelves};
 pub use store::{Stamp, Store, StoreError};

@@ -68,9 +68,9 @@ pub use session::{
 pub use stream::{Frame, MAX_FRAME_BYTES, StreamId, StreamWriter, read_frame};
 pub use text::{AbsolutePath, Text};
 pub use tools::{
-    DecideParams, DecideResponse, Denial, EnvironmentName, EscalateParams, ExecOrigin, ExecParams, ExecResponse,
-    InspectParams, InspectResponse, OutputBlock, OutputVerdict, ReserveParams, ReserveResponse, ReservedPath,
-    ToolEffect,
+    DecideParams, DecideResponse, Denial, EnvironmentName, EscalateParams, ExecOrigin, ExecParams,
+    ExecResponse, InspectParams, InspectResponse, OutputBlock, OutputVerdict, ReserveParams, ReserveResponse,
+    ReservedPath, ToolEffect,
 };
 
 use wire_types::{wire_structs, wire_words};

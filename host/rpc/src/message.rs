@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, EscalateParams, ExecParams, FileCloseParams, FileFindParams,
-    FileGrepParams, FileListParams, FileOpenParams, FileOutputParams, FileReadParams, FileWriteHandleParams,
-    FileWriteParams, HelloParams, InspectParams, MenuParams, ReserveParams, json, wire_structs,
+    AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, EscalateParams, ExecParams, FileCloseParams,
+    FileFindParams, FileGrepParams, FileListParams, FileOpenParams, FileOutputParams, FileReadParams,
+    FileWriteHandleParams, FileWriteParams, HelloParams, InspectParams, MenuParams, ReserveParams, json,
+    wire_structs,
 };
 
 /// The largest id: a JavaScript number holds every integer up to here, and none is rounded to another.

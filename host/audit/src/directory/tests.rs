@@ -145,9 +145,9 @@ fn a_log_in_several_files_is_one_log() {
     log.verdict(&verdict(2, "two")).unwrap();
     log.outcome(&outcome(3, 1)).unwrap();
     let text = std::fs::read_to_string(log.path()).unwrap();
-    let end = text.find('\n').unwrap() + 1;
-    std::fs::write(log.path(), &text[..end]).unwrap();
-    std::fs::write(log.path().with_file_name("s~2.jsonl"), &text[end..]).unwrap();
+    let (one, two) = text.split_once('\n').unwrap();
+    std::fs::write(log.path(), format!("{one}\n")).unwrap();
+    std::fs::write(log.path().with_file_name("s~2.jsonl"), two).unwrap();
 
     let files = directory.files().unwrap();
     assert_eq!(files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["s"]);
@@ -157,7 +157,6 @@ fn a_log_in_several_files_is_one_log() {
     assert_eq!(directory.recent("s", 5).unwrap().len(), 2);
     let (mut follower, newest) = Follower::begin(&directory, 2).unwrap();
     assert_eq!(times(&newest), [2, 3]);
-    std::fs::write(log.path().with_file_name("s~3.jsonl"), text.lines().next().unwrap().to_owned() + "\n")
-        .unwrap();
+    std::fs::write(log.path().with_file_name("s~3.jsonl"), format!("{one}\n")).unwrap();
     assert_eq!(times(&follower.poll().unwrap()), [1]);
 }

@@ -14,3 +14,4 @@ pub(crate) mod pi_extension;
 pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod run;
+pub(crate) mod sweep;

@@ -1,0 +1,36 @@
+//! `portcullis sweep`: clears away what a host that was killed could not.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::exit::Exit;
+use crate::scratch;
+use crate::surroundings::Surroundings;
+
+/// What a killed host started is killed by the kernel, a moment after it; until then it may still write.
+const MOMENTS: u32 = 10;
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// Removes the directories of sessions whose host is gone; the extension calls it when its host was killed.
+pub(crate) fn run() -> crate::Outcome {
+    let sessions = Surroundings::read()?.state.join("sessions");
+    for _ in 0..MOMENTS {
+        match scratch::sweep(&sessions) {
+            Err(error) if error.kind() == ErrorKind::NotFound => break,
+            swept => swept.with_context(|| format!("clearing `{}`", sessions.display()))?,
+        }
+        if is_empty(&sessions) {
+            break;
+        }
+        thread::sleep(MOMENT);
+    }
+    Ok(Exit::Done)
+}
+
+fn is_empty(directory: &Path) -> bool {
+    directory.read_dir().is_ok_and(|mut entries| entries.next().is_none())
+}

@@ -1,0 +1,256 @@
+//! What pi's terminal shows of us, kept as snapshots for both versions.
+//!
+//! After a change that is meant: `INSTA_UPDATE=always cargo test -p portcullis-it screens`, and read the difference.
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::script::{bash, call, calls, expecting_no, read, say, turns};
+use portcullis_it::{Launch, PiVersion, Scene, Screen, User};
+use serde_json::json;
+
+/// Marks what is kept on the screen: from the first line with it.
+const QUESTION: &str = "🔒 Allow";
+
+#[test]
+fn pi_0_74() -> Result<()> {
+    all("0.74", PiVersion::V0_74)
+}
+
+#[test]
+fn pi_1_5() -> Result<()> {
+    all("1.5", PiVersion::V1_5)
+}
+
+fn all(version: &str, pi: PiVersion) -> Result<()> {
+    questions(version, pi)?;
+    a_parents_entry(version, pi)?;
+    wizard(version, pi)
+}
+
+const SETTINGS: &str = r#"{ "escalation": "ask", "network": { "allowedDomains": ["a.example", "b.example"], "deniedDomains": [] },
+    "filesystem": { "denyRead": ["/home", "~/.ssh"], "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": ["vendor"] } }"#;
+
+/// The question in all its forms: a file, two at once, a command's write, a command outside, wide and narrow.
+fn questions(version: &str, pi: PiVersion) -> Result<()> {
+    let scene = Scene::new(User::Ordinary)?;
+    let at = |name: &str| scene.outside().join(name).display().to_string();
+    scene.write(at("one").as_ref(), "hunter1")?;
+    let reading = || call("read", &json!({ "path": at("one") }));
+    let script = turns([
+        // The same file twice: which of two calls is asked about first is for pi to say.
+        ("alpha", vec![calls([reading(), reading()]), expecting_no("hunter1", say("alpha over"))]),
+        ("beta", vec![bash(&format!("echo x > '{}'", at("made"))), say("beta over")]),
+        (
+            "gamma",
+            vec![
+                calls([call("run_outside_sandbox", &json!({ "command": "make install" }))]),
+                say("gamma over"),
+            ],
+        ),
+    ]);
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), SETTINGS)?;
+    let screen = Launch::guarded(&scene, pi, &script)?.screen()?;
+    screen.wait_for("🔒 Sandbox: 2 domains, 1 write path")?;
+    screen.enter("alpha")?;
+    screen.wait_for("(1 of 2)")?;
+    screen.wait_for("2 questions waiting")?;
+    keep(&scene, &screen, version, "question, two at once", QUESTION)?;
+    screen.press_calmly("Right")?;
+    screen.wait_for("← narrower")?;
+    screen.press("Down")?;
+    screen.wait_for("→ [o]")?;
+    keep(&scene, &screen, version, "question, wider and marked", QUESTION)?;
+    screen.resize(46, 34)?;
+    screen.wait("the whole question on a narrow terminal", |text| {
+        text.contains("[d]    Deny for this session") && text.contains(QUESTION)
+    })?;
+    settled(&screen)?;
+    keep(&scene, &screen, version, "question, narrow", QUESTION)?;
+    screen.resize(110, 40)?;
+    screen.wait_for("[d]    Deny for this session")?;
+    settled(&screen)?;
+    keep(&scene, &screen, version, "question, wide again", QUESTION)?;
+    screen.press_calmly("Escape")?;
+    screen.wait_for("1 question waiting")?;
+    keep(&scene, &screen, version, "question, the second", QUESTION)?;
+    screen.press_calmly("Escape")?;
+    screen.wait_for("alpha over")?;
+
+    screen.enter("beta")?;
+    screen.wait_for("[d]    Deny for this session")?;
+    keep(&scene, &screen, version, "question, a command's write", QUESTION)?;
+    screen.press_calmly("Escape")?;
+    screen.wait_for("beta over")?;
+
+    screen.enter("gamma")?;
+    screen.wait_for("[o]    Allow once")?;
+    keep(&scene, &screen, version, "question, outside", "🔒 Run this command once OUTSIDE")?;
+    screen.press_calmly("Escape")?;
+    screen.wait_for("gamma over")?;
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+fn a_parents_entry(version: &str, pi: PiVersion) -> Result<()> {
+    let scene = Scene::new(User::Ordinary)?;
+    let notes = scene.outside().join("one");
+    scene.write(&notes, "hunter1")?;
+    let above = scene.project().parent().context("a scene")?.display().to_string();
+    let entry = format!("{{ \"{above}\": {SETTINGS} }}");
+    scene.write(&scene.home().join(".pi/agent/sandbox/projects.json"), &entry)?;
+    let script = turns([("alpha", vec![read(&notes.display().to_string()), say("alpha over")])]);
+    let screen = Launch::guarded(&scene, pi, &script)?.screen()?;
+    screen.wait_for("🔒 Sandbox: 2 domains")?;
+    screen.enter("alpha")?;
+    screen.wait_for("[d]    Deny for this session")?;
+    keep(&scene, &screen, version, "question, a parent's entry", QUESTION)?;
+    screen.press_calmly("Escape")?;
+    screen.wait_for("alpha over")?;
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+/// `/sandbox`: the summary, the editors with a mistake, the toggle, and both footers.
+fn wizard(version: &str, pi: PiVersion) -> Result<()> {
+    const TOP: &str = "Disable sandbox";
+    let scene = Scene::new(User::Ordinary)?;
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), SETTINGS)?;
+    let screen = Launch::guarded(&scene, pi, &portcullis_it::script([say("hello")]))?.screen()?;
+    screen.wait_for("🔒 Sandbox: 2 domains, 1 write path")?;
+    screen.enter("/sandbox")?;
+    screen.wait_for("Recent decisions")?;
+    keep(&scene, &screen, version, "menu", "sandbox is on")?;
+    screen.press("Down")?;
+    screen.press("Down")?;
+    screen.wait_for("→ Edit default config")?;
+    screen.press("Enter")?;
+    screen.wait_for("→ enabled")?;
+    keep(&scene, &screen, version, "fields", "Edit default config")?;
+    screen.press("Down")?;
+    screen.wait_for("→ network.allowedDomains")?;
+    screen.press("Enter")?;
+    screen.wait_for("a add")?;
+    keep(&scene, &screen, version, "list", "Edit default config")?;
+    screen.press("a")?;
+    screen.enter("https://bad")?;
+    screen.wait_for("without scheme")?;
+    keep(&scene, &screen, version, "list, a mistake", "Edit default config")?;
+    screen.press("Escape")?;
+    screen.wait_for("a add")?;
+    screen.press("b")?;
+    screen.wait_for("→ network.allowedDomains")?;
+    screen.press("?")?;
+    screen.wait_for("fewer fields")?;
+    keep(&scene, &screen, version, "fields, all", "Edit default config")?;
+    screen.press("Escape")?;
+    screen.wait_for("Recent decisions")?;
+    screen.press("Escape")?;
+    screen.wait_gone("Recent decisions")?;
+    screen.enter("/sandbox")?;
+    screen.wait_for(&format!("→ {TOP}"))?;
+    screen.press("Enter")?;
+    screen.wait_for("Sandbox: disabled")?;
+    keep(&scene, &screen, version, "footer, disabled", "Sandbox: disabled")?;
+    screen.enter("/sandbox")?;
+    screen.wait_for("→ Enable sandbox")?;
+    keep(&scene, &screen, version, "menu, disabled", "sandbox is off")?;
+    screen.press("Enter")?;
+    screen.wait_for("🔒 Sandbox: 2 domains, 1 write path")?;
+    keep(&scene, &screen, version, "footer, enabled", "🔒 Sandbox: 2")?;
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+/// Waits until the question has been drawn as it stays: after a change of its size the terminal is drawn more than
+/// once, and what pi shows above never stands still.
+fn settled(screen: &Screen) -> Result<()> {
+    let last = std::cell::RefCell::new(String::new());
+    screen.wait("a question that stays", |text| {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let question = from(text, QUESTION);
+        !question.is_empty() && last.replace(question.clone()) == question
+    })?;
+    Ok(())
+}
+
+/// The lines from the one with `top` on.
+fn from(text: &str, top: &str) -> String {
+    text.lines().skip_while(|line| !line.contains(top)).collect::<Vec<_>>().join("\n")
+}
+
+/// Compares the screen, from the line with `top` on, with what is kept of it.
+fn keep(scene: &Scene, screen: &Screen, version: &str, name: &str, top: &str) -> Result<()> {
+    let shown = screen.wait_for(top)?;
+    let text = without_what_varies(&from(&shown, top), scene)?;
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("screens");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(format!("{version} {name}"), text));
+    Ok(())
+}
+
+/// The name of the scene, the digests of policies, and where this machine's homes are.
+fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
+    let root = scene.project().parent().context("a scene")?.display().to_string();
+    let random = root.rsplit('-').next().context("a name")?;
+    let text = masked(text, random);
+    let lines = text.lines().map(|line| match line.split_once("(sha256 ") {
+        Some((before, after)) => {
+            let rest = after.split_once('…').map_or("", |(_, rest)| rest);
+            format!("{before}(sha256 …{rest}")
+        }
+        None if line.trim_start().starts_with("Closed: ") => "Closed: …".to_owned(),
+        // How many fields there are.
+        None if line
+            .trim()
+            .split_once(" of ")
+            .is_some_and(|(place, all)| is_number(place) && is_number(all)) =>
+        {
+            "… of …".to_owned()
+        }
+        None => line.to_owned(),
+    });
+    // How much the model was told is pi's business.
+    let own = lines.filter(|line| !line.contains("(auto)"));
+    Ok(own.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n"))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|character| character.is_ascii_digit())
+}
+
+/// Replaces a word by as many `X`, also where the terminal has broken it over two lines.
+fn masked(text: &str, word: &str) -> String {
+    let mut characters: Vec<char> = text.chars().collect();
+    for start in 0..characters.len() {
+        let mut places = Vec::new();
+        let mut wanted = word.chars().peekable();
+        for (place, character) in characters.iter().enumerate().skip(start) {
+            match wanted.peek() {
+                Some(next) if next == character => {
+                    places.push(place);
+                    wanted.next();
+                }
+                Some(_) if !places.is_empty() && (character.is_whitespace() || *character == '│') => {}
+                Some(_) | None => break,
+            }
+        }
+        if wanted.peek().is_none() {
+            for place in places {
+                if let Some(character) = characters.get_mut(place) {
+                    *character = 'X';
+                }
+            }
+        }
+    }
+    characters.into_iter().collect()
+}
+
+#[test]
+fn a_broken_word_is_masked() {
+    for (text, expected) in
+        [("/x-AbCd/y", "/x-XXXX/y"), ("/x-Ab\n  │ Cd/y", "/x-XX\n  │ XX/y"), ("Ab Abc", "Ab Abc")]
+    {
+        assert_eq!(masked(text, "AbCd"), expected);
+    }
+}
