@@ -5,6 +5,8 @@ mod here;
 #[cfg(target_os = "linux")]
 mod meeting;
 
+#[cfg(not(target_os = "linux"))]
+pub use here::raise_file_limit;
 pub use here::{Confinement, keeper_main};
 #[cfg(target_os = "linux")]
 pub(crate) use meeting::process_number;

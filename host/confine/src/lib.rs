@@ -101,6 +101,8 @@ mod wire;
 
 pub use breach::Breach;
 pub use calls::{Call, Calls};
+#[cfg(not(target_os = "linux"))]
+pub use confinement::raise_file_limit;
 pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
 pub use error::{LaunchError, PlanError, StartError, ViewError};
 #[cfg(target_os = "linux")]
