@@ -96,6 +96,8 @@ pub enum Language {
     Js,
     /// Python, by componentize-py.
     Python,
+    /// C, by clang or Zig's clang.
+    C,
     /// It is not built by us: `component.wasm` lies beside the manifest.
     #[default]
     None,

@@ -21,7 +21,7 @@ python3 with pip. `policy build` fetches the rest from crates.io, npm or PyPI.
 
 Examples:
   portcullis policy new no-publish --lang rust
-  portcullis policy new no-publish --lang js --id acme:no-publish";
+  portcullis policy new no-publish --lang js --id acme:no-publish      # or python, c";
 
 const TEST_HELP: &str = "\
 Runs the cases of the manifest against the built component, on the engine that enforces it. The exit status is
@@ -51,6 +51,8 @@ Examples:
 const REPLAY_HELP: &str = "\
 Every decision of the log is taken again, with today's settings or with other policies, and those that would
 be different are shown. Secrets are masked in logs, so a policy that looks for them may say something else.
+The log holds requests, not their surroundings: project, home, grants and whether somebody was there are those of
+this run, so replay where the log was made.
 The exit status is 1 with --forbid-loosening when something that was asked or denied would be allowed.
 
 Examples:
@@ -102,6 +104,8 @@ pub(crate) enum Language {
     Js,
     /// Python
     Python,
+    /// C, without a C library
+    C,
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,7 @@ pub(super) fn run(new: &New) -> crate::Outcome {
         Language::Rust => "rust",
         Language::Js => "js",
         Language::Python => "python",
+        Language::C => "c",
     };
     let fill =
         |text: &str| text.replace("__ID__", &id).replace("__NAME__", name).replace("__LANGUAGE__", language);

@@ -1,6 +1,8 @@
 //! What `policy new` writes. The SDK and the contract lie in each new policy, so that it builds without
 //! anything of ours but this program.
 
+use portcullis_packs::Language as Built;
+
 use crate::args::policy::Language;
 
 /// A file: its path in the new folder, and its text with places to fill.
@@ -35,21 +37,36 @@ const RUST: [File; 3] = [
     ("portcullis/guest/sdk/Cargo.toml", template!("rust/sdk.toml")),
 ];
 
-const JS: [File; 4] = [
-    ("package.json", template!("js/package.json")),
-    ("policy.js", template!("js/policy.js")),
+const JS: [File; 2] =
+    [("package.json", template!("js/package.json")), ("policy.js", template!("js/policy.js"))];
+
+const JS_HELPERS: [File; 2] = [
     ("portcullis/policy.js", template!("js/helpers.js")),
     ("portcullis/policy.d.ts", template!("js/helpers.d.ts")),
 ];
 
-const PYTHON: [File; 3] = [
+const PYTHON: [File; 2] = [
     ("requirements.txt", template!("python/requirements.txt")),
     ("policy.py", template!("python/policy.py")),
-    ("portcullis_policy.py", template!("python/helpers.py")),
+];
+
+const PYTHON_HELPERS: [File; 1] = [("portcullis_policy.py", template!("python/helpers.py"))];
+
+const C: [File; 1] = [("policy.c", template!("c/policy.c"))];
+
+/// The bindings are generated from the contract by `cargo xtask gen`.
+const C_HELPERS: [File; 7] = [
+    ("portcullis/policy.h", template!("c/bindings.h")),
+    ("portcullis/policy.c", template!("c/bindings.c")),
+    ("portcullis/helpers.h", template!("c/helpers.h")),
+    ("portcullis/helpers.c", template!("c/helpers.c")),
+    ("portcullis/libc/stdlib.h", template!("c/libc/stdlib.h")),
+    ("portcullis/libc/string.h", template!("c/libc/string.h")),
+    ("portcullis/libc/libc.c", template!("c/libc/libc.c")),
 ];
 
 /// The contract.
-pub(super) const WIT: &[File] = tree!["wit/types.wit", "wit/exports.wit", "wit/imports.wit", "wit/world.wit"];
+const WIT: &[File] = tree!["wit/types.wit", "wit/exports.wit", "wit/imports.wit", "wit/world.wit"];
 
 /// The SDK's sources; a test compares them with the folder.
 const SDK: &[File] = tree![
@@ -77,13 +94,24 @@ const SDK: &[File] = tree![
 
 /// All files of a new policy.
 pub(super) fn files(language: Language) -> Vec<File> {
-    let own: &[File] = match language {
-        Language::Rust => &RUST,
-        Language::Js => &JS,
-        Language::Python => &PYTHON,
+    let (own, helpers): (&[File], Vec<File>) = match language {
+        Language::Rust => (&RUST, [WIT, SDK].concat()),
+        Language::Js => (&JS, helpers(Built::Js)),
+        Language::Python => (&PYTHON, helpers(Built::Python)),
+        Language::C => (&C, helpers(Built::C)),
     };
-    let sdk = if language == Language::Rust { SDK } else { &[] };
-    [COMMON.as_slice(), &[SPELLINGS], own, WIT, sdk].concat()
+    [COMMON.as_slice(), &[SPELLINGS], own, &helpers].concat()
+}
+
+/// What a policy in this language needs of ours to be built; for Rust that is a matter of its own `Cargo.toml`.
+pub(super) fn helpers(language: Built) -> Vec<File> {
+    let own: &[File] = match language {
+        Built::Js => &JS_HELPERS,
+        Built::Python => &PYTHON_HELPERS,
+        Built::C => &C_HELPERS,
+        Built::Rust | Built::None => return Vec::new(),
+    };
+    [own, WIT].concat()
 }
 
 #[cfg(test)]

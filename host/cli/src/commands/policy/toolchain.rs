@@ -10,6 +10,7 @@ use portcullis_packs::Language;
 use serde_json::Value;
 
 use super::project::Project;
+use super::templates;
 use crate::exit::say;
 
 /// The world for languages whose tools take a whole one.
@@ -17,15 +18,31 @@ const WORLD: &str = "pure-full-policy";
 
 /// Compiles a project to a component.
 pub(super) fn compile(project: &Project) -> anyhow::Result<Vec<u8>> {
+    bring_helpers(project)?;
     match project.manifest.build.language {
         Language::Rust => rust(&project.source()),
         Language::Js => js(&project.source()),
         Language::Python => python(&project.source()),
+        Language::C => c(&project.source()),
         Language::None => {
             let file = project.source().join("component.wasm");
             Ok(portcullis_policy_runtime::read_component(&file)?)
         }
     }
+}
+
+/// Writes what of ours is missing in the folder, as in a fresh clone of a policy that does not keep it.
+fn bring_helpers(project: &Project) -> anyhow::Result<()> {
+    for (path, text) in templates::helpers(project.manifest.build.language) {
+        let file = project.source().join(path);
+        if file.exists() {
+            continue;
+        }
+        let context = || format!("writing `{}`", file.display());
+        fs::create_dir_all(file.with_file_name("")).with_context(context)?;
+        fs::write(&file, text).with_context(context)?;
+    }
+    Ok(())
 }
 
 fn rust(source: &Path) -> anyhow::Result<Vec<u8>> {
@@ -141,6 +158,60 @@ fn python(source: &Path) -> anyhow::Result<Vec<u8>> {
         "",
     )?;
     taken(&component)
+}
+
+/// Zig's C compiler with its linker, for machines that have no clang: one package, no root needed.
+const ZIG: &str = "ziglang==0.13.0";
+
+fn c(source: &Path) -> anyhow::Result<Vec<u8>> {
+    let source = &absolute(source)?;
+    let build = build_folder(source)?;
+    let module = build.join("policy.module.wasm");
+    let mut compiler = c_compiler(&build, source)?;
+    compiler
+        .args(["-Oz", "-nostdlib", "-fno-builtin", "-Wall", "-Wextra", "-Iportcullis/libc"])
+        .args(["-Wl,--no-entry", "-Wl,--export=cabi_realloc", "-o"])
+        .arg(&module)
+        .args(["policy.c", "portcullis/policy.c", "portcullis/helpers.c", "portcullis/libc/libc.c"])
+        .current_dir(source);
+    step(&mut compiler, "C policies need clang with lld, or python3 with pip")?;
+    let mut bytes = fs::read(&module).with_context(|| format!("reading `{}`", module.display()))?;
+    fs::remove_file(&module).with_context(|| format!("removing `{}`", module.display()))?;
+    let mut resolve = wit_parser::Resolve::default();
+    let world = resolve
+        .push_dir(source.join("portcullis/wit"))
+        .and_then(|(package, _)| resolve.select_world(&[package], Some(WORLD)))
+        .context("reading the contract in `portcullis/wit`")?;
+    let encoding = wit_component::StringEncoding::UTF8;
+    wit_component::embed_component_metadata(&mut bytes, &resolve, world, encoding)
+        .context("putting the contract into the module")?;
+    let mut encoder = wit_component::ComponentEncoder::default();
+    let made = encoder.validate(true).module(&bytes).and_then(|encoder| encoder.encode());
+    made.context("making a component of the module")
+}
+
+/// `clang` where there is one that knows the target, and Zig's otherwise.
+fn c_compiler(build: &Path, source: &Path) -> anyhow::Result<Command> {
+    let targets = Command::new("clang").arg("--print-targets").output();
+    if targets.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("wasm32")) {
+        let mut clang = Command::new("clang");
+        clang.arg("--target=wasm32");
+        return Ok(clang);
+    }
+    let packages = build.join("zig");
+    if !packages.join("ziglang").exists() {
+        step(
+            Command::new("python3")
+                .args(["-m", "pip", "install", "--quiet", "--target"])
+                .args([packages.as_os_str(), OsStr::new(ZIG)])
+                .current_dir(source),
+            "there is no `clang` with the target wasm32 (Debian: `apt install clang lld`), and Zig, which would do, \
+             needs python3 with pip",
+        )?;
+    }
+    let mut zig = Command::new("python3");
+    zig.args(["-m", "ziglang", "cc", "--target=wasm32-freestanding"]).env("PYTHONPATH", &packages);
+    Ok(zig)
 }
 
 fn build_folder(source: &Path) -> anyhow::Result<PathBuf> {
