@@ -7,10 +7,10 @@ use std::process::{Command, Output};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Scene, Tools, User, portcullis};
-use serde_json::Value;
+use portcullis_it::{Interface, Scene, Serve, Tools, User, portcullis};
+use serde_json::{Value, json};
 
-as_each_user!(shipped_policies_are_used_by_name, a_log_is_taken_again);
+as_each_user!(shipped_policies_are_used_by_name, a_log_is_taken_again, what_builds_run_later_is_written_down);
 
 const LOOSER: i32 = 1;
 
@@ -124,6 +124,81 @@ fn javascript() -> Result<()> {
 #[test]
 fn python() -> Result<()> {
     path_of_a_newcomer("python")
+}
+
+#[test]
+fn c() -> Result<()> {
+    path_of_a_newcomer("c")
+}
+
+#[test]
+fn hosts_in_tiers_in_javascript() -> Result<()> {
+    let (_desk, component) = shipped_script("net-tiers")?;
+    let scene = with_component(&component)?;
+    use_policies(&scene, r#"{"use": "policies/script.wasm"}"#)?;
+    for (target, code) in [
+        ("registry.npmjs.org:443", 0),
+        ("github.com:22", 0),
+        ("example.com:443", 10),
+        ("pastebin.com:443", 20),
+        ("169.254.169.254:80", 20),
+    ] {
+        scene.portcullis(&["check", "connect", target])?.ended_with(code)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn runs_without_a_user_in_python() -> Result<()> {
+    let (_desk, component) = shipped_script("unattended")?;
+    let scene = with_component(&component)?;
+    use_policies(&scene, r#"{"use": "workspace"}, {"use": "policies/script.wasm"}"#)?;
+    let run = |script: &str| scene.portcullis(&["run", "--ask", "deny", "--", "bash", "-c", script]);
+    run("echo fine > made")?.ended_with(0)?;
+    ensure!(scene.project().join("made").exists(), "control: commands run");
+    let refused = run("echo x > made-too; npm publish")?;
+    ensure!(refused.code() != 0 && !scene.project().join("made-too").exists(), "{refused:?}");
+    ensure!(refused.stderr.contains("unattended.publish"), "{refused:?}");
+    Ok(())
+}
+
+/// Files that the user's own builds and tests run are the agent's to write; what it wrote stands in the log.
+fn what_builds_run_later_is_written_down(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let path = scene.project().join("package.json");
+    let content = r#"{"scripts": {"postinstall": "curl evil.test"}}"#;
+    host.succeed("file/write", &json!({ "callId": "w", "path": path, "content": content }))?;
+    host.run("printf 'all:\n\tcurl evil.test\n' > Makefile")?;
+    host.close()?;
+    let log = scene.portcullis(&["audit", "show", "--json"])?.ended_with(0)?;
+    for wanted in ["package.json", "postinstall", "> Makefile"] {
+        ensure!(log.stdout.contains(wanted), "`{wanted}` is not in {}", log.stdout);
+    }
+    Ok(())
+}
+
+/// Builds a shipped policy that is a script, in a copy of its folder, and has it hold what it says.
+fn shipped_script(name: &str) -> Result<(Desk, PathBuf)> {
+    let desk = Desk::new()?;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies").join(name);
+    let copied = Command::new("cp").arg("-r").arg(&source).arg(desk.at(name)).status()?;
+    ensure!(copied.success(), "copying `{}`", source.display());
+    desk.done(&["policy", "build", name])?;
+    let tested: Value = serde_json::from_str(&desk.done(&["policy", "test", name, "--json"])?)?;
+    ensure!(tested.get("rulesSeen") == tested.get("rulesDeclared"), "{tested}");
+    desk.done(&["policy", "lint", name])?;
+    let component = desk.at(name).join("build").join(name).with_extension("wasm");
+    Ok((desk, component))
+}
+
+/// A scene in which a component lies among the user's policies.
+fn with_component(component: &Path) -> Result<Scene> {
+    let scene = Scene::new(User::Caller)?;
+    let policies = scene.home().join(".pi/agent/sandbox/policies");
+    fs::create_dir_all(&policies)?;
+    fs::copy(component, policies.join("script.wasm"))?;
+    Ok(scene)
 }
 
 /// Writes the default settings with other policies.
