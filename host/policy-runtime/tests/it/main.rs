@@ -3,7 +3,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, which end where they cannot go on")]
 
+mod boundary;
 mod cache;
+mod golden;
 mod guests;
 mod hand_made;
 mod hostile;
