@@ -104,6 +104,12 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
     Attack(80, "perf", Anybody, "call 298 0 0 -1 -1 0"),
     Attack(80, "faults", Anybody, "call 323 1"),
     Attack(80, "keys", Anybody, "call 248 user portcullis-it x 1 -2"),
+    // Around a rule on commands: whatever is run in whatever way is held to the same.
+    Attack(82, "a program in memory", Anybody, r#"perl -e '$fd = syscall(319, "x", 0); open($o, ">&=", $fd); open($i, "<", "/bin/cat"); undef $/; print $o <$i>; $o->flush; exec {"/proc/self/fd/$fd"} "cat", "$ENV{HOME}/.ssh/id_rsa"'"#),
+    Attack(82, "a copy of a program", Anybody, "cp /bin/cat c82 && ./c82 ~/.ssh/id_rsa"),
+    Attack(83, "a shell in a shell", Anybody, "bash -c 'env -i /bin/sh -c \"cat ~/.ssh/id_rsa\"'"),
+    Attack(83, "words from elsewhere", Anybody, "echo ~/.ssh/id_rsa | xargs cat"),
+    Attack(83, "another language", Anybody, "python3 -c 'import os; print(open(os.path.expanduser(\"~/.ssh/id_rsa\")).read())'"),
     // The environment and the network.
     Attack(40, "git's variables", Anybody, "echo $GIT_DIR"),
     Attack(40, "git's settings", Anybody, "echo $GIT_CONFIG_COUNT"),
@@ -140,11 +146,12 @@ pub(super) const WITH_SMALL_LIMITS: &[Attack] = &[
     Attack(87, "a big file", Anybody, "head -c 100000000 /dev/zero > big && reached; rm -f big"),
 ];
 
-/// The rows of the corpus whose layer is system calls, namespaces, limits or the environment, and those on files
-/// that need nothing else.
+/// The rows of the corpus whose layer is system calls, namespaces, limits, the environment or policies, and those on
+/// files that need nothing else.
 pub(super) const ROWS: &[u16] = &[
-    1, 2, 3, 6, 7, 9, 10, 11, 12, 13, 14, 15, 28, 29, 40, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64,
-    65, 66, 67, 69, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, 84, 85, 86, 87, 88, 89, 112,
+    1, 2, 3, 6, 7, 9, 10, 11, 12, 13, 14, 15, 23, 24, 26, 27, 28, 29, 40, 46, 52, 53, 54, 55, 56, 57, 58, 59,
+    60, 61, 62, 63, 64, 65, 66, 67, 69, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, 82, 83, 84, 85, 86, 87, 88,
+    89, 112, 117,
 ];
 
 /// Rows that need more than a script, with the test that tries them.
@@ -152,6 +159,17 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (9, "tests/it/tests/cli.rs::patterns_hide_what_appears_later"),
     (10, "tests/it/tests/cli.rs::patterns_hide_what_appears_later"),
     (13, "host/confine/tests/kernel/attacks.rs::objects_of_system_v_are_not_shared"),
+    (23, "tests/it/tests/protocol.rs::paths_that_are_none"),
+    (24, "host/session/src/visible.rs::escapes_what_acts"),
+    (26, "host/config/tests/all/resolving.rs::a_directory_named_like_a_glob_is_no_glob"),
+    (27, "host/decision/src/pattern/path.rs::a_glob_bomb_is_linear"),
+    (46, "tests/it/tests/policies.rs::what_builds_run_later_is_written_down"),
+    (83, "tests/it/tests/policies.rs::shipped_policies_are_used_by_name"),
+    (117, "host/policy-runtime/tests/it/hostile.rs::endless_loop"),
+    (117, "host/policy-runtime/tests/it/hostile.rs::memory_bomb"),
+    (117, "host/policy-runtime/tests/it/hostile.rs::deep_recursion"),
+    (117, "host/policy-runtime/tests/it/hostile.rs::answers_without_meaning"),
+    (117, "host/policy-runtime/tests/it/boundary.rs::words_of_an_answer_that_were_changed"),
     (64, "host/confine/tests/kernel/attacks.rs::the_init_cannot_be_looked_into"),
     (66, "host/confine/tests/kernel/death.rs::the_end_of_a_command_ends_what_it_left"),
     (67, "host/confine/tests/kernel/death.rs::a_killed_host_takes_all_with_it"),
