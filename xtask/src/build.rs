@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::cache::Cache;
 use crate::run::{quiet, say, show, step};
-use crate::{guests, project, setup};
+use crate::{contract, guests, project, setup};
 
 pub(crate) const BUILD_EXAMPLES: &str = "\
 Examples:
@@ -20,8 +20,8 @@ A wasm compiler is only needed when the sources of the default policy changed.";
 
 pub(crate) const GEN_EXAMPLES: &str = "\
 Examples:
-  cargo xtask gen            rewrite pi/src/protocol.ts from host/rpc
-  cargo xtask gen --check    only say whether it is up to date";
+  cargo xtask gen            rewrite pi/src/protocol.ts from host/rpc, and the contract in C from wit
+  cargo xtask gen --check    only say whether they are up to date";
 
 pub(crate) const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -76,17 +76,21 @@ pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
 pub(crate) fn generate(options: &GenOptions) -> Result<()> {
     let mut cargo = project::cargo();
     cargo.args(["run", "--quiet", "--package", "portcullis-rpc", "--example", "typescript"]);
-    let wanted = quiet(&mut cargo).context("printing the wire types as TypeScript")?;
-    let path = project::root().join(PROTOCOL);
-    if path.exists() && fs::read_to_string(&path).with_context(|| format!("reading `{PROTOCOL}`"))? == wanted
-    {
+    let protocol = quiet(&mut cargo).context("printing the wire types as TypeScript")?;
+    put(options, PROTOCOL, &protocol)?;
+    contract::bindings()?.iter().try_for_each(|(file, text)| put(options, file, text))
+}
+
+fn put(options: &GenOptions, file: &str, wanted: &str) -> Result<()> {
+    let path = project::root().join(file);
+    if path.exists() && fs::read_to_string(&path).with_context(|| format!("reading `{file}`"))? == wanted {
         return Ok(());
     }
     if options.check {
-        bail!("`{PROTOCOL}` is not what host/rpc declares: run `cargo xtask gen` and commit it");
+        bail!("`{file}` is not what it is generated from says: run `cargo xtask gen` and commit it");
     }
-    fs::write(&path, wanted).with_context(|| format!("writing `{PROTOCOL}`"))?;
-    say(format_args!("wrote {PROTOCOL}"));
+    fs::write(&path, wanted).with_context(|| format!("writing `{file}`"))?;
+    say(format_args!("wrote {file}"));
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 
 mod build;
 mod cache;
+mod contract;
 mod digest;
 mod elsewhere;
 mod extension;
@@ -48,6 +49,9 @@ enum Task {
     /// Checks that the product's crates compile where there is no Linux
     #[command(after_help = elsewhere::EXAMPLES)]
     Elsewhere,
+    /// Checks that the contract keeps what its released versions promise
+    #[command(after_help = contract::EXAMPLES)]
+    WitCheck,
     /// Sets up, builds, checks and tests everything
     #[command(after_help = test::EXAMPLES)]
     Test,
@@ -73,6 +77,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Gen(options) => build::generate(options),
         Task::Tidy => tidy::task(),
         Task::Elsewhere => elsewhere::task(),
+        Task::WitCheck => contract::check(),
         Task::Test => test::task(),
         Task::Demo => build::demo(),
     }

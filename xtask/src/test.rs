@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::build::{self, GenOptions};
 use crate::run::{answer, say, show};
-use crate::{extension, guests, project, setup};
+use crate::{contract, extension, guests, project, setup};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -42,6 +42,7 @@ pub(crate) fn task() -> Result<()> {
     ledger.check("rustfmt", || show(project::cargo().args(["fmt", "--all", "--check"])));
     ledger.check("build", || show(project::cargo().args(["build", "--workspace", "--quiet"])));
     ledger.check("gen --check", || build::generate(&GenOptions { check: true }));
+    ledger.check("wit-check", contract::check);
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     ledger.check("clippy", || show(project::cargo().args(clippy)));
     let binary = project::target_directory()?.join("debug/portcullis");

@@ -1,0 +1,120 @@
+//! The promise of a track: what was released stays; additions are new interfaces, new worlds, and new functions in
+//! interfaces that the host provides.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use wit_parser::{PackageId, Resolve};
+
+/// Released contracts of the track that `wit/` continues.
+const RELEASED: [&str; 1] = ["tests/golden/0.1.0/wit"];
+/// What the package line of a contract begins with.
+const PACKAGE: &str = "package portcullis:policy@";
+
+pub(crate) fn check(root: &Path) -> Result<()> {
+    for released in RELEASED {
+        let (old, new) = (texts(&root.join(released))?, texts(&root.join("wit"))?);
+        compare(&old, &new).with_context(|| format!("`wit/` breaks what `{released}` promises"))?;
+        println!("wit/ keeps what {released} promises");
+    }
+    Ok(())
+}
+
+/// Fails unless every world of `old` is there in `new`, and a policy that was built for the one runs on a host that
+/// speaks the other.
+fn compare(old: &[(String, String)], new: &[(String, String)]) -> Result<()> {
+    let mut resolve = Resolve::default();
+    // Two packages of one name need two versions; the check does not look at them.
+    let old = push(&mut resolve, old, "0.1.998")?;
+    let new = push(&mut resolve, new, "0.1.999")?;
+    let worlds: Vec<_> =
+        resolve.packages[old].worlds.iter().map(|(name, world)| (name.clone(), *world)).collect();
+    for (name, world) in worlds {
+        let next = *resolve.packages[new]
+            .worlds
+            .get(&name)
+            .with_context(|| format!("the world `{name}` is not there any more"))?;
+        wit_component::semver_check(resolve.clone(), world, next)
+            .with_context(|| format!("the world `{name}` is not what it was"))?;
+    }
+    Ok(())
+}
+
+fn push(resolve: &mut Resolve, texts: &[(String, String)], version: &str) -> Result<PackageId> {
+    let text: String = texts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+    let mut lines: Vec<&str> = text.lines().collect();
+    let Some(place) = lines.iter().position(|line| line.starts_with(PACKAGE)) else {
+        bail!("the contract has no line that begins with `{PACKAGE}`");
+    };
+    lines.remove(place);
+    let text = format!("{PACKAGE}{version};\n{}", lines.join("\n"));
+    resolve.push_str("contract.wit", &text).context("reading the contract")
+}
+
+/// The files of a contract, by name.
+fn texts(folder: &Path) -> Result<Vec<(String, String)>> {
+    let context = || format!("reading `{}`", folder.display());
+    let mut texts = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(context)? {
+        let path = entry.with_context(context)?.path();
+        let text = std::fs::read_to_string(&path).with_context(context)?;
+        texts.push((path.display().to_string(), text));
+    }
+    texts.sort();
+    Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+    }
+
+    fn golden(name: &str) -> Vec<(String, String)> {
+        texts(&root().join("tests/golden").join(name).join("wit")).unwrap()
+    }
+
+    fn changed(from: &str, to: &str) -> Result<()> {
+        let mut hits = 0;
+        let new: Vec<_> = golden("0.1.0")
+            .into_iter()
+            .map(|(name, text)| {
+                hits += text.matches(from).count();
+                (name, text.replacen(from, to, 1))
+            })
+            .collect();
+        assert!(hits > 0, "`{from}` is not in the contract");
+        compare(&golden("0.1.0"), &new)
+    }
+
+    #[test]
+    fn the_contract_keeps_its_promise() {
+        check(root()).unwrap();
+        compare(&golden("0.1.0"), &golden("0.1.1-additions")).unwrap();
+    }
+
+    #[test]
+    fn what_breaks_policies_is_refused() {
+        for (from, to) in [
+            // A field, a case, a flag, a parameter, a result.
+            ("    interactive: bool,", "    interactive: bool,\n    added: bool,"),
+            ("    abstain,\n    /// May go ahead", "    abstain,\n    added,\n    /// May go ahead"),
+            ("    escalation,\n    other,\n  }", "    escalation,\n    added,\n    other,\n  }"),
+            ("normalize: func(path: string, base: string)", "normalize: func(path: string)"),
+            ("brief: func(context: context) -> string;", "brief: func(context: context) -> list<string>;"),
+            // An export that every policy would need, and a world that is gone.
+            (
+                "  brief: func(context: context) -> string;",
+                "  brief: func(context: context) -> string;\n  added: func() -> string;",
+            ),
+            ("world pure-rules {", "world renamed {"),
+        ] {
+            assert!(changed(from, to).is_err(), "`{to}` was accepted");
+        }
+        // Control: a new function that the host provides.
+        let added = "  normalize: func(path: string, base: string) -> string;\n  added: func() -> string;";
+        changed("  normalize: func(path: string, base: string) -> string;", added).unwrap();
+    }
+}
