@@ -272,6 +272,15 @@ fn bounded(mut line: Line) -> serde_json::Result<String> {
     if fits(&text) {
         return Ok(text);
     }
+    if let Some(text) = cut_to_fit(&line)? {
+        return Ok(text);
+    }
+    if let Record::Verdict(verdict) = &mut line.record {
+        shorten_reasons(verdict);
+    }
+    if let Some(text) = cut_to_fit(&line)? {
+        return Ok(text);
+    }
     match &mut line.record {
         Record::Verdict(verdict) => verdict.request = digest(&verdict.request)?,
         Record::Outcome(outcome) => {
@@ -283,22 +292,90 @@ fn bounded(mut line: Line) -> serde_json::Result<String> {
     if fits(&text) {
         return Ok(text);
     }
-    if let Record::Verdict(verdict) = &mut line.record {
-        for policy in &mut verdict.policies {
-            shorten(&mut policy.reason);
-            shorten(&mut policy.rule);
-            shorten(&mut policy.setting);
-            shorten(&mut policy.name);
-        }
-        for text in [&mut verdict.reason, &mut verdict.rule, &mut verdict.policy, &mut verdict.answered_by] {
-            shorten(text);
-        }
-    }
-    let text = serde_json::to_string(&line)?;
-    if fits(&text) {
-        return Ok(text);
-    }
     Err(serde::ser::Error::custom("the line is too long even without its request"))
+}
+
+fn shorten_reasons(verdict: &mut VerdictLine) {
+    for policy in &mut verdict.policies {
+        shorten(&mut policy.reason);
+        shorten(&mut policy.rule);
+        shorten(&mut policy.setting);
+        shorten(&mut policy.name);
+    }
+    for text in [&mut verdict.reason, &mut verdict.rule, &mut verdict.policy, &mut verdict.answered_by] {
+        shorten(text);
+    }
+}
+
+/// The line with as much of its request as fits; none where that is not enough, or there is no request.
+fn cut_to_fit(line: &Line) -> serde_json::Result<Option<String>> {
+    let Record::Verdict(verdict) = &line.record else { return Ok(None) };
+    for cut in CUTS {
+        if let Some(text) = cut_line(line, verdict, cut)?.filter(|text| text.len() < LARGEST_LINE) {
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
+}
+
+/// How much is kept of a request that is too long; the first that fits is taken. Paths stay whole in all but the last,
+/// so that padding does not hide what was done.
+const CUTS: [Cut; 5] = [
+    Cut { text: 4096, items: 512 },
+    Cut { text: 1024, items: 64 },
+    Cut { text: 1024, items: 16 },
+    Cut { text: 256, items: 8 },
+    Cut { text: 64, items: 4 },
+];
+
+/// What stays of a text, and of a list.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    /// Bytes.
+    text: usize,
+    /// Items.
+    items: usize,
+}
+
+/// Keys of a request that say where something was done.
+const WHERE: [&str; 4] = ["id", "canonical", "cwd", "kind"];
+
+/// As long as a path can be.
+const LONGEST_PATH: usize = 4096;
+
+fn cut_line(line: &Line, verdict: &VerdictLine, cut: Cut) -> serde_json::Result<Option<String>> {
+    let mut request = shortened(&verdict.request, cut, "");
+    let Value::Object(parts) = &mut request else { return Ok(None) };
+    // What was taken out is still there to be compared with.
+    parts.insert("shortened".to_owned(), digest(&verdict.request)?);
+    let verdict = VerdictLine { request, ..verdict.clone() };
+    serde_json::to_string(&Line { record: Record::Verdict(verdict), ..line.clone() }).map(Some)
+}
+
+fn shortened(value: &Value, cut: Cut, key: &str) -> Value {
+    match value {
+        Value::String(text) => {
+            let most = if WHERE.contains(&key) { cut.text.max(LONGEST_PATH) } else { cut.text };
+            if text.len() <= most {
+                return value.clone();
+            }
+            let kept = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= most).last().unwrap_or(0);
+            let head = text.get(..kept).unwrap_or_default();
+            format!("{head}… ({} bytes, sha256 {})", text.len(), sha256(text.as_bytes())).into()
+        }
+        Value::Array(items) => {
+            let mut kept: Vec<Value> =
+                items.iter().take(cut.items).map(|item| shortened(item, cut, "")).collect();
+            if let Some(left) = items.len().checked_sub(cut.items).filter(|left| *left > 0) {
+                kept.push(format!("… ({left} more)").into());
+            }
+            kept.into()
+        }
+        Value::Object(parts) => {
+            parts.iter().map(|(key, part)| (key.clone(), shortened(part, cut, key))).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
 }
 
 fn digest(value: &Value) -> serde_json::Result<Value> {

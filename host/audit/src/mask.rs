@@ -66,13 +66,33 @@ const SECRET_NAMES: [&str; 13] = [
     "token",
 ];
 
+/// The key of a command's text. What a long one begins with is kept: padding must not hide what was run.
+const SCRIPT: &str = "script";
+
+/// So much of it.
+const BEGINNING: usize = 2048;
+
+fn digest(text: &str) -> Value {
+    json!({ "length": text.len(), "sha256": sha256(text.as_bytes()) })
+}
+
+fn beginning(text: &str) -> Value {
+    let end = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= BEGINNING).last().unwrap_or(0);
+    let head = text.get(..end).unwrap_or_default();
+    // A secret that is cut in two may not be recognised.
+    let whole = head.rsplit_once(char::is_whitespace).map_or("", |(whole, _)| whole);
+    let mut value = digest(text);
+    if let Value::Object(members) = &mut value {
+        members.insert("beginning".to_owned(), mask_text(whole).into());
+    }
+    value
+}
+
 /// Masks a value throughout: secrets in texts, values under names of secrets, long texts.
 #[must_use]
 pub fn mask(value: Value) -> Value {
     match value {
-        Value::String(text) if text.len() > LONGEST_TEXT => {
-            json!({ "length": text.len(), "sha256": sha256(text.as_bytes()) })
-        }
+        Value::String(text) if text.len() > LONGEST_TEXT => digest(&text),
         Value::String(text) => Value::String(mask_text(&text)),
         Value::Array(items) => Value::Array(items.into_iter().map(mask).collect()),
         Value::Object(members) => Value::Object(
@@ -80,7 +100,11 @@ pub fn mask(value: Value) -> Value {
                 .into_iter()
                 .map(|(key, value)| {
                     let secret = is_secret_name(&key) && (value.is_string() || value.is_number());
-                    let value = if secret { Value::String(MASK.to_owned()) } else { mask(value) };
+                    let value = match value {
+                        _ if secret => Value::String(MASK.to_owned()),
+                        Value::String(text) if key == SCRIPT && text.len() > LONGEST_TEXT => beginning(&text),
+                        value => mask(value),
+                    };
                     (key, value)
                 })
                 .collect(),

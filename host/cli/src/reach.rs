@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_config::{RealDisk, Resolved, names_on_the_way};
+use portcullis_config::{RealDisk, Resolved, links_on_the_way, names_on_the_way};
 use portcullis_decision::GrantPattern;
 use portcullis_decision::pattern::FilePattern;
 
@@ -53,8 +53,12 @@ impl Reach {
     /// Whether `path` lies there, or any link on its way.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         // What cannot be followed is not relied on.
-        let Ok(names) = names_on_the_way(path, &RealDisk) else { return true };
-        names.iter().any(|name| {
+        let names = names_on_the_way(path, &RealDisk);
+        let Ok((names, links)) = names.and_then(|names| Ok((names, links_on_the_way(path, &RealDisk)?)))
+        else {
+            return true;
+        };
+        names.iter().chain(&links).any(|name| {
             self.trees.iter().any(|tree| name.starts_with(tree))
                 || self.written.iter().any(|pattern| pattern.matcher().matches(name))
         })

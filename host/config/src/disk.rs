@@ -143,9 +143,15 @@ pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
 /// # Errors
 /// When a link on the way cannot be read.
 pub fn names_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>> {
-    let followed = follow(path, disk)?;
-    let at = followed.links.iter().map(|link| link.at.clone());
-    Ok(followed.all().cloned().chain(at).collect())
+    Ok(follow(path, disk)?.all().cloned().collect())
+}
+
+/// Returns where the links on the way of a path lie.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn links_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>> {
+    Ok(follow(path, disk)?.links.into_iter().map(|link| link.at).collect())
 }
 
 /// One component still to be walked; without a name it is `..`.

@@ -57,7 +57,7 @@ mod writable;
 pub use chain::is_policy_name;
 pub use check::KeptField;
 pub use discover::{Found, Source, discover};
-pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen, names_on_the_way};
+pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen, links_on_the_way, names_on_the_way};
 pub use draft::{Draft, Obstacle};
 pub use edit::{Change, EditError};
 pub use error::{ConfigError, Problem};

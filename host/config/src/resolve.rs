@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::GrantScope;
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern};
-use portcullis_decision::profile::{BudgetRule, FileRights, Span};
+use portcullis_decision::profile::{BudgetRule, FileRights};
 use portcullis_decision::verdict::Effect;
 
 use crate::discover::{Found, Source};
@@ -239,7 +239,6 @@ fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
             id: "network.uploadBudgetMib".to_owned(),
             target: every_port(HostPattern::Any),
             kib: entry.value.saturating_mul(1024),
-            span: Span::Session,
             effect: Effect::Ask,
             reason: format!("more than {} MiB were sent there in this session", entry.value),
             setting: entry.origin.to_string(),

@@ -86,15 +86,17 @@ pub fn keep(
             None => Err(StoreError::NotKept),
         },
         Shelf::Default => {
-            let file = default_file(places);
-            store.change(&file, FileKind::Settings, |text| {
-                kept(text.unwrap_or(BUILT_IN), &file, &[], grant, lists)
-            })?;
             // Nothing is merged, so what holds for all projects has to stand in the entry that holds here as well.
-            match project_key(places)? {
-                Some(key) => entry(store, places, &key, grant, lists),
-                None => Ok(()),
+            // It comes first: should the other one fail, less is allowed than was said, and not more.
+            if let Some(key) = project_key(places)? {
+                entry(store, places, &key, grant, lists)?;
             }
+            let file = default_file(places);
+            store
+                .change(&file, FileKind::Settings, |text| {
+                    kept(text.unwrap_or(BUILT_IN), &file, &[], grant, lists)
+                })
+                .map(drop)
         }
     }
 }
@@ -142,7 +144,8 @@ fn seed(text: &str, file: &std::path::Path, document: &Node, places: &Places) ->
         return Ok(outdented(text.get(member.node.span.clone()).unwrap_or_default()));
     }
     let default = discover::read(&default_file(places), &RealDisk)?;
-    Ok(default.unwrap_or_else(|| BUILT_IN.to_owned()))
+    // Within another file the mark at its beginning would be a mistake.
+    Ok(default.map_or_else(|| BUILT_IN.to_owned(), |text| text.trim_start_matches('\u{feff}').to_owned()))
 }
 
 /// Takes from every line after the first the indentation of the last one.

@@ -17,33 +17,14 @@ pub struct Profile {
     pub network: Vec<NetworkRule>,
     /// Limits on bytes sent.
     pub budgets: Vec<BudgetRule>,
-    /// Rules on unix sockets.
-    pub sockets: Vec<SocketRule>,
-    /// Rules on local ports.
-    pub ports: Vec<PortRule>,
     /// What commands see of the host's environment.
     pub environment: Vec<EnvironmentRule>,
     /// Values to give to commands.
     pub variables: Vec<(String, String)>,
     /// Limits of one command.
     pub limits: Limits,
-    /// Whether processes inside may trace each other.
-    pub tracing: Choice,
     /// Extra facts.
     pub attributes: Vec<Attribute>,
-}
-
-/// An answer to a yes-or-no setting.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Choice {
-    /// Someone else decides.
-    #[default]
-    NoOpinion,
-    /// Yes.
-    Allow,
-    /// No.
-    Deny,
 }
 
 /// One right on a file.
@@ -133,7 +114,7 @@ pub struct NetworkRule {
     pub setting: String,
 }
 
-/// So many bytes may be sent there before `effect` holds for what follows.
+/// So many bytes may be sent there in a session before `effect` holds for what follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BudgetRule {
@@ -143,8 +124,6 @@ pub struct BudgetRule {
     pub target: NetworkPattern,
     /// The budget in KiB.
     pub kib: u32,
-    /// What it is counted over.
-    pub span: Span,
     /// The answer once it is used up.
     pub effect: Effect,
     /// One sentence for the user.
@@ -152,62 +131,6 @@ pub struct BudgetRule {
     /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
     #[serde(default)]
     pub setting: String,
-}
-
-/// What a budget is counted over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Span {
-    /// One command.
-    Command,
-    /// The whole session.
-    Session,
-}
-
-/// One rule on unix sockets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct SocketRule {
-    /// Stable id within the policy.
-    pub id: String,
-    /// Which sockets.
-    pub path: FilePattern,
-    /// The answer.
-    pub effect: Effect,
-    /// One sentence for the user.
-    pub reason: String,
-    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
-    #[serde(default)]
-    pub setting: String,
-}
-
-/// One rule on local ports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct PortRule {
-    /// Stable id within the policy.
-    pub id: String,
-    /// The port.
-    pub port: u16,
-    /// Which way.
-    pub direction: PortDirection,
-    /// The answer.
-    pub effect: Effect,
-    /// One sentence for the user.
-    pub reason: String,
-    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
-    #[serde(default)]
-    pub setting: String,
-}
-
-/// Which way a local port is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PortDirection {
-    /// A command reaches the host's loopback.
-    ToHost,
-    /// The host reaches a server that a command runs.
-    FromHost,
 }
 
 /// One rule on environment variables.

@@ -2,6 +2,7 @@
 
 use portcullis_decision::{Chain, Context, Mode, PolicyError, Profile, Request, RuleLayer};
 
+use crate::elsewhere::followed;
 use crate::error::OpenError;
 
 /// Asks every policy that counts for its standing rules.
@@ -26,7 +27,7 @@ fn layers(
     for member in chain.members.iter().filter(|member| member.mode == Mode::Enforce) {
         let name = member.policy.name().to_owned();
         match ask(member.policy.as_ref()) {
-            Ok(Some(profile)) => layers.push(RuleLayer { name, profile }),
+            Ok(Some(profile)) => layers.push(RuleLayer { name, profile: followed(profile) }),
             Ok(None) => {}
             Err(source) => return Err(OpenError::Rules { policy: name, source }),
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use portcullis_config::{RealDisk, names_on_the_way};
 use portcullis_decision::request::{
     Action, Attribute, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text,
     TextEdit,
@@ -210,8 +211,7 @@ impl Session {
         let force = self.force();
         match locate(&force.gate, call.path, purpose(&operation)) {
             Ok(located) => Ok(self.action(call, &located, operation)),
-            Err(FileError::NotFound { .. }) => Ok(self.missing(&force.gate, call, operation)),
-            Err(error) => Err(error.into()),
+            Err(_) => Ok(self.missing(&force.gate, call, operation)),
         }
     }
 
@@ -248,14 +248,14 @@ impl Session {
                 let authorized = self.authorize(request, call.call, call.cancel);
                 Ok((located, authorized))
             }
-            Err(FileError::NotFound { path }) => {
+            // Whatever stands in the way would tell what exists.
+            Err(error) => {
                 let action = self.missing(&force.gate, call, operation);
                 let authorized = self.authorize(self.request(Origin::Agent, action), call.call, call.cancel);
                 let granted = authorized.granted()?;
-                self.outcome(&granted.request, "not found");
-                Err(FileError::NotFound { path }.into())
+                self.outcome(&granted.request, &error.to_string());
+                Err(error.into())
             }
-            Err(error) => Err(error.into()),
         }
     }
 
@@ -272,10 +272,16 @@ impl Session {
         })
     }
 
-    /// Where a path would be that is not there: below its nearest ancestor that exists.
+    /// Where a path would be that is not there: below its nearest ancestor that exists. Links on the way are
+    /// followed as far as they lead, or a link of the agent's would name a place that nobody has decided about.
     fn missing_path(&self, gate: &Gate, call: FileCall<'_>) -> PathRef {
-        let canonical = locate(gate, call.path, Purpose::ForWriting)
-            .map_or_else(|_| path_text::normalize(call.path), |slot| slot.canonical().to_owned());
+        let canonical = match locate(gate, call.path, Purpose::ForWriting) {
+            Ok(slot) => slot.canonical().to_owned(),
+            Err(_) => names_on_the_way(call.path, &RealDisk)
+                .ok()
+                .and_then(|names| names.into_iter().next())
+                .unwrap_or_else(|| path_text::normalize(call.path)),
+        };
         paths::reference(&self.setup.context, call.given, call.path, &canonical, PathKind::Missing)
     }
 }

@@ -11,6 +11,7 @@ use portcullis_decision::{Base, Context, Grant, Request, RuleLayer, RuleSet, pat
 use portcullis_file_gate::{Gate, RootView, Views};
 
 use crate::chain_rules;
+use crate::elsewhere::closed_below_temp;
 use crate::error::{OpenError, with_causes};
 use crate::network::{Network, Sandbox};
 use crate::sandbox::{Wanted, confinement, required_tier};
@@ -88,6 +89,7 @@ impl Force {
             }
             _ => (layers(setup, basis, temp)?, Base { temp: temp.to_owned(), ..basis.resolved.base() }),
         };
+        let base = closed_below_temp(base, &layers, grants);
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
         let confinement = match before {
@@ -132,7 +134,8 @@ impl Force {
         }
         let mut layers = self.layers.clone();
         layers.extend(stricter);
-        let rules = Arc::new(RuleSet::compile(layers, self.rules.base().clone(), grants));
+        let base = closed_below_temp(self.rules.base().clone(), &layers, grants);
+        let rules = Arc::new(RuleSet::compile(layers, base, grants));
         let how = (&setup.confinement, network);
         confinement(how, &rules, Some(&rules), Wanted::of(setup, &self.basis.resolved)).map(Some)
     }

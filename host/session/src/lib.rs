@@ -27,6 +27,7 @@ mod reservations;
 mod visible;
 
 mod chain_rules;
+mod elsewhere;
 mod environment;
 mod escalation;
 mod executed;

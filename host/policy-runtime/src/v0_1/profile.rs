@@ -3,8 +3,7 @@
 use portcullis_decision::PolicyError;
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::{
-    BudgetRule, Choice, EnvironmentRule, FileRights, FileRule, Limits, NetworkRule, PortDirection, PortRule,
-    Profile, SocketRule, Span,
+    BudgetRule, EnvironmentRule, FileRights, FileRule, Limits, NetworkRule, Profile,
 };
 use portcullis_decision::verdict::Effect;
 
@@ -15,22 +14,36 @@ use super::from_guest::attribute;
 
 pub(super) fn profile(profile: guest::Profile) -> Result<Profile, PolicyError> {
     let all = check::PROFILE_ENTRIES;
+    refuse_unenforced(&profile)?;
     Ok(Profile {
         files: check::list(profile.files, "profile.files", all, file_rule)?,
         network: check::list(profile.network, "profile.network", all, network_rule)?,
         budgets: check::list(profile.budgets, "profile.budgets", all, budget_rule)?,
-        sockets: check::list(profile.sockets, "profile.sockets", all, socket_rule)?,
-        ports: check::list(profile.ports, "profile.ports", all, port_rule)?,
         environment: check::list(profile.environment, "profile.environment", all, environment_rule)?,
         variables: check::list(profile.variables, "profile.variables", all, variable)?,
         limits: limits(profile.limits),
-        tracing: match profile.tracing {
-            guest::Choice::NoOpinion => Choice::NoOpinion,
-            guest::Choice::Allow => Choice::Allow,
-            guest::Choice::Deny => Choice::Deny,
-        },
         attributes: check::list(profile.attributes, "profile.attributes", check::ENTRIES, attribute)?,
     })
+}
+
+/// What this host does not do is refused. A policy that had it taken silently would believe that it holds.
+fn refuse_unenforced(profile: &guest::Profile) -> Result<(), PolicyError> {
+    let parts = [
+        ("profile.sockets", profile.sockets.is_empty(), "deny reading of their paths in its place"),
+        ("profile.ports", profile.ports.is_empty(), "write a network rule on the loopback in its place"),
+        ("profile.tracing", matches!(profile.tracing, guest::Choice::NoOpinion), "nobody may trace inside"),
+    ];
+    for (name, is_empty, hint) in parts {
+        if !is_empty {
+            return Err(bad(format!("`{name}` is not enforced by this host; {hint}")));
+        }
+    }
+    if profile.budgets.iter().any(|rule| matches!(rule.span, guest::Span::Command)) {
+        return Err(bad(
+            "`budget-rule.span` is counted over the session by this host, never over one command",
+        ));
+    }
+    Ok(())
 }
 
 fn file_rule(rule: guest::FileRule) -> Result<FileRule, PolicyError> {
@@ -62,37 +75,6 @@ fn budget_rule(rule: guest::BudgetRule) -> Result<BudgetRule, PolicyError> {
         id: check::name(rule.id, "budget-rule.id")?,
         target: network_pattern(rule.target)?,
         kib: rule.kib,
-        span: match rule.span {
-            guest::Span::Command => Span::Command,
-            guest::Span::Session => Span::Session,
-        },
-        effect: effect(rule.effect),
-        reason: check::line(rule.reason),
-        setting: check::line(rule.setting),
-    })
-}
-
-fn socket_rule(rule: guest::SocketRule) -> Result<SocketRule, PolicyError> {
-    Ok(SocketRule {
-        id: check::name(rule.id, "socket-rule.id")?,
-        path: file_pattern(rule.path)?,
-        effect: effect(rule.effect),
-        reason: check::line(rule.reason),
-        setting: check::line(rule.setting),
-    })
-}
-
-fn port_rule(rule: guest::PortRule) -> Result<PortRule, PolicyError> {
-    if rule.port == 0 {
-        return Err(bad("`port-rule.port` is 0, which is no port"));
-    }
-    Ok(PortRule {
-        id: check::name(rule.id, "port-rule.id")?,
-        port: rule.port,
-        direction: match rule.direction {
-            guest::PortDirection::ToHost => PortDirection::ToHost,
-            guest::PortDirection::FromHost => PortDirection::FromHost,
-        },
         effect: effect(rule.effect),
         reason: check::line(rule.reason),
         setting: check::line(rule.setting),
@@ -174,4 +156,52 @@ pub(super) fn network_pattern(pattern: types::NetworkPattern) -> Result<NetworkP
             }
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty() -> guest::Profile {
+        guest::Profile {
+            files: Vec::new(),
+            network: Vec::new(),
+            budgets: Vec::new(),
+            sockets: Vec::new(),
+            ports: Vec::new(),
+            environment: Vec::new(),
+            variables: Vec::new(),
+            limits: guest::Limits {
+                wall_ms: None,
+                cpu_ms: None,
+                memory_mib: None,
+                processes: None,
+                open_files: None,
+                file_mib: None,
+                output_kib: None,
+            },
+            tracing: guest::Choice::NoOpinion,
+            attributes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_enforced_is_not_taken() {
+        assert!(profile(empty()).is_ok());
+        let port = guest::PortRule {
+            id: "port".to_owned(),
+            port: 80,
+            direction: guest::PortDirection::ToHost,
+            effect: guest::Effect::Deny,
+            reason: String::new(),
+            setting: String::new(),
+        };
+        for (refused, name) in [
+            (guest::Profile { ports: vec![port], ..empty() }, "profile.ports"),
+            (guest::Profile { tracing: guest::Choice::Deny, ..empty() }, "profile.tracing"),
+        ] {
+            let said = profile(refused).unwrap_err().to_string();
+            assert!(said.contains(name) && said.contains("not enforced"), "{said}");
+        }
+    }
 }
