@@ -32,7 +32,7 @@ enum Where {
 /// Resolves a path that names what is to be made, changed or removed.
 fn find(worker: &Worker, turn: &Turn, at: At, last: LastLink) -> Result<Where, Errno> {
     let path = turn.path(at)?;
-    Ok(match worker.broker.resolve(&turn.caller, at.directory, &path, last) {
+    Ok(match worker.broker.resolve(&turn.caller, at.directory, &path, last)? {
         Found::Name(place) if worker.broker.is_judged(&place.path) => Where::Judged(place),
         Found::Name(place) => Where::Outside(place),
         Found::Descriptor(_) | Found::Elsewhere => Where::Elsewhere,

@@ -15,6 +15,7 @@ use rustix::io;
 use super::Broker;
 use super::process::Caller;
 
+const PROC: &[u8] = b"/proc/";
 /// As many symbolic links as the kernel follows.
 const LINKS: usize = 40;
 /// The longest name.
@@ -76,8 +77,22 @@ impl AsFd for Base<'_> {
 
 impl Broker {
     /// Resolves a path of a caller; `directory` is the descriptor that it starts from if it is relative.
-    pub(super) fn resolve(&self, caller: &Caller, directory: i32, path: &CStr, last: LastLink) -> Found {
-        self.try_resolve(caller, directory, path, last).unwrap_or(Found::Elsewhere)
+    ///
+    /// # Errors
+    /// `ENOENT` when a directory on the way is not there. Somebody else may be about to make it: given back to the
+    /// kernel, the call would find it there and be refused by Landlock.
+    pub(super) fn resolve(
+        &self,
+        caller: &Caller,
+        directory: i32,
+        path: &CStr,
+        last: LastLink,
+    ) -> io::Result<Found> {
+        match self.try_resolve(caller, directory, path, last) {
+            // What `/proc/self` is, the kernel knows.
+            Err(io::Errno::NOENT) if !path.to_bytes().starts_with(PROC) => Err(io::Errno::NOENT),
+            found => Ok(found.unwrap_or(Found::Elsewhere)),
+        }
     }
 
     fn try_resolve(&self, caller: &Caller, directory: i32, path: &CStr, last: LastLink) -> io::Result<Found> {

@@ -20,6 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::spared_places_are_left_to_the_kernel", spared_places_are_left_to_the_kernel),
     ("names::modes_and_errors_are_the_kernels", modes_and_errors_are_the_kernels),
     ("names::descriptors_by_path_lead_to_the_callers_own", descriptors_by_path_lead_to_the_callers_own),
+    ("names::what_appears_meanwhile_is_no_refusal", what_appears_meanwhile_is_no_refusal),
     ("names::pipes_and_sockets_work", pipes_and_sockets_work),
     ("names::places_are_apart", places_are_apart),
     ("names::nothing_goes_on_without_the_broker", nothing_goes_on_without_the_broker),
@@ -245,6 +246,24 @@ fn descriptors_by_path_lead_to_the_callers_own() {
          test \"$(cat four)\" = \"$(printf 'x\\ny')\"; echo z > /dev/fd/5/z; test -s sub/z; \
          echo out > /dev/stdout; (echo o > /dev/stdout) > five; grep -q o five; echo e > /dev/stderr",
     );
+}
+
+/// Two that make the same directories at once, as npm does, find them there or not, and are never refused.
+fn what_appears_meanwhile_is_no_refusal() {
+    let session = session("");
+    let script = "import os, threading\n\
+        refused = []\n\
+        def make(path):\n    \
+            for _ in range(400):\n        \
+                try: os.mkdir(path)\n        \
+                except (FileNotFoundError, FileExistsError): pass\n        \
+                except OSError as error: refused.append(error)\n        \
+                try: os.rmdir(path)\n        \
+                except OSError: pass\n\
+        threads = [threading.Thread(target=make, args=[path]) for path in ['top', 'top/a', 'top/a/b', 'top/a/c'] * 2]\n\
+        [t.start() for t in threads]; [t.join() for t in threads]; print(refused)";
+    fs::write(session.path("work/s.py"), script).expect("a file");
+    session.sh("python3 s.py").assert(0, "[]");
 }
 
 fn pipes_and_sockets_work() {

@@ -113,7 +113,7 @@ pub(crate) fn truncate(worker: &Worker, turn: &Turn, at: At, length: u64) -> Att
 pub(crate) fn bind(worker: &Worker, turn: &Turn, socket: i32, address: u64, length: u64) -> Attempt {
     let Some(path) = socket_path(turn, address, length)? else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
     let broker = worker.broker;
-    let place = match broker.resolve(&turn.caller, libc::AT_FDCWD, &path, LastLink::Keep) {
+    let place = match broker.resolve(&turn.caller, libc::AT_FDCWD, &path, LastLink::Keep)? {
         Found::Name(place) if broker.is_judged(&place.path) => place,
         Found::Name(_) | Found::Descriptor(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };

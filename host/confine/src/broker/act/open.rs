@@ -54,7 +54,7 @@ pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) 
         false => LastLink::Follow,
     };
     for _ in 0..ATTEMPTS {
-        match worker.broker.resolve(&turn.caller, at.directory, &path, last) {
+        match worker.broker.resolve(&turn.caller, at.directory, &path, last)? {
             Found::Descriptor(number) => return open_anew(worker, turn, number, flags),
             Found::Name(place) if worker.broker.is_judged(&place.path) && !place.as_directory => {
                 match open_name(worker, turn, place, (flags, mode)) {

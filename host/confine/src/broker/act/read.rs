@@ -113,7 +113,7 @@ fn open_own(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending 
 /// Makes a file that is opened to be read, as locks are.
 fn make(worker: &Worker, turn: &Turn, (at, path): (At, &CStr), (flags, mode): (OFlags, Mode)) -> Ending {
     let broker = worker.broker;
-    let Found::Name(place) = broker.resolve(&turn.caller, at.directory, path, LastLink::Follow) else {
+    let Found::Name(place) = broker.resolve(&turn.caller, at.directory, path, LastLink::Follow)? else {
         return Err(Errno::ACCESS.into());
     };
     if place.as_directory {

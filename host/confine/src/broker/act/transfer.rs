@@ -28,8 +28,8 @@ const LOOKED_AT: usize = 50_000;
 pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -> Attempt {
     let broker = worker.broker;
     let (old, new) = (turn.path(from)?, turn.path(to)?);
-    let old = broker.resolve(&turn.caller, from.directory, &old, LastLink::Keep);
-    let new = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep);
+    let old = broker.resolve(&turn.caller, from.directory, &old, LastLink::Keep)?;
+    let new = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep)?;
     let (Found::Name(old), Found::Name(new)) = (old, new) else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
     let flags = RenameFlags::from_bits_retain(flags);
     // Places have mounts of their own: from one to the other nothing moves, as the kernel will say.
@@ -175,11 +175,11 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
     let broker = worker.broker;
     let (old, new) = (turn.path(from)?, turn.path(to)?);
     let flags = AtFlags::from_bits_retain(flags);
-    let Found::Name(new) = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep) else {
+    let Found::Name(new) = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep)? else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     if !broker.is_judged(&new.path) {
-        return match broker.resolve(&turn.caller, from.directory, &old, last_of(flags)) {
+        return match broker.resolve(&turn.caller, from.directory, &old, last_of(flags))? {
             Found::Name(old) if !broker.is_judged(&old.path) => outside::link(worker, turn, (&old, &new)),
             Found::Name(_) | Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
         };
@@ -188,7 +188,7 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
         return link_open(worker, turn, from.directory, &new);
     }
     let last = last_of(flags);
-    match broker.resolve(&turn.caller, from.directory, &old, last) {
+    match broker.resolve(&turn.caller, from.directory, &old, last)? {
         Found::Descriptor(number) if last == LastLink::Follow => link_open(worker, turn, number, &new),
         Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
         Found::Name(old) if !broker.is_judged(&old.path) => Ok(Outcome::LEFT_TO_THE_KERNEL),
