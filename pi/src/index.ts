@@ -15,7 +15,7 @@ import { guardChildren } from "./children.ts";
 import { announce, inquire } from "./copies.ts";
 import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
 import { block, gateToolCall, gateUserCommand, refusedCommand } from "./gate.ts";
-import { inspectToolResult } from "./inspect.ts";
+import { inspectToolResult, UserOutputs } from "./inspect.ts";
 import { findHost } from "./lookup.ts";
 import { openMenu } from "./menu-ui.ts";
 import { BROKEN_OFF, FLAG_ATE_PROMPT, takenOver, TWICE } from "./messages.ts";
@@ -104,6 +104,8 @@ export default function portcullis(pi: ExtensionAPI): void {
     relay.forget(event.toolCallId);
     return inspectToolResult(pi, session, event, context);
   });
+  const outputs = new UserOutputs();
+  pi.on("context", (event) => outputs.name(session, event.messages));
   pi.on("user_bash", () => gateUserCommand(session));
   pi.on("before_agent_start", (event, context) => {
     // Settings may have changed since the session began.

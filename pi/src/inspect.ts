@@ -65,6 +65,33 @@ export function fullOutputs(text: string): string[] {
     .map(([name]) => directory + name);
 }
 
+/** What is looked at of the messages that the model is about to get. */
+interface Message {
+  role: string;
+  fullOutputPath?: string;
+  excludeFromContext?: boolean;
+}
+
+/** The same for the user's own commands, which are no tool: what they brought back stands among the messages. */
+export class UserOutputs {
+  readonly #named = new Set<string>();
+
+  /** Tells the host of the files that the model is told of. Never throws: the model can do without them. */
+  async name(session: Session, messages: readonly Message[]): Promise<void> {
+    try {
+      const host = session.host();
+      if (host === undefined) return;
+      for (const { role, fullOutputPath: path, excludeFromContext } of messages) {
+        if (role !== "bashExecution" || path === undefined || excludeFromContext || this.#named.has(path)) continue;
+        this.#named.add(path);
+        if (dirname(path) === tmpdir()) await host.call("file/output", { path }).catch(() => {});
+      }
+    } catch {
+      // Closed: nothing can be read anyway.
+    }
+  }
+}
+
 function shown(block: Block): OutputBlock {
   switch (block.type) {
     case "text": return { kind: "text", text: block.text };

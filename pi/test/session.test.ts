@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, beforeEach, test } from "node:test";
 import { announce, inquire } from "../src/copies.ts";
 import { gateToolCall, gateUserCommand } from "../src/gate.ts";
-import { inspectToolResult } from "../src/inspect.ts";
+import { inspectToolResult, UserOutputs } from "../src/inspect.ts";
 import { takenOver } from "../src/messages.ts";
 import { SelectDialogs } from "../src/prompt.ts";
 import { providerOf } from "../src/provider.ts";
@@ -215,6 +215,21 @@ test("the host is told where pi put the whole output of a command", async () => 
   await it.stop();
   const named = readFileSync(at("outputs"), "utf8").match(/(?<="path":").*(?="\})/g);
   assert.deepEqual(named, [file("a"), file("b", "mcp", "txt")]);
+});
+
+test("so it is of the user's own commands, once and only where the model is told of it", async () => {
+  process.env.FAKE_LOG = at("own-outputs");
+  const it = await started();
+  delete process.env.FAKE_LOG;
+  const outputs = new UserOutputs();
+  const file = (digit: string) => join(tmpdir(), `pi-bash-${digit.repeat(16)}.log`);
+  const message = (fullOutputPath: string, more: object = {}) => ({ role: "bashExecution", fullOutputPath, ...more });
+  const messages = [message(file("a")), message(file("b"), { excludeFromContext: true }), message("/etc/passwd"), { role: "user" }];
+  await outputs.name(it, messages);
+  await outputs.name(it, messages);
+  await it.stop();
+  await outputs.name(it, [message(file("c"))]);
+  assert.deepEqual(readFileSync(at("own-outputs"), "utf8").match(/(?<="path":").*(?="\})/g), [file("a")]);
 });
 
 test("lists and searches are the host's", async () => {

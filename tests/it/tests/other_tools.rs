@@ -16,7 +16,7 @@ on_each_pi!(
     unknown_tools_are_a_question,
 );
 
-as_each_user!(mcp_servers, codemode, powershell);
+as_each_user!(mcp_servers, codemode, tool_search, powershell);
 
 /// A tool that says what it was called with, and leaves a trace on the disk.
 const EXTENSION: &str = r#"
@@ -183,6 +183,35 @@ fn mcp_servers(user: User) -> Result<()> {
     under(&scene, PiVersion::V1_5, &json!([{ "use": "workspace" }]), steps)?;
     let control = script([peek(&notes), expecting("hunter2", say("done"))]);
     Launch::plain(&scene, PiVersion::V1_5, &control)?.print("go")?.ended_with(0)?;
+    Ok(())
+}
+
+/// Tools that the model is not told of before it has searched for them; a stranger's `bash` among them stays what it is.
+fn tool_search(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let extension = scene.at("other/deferred.ts");
+    scene.write(
+        &extension,
+        &EXTENSION.replace("name: \"repeat\",", "name: \"repeat\", exposure: \"deferred\","),
+    )?;
+    let search = || calls([call("tool_search", &json!({ "query": "repeats a text" }))]);
+    let steps = script([
+        search(),
+        expecting("repeat", repeat("hello")),
+        expecting("called with hello", repeat("forbid-me")),
+        expecting_no("called with", expecting("filter\\.forbidden", say("done"))),
+    ]);
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+        "policies": [{ "use": guest("filter", user)? }],
+    });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    let launch = Launch::guarded(&scene, PiVersion::V1_5, &steps)?.with(["--tools", "+tool_search"]);
+    launch.with(["-e".into(), extension.into_os_string()]).print("go")?.ended_with(0)?;
+    ensure!(called_with(&scene) == "hello", "{}", called_with(&scene));
+    let log = audit(&scene)?;
+    ensure!(log.contains("\"tool_search\""), "the search itself was not judged: {log}");
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! pi in RPC mode: questions go to a client.
 
+use std::fs;
+
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{awaiting, bash, call, calls, expecting, expecting_no, read, say, turns, write};
 use portcullis_it::{Launch, PiVersion, Rpc, Scene, User, processes, script};
@@ -12,6 +14,7 @@ on_each_pi!(
     aborted_command,
     aborted_question,
     the_clients_own_commands,
+    the_whole_output_of_the_users_commands,
     host_killed,
 );
 
@@ -154,6 +157,40 @@ fn the_clients_own_commands(version: PiVersion, user: User) -> Result<()> {
     let response = run(&mut plain, &command, false)?;
     ensure!(response.contains("then 0") && made.exists(), "{response}");
     ends_well(plain)
+}
+
+/// pi keeps the whole output of a long command in a file of the host's temporary directory, and tells the model so. The
+/// model may read exactly this file there.
+fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let temporary = scene.at("temporary");
+    fs::create_dir(&temporary)?;
+    user.own(&temporary)?;
+    let other = temporary.join(format!("pi-bash-{}.log", "0".repeat(16)));
+    scene.write(&other, "hunter1")?;
+    let steps = script([
+        bash("cat place"),
+        expecting("pi-bash-", read("{{result}}")),
+        expecting("line-1\\nline-2\\n", read(&other.display().to_string())),
+        expecting_no("hunter1", say("done")),
+    ]);
+    let launch = Launch::guarded(&scene, version, &steps)?;
+    let mut pi = launch.variable("TMPDIR", temporary.display().to_string()).rpc()?;
+    pi.send(&json!({ "id": "own", "type": "bash", "command": "seq -f line-%g 100000" }))?;
+    let response = pi.wait("response", |message| {
+        message.get("id") == Some(&json!("own")) && message.get("type") == Some(&json!("response"))
+    })?;
+    let path = response.pointer("/data/fullOutputPath").and_then(Value::as_str);
+    let path = path.with_context(|| format!("no file of the whole output: {response}"))?;
+    scene.write(&scene.project().join("place"), path)?;
+    pi.prompt("go")?;
+    // The other file is a question.
+    let question = pi.question()?;
+    pi.answer(&question, &option(&question, Answer::Refuse)?)?;
+    pi.wait_for("agent_end")?;
+    let requests = pi.requests()?;
+    ensure!(requests.len() == 4, "{requests:#?}");
+    ends_well(pi)
 }
 
 fn host_killed(version: PiVersion, user: User) -> Result<()> {
