@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ use rustix::path::DecInt;
 
 use crate::FileError;
 use crate::operation::{Identity, Inode, Time};
+
+/// Longest path in bytes with the NUL at its end, as PATH_MAX of Linux.
+const PATH_MAX: usize = 4096;
 
 /// The descriptors of this process as the kernel lists them in `/proc/self/fd`.
 #[derive(Debug)]
@@ -34,12 +38,17 @@ impl Descriptors {
 
     /// Returns where an open file lies, as the kernel knows it at this moment.
     pub(crate) fn name_of(&self, file: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
-        let name = rustix::fs::readlinkat(&self.0, DecInt::from_fd(file), Vec::new())?.into_bytes();
+        // A path of the kernel's own is never longer than PATH_MAX.
+        let mut room = [MaybeUninit::uninit(); PATH_MAX];
+        let (name, _) = rustix::fs::readlinkat_raw(&self.0, DecInt::from_fd(file), &mut room)?;
+        if name.len() == PATH_MAX {
+            return Err(Errno::NAMETOOLONG);
+        }
         // Sockets, pipes and the like have names such as `pipe:[1]`.
         if name.first() != Some(&b'/') {
             return Err(Errno::NOENT);
         }
-        Ok(PathBuf::from(OsString::from_vec(name)))
+        Ok(PathBuf::from(OsString::from_vec(name.to_vec())))
     }
 
     /// Gives a name to an open file that has none.
@@ -200,6 +209,11 @@ const KERNEL_INTERFACES: &[FsWord] = &[
 /// Whether a file belongs to a file system through which the kernel is watched or controlled.
 pub(crate) fn is_kernel_interface(file: impl AsFd) -> Result<bool, Errno> {
     Ok(KERNEL_INTERFACES.contains(&rustix::fs::fstatfs(file)?.f_type))
+}
+
+/// Whether files of a device lie on a disk: what the kernel makes up itself has devices without a driver.
+pub(crate) fn is_disk(device: (u32, u32)) -> bool {
+    device.0 != 0
 }
 
 /// Whether a file lies on a mount that lets nobody write.

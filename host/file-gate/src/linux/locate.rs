@@ -102,6 +102,7 @@ pub(crate) fn existing(
     let mut located = Located::new(view, name, Target::Opened(file));
     located.kind = status.kind;
     located.facts = status.facts();
+    located.on_disk = kernel::is_disk(status.identity.inode.device);
     Ok(located)
 }
 

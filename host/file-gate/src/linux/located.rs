@@ -23,6 +23,8 @@ pub struct Located {
     pub(crate) kind: PathKind,
     pub(crate) facts: FileFacts,
     pub(crate) read_only: bool,
+    /// Whether what is there lies on a disk, and so is no interface of the kernel.
+    pub(crate) on_disk: bool,
     pub(crate) target: Target,
 }
 
@@ -59,6 +61,7 @@ impl Located {
             kind: PathKind::Missing,
             facts: FileFacts::default(),
             read_only: false,
+            on_disk: false,
             target,
         }
     }

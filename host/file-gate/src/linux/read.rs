@@ -44,6 +44,9 @@ pub(crate) fn require_file(located: &Located, file: &OwnedFd) -> Result<(), File
 
 /// Refuses what belongs to the kernel.
 pub(crate) fn require_ordinary(located: &Located, file: &OwnedFd) -> Result<(), FileError> {
+    if located.on_disk {
+        return Ok(());
+    }
     match kernel::is_kernel_interface(file) {
         Ok(false) => Ok(()),
         Ok(true) => Err(FileError::Special { path: located.text.clone() }),

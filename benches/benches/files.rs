@@ -1,0 +1,94 @@
+//! What reading a small file costs through the gate, against the standard library.
+//! `cargo bench -p portcullis-benches --bench files`
+
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
+
+use std::hint::black_box;
+use std::path::Path;
+
+use portcullis_benches::{Contestant, Race};
+use portcullis_decision::context::{AgentInfo, Machine, Workspace};
+use portcullis_decision::request::{
+    Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Zone,
+};
+use portcullis_decision::{Base, Chain, Context, Permit, Request, RuleSet};
+use portcullis_file_gate::{Gate, Limits, Purpose, Views};
+
+/// Calls in one round.
+const CALLS: u32 = 2_000;
+/// As long as most sources.
+const LENGTH: usize = 2_000;
+
+fn main() {
+    let scratch = tempfile::tempdir_in("/var/tmp").expect("a directory to work in");
+    let project = scratch.path().canonicalize().expect("the directory");
+    let file = project.join("home/project/src/file.txt");
+    std::fs::create_dir_all(file.parent().expect("a directory")).expect("directories");
+    std::fs::write(&file, "x".repeat(LENGTH)).expect("a file");
+    let gate = Gate::new(Views::Host).expect("a gate");
+    let rules = Rules::new(&project);
+    let located = || gate.locate(&file, Purpose::Existing).expect("located");
+    let text = located().canonical_text().to_owned();
+    let race = Race::new("reading a file of 2,000 bytes");
+    let outcome = race.run(vec![
+        Contestant::new("std::fs::read", CALLS, || drop(black_box(std::fs::read(&file)))),
+        Contestant::new("locating", CALLS, || drop(black_box(located()))),
+        Contestant::new("deciding by rules", CALLS, || drop(black_box(rules.permit(&text)))),
+        Contestant::new("locating, deciding and reading", CALLS, || {
+            let permit = rules.permit(&text);
+            drop(black_box(gate.read(located(), permit, Limits::default()).expect("read")));
+        }),
+    ]);
+    println!("{outcome}");
+    for name in ["locating", "deciding by rules", "locating, deciding and reading"] {
+        let ratio = outcome.ratio(name, "std::fs::read").expect("both took part");
+        println!("{name}: {:.2}x std::fs::read (calm {:.2}x)", ratio.median, ratio.calm);
+    }
+}
+
+/// What decides: the workspace is allowed, and no policy has an opinion.
+struct Rules {
+    chain: Chain,
+    rules: RuleSet,
+    context: Context,
+}
+
+impl Rules {
+    fn new(project: &Path) -> Self {
+        let base = Base { workspace: vec![project.to_owned()], temp: "/tmp".into(), closed: Vec::new() };
+        let roots = vec![project.display().to_string()];
+        let context = Context {
+            session_id: String::new(),
+            agent: AgentInfo::default(),
+            workspace: Workspace { roots, ..Workspace::default() },
+            machine: Machine::default(),
+            interactive: false,
+            now: 0,
+            grants: Vec::new(),
+            explain: false,
+            attributes: Vec::new(),
+        };
+        Self { chain: Chain::default(), rules: RuleSet::compile(Vec::new(), base, &[]), context }
+    }
+
+    fn permit(&self, canonical: &str) -> Permit {
+        let path = PathRef {
+            given: canonical.to_owned(),
+            absolute: canonical.to_owned(),
+            canonical: canonical.to_owned(),
+            zone: Zone::Workspace,
+            relative: String::new(),
+            kind: PathKind::File,
+        };
+        let access = FileAccess { path, operation: FileOperation::Read, facts: FileFacts::default() };
+        let request = Request {
+            id: "r1".to_owned(),
+            parent: None,
+            origin: Origin::Agent,
+            action: Action::File(access),
+            attributes: Vec::new(),
+        };
+        let decision = self.chain.decide(&request, &self.context, &self.rules, &[]);
+        decision.permit(&request).expect("allowed")
+    }
+}
