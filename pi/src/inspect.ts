@@ -84,7 +84,7 @@ export class UserOutputs {
       for (const { role, fullOutputPath: path, excludeFromContext } of messages) {
         if (role !== "bashExecution" || path === undefined || excludeFromContext || this.#named.has(path)) continue;
         this.#named.add(path);
-        if (dirname(path) === tmpdir()) await host.call("file/output", { path }).catch(() => {});
+        if (fullOutputs(path).includes(path)) await host.call("file/output", { path }).catch(() => {});
       }
     } catch {
       // Closed: nothing can be read anyway.

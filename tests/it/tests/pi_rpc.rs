@@ -169,8 +169,9 @@ fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Res
     let other = temporary.join(format!("pi-bash-{}.log", "0".repeat(16)));
     scene.write(&other, "hunter1")?;
     let steps = script([
-        bash("cat place"),
-        expecting("pi-bash-", read("{{result}}")),
+        // Not the whole name: one that a tool brings back is known from there.
+        bash("cat digits"),
+        expecting("^[0-9a-f]{16}$", read(&temporary.join("pi-bash-{{result}}.log").display().to_string())),
         expecting("line-1\\nline-2\\n", read(&other.display().to_string())),
         expecting_no("hunter1", say("done")),
     ]);
@@ -182,7 +183,8 @@ fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Res
     })?;
     let path = response.pointer("/data/fullOutputPath").and_then(Value::as_str);
     let path = path.with_context(|| format!("no file of the whole output: {response}"))?;
-    scene.write(&scene.project().join("place"), path)?;
+    let digits = path.rsplit_once('-').and_then(|(_, rest)| rest.strip_suffix(".log"));
+    scene.write(&scene.project().join("digits"), digits.with_context(|| path.to_owned())?)?;
     pi.prompt("go")?;
     // The other file is a question.
     let question = pi.question()?;
