@@ -100,10 +100,17 @@ pub fn mask(value: Value) -> Value {
                 .into_iter()
                 .map(|(key, value)| {
                     let secret = is_secret_name(&key) && (value.is_string() || value.is_number());
+                    let is_long_script =
+                        key == SCRIPT && value.as_str().is_some_and(|text| text.len() > LONGEST_TEXT);
                     let value = match value {
                         _ if secret => Value::String(MASK.to_owned()),
-                        Value::String(text) if key == SCRIPT && text.len() > LONGEST_TEXT => beginning(&text),
-                        value => mask(value),
+                        Value::String(text) if is_long_script => beginning(&text),
+                        value @ (Value::Null
+                        | Value::Bool(_)
+                        | Value::Number(_)
+                        | Value::String(_)
+                        | Value::Array(_)
+                        | Value::Object(_)) => mask(value),
                     };
                     (key, value)
                 })
