@@ -27,6 +27,8 @@ use super::worker::{Stop, Turn, Worker};
 const ASKED_BYTES: usize = 64 << 10;
 /// How many names are looked at in a directory that becomes a repository.
 const LOOKED_AT: usize = 10_000;
+/// How many levels of directories are looked into. There can be far more than fit a path, and than fit the stack.
+pub(super) const LEVELS: usize = 256;
 
 impl Broker {
     /// Whether a text may stand at a path in place of what is there.
@@ -101,7 +103,8 @@ impl Worker {
     /// Looks at what lies in a directory that a change makes a repository, as if it were one already.
     pub(super) fn examine(&self, directory: &Path, part: &Place) -> Result<(), Stop> {
         self.must_be_alone()?;
-        let mut looked = Looked { broker: self.broker, repository: directory, left: LOOKED_AT };
+        let (broker, left) = (self.broker, LOOKED_AT);
+        let mut looked = Looked { broker, repository: directory, left, levels_left: LEVELS };
         EXAMINED.iter().try_for_each(|name| {
             let name = std::ffi::CString::new(*name).map_err(|_nul| Errno::INVAL)?;
             looked.at(part.directory.as_fd(), &name, directory)
@@ -114,6 +117,7 @@ struct Looked<'a> {
     broker: &'a Broker,
     repository: &'a Path,
     left: usize,
+    levels_left: usize,
 }
 
 impl Looked<'_> {
@@ -155,7 +159,10 @@ impl Looked<'_> {
     }
 
     fn below(&mut self, holder: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), Errno> {
-        for_each_name(holder, name, |open, name| self.at(open, name, path))
+        self.levels_left = self.levels_left.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
+        for_each_name(holder, name, |open, name| self.at(open, name, path))?;
+        self.levels_left += 1;
+        Ok(())
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::what_appears_meanwhile_is_no_refusal", what_appears_meanwhile_is_no_refusal),
     ("names::pipes_and_sockets_work", pipes_and_sockets_work),
     ("names::places_are_apart", places_are_apart),
+    ("names::directories_deeper_than_any_path_do_not_end_a_session", directories_deeper_than_any_path),
     ("names::nothing_goes_on_without_the_broker", nothing_goes_on_without_the_broker),
 ];
 
@@ -78,6 +79,25 @@ pub(crate) fn rules(lines: &str) -> NameRules {
 
 pub(crate) fn session(lines: &str) -> Session {
     Session::with(|_, profile| profile.names = Some(rules(lines)))
+}
+
+fn directories_deeper_than_any_path() {
+    if !crate::exists("/usr/bin/perl") {
+        return crate::cannot_run("perl (package perl-base)");
+    }
+    let session = session("refuse bad");
+    let script = format!(
+        "perl -e 'use Cwd; $top = getcwd(); for $k (0, 1) {{ mkdir qq(t$k); chdir qq(t$k) or die; \
+         for (1..1900) {{ mkdir q(a); chdir q(a) or die }} sysopen(B, q(.), 0) or die; chdir $top or die }} \
+         sub move {{ my ($at, $from, $to) = @_; syscall({number}, -100, $from, $at, $to, 0) == 0 }} \
+         exit((move(fileno(B), q(t0), q(p)) && move(-100, q(t1), q(other))) ? 0 : 1)'",
+        number = libc::SYS_renameat2
+    );
+    session.sh(&script).assert_fails();
+    // The broker lives, and goes on.
+    session.allows("mkdir new && mv new newer && rm -r t0 t1");
+    assert!(session.control(&script), "control");
+    assert!(session.control("rm -r other"));
 }
 
 fn a_refused_name_is_not_made_in_any_way() {

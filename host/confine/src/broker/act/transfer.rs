@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, RenameFlags, fstat, linkat, renameat_with, s
 use rustix::io::Errno;
 
 use super::super::calls::At;
-use super::super::content::{for_each_name, read};
+use super::super::content::{LEVELS, for_each_name, read};
 use super::super::directories::Moving;
 use super::super::judge::Allowed;
 use super::super::resolve::{Found, LastLink, Place};
@@ -78,7 +78,7 @@ fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Mov
     };
     if what == FileType::Directory && (allowed == Allowed::Below || !is_alike()) {
         let moving = Moving::new(&old.directory, &old.name, new.directory.as_fd())?;
-        let mut walk = Walk { worker, turn, moving, left: LOOKED_AT };
+        let mut walk = Walk { worker, turn, moving, left: LOOKED_AT, levels_left: LEVELS };
         walk.below(old.directory.as_fd(), &old.name, (&old.path, &new.path))?;
     }
     Ok(())
@@ -115,10 +115,12 @@ struct Walk<'a> {
     turn: &'a Turn,
     moving: Moving<'a>,
     left: usize,
+    levels_left: usize,
 }
 
 impl Walk<'_> {
     fn below(&mut self, holder: BorrowedFd<'_>, name: &CStr, paths: (&Path, &Path)) -> Result<(), Stop> {
+        self.levels_left = self.levels_left.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
         let mut stop = None;
         let walked = for_each_name(holder, name, |open, name| {
             self.name(open, name, paths).map_err(|why| {
@@ -126,6 +128,7 @@ impl Walk<'_> {
                 Errno::CANCELED
             })
         });
+        self.levels_left += 1;
         match (stop, walked) {
             (Some(stop), _) => Err(stop),
             (None, walked) => Ok(walked?),
