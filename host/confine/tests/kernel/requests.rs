@@ -12,6 +12,7 @@ use crate::{Test, cannot_run, exists, names};
 
 pub(crate) const TESTS: &[Test] = &[
     ("requests::attributes_stay_as_they_are", attributes_stay_as_they_are),
+    ("requests::nobody_waits_for_a_lease", nobody_waits_for_a_lease),
     ("requests::subvolumes_and_snapshots_make_no_names", subvolumes_and_snapshots_make_no_names),
 ];
 
@@ -24,6 +25,14 @@ fn attributes_stay_as_they_are() {
     session.allows(&format!("perl -e '{ask}'"));
     // What chattr(1) does; nothing changes.
     session.refuses(&format!("perl -e '{ask}; ioctl(F, 0x40086602, $f) or die'"));
+}
+
+fn nobody_waits_for_a_lease() {
+    if !exists("/usr/bin/perl") {
+        return cannot_run("perl (package perl-base)");
+    }
+    let session = Session::new();
+    session.refuses("perl -e 'open(F, q(>>), q(file)) or die; fcntl(F, 1024, 1) or die'");
 }
 
 /// With BTRFS_IOC_SUBVOL_CREATE and BTRFS_IOC_SNAP_CREATE: by any user, and without the calls that make names.

@@ -4,7 +4,7 @@ use portcullis_sys::seccomp::Instruction;
 
 use crate::Reads;
 
-use super::requests::{ALLOWED, KIND, KINDS, TERMINAL};
+use super::requests::{ALLOWED, KIND, KINDS, LEASES, TERMINAL};
 use super::table::{
     ADDRESS_LENGTHS, EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED,
     REFUSED_HERE, SOCKETS, UNHEARD_OF, UNKNOWN,
@@ -63,6 +63,11 @@ pub(super) fn assemble(broker: Broker, reads: Reads) -> Vec<Instruction> {
         body.if_bits(low_bits(libc::CLONE_NEWUSER), errno(libc::EPERM));
     });
     program.on(libc::SYS_ioctl, requests);
+    program.on(libc::SYS_fcntl, |body| {
+        body.load(argument(1));
+        // As on file systems without leases.
+        LEASES.into_iter().for_each(|lease| body.if_equal(lease, errno(libc::EINVAL)));
+    });
     program.on(libc::SYS_personality, |body| {
         body.load(argument(0));
         PERSONALITIES.into_iter().for_each(|persona| body.if_equal(persona, ALLOW));

@@ -1,9 +1,14 @@
-//! Which ioctl(2) requests commands may make.
+//! Which requests of ioctl(2) and fcntl(2) commands may make.
 //!
-//! It is a list of what is allowed. File systems have requests of their own that make names with contents
+//! For ioctl(2) it is a list of what is allowed. File systems have requests of their own that make names with contents
 //! (snapshots of btrfs, copies of ocfs2), past the broker and past Landlock, and every version of the kernel
 //! brings others; consoles have some that give a key another meaning. What ordinary programs ask of files is
 //! little, and has stood still for long.
+
+/// What fcntl(2) does not do for commands: leases and delegations (F_SETLEASE; F_SETDELEG of Linux 6.19). Whoever
+/// opens a leased file, the user's editor or the broker, would wait for the command that holds the lease, up to 45
+/// seconds, and again.
+pub(super) const LEASES: [u32; 2] = [1024, 1040];
 
 /// Terminal requests by which input can be put before whoever reads the terminal next, and the one that loads
 /// another line discipline, a long row of kernel faults (CVE-2017-2636 and its like).

@@ -164,6 +164,17 @@ fn file_systems_and_consoles_do_nothing_of_their_own() {
 }
 
 #[test]
+fn nobody_waits_for_a_lease() {
+    for request in [1024, 1040, 0xdead_beef_0000_0400] {
+        check(libc::SYS_fcntl, &[3, request, 1], libc::SECCOMP_RET_ERRNO | 22);
+    }
+    // F_DUPFD_CLOEXEC, F_SETLK, F_SETPIPE_SZ, F_ADD_SEALS.
+    for request in [1030, 6, 1031, 1033] {
+        check(libc::SYS_fcntl, &[3, request, 1], ALLOW);
+    }
+}
+
+#[test]
 fn only_ordinary_sockets_can_be_made() {
     for number in [libc::SYS_socket, libc::SYS_socketpair] {
         for family in [1, 2, 10] {
