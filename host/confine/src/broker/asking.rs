@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portcullis_sys::notify::Answer;
@@ -53,11 +53,19 @@ type Waiting = (Turn, Yes);
 /// What the user has said yes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Yes {
+    pub(super) attempt: Attempt,
     pub(super) path: PathBuf,
     /// As in [`Question`].
     pub(super) rule: &'static str,
     /// The very text; none where nobody has seen one. The command may write another while the user is asked.
     pub(super) text: Option<Vec<u8>>,
+}
+
+impl Yes {
+    /// Whether it was said to this. The call is read anew after the answer, and may say something else by then.
+    pub(super) fn covers(&self, attempt: Attempt, path: &Path, rule: &str, text: Option<&[u8]>) -> bool {
+        self.attempt == attempt && self.path == path && self.rule == rule && self.text.as_deref() == text
+    }
 }
 
 impl Asking {
@@ -101,7 +109,8 @@ impl Asking {
             }
             let (path, text) =
                 (question.path.clone(), question.content.as_ref().map(|(text, _)| text.clone()));
-            waiting.insert(id, (turn.clone(), Yes { path, rule: question.rule, text }));
+            let (attempt, rule) = (question.attempt, question.rule);
+            waiting.insert(id, (turn.clone(), Yes { attempt, path, rule, text }));
         }
         let asked = Asked {
             id,
@@ -160,4 +169,20 @@ fn succeed(broker: &Broker, turn: &Turn) {
 fn refuse(broker: &Broker, turn: &Turn, errno: i32) {
     // Whoever is not there any more needs no answer.
     drop(broker.listener.answer(turn.call.id, Answer::Error(errno)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_yes_is_for_what_was_asked_about() {
+        let (path, other) = (Path::new("/w/.envrc"), Path::new("/w/.npmrc"));
+        let yes = Yes { attempt: Attempt::Remove, path: path.to_owned(), rule: "a", text: None };
+        assert!(yes.covers(Attempt::Remove, path, "a", None));
+        assert!(!yes.covers(Attempt::Write, path, "a", None));
+        assert!(!yes.covers(Attempt::Remove, other, "a", None));
+        assert!(!yes.covers(Attempt::Remove, path, "b", None));
+        assert!(!yes.covers(Attempt::Remove, path, "a", Some(b"text")));
+    }
 }

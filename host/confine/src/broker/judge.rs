@@ -79,8 +79,8 @@ impl Worker {
         }
         // One rule that is lifted, or leaves it to the command, must not hide another that speaks of the same name.
         let holds = |rule: &'static Rule| {
-            let is_left =
-                || self.is_own(turn, place, rule, moving) || turn.is_allowed(&place.path, rule.id, None);
+            let is_said = || turn.is_allowed(attempt(change), &place.path, rule.id, None);
+            let is_left = || self.is_own(turn, place, rule, moving) || is_said();
             self.broker.holds(rule) && !(rule.anywhere == Anywhere::Asked && is_left())
         };
         match self.broker.site(|site| class_under(&place.path, change, site, &holds)) {
@@ -169,7 +169,8 @@ pub(super) fn ask_about(
     rule: &'static str,
     content: Option<(Vec<u8>, String)>,
 ) -> Result<(), Stop> {
-    if turn.is_allowed(&place.path, rule, content.as_ref().map(|(text, _)| text.as_slice())) {
+    if turn.is_allowed(attempt(change), &place.path, rule, content.as_ref().map(|(text, _)| text.as_slice()))
+    {
         return Ok(());
     }
     let attempt = attempt(change);

@@ -244,9 +244,15 @@ impl Worker {
 }
 
 impl Turn {
-    /// Whether the user has said yes to this name, and this text in it, as far as a rule is concerned.
-    pub(super) fn is_allowed(&self, path: &Path, rule: &str, text: Option<&[u8]>) -> bool {
-        self.allowed.iter().any(|yes| yes.path == path && yes.rule == rule && yes.text.as_deref() == text)
+    /// Whether the user has said yes to this being done to this name, with this text, as far as a rule is concerned.
+    pub(super) fn is_allowed(
+        &self,
+        attempt: crate::Attempt,
+        path: &Path,
+        rule: &str,
+        text: Option<&[u8]>,
+    ) -> bool {
+        self.allowed.iter().any(|yes| yes.covers(attempt, path, rule, text))
     }
 
     /// Reads a path from the caller's memory. It may change there the next moment; what counts is what is read.

@@ -142,7 +142,7 @@ pub(super) fn permit_reading(worker: &Worker, turn: &Turn, file: &OwnedFd) -> Re
 pub(super) fn permit_reading_of(worker: &Worker, turn: &Turn, path: &Path) -> Result<(), Stop> {
     match worker.broker.judge_reading(path) {
         Judgement::Free => Ok(()),
-        Judgement::Asked if turn.is_allowed(path, READING, None) => Ok(()),
+        Judgement::Asked if turn.is_allowed(Attempt::Read, path, READING, None) => Ok(()),
         Judgement::Asked => Err(Stop::Ask(Box::new(Question {
             attempt: Attempt::Read,
             path: path.to_owned(),
