@@ -135,6 +135,16 @@ pub enum LaunchError {
         #[source]
         source: io::Error,
     },
+    /// The command could not be handed to the sandbox, which goes on.
+    #[error(
+        "the command cannot be handed to its sandbox now; where there are too many references or open files, end \
+         what holds them, perhaps another command, and try again"
+    )]
+    NotSent {
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
+    },
     /// The session's sandbox is gone.
     #[error("the sandbox of this session has ended; start a new session")]
     Lost,
@@ -146,7 +156,11 @@ impl LaunchError {
         match self {
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
-            Self::Directory { .. } | Self::Malformed { .. } | Self::Refused { .. } | Self::Lost => 125,
+            Self::Directory { .. }
+            | Self::Malformed { .. }
+            | Self::Refused { .. }
+            | Self::NotSent { .. }
+            | Self::Lost => 125,
         }
     }
 }

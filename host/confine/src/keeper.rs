@@ -119,6 +119,7 @@ fn set_up(
         Network::Gated(way) => network::open_gate(&way.host_ports).map(Some),
     };
     let processes_are_bounded = setup.limits.processes.is_some_and(limits::bound_processes);
+    limits::bound_watching();
     mounts::enforce(&setup.plan, setup.limits.memory_bytes)?;
     if identity.is_root() && setup.acting.is_none() {
         mounts::check_owners(&setup.plan)?;

@@ -54,6 +54,16 @@ fn read(process: i32, from: usize, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(read).map_err(|_negative| io::Error::last_os_error())
 }
 
+/// Marks a segment of System V's shared memory as removed: it goes with the last who has it mapped.
+///
+/// # Errors
+/// `EINVAL` when there is none with this number, `EPERM` when it is somebody else's.
+pub fn remove_segment(id: i32) -> io::Result<()> {
+    // SAFETY: this request takes no pointer, so none is followed.
+    let done = unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// How many numbers a [`SharedNumbers`] holds: as many as processes can have commands at once, and more.
 const NUMBERS: usize = 2048;
 

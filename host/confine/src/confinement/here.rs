@@ -161,7 +161,7 @@ impl Confinement {
         let job = self
             .link
             .launch(&command, [input.as_fd(), output.as_fd(), error.as_fd()], waiting)
-            .map_err(|_gone| LaunchError::Lost)?;
+            .map_err(not_sent)?;
         drop(stdio);
         job.wait_for_start().map_err(|(stage, errno)| launch_error(stage, errno, command))?;
         if job.exit() == Some(crate::Exit::Lost) {
@@ -208,6 +208,15 @@ fn end(keeper: &impl AsFd) {
     let _ = rustix::io::retry_on_intr(|| {
         rustix::process::waitid(WaitId::PidFd(keeper.as_fd()), WaitIdOptions::EXITED)
     });
+}
+
+/// A line that is closed has lost its other end; anything else can pass.
+fn not_sent(source: io::Error) -> LaunchError {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
+    if [BrokenPipe, ConnectionReset, NotConnected].contains(&source.kind()) {
+        return LaunchError::Lost;
+    }
+    LaunchError::NotSent { source }
 }
 
 fn launch_error(stage: Stage, errno: i32, command: Command) -> LaunchError {

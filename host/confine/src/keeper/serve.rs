@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::program::{Program, script_of_init};
-use super::watch::{Watch, Watched};
+use super::watch::{Watch, Watched, remove_segments};
 use super::{Session, tell};
 use crate::layer::During;
 use crate::layer::namespaces::of_a_command;
@@ -85,6 +85,7 @@ impl Keeper {
 
     /// Tells of every command of which nothing is left, here neither.
     fn reap(&mut self) {
+        let mut ended = Vec::new();
         for UnderWay { id, launched, watched } in std::mem::take(&mut self.under_way) {
             let entry = entry(id, &launched);
             match launched.try_end() {
@@ -92,11 +93,15 @@ impl Keeper {
                     self.session.commands.remove(entry);
                     self.spare.extend(stacks);
                     self.spare.truncate(SPARE_STACKS);
-                    tell(&self.control, &ending(id, outcome, watched.breach), &[]);
+                    ended.push(ending(id, outcome, watched.breach));
                 }
                 Err(launched) => self.under_way.push(UnderWay { id, launched, watched }),
             }
         }
+        if self.under_way.is_empty() && !ended.is_empty() {
+            remove_segments();
+        }
+        ended.iter().for_each(|ending| tell(&self.control, ending, &[]));
     }
 
     /// Kills what is above its limits.

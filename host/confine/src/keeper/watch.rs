@@ -3,10 +3,12 @@
 //! What a command left running belongs to it as long as its init lives, and is found below that init: orphans
 //! become the init's children.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+use portcullis_sys::memory::remove_segment;
 use portcullis_sys::process::page_size;
 use rustix::event::Timespec;
 
@@ -91,22 +93,33 @@ impl Watch {
             let usage = usage(&processes, &commands.iter().map(|command| command.init).collect::<Vec<_>>());
             // The kernel counts all that is in the session, with what keeps it going.
             let together = processes.values().map(|process| process.threads).sum();
+            let detached =
+                segments().iter().filter(|segment| segment.users == 0).map(|segment| segment.bytes).sum();
             for command in &mut commands {
                 let Some(usage) = usage.get(&command.init) else { continue };
                 let together = is_refused.then_some(together);
-                command.breach = self.breach(command, usage, together).or(command.breach);
+                command.breach = self.breach(command, usage, together, detached).or(command.breach);
             }
         }
         let end = Instant::now();
         self.next = end + EVERY.max((end - start) * SHARE);
     }
 
-    /// `together` is how many there are in the session, where the kernel itself refuses more.
-    fn breach(&self, command: &Watched, usage: &Usage, together: Option<u64>) -> Option<Breach> {
+    /// `together` is how many there are in the session, where the kernel itself refuses more; `detached` is what
+    /// segments take that no process has.
+    fn breach(
+        &self,
+        command: &Watched,
+        usage: &Usage,
+        together: Option<u64>,
+        detached: u64,
+    ) -> Option<Breach> {
         let is_above = |bytes: u64| command.limits.memory_bytes.is_some_and(|limit| bytes > limit);
+        let files = || files_in_memory(&usage.processes).saturating_add(detached);
         // What several processes share counts for each in the first sum; the second is exact, and slow.
-        if is_above(usage.pages.saturating_mul(self.page))
-            && is_above(usage.processes.iter().map(|pid| proportional(*pid)).sum())
+        if command.limits.memory_bytes.is_some()
+            && is_above(usage.pages.saturating_mul(self.page).saturating_add(files()))
+            && is_above(exact(&usage.processes, files()))
         {
             return Some(Breach::Memory);
         }
@@ -167,12 +180,85 @@ fn above(processes: &HashMap<i32, Process>, pid: i32, inits: &[i32]) -> Option<i
     None
 }
 
-/// Bytes of a process, with what it shares divided among those who do; nothing when it has ended.
-fn proportional(pid: i32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-    let kib: Option<u64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    kib.unwrap_or_default().saturating_mul(1024)
+/// Bytes of processes, with what they share divided among them, and of what they have in memory without mapping it.
+///
+/// What is mapped of a file in memory is counted by its process as well, so the greater of the two counts.
+fn exact(processes: &[i32], files: u64) -> u64 {
+    let shares: Vec<Share> = processes.iter().map(|pid| Share::of(*pid)).collect();
+    let own: u64 = shares.iter().map(|share| share.own).sum();
+    let in_files: u64 = shares.iter().map(|share| share.in_files).sum();
+    own.saturating_add(in_files.max(files))
+}
+
+/// What a process has of the memory that it shares, and all that it does not.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Share {
+    own: u64,
+    /// Of files in memory that it has mapped.
+    in_files: u64,
+}
+
+impl Share {
+    /// Nothing when it has ended.
+    fn of(pid: i32) -> Self {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default())
+    }
+
+    /// See proc_pid_smaps(5).
+    fn parse(text: &str) -> Self {
+        let bytes = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().trim_end_matches(" kB").parse::<u64>().ok()?.checked_mul(1024)
+        };
+        let in_files = bytes("Pss_Shmem:").unwrap_or_default();
+        Self { own: bytes("Pss:").unwrap_or_default().saturating_sub(in_files), in_files }
+    }
+}
+
+/// Bytes of the files in memory (`memfd_create`) that processes have open, each once.
+fn files_in_memory(processes: &[i32]) -> u64 {
+    let mut seen = HashSet::new();
+    let open = processes.iter().filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok()).flatten();
+    let files = open.flatten().map(|entry| entry.path()).filter(|path| {
+        fs::read_link(path).is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"))
+    });
+    // What has just been closed takes nothing.
+    let found = files.filter_map(|path| fs::metadata(path).ok());
+    found
+        .filter(|file| seen.insert((file.dev(), file.ino())))
+        .map(|file| file.blocks().saturating_mul(512))
+        .sum()
+}
+
+/// A segment of System V's shared memory in the session's namespace.
+#[derive(Debug, PartialEq, Eq)]
+struct Segment {
+    id: i32,
+    /// What of it is in memory.
+    bytes: u64,
+    /// How many have it mapped.
+    users: u64,
+}
+
+fn segments() -> Vec<Segment> {
+    let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    text.lines().skip(1).filter_map(parse_segment).collect()
+}
+
+/// See proc_sysvipc(5): the columns up to `ctime`, then `rss` and `swap`.
+fn parse_segment(line: &str) -> Option<Segment> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let bytes = number(14)?.saturating_add(number(15)?);
+    Some(Segment { id: fields.get(1)?.parse().ok()?, bytes, users: number(6)? })
+}
+
+/// Removes the segments that commands have left: nothing else would, as long as the session lasts.
+pub(super) fn remove_segments() {
+    for segment in segments() {
+        // Somebody else has removed it: as well.
+        let _gone = remove_segment(segment.id);
+    }
 }
 
 #[cfg(test)]
@@ -209,7 +295,31 @@ mod tests {
         let own = i32::try_from(std::process::id()).expect("a number");
         let seen = processes();
         assert!(seen.get(&own).is_some_and(|process| process.threads >= 1 && process.pages > 0));
-        assert!(proportional(own) > 0);
+        assert!(Share::of(own).own > 0);
+    }
+
+    #[test]
+    fn memory_in_files_counts_once() {
+        let text = "1000-2000 ---p 0 00:00 0 [rollup]\nRss: 900 kB\nPss:     500 kB\nPss_Anon: 200 kB\nPss_Shmem:  300 kB\n";
+        assert_eq!(Share::parse(text), Share { own: 200 << 10, in_files: 300 << 10 });
+        assert_eq!(Share::parse(""), Share::default());
+        assert_eq!(exact(&[], 5), 5);
+        let own = i32::try_from(std::process::id()).expect("a number");
+        let file = rustix::fs::memfd_create("counted", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
+        let mut file = fs::File::from(file);
+        let before = files_in_memory(&[own]);
+        std::io::Write::write_all(&mut file, &[1; 100_000]).expect("written");
+        let copy = file.try_clone().expect("a copy");
+        assert!((100_000..200_000).contains(&(files_in_memory(&[own, own]) - before)));
+        drop(copy);
+    }
+
+    #[test]
+    fn segments_are_read() {
+        let line = "         0     32768  1600             52428800   101   102  2  1000  1000  1000  1000 \
+                    1700000000 1700000000 1700000000              4096                 8192";
+        assert_eq!(parse_segment(line), Some(Segment { id: 32768, bytes: 12288, users: 2 }));
+        assert_eq!(parse_segment("key shmid"), None);
     }
 
     #[test]
@@ -218,11 +328,11 @@ mod tests {
         let limits = Limits { processes: Some(4), memory_bytes: Some(1 << 40), ..Limits::default() };
         let command = Watched { init: 1, limits, breach: None };
         let usage = |threads| Usage { threads, ..Usage::default() };
-        assert_eq!(watch.breach(&command, &usage(2), Some(3)), Some(Breach::Processes));
+        assert_eq!(watch.breach(&command, &usage(2), Some(3), 0), Some(Breach::Processes));
         let limits = Limits { processes: Some(40), ..Limits::default() };
         let roomy = Watched { init: 1, limits, breach: None };
-        assert_eq!(watch.breach(&roomy, &usage(20), Some(30)), None);
-        assert_eq!(watch.breach(&command, &usage(4), None), None);
-        assert_eq!(watch.breach(&command, &usage(5), None), Some(Breach::TooManyProcesses));
+        assert_eq!(watch.breach(&roomy, &usage(20), Some(30), 0), None);
+        assert_eq!(watch.breach(&command, &usage(4), None, 0), None);
+        assert_eq!(watch.breach(&command, &usage(5), None, 0), Some(Breach::TooManyProcesses));
     }
 }

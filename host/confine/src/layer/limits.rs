@@ -18,8 +18,8 @@ pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits) {
         (Resource::Data, limits.data_bytes),
         (Resource::Cpu, limits.cpu_seconds),
     ];
-    for (resource, limit) in bounds {
-        let Some(limit) = limit else { continue };
+    let bounds = bounds.into_iter().filter_map(|(resource, limit)| Some((resource, limit?)));
+    for (resource, limit) in bounds.chain(shared(limits)) {
         // A second to be told by a signal that it was this limit, before the kernel kills without a word.
         let more = u64::from(resource == Resource::Cpu);
         let Rlimit { current, maximum } = tighter(getrlimit(resource), limit, limit.saturating_add(more));
@@ -27,6 +27,37 @@ pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits) {
         script.limit(Stage::Limits.number(), resource as u32, number(current), number(maximum));
     }
 }
+
+/// What the kernel counts for the user, whoever uses it: a part is left to the user's other programs, and to the
+/// host of this session.
+fn shared(limits: Limits) -> impl Iterator<Item = (Resource, u64)> {
+    let part =
+        |resource: Resource, of: fn(u64) -> u64| getrlimit(resource).maximum.map(|all| (resource, of(all)));
+    // Descriptors in flight between processes are held to this number, for each who sends some.
+    let open_files =
+        if limits.open_files.is_none() { part(Resource::Nofile, |all| all / 4 * 3) } else { None };
+    let halves = [Resource::Sigpending, Resource::Msgqueue].map(|resource| part(resource, |all| all / 2));
+    open_files.into_iter().chain(halves.into_iter().flatten())
+}
+
+/// Bounds how many files the calling process's user namespace can have watched (inotify), to half of what the user
+/// can: the kernel counts for both.
+///
+/// Where the settings of the kernel cannot be written, as in some containers, it stays as it is.
+pub(crate) fn bound_watching() {
+    for (of_user, of_namespace) in WATCHING {
+        let all = fs::read_to_string(of_user).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        if let Some(all) = all {
+            let _unbounded = fs::write(of_namespace, (all / 2).to_string());
+        }
+    }
+}
+
+/// The settings of the machine, and those of a user namespace.
+const WATCHING: [(&str, &str); 2] = [
+    ("/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances"),
+    ("/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"),
+];
 
 /// Bounds the number of processes and threads of the calling process's pid namespace, and says whether that is
 /// in force.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -287,9 +288,28 @@ pub(crate) fn attempt(arguments: &[String]) -> ExitCode {
             SocketAddr::from_abstract_name(name).and_then(|name| UnixStream::connect_addr(&name)).map(drop)
         }),
         ("echo-to-self", _) => echo_to_self(),
+        ("in-flight", count) => keep_in_flight(count.parse().expect("a number")),
         (how, _) => panic!("no such attempt: {how}"),
     };
     if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Sends descriptors that nobody receives, and waits.
+fn keep_in_flight(count: usize) -> std::io::Result<()> {
+    let pairs: Vec<_> = (0..count).map(|_| UnixStream::pair()).take(30).collect::<Result<_, _>>()?;
+    let input = std::io::stdin();
+    for number in 0..count {
+        let (sender, _) = &pairs[number % pairs.len()];
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = rustix::net::SendAncillaryBuffer::new(&mut space);
+        let descriptors = [input.as_fd()];
+        assert!(control.push(rustix::net::SendAncillaryMessage::ScmRights(&descriptors)));
+        let parts = [std::io::IoSlice::new(b"x")];
+        rustix::net::sendmsg(sender, &parts, &mut control, rustix::net::SendFlags::NOSIGNAL)?;
+    }
+    println!("ready");
+    std::thread::sleep(Duration::from_secs(60));
+    Ok(())
 }
 
 fn abstract_listener(name: &str) -> std::io::Result<UnixListener> {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use portcullis_confine::{Breach, Command, Exit, Force, Layer, Limits};
+use portcullis_confine::{Breach, Command, Exit, Force, LaunchError, Layer, Limits};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::kit::Session;
 use crate::{Test, cannot_run, exists};
@@ -12,6 +13,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("limits::a_fork_bomb_is_bounded_and_ends", a_fork_bomb_is_bounded_and_ends),
     ("limits::memory_of_all_processes_is_added_up", memory_of_all_processes_is_added_up),
     ("limits::shared_memory_is_bounded", shared_memory_is_bounded),
+    ("limits::memory_that_no_process_has_is_counted", memory_that_no_process_has_is_counted),
+    ("limits::segments_go_with_the_commands", segments_go_with_the_commands),
+    ("limits::half_of_what_can_be_watched_is_the_users", half_of_what_can_be_watched_is_the_users),
+    ("limits::descriptors_in_flight_do_not_end_a_session", descriptors_in_flight_do_not_end_a_session),
     ("limits::what_a_process_may_have_is_refused_to_it", what_a_process_may_have_is_refused_to_it),
     ("limits::processor_time_ends_with_its_own_signal", processor_time_ends_with_its_own_signal),
 ];
@@ -95,6 +100,83 @@ fn shared_memory_is_bounded() {
     session.sh("head -c 20000000 /dev/zero > /dev/shm/x").assert_fails();
     session.allows("rm /dev/shm/x");
     session.allows("head -c 8000000 /dev/zero > /dev/shm/y");
+}
+
+/// Files in memory that are only written to, and segments that nobody has mapped any more.
+fn memory_that_no_process_has_is_counted() {
+    if !exists("/usr/bin/perl") {
+        return cannot_run("perl (package perl-base)");
+    }
+    let session = with(Limits { memory_bytes: Some(150 * MIB), ..Limits::default() });
+    let file = |mib: u32| {
+        format!(
+            "perl -e '$n = q(x); $d = syscall({}, $n, 0); open(F, qq(>&=$d)) or die; $m = q(x) x (1 << 20); \
+             for (1..{mib}) {{ syswrite(F, $m) == 1 << 20 or die }} sleep 1'",
+            libc::SYS_memfd_create
+        )
+    };
+    let segments = |mib: u32| {
+        format!(
+            "perl -e '$m = q(x) x (1 << 20); for (1..{mib}) {{ defined($i = shmget(0, 1 << 20, 0600)) or die; \
+             push @all, $i; shmwrite($i, $m, 0, 1 << 20) or die }} sleep 1; shmctl($_, 0, 0) for @all'"
+        )
+    };
+    for script in [file(60), segments(60)] {
+        let (exit, _, breach) = run(&session, &script);
+        assert_eq!((exit, breach), (Exit::Code(0), None), "it is below: {script}");
+    }
+    for script in [file(250), segments(250)] {
+        let (exit, _, breach) = run(&session, &script);
+        assert_eq!((exit, breach), (Exit::Signal(libc::SIGKILL), Some(Breach::Memory)), "{script}");
+        assert!(session.control(&script), "control: {script}");
+    }
+}
+
+fn segments_go_with_the_commands() {
+    if !exists("/usr/bin/perl") {
+        return cannot_run("perl (package perl-base)");
+    }
+    let session = Session::new();
+    session.sh("perl -e 'defined(shmget(0, 4096, 0600)) or die'; wc -l < /proc/sysvipc/shm").assert(0, "2");
+    session.sh("wc -l < /proc/sysvipc/shm").assert(0, "1");
+}
+
+fn half_of_what_can_be_watched_is_the_users() {
+    if !exists("/usr/bin/perl") {
+        return cannot_run("perl (package perl-base)");
+    }
+    let all = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").expect("a setting");
+    let half: u32 = all.trim().parse::<u32>().expect("a number") / 2;
+    let session = Session::new();
+    let take = |count| {
+        format!("perl -e 'for (1..{count}) {{ syscall({}, 0) >= 0 or die }}'", libc::SYS_inotify_init1)
+    };
+    session.allows(&take(half / 2));
+    session.refuses(&take(half + 1));
+}
+
+/// How many descriptors a command keeps in flight, for a host that may have fewer open.
+const IN_FLIGHT: u64 = 300;
+
+fn descriptors_in_flight_do_not_end_a_session() {
+    let session = Session::new();
+    let program = crate::attacks::visible_copy(&session);
+    let count = IN_FLIGHT.to_string();
+    let flood = session.command(&[&program, crate::attacks::ATTEMPT, "in-flight", &count]);
+    let (running, mut output) = session.start(flood).expect("starts");
+    std::io::Read::read_exact(&mut output, &mut [0; 6]).expect("it is ready");
+    let own = getrlimit(Resource::Nofile);
+    let few = Rlimit { current: Some(IN_FLIGHT / 2), ..own };
+    setrlimit(Resource::Nofile, few).expect("fewer");
+    let launched = session.run(session.command(&["true"]));
+    setrlimit(Resource::Nofile, own).expect("as before");
+    // Root is not counted.
+    if !rustix::process::geteuid().is_root() {
+        assert!(matches!(launched, Err(LaunchError::NotSent { .. })), "{launched:?}");
+    }
+    running.kill();
+    running.wait();
+    session.allows("true");
 }
 
 fn what_a_process_may_have_is_refused_to_it() {
