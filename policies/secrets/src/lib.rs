@@ -117,9 +117,12 @@ impl Policy for Secrets {
 
 impl Secrets {
     fn file(&self, access: &FileAccess) -> Evaluation {
-        let texts: Vec<&str> = match &access.operation {
-            FileOperation::Write(Content::Text(text)) => vec![text.value.as_str()],
-            FileOperation::Edit(edits) => edits.iter().map(|edit| edit.new.value.as_str()).collect(),
+        let (texts, is_cut): (Vec<&str>, bool) = match &access.operation {
+            FileOperation::Write(Content::Text(text)) => (vec![text.value.as_str()], text.truncated),
+            FileOperation::Edit(edits) => (
+                edits.iter().map(|edit| edit.new.value.as_str()).collect(),
+                edits.iter().any(|edit| edit.new.truncated),
+            ),
             FileOperation::Read
             | FileOperation::Write(Content::Binary(_) | Content::Unknown)
             | FileOperation::List
@@ -132,6 +135,10 @@ impl Secrets {
             | FileOperation::ChangeMetadata
             | FileOperation::Other(_) => return Evaluation::abstain(),
         };
+        if is_cut && self.first(&texts).is_none() {
+            let reason = "what is written is too long to be looked through";
+            return Evaluation::ask(WRITE, reason, "Let the agent write what may hold a credential?");
+        }
         self.judge(&texts, WRITE, "what is written holds")
     }
 
@@ -140,9 +147,7 @@ impl Secrets {
     }
 
     fn judge(&self, texts: &[&str], rule: &str, what: &str) -> Evaluation {
-        let Some(found) = texts.iter().find_map(|text| self.all(text).into_iter().next()) else {
-            return Evaluation::abstain();
-        };
+        let Some(found) = self.first(texts) else { return Evaluation::abstain() };
         // The credential itself is in no reason and no title: both are written down.
         let reason = format!("{what} {}", found.kind);
         match self.config.writes {
@@ -153,6 +158,10 @@ impl Secrets {
                 .setting("/writes")
                 .hint("leave a placeholder and ask the user to fill it in"),
         }
+    }
+
+    fn first(&self, texts: &[&str]) -> Option<Found> {
+        texts.iter().find_map(|text| self.all(text).into_iter().next())
     }
 
     fn redact(&self, text: &str, kinds: &mut Vec<&'static str>) -> String {
@@ -180,3 +189,22 @@ impl Secrets {
 }
 
 portcullis_sdk::export_policy!(Secrets);
+
+#[cfg(test)]
+mod tests {
+    use portcullis_sdk::{Text, Verdict, testing};
+
+    use super::*;
+
+    #[test]
+    fn what_is_cut_is_asked_for() {
+        let policy = Secrets { config: Config::default() };
+        let context = testing::context("/srv/app");
+        for (truncated, asks) in [(true, true), (false, false)] {
+            let text = Text { truncated, ..testing::text("harmless") };
+            let write = FileOperation::Write(Content::Text(text));
+            let evaluation = policy.evaluate(&testing::file(&context, "/srv/app/x", write), &context);
+            assert_eq!(matches!(evaluation.verdict, Verdict::Ask(_)), asks, "{evaluation:?}");
+        }
+    }
+}
