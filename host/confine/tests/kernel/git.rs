@@ -212,8 +212,8 @@ fn a_directory_that_becomes_a_repository_is_looked_at() {
         assert!(session.control(&format!("rm -rf bare o .git; ({script}) && rm -rf bare o .git")), "control: {script}");
     }
     // Who still holds a file of it has another one.
-    let script = "mkdir -p bare/objects bare/refs && exec 3> bare/config && printf '[core]\\n\\tbare = true\\n' >&3 && \
-         echo 'ref: refs/heads/main' > bare/HEAD && printf '\\tfsmonitor = ./evil\\n' >&3; cat bare/config";
+    let script = "mkdir -p bare/objects && exec 3> bare/config && printf '[core]\\n\\tbare = true\\n' >&3 && \
+         mkdir bare/refs && printf '\\tfsmonitor = ./evil\\n' >&3; cat bare/config";
     let outcome = session.sh(script);
     assert!(outcome.output.contains("bare = true") && !outcome.output.contains("fsmonitor"), "{outcome:?}");
 }

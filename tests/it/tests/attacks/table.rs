@@ -105,9 +105,9 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
     Attack(80, "faults", Anybody, "call 323 1"),
     Attack(80, "keys", Anybody, "call 248 user portcullis-it x 1 -2"),
     // Around a rule on commands: whatever is run in whatever way is held to the same.
-    Attack(82, "a program in memory", Anybody, r#"perl -e '$fd = syscall(319, "x", 0); open($o, ">&=", $fd); open($i, "<", "/bin/cat"); undef $/; print $o <$i>; $o->flush; exec {"/proc/self/fd/$fd"} "cat", "$ENV{HOME}/.ssh/id_rsa"'"#),
+    Attack(82, "a program in memory", Anybody, r#"perl -e '$name = "x"; $fd = syscall(319, $name, 0); open($o, ">&=", $fd); open($i, "<", "/bin/cat"); undef $/; print {$o} <$i>; $o->flush; exec {"/proc/self/fd/$fd"} "cat", "$ENV{HOME}/.ssh/id_rsa"'"#),
     Attack(82, "a copy of a program", Anybody, "cp /bin/cat c82 && ./c82 ~/.ssh/id_rsa"),
-    Attack(83, "a shell in a shell", Anybody, "bash -c 'env -i /bin/sh -c \"cat ~/.ssh/id_rsa\"'"),
+    Attack(83, "a shell in a shell", Anybody, "bash -c 'env -i HOME=$HOME /bin/sh -c \"cat ~/.ssh/id_rsa\"'"),
     Attack(83, "words from elsewhere", Anybody, "echo ~/.ssh/id_rsa | xargs cat"),
     Attack(83, "another language", Anybody, "python3 -c 'import os; print(open(os.path.expanduser(\"~/.ssh/id_rsa\")).read())'"),
     // The environment and the network.
