@@ -40,9 +40,9 @@ fn installed_for_plain_pi(version: PiVersion, user: User) -> Result<()> {
 fn installed_under_a_running_pi(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
-    // Making a directory outside is refused without a question.
+    // A pipe outside is refused without a question.
     let made = scene.outside().join("made");
-    let escape = bash(&format!("mkdir '{}'; echo then $?; echo sum-$((40+2))", made.display()));
+    let escape = bash(&format!("mkfifo '{}'; echo then $?; echo sum-$((40+2))", made.display()));
     let script = turns([
         ("before", vec![escape.clone(), expecting("then 1\nsum-42", say("first over"))]),
         ("after", vec![escape, expecting("then 1\nsum-42", say("second over"))]),
