@@ -10,14 +10,13 @@ use crate::rules::{GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX, GIT_POINTER
 
 /// What has to be looked at in a directory that becomes a git directory: these files, and all below these
 /// directories.
-pub const EXAMINED: [&str; 13] = [
+pub const EXAMINED: [&str; 12] = [
     "branches",
     "config",
     "config.worktree",
     "hooks",
     "index",
     "info",
-    "lazygit.yml",
     "modules",
     "rebase-apply",
     "rebase-merge",
@@ -121,8 +120,6 @@ fn within(inside: &[&OsStr], change: Change) -> Class {
         _ if is("hooks") => hooks(rest, change),
         [] if is("config") || is("config.worktree") => judged(&GIT_CONFIG, Content::Config, change),
         [] if is("index") || is_shared_index(first) => judged(&GIT_INDEX, Content::Index, change),
-        // A program for git that takes commands from there.
-        [] if is("lazygit.yml") => asked(&GIT_CONFIG, change),
         [name] if (is("rebase-merge") || is("rebase-apply")) && name.eq_ignore_ascii_case("strategy") => {
             judged(&GIT_REBASE, Content::Strategy, change)
         }

@@ -28,7 +28,8 @@ impl Terminal {
     pub fn start(scene: &Scene, arguments: &[&str]) -> Result<Self> {
         use std::os::unix::process::CommandExt as _;
         // `script` makes the terminal; its shell gets our words as its own, so that nothing needs quoting.
-        const AS_GIVEN: &str = "exec $PORTCULLIS_IT_LINE";
+        // What started these tests in the background has them ignore the interrupt; a terminal's programs do not.
+        const AS_GIVEN: &str = "exec env --default-signal=INT,QUIT $PORTCULLIS_IT_LINE";
         let words = [tools::portcullis(scene.user())?.display().to_string()];
         let line = words.iter().map(String::as_str).chain(arguments.iter().copied()).collect::<Vec<_>>();
         anyhow::ensure!(!line.iter().any(|word| word.contains(char::is_whitespace)), "words without blanks");

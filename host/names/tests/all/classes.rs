@@ -55,7 +55,6 @@ fn names_in_git_directories() {
             (".git/worktrees/w/index", "Index"),
             (".git/modules/m/index", "Index"),
             (".git/refs/heads/index", "free"),
-            (".git/lazygit.yml", "ask host.git-config"),
             (".git/rebase-merge/strategy", "Strategy"),
             (".git/rebase-apply/strategy", "Strategy"),
             (".git/sequencer/opts", "SequencerOptions"),

@@ -11,8 +11,8 @@ use crate::golden;
 use crate::hand_made::{HandMade, store};
 use crate::request::{context, read};
 
-/// A limit that no short text in an answer reaches.
-const LONGEST_REASON: usize = 1 << 10;
+/// The longest text in an answer, and the words that the host puts around it.
+const LONGEST_REASON: usize = (8 << 10) + 256;
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Runtime::new(Limits::default(), &CachePlace::None).unwrap());
