@@ -22,7 +22,7 @@
 //! [[case]]
 //! name = "a link is judged by where it leads"
 //! given = { interactive = false }     # also: home, temp, sub-agent, path, toolchains, agent-directory,
-//!                                     # attributes = { "vendor:name" = 1 }: facts that come with the request
+//!                                     ## attributes = { "vendor:name" = 1 }: facts that come with the request
 //! read = "/srv/app/link"
 //! canonical = "/etc/shadow"
 //! expect = "abstain"
