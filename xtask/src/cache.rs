@@ -1,7 +1,9 @@
 //! Where fetched tools lie, and the file that tells tests and scripts where to find them.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::{env, iter};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -35,6 +37,15 @@ pub(crate) struct Wasm {
     pub(crate) flags: Vec<String>,
 }
 
+impl Tools {
+    /// Returns the value of PATH with which the fetched programs are found first.
+    pub(crate) fn search_path(&self) -> Result<OsString> {
+        let bin = self.bin_dir.clone().context("set-up left no directory of programs")?;
+        let path = env::var_os("PATH").unwrap_or_default();
+        env::join_paths(iter::once(bin).chain(env::split_paths(&path))).context("putting PATH together")
+    }
+}
+
 /// The directory outside the clone that holds everything fetched; it may be deleted at any time.
 #[derive(Debug)]
 pub(crate) struct Cache {
@@ -44,7 +55,7 @@ pub(crate) struct Cache {
 impl Cache {
     /// Opens the cache that the environment names, creating it if needed.
     pub(crate) fn open() -> Result<Self> {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let root = variable("PORTCULLIS_DEV")
             .or_else(|| variable("XDG_CACHE_HOME").map(|caches| caches.join("portcullis-dev")))
             .or_else(|| variable("HOME").map(|home| home.join(".cache/portcullis-dev")))
@@ -104,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_failed_piece_is_made_anew_and_a_finished_one_is_kept() {
-        let root = std::env::temp_dir().join(format!("xtask-cache-{}", std::process::id()));
+        let root = env::temp_dir().join(format!("xtask-cache-{}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
         let cache = Cache { root: root.clone() };
         cache.directory("piece-1", |_| anyhow::bail!("no network")).unwrap_err();

@@ -49,6 +49,7 @@ pub(crate) fn task() -> Result<()> {
     ledger.tests("cargo test", || {
         let mut cargo = project::cargo();
         cargo.args(["test", "--workspace", "--no-fail-fast", "--quiet"]);
+        cargo.env("PATH", tools.search_path()?);
         counted(cargo.env("PORTCULLIS_BIN", &binary))
     });
     for (what, pi) in [("tsc with pi 0.74", &tools.pi_0_74), ("tsc with pi 1.5", &tools.pi_1_5)] {

@@ -127,17 +127,27 @@ fn request(request: libc::c_uint, thread: i32, data: i32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
     use super::*;
 
     #[test]
     fn a_thread_stops_where_it_is_and_goes_on() {
-        let mut child = Command::new("sleep").arg("0.2").stdin(Stdio::null()).spawn().expect("starts");
+        let mut command = Command::new("cat");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+        let (mut input, mut output) =
+            (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        // Before it answers it may still be becoming that program, which would be another kind of stop.
+        let mut echo = [0];
+        input.write_all(b"a").and_then(|()| output.read_exact(&mut echo)).expect("answers");
         let thread = i32::try_from(child.id()).expect("small");
         let stopped = Seized::seize(thread).expect("seized").wait().expect("waits").expect("lives");
         assert!(!stopped.has_executed && stopped.thread() == thread);
+        input.write_all(b"b").expect("written");
         drop(stopped);
+        output.read_exact(&mut echo).expect("goes on");
+        drop(input);
         assert!(child.wait().expect("ends").success());
         assert!(Seized::seize(thread).is_err());
     }
