@@ -57,12 +57,14 @@ fn keep(single: SingleThread, control: OwnedFd, identity: Identity, names: MakeN
         Ok((settled, (ready, session))) => {
             let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
             ready.tell(&control, landlock, session.processes_are_bounded);
-            serve::Keeper::new((single, settled), control, session).serve();
+            serve::Keeper::new((single, settled), control, session).serve()
         }
-        Err(failure) => tell(&control, &failed(&failure), &[]),
+        Err(failure) => {
+            tell(&control, &failed(&failure), &[]);
+            // Process 1 takes everything with it.
+            exit_now(0)
+        }
     }
-    // Process 1 takes everything with it.
-    exit_now(0)
 }
 
 /// What holds for every command of the session.

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::rc::Rc;
 
 use portcullis_sys::launch::{Launch, Launched, Outcome, Refused, Script, Stacks};
-use portcullis_sys::process::SingleThread;
+use portcullis_sys::process::{SingleThread, exit_now};
 use portcullis_sys::signal::{self, Settled};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
@@ -53,16 +53,20 @@ impl Keeper {
         Self { single, settled, control, session, init, under_way, watch, spare }
     }
 
-    /// Serves the host until it goes, or says something that is not understood.
-    pub(super) fn serve(mut self) {
-        loop {
-            let Ok(asked) = self.wait() else { return };
-            self.reap();
-            self.enforce_limits();
-            if asked && self.answer().is_none() {
-                return;
-            }
-        }
+    /// Serves the host until it goes, or says something that is not understood; then it ends everything.
+    pub(super) fn serve(mut self) -> ! {
+        while self.round().is_some() {}
+        // Nothing is dropped or waited for one by one: a command may wait, dead, for a broker that is stuck while it
+        // traces it, and the kernel ends all of them together when process 1 has gone.
+        exit_now(0)
+    }
+
+    /// Nothing means that it is over.
+    fn round(&mut self) -> Option<()> {
+        let asked = self.wait().ok()?;
+        self.reap();
+        self.enforce_limits();
+        if asked { self.answer() } else { Some(()) }
     }
 
     /// Waits until the host says something (true) or a command ends.

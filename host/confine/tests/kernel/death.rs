@@ -7,7 +7,7 @@ use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use portcullis_confine::{Confinement, Exit, LaunchError};
-use rustix::process::{Signal, pidfd_send_signal};
+use rustix::process::{Pid, Signal, kill_process, pidfd_send_signal};
 
 use crate::Test;
 use crate::kit::{self, Session, eventually};
@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("death::the_end_of_the_session_ends_all", the_end_of_the_session_ends_all),
     ("death::a_killed_keeper_takes_all_with_it", a_killed_keeper_takes_all_with_it),
     ("death::a_killed_host_takes_all_with_it", a_killed_host_takes_all_with_it),
+    ("death::a_stuck_broker_keeps_no_keeper", a_stuck_broker_keeps_no_keeper),
     ("death::the_view_is_closed_when_the_keeper_is_dead", the_view_is_closed_when_the_keeper_is_dead),
     ("death::nothing_is_left_in_the_hosts_mounts", nothing_is_left_in_the_hosts_mounts),
     ("death::a_failed_start_leaves_nothing", a_failed_start_leaves_nothing),
@@ -124,8 +125,83 @@ fn time_to_die() -> Duration {
     time
 }
 
+/// A command that the broker is looking at, at the end of its execve, is nobody's to wait for but the broker's: a
+/// keeper that waits for it waits for ever if the broker is stuck.
+fn a_stuck_broker_keeps_no_keeper() {
+    let mut host = std::process::Command::new(kit::own_program())
+        .args([HOST, TRACED])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a host");
+    let mut said = String::new();
+    BufReader::new(host.stdout.take().expect("a pipe")).read_line(&mut said).expect("read");
+    let (keeper, place) = said.trim().split_once(' ').expect("two words");
+    let (broker, traced) = stop_while_tracing(keeper);
+    let is_there = |process: &str| status(process, "State:").is_some_and(|state| !state.starts_with('Z'));
+    assert!(is_there(&broker) && is_there(&traced), "control: it is stuck");
+    host.kill().expect("killed");
+    host.wait().expect("reaped");
+    eventually("all of it is gone", || ![keeper, &broker, &traced].into_iter().any(is_there));
+    fs::remove_dir_all(Path::new(place)).expect("nothing is mounted in it");
+}
+
+/// Stops the broker of a keeper in a moment in which it traces a process, and returns both.
+fn stop_while_tracing(keeper: &str) -> (String, String) {
+    let children = || fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).expect("readable");
+    // The keeper makes it before there is any command.
+    let broker = children().split_ascii_whitespace().next().expect("a broker").to_owned();
+    let process = Pid::from_raw(broker.parse().expect("a number")).expect("a process");
+    let threads = format!("/proc/{broker}/task");
+    let mut traced = None;
+    eventually("the broker is stopped while it traces a process", || {
+        kill_process(process, Signal::STOP).expect("stopped");
+        eventually("it has stopped", || {
+            status(&broker, "State:").is_some_and(|state| state.starts_with('T'))
+        });
+        let is_thread = |tracer: &String| Path::new(&threads).join(tracer).exists();
+        let numbers = fs::read_dir("/proc").expect("readable").filter_map(Result::ok);
+        let mut numbers = numbers.filter_map(|entry| entry.file_name().into_string().ok());
+        traced = numbers.find(|number| status(number, "TracerPid:").is_some_and(|tracer| is_thread(&tracer)));
+        if traced.is_none() {
+            kill_process(process, Signal::CONT).expect("goes on");
+        }
+        traced.is_some()
+    });
+    (broker, traced.expect("found"))
+}
+
+/// A line of a process's `status`; none when it has gone.
+fn status(process: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())
+}
+
+/// Is a host whose command executes programs, one after the other, that are looked at.
+fn be_a_host_that_traces() -> ExitCode {
+    let session = Session::with(|_, profile| {
+        let rules = crate::names::rules("hide .no-such");
+        profile.names =
+            Some(portcullis_confine::NameRules { reads: portcullis_confine::Reads::Judged, ..rules });
+    });
+    let command = session.command(&["sh", "-c", "echo ready; while :; do /bin/true & /bin/true; done"]);
+    let (_running, mut output) = session.start(command).expect("starts");
+    output.read_exact(&mut [0; 6]).expect("it is ready");
+    let own = std::process::id();
+    let children = fs::read_to_string(format!("/proc/self/task/{own}/children")).expect("readable");
+    println!("{} {}", children.trim(), session.place.path().display());
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// What such a host is told.
+const TRACED: &str = "traced";
+
 /// Is a host with a session and a command under way, until it is killed.
 pub(crate) fn be_a_host(arguments: &[String]) -> ExitCode {
+    if arguments[0] == TRACED {
+        return be_a_host_that_traces();
+    }
     let session = Session::new();
     let _running = start_tree(&session, &arguments[0], "sleep 99");
     println!("{}", session.place.path().display());
