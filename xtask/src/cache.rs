@@ -15,7 +15,7 @@ pub(crate) struct Tools {
     pub(crate) pi_0_74: Option<Pi>,
     /// The current pi, with the newer Node it needs.
     pub(crate) pi_1_5: Option<Pi>,
-    /// Holds `rg`, `fd`, `tmux`, `bwrap`, `mkfs.btrfs`, `docker-registry`, `minisign`; to be put first in PATH.
+    /// Holds the programs that pi's tools and the tests call; to be put first in PATH.
     pub(crate) bin_dir: Option<PathBuf>,
     /// The TypeScript compiler, with Node's types beside it.
     pub(crate) tsc: Option<PathBuf>,

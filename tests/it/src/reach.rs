@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::User;
 
+/// Copies of root's; those of others have their number behind it.
 const COPIES: &str = "/var/tmp/portcullis-it-tools";
 const ANYBODY_ENTERS: u32 = 0o001;
 const ANYBODY_READS: u32 = 0o004;
@@ -49,6 +50,12 @@ pub(crate) fn tree(tree: &Path, user: User) -> Result<PathBuf> {
     Ok(copy(tree)?.join(name))
 }
 
+/// Returns a path of the folder `tree` that everybody can read, commands in a sandbox as well: outside all homes.
+pub(crate) fn outside_homes(tree: &Path) -> Result<PathBuf> {
+    let name = tree.file_name().context("a folder has a name")?;
+    Ok(copy(tree)?.join(name))
+}
+
 fn anybody_reads(path: &Path) -> Result<bool> {
     let mode = |path: &Path| fs::metadata(path).map(|found| found.permissions().mode());
     let entered = path.ancestors().skip(1).map(mode).collect::<Result<Vec<_>, _>>()?;
@@ -57,11 +64,14 @@ fn anybody_reads(path: &Path) -> Result<bool> {
 
 /// Returns the folder that holds a copy of `original` under its own name.
 fn copy(original: &Path) -> Result<PathBuf> {
-    let folder = Path::new(COPIES);
+    let user = rustix::process::geteuid();
+    let folder = if user.is_root() { COPIES.to_owned() } else { format!("{COPIES}-{}", user.as_raw()) };
+    let folder = Path::new(&folder);
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
-    // Anybody can make a folder in /var/tmp; what root runs may only come from root's own.
+    // Anybody can make a folder in /var/tmp; what one runs may only come from one's own.
     let own = fs::symlink_metadata(folder)?;
-    ensure!(own.is_dir() && own.uid() == 0, "`{COPIES}` is not a folder of root's; remove it");
+    let is_own = own.is_dir() && own.uid() == user.as_raw();
+    ensure!(is_own, "`{}` is not a folder of your own; remove it", folder.display());
     let finished = folder.join(format!("{:016x}", state_of(original)?));
     if finished.exists() {
         return Ok(finished);

@@ -81,7 +81,31 @@ impl Tools {
         let path = self.path("/bin_dir")?.join(name);
         let real = fs::canonicalize(&path)
             .with_context(|| format!("`{}` is missing; {GET_TOOLS}", path.display()))?;
-        reach::program(&real, user)
+        match unpacked(&real) {
+            Some(tree) => Ok(reach::tree(tree, user)?.join(SCRIPTS).join(name)),
+            None => reach::program(&real, user),
+        }
+    }
+
+    /// Returns the folders in which commands of any user find these programs, to be put into PATH behind the system's
+    /// own.
+    ///
+    /// # Errors
+    ///
+    /// When one is not there or cannot be made reachable.
+    pub fn folders(&self, names: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
+        let bin = self.path("/bin_dir")?;
+        let folder = |name: &&str| {
+            let path = bin.join(name);
+            // Its own name counts: what a link of the system's leads to may go by another.
+            let target =
+                fs::read_link(&path).with_context(|| format!("no `{}`; {GET_TOOLS}", path.display()))?;
+            match unpacked(&target) {
+                Some(tree) => Ok(reach::outside_homes(tree)?.join(SCRIPTS)),
+                None => target.parent().map(PathBuf::from).context("a program lies in a folder"),
+            }
+        };
+        names.iter().map(folder).collect()
     }
 
     /// Returns the compiler for wasm targets and its flags, where it is not rustup's own.
@@ -100,6 +124,14 @@ impl Tools {
         ensure!(Path::new(path).exists(), "`{path}` ({pointer}) is missing; {GET_TOOLS}");
         Ok(PathBuf::from(path))
     }
+}
+
+/// Where the scripts lie that start the programs of an unpacked package.
+const SCRIPTS: &str = "scripts";
+
+/// The package that a program was unpacked with, which it does not work without.
+fn unpacked(script: &Path) -> Option<&Path> {
+    script.parent().filter(|folder| folder.ends_with(SCRIPTS))?.parent()
 }
 
 /// Returns the `portcullis` binary under test, at a path that `user` can reach: the one `PORTCULLIS_BIN` names, or

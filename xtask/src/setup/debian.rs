@@ -4,20 +4,78 @@
 //! and of installed packages; its own lists lie in the cache.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
 use crate::cache::Cache;
 use crate::run::{find_program, quiet};
 
-/// Puts a script at `script` that starts the program at `path` in the unpacked `package`.
-pub(super) fn provide(cache: &Cache, package: &str, path: &str, script: &Path) -> Result<()> {
-    let root = unpack(cache, &format!("debian-{package}"), &[package], |name| name == package)?;
-    let file = root.join(path);
-    write_script(script, &format!("{}exec '{}' \"$@\"\n", library_path(&root), file.display()))
+/// A program of a Debian package.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// What it is called by those who look for it.
+    pub(super) name: &'static str,
+    /// The package to ask for.
+    pub(super) package: &'static str,
+    /// How packages begin that hold the program itself, where `package` only stands for the current one of several.
+    pub(super) stands_for: Option<&'static str>,
+    /// The program's path in the package; one component may be a `*`, for a version.
+    pub(super) path: &'static str,
+    pub(super) start: Start,
+}
+
+/// How an unpacked program is started. In the script `$root` is where the package lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Start {
+    /// With the libraries that were unpacked with it.
+    Plain,
+    /// By these lines.
+    Script(&'static str),
+}
+
+/// Where the scripts lie that start what is unpacked beside them.
+const SCRIPTS: &str = "scripts";
+
+impl Program {
+    /// Unpacks it and returns a script that starts it. The directory may be copied as a whole.
+    pub(super) fn provide(&self, cache: &Cache) -> Result<PathBuf> {
+        let stands_for = |name: &str| self.stands_for.is_some_and(|start| name.starts_with(start));
+        let directory = format!("debian-{}", self.package);
+        let root =
+            unpack(cache, &directory, &[self.package], |name| name == self.package || stands_for(name))?;
+        let lines = match self.start {
+            Start::Plain => {
+                let path = found(&root, self.path)
+                    .with_context(|| format!("`{}` is not in the package {}", self.path, self.package))?;
+                format!("exec \"$root/{path}\" \"$@\"")
+            }
+            Start::Script(lines) => lines.to_owned(),
+        };
+        let body = format!(
+            "root=$(dirname \"$(dirname \"$(readlink -f \"$0\")\")\")\n\
+             libraries=$root/usr/lib/{}-linux-gnu\n\
+             export LD_LIBRARY_PATH=\"$libraries\"\n{lines}\n",
+            std::env::consts::ARCH
+        );
+        let script = root.join(SCRIPTS).join(self.name);
+        fs::create_dir_all(root.join(SCRIPTS)).context("creating the directory for scripts")?;
+        write_script(&script, &body)?;
+        Ok(script)
+    }
+}
+
+/// Finds a path with at most one `*` in it below `root`; the last of several.
+fn found(root: &Path, path: &str) -> Option<String> {
+    let Some((before, after)) = path.split_once('*') else {
+        return root.join(path).exists().then(|| path.to_owned());
+    };
+    let entries = fs::read_dir(root.join(before)).ok()?.flatten();
+    let paths = entries.map(|entry| format!("{before}{}{after}", entry.file_name().to_string_lossy()));
+    paths.filter(|path| root.join(path).exists()).max()
 }
 
 /// Returns a directory with the `packages` unpacked, and with what they need that the system lacks.
@@ -50,8 +108,28 @@ pub(super) fn unpack(
         for archive in fs::read_dir(&archives)? {
             quiet(Command::new("dpkg").arg("--extract").arg(archive?.path()).arg(root))?;
         }
-        fs::remove_dir_all(&archives).context("removing the archives")
+        fs::remove_dir_all(&archives).context("removing the archives")?;
+        keep_links_inside(root, root)
     })
+}
+
+/// Makes links to what was unpacked with them, by a path of the whole system, lead there.
+fn keep_links_inside(root: &Path, directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if kind.is_dir() {
+            keep_links_inside(root, &path)?;
+        }
+        let target = if kind.is_symlink() { fs::read_link(&path)? } else { continue };
+        let Ok(inside) = target.strip_prefix("/") else { continue };
+        if root.join(inside).symlink_metadata().is_ok() {
+            let depth = directory.strip_prefix(root)?.components().count();
+            fs::remove_file(&path)?;
+            symlink(Path::new(&"../".repeat(depth)).join(inside), &path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the line of a script that lets programs find the libraries unpacked below `root`.
@@ -60,10 +138,18 @@ pub(super) fn library_path(root: &Path) -> String {
     format!("export LD_LIBRARY_PATH='{}'\n", libraries.display())
 }
 
+/// Writes a script, unless it says that already: who copies it looks at its time.
 pub(super) fn write_script(path: &Path, body: &str) -> Result<()> {
-    fs::write(path, format!("#!/bin/sh\n{body}")).with_context(|| format!("writing `{}`", path.display()))?;
+    let text = format!("#!/bin/sh\n{body}");
+    if fs::read_to_string(path).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
+    fs::write(path, text).with_context(|| format!("writing `{}`", path.display()))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).context("making the script executable")
 }
+
+/// Whether the package lists were fetched in this run.
+static FETCHED: AtomicBool = AtomicBool::new(false);
 
 /// Fetches the package lists into the cache, once for each run that needs them.
 fn lists(cache: &Cache) -> Result<PathBuf> {
@@ -71,8 +157,11 @@ fn lists(cache: &Cache) -> Result<PathBuf> {
     for part in ["lists/partial", "archives/partial"] {
         fs::create_dir_all(root.join(part)).context("creating apt's directories")?;
     }
-    quiet(apt("apt-get", &root).arg("update"))
-        .context("fetching Debian's package lists; look at /etc/apt and the network")?;
+    if !FETCHED.load(Ordering::Relaxed) {
+        quiet(apt("apt-get", &root).arg("update"))
+            .context("fetching Debian's package lists; look at /etc/apt and the network")?;
+        FETCHED.store(true, Ordering::Relaxed);
+    }
     Ok(root)
 }
 
@@ -109,5 +198,25 @@ mod tests {
         assert_eq!(new_package("Inst lld-14 (1:14.0.6-12 Debian:12 [amd64])").as_deref(), Some("lld-14"));
         assert_eq!(new_package("Conf lld-14 (1:14.0.6-12 Debian:12 [amd64])"), None);
         assert_eq!(new_package("Reading package lists..."), None);
+    }
+
+    #[test]
+    fn what_was_unpacked_is_found_and_its_links_stay_inside() {
+        let root = std::env::temp_dir().join(format!("xtask-debian-{}", std::process::id()));
+        for version in ["13", "15"] {
+            fs::create_dir_all(root.join("usr/lib/db").join(version)).unwrap();
+        }
+        fs::create_dir_all(root.join("etc/db")).unwrap();
+        fs::write(root.join("usr/lib/db/13/run"), "").unwrap();
+        fs::write(root.join("etc/db/settings"), "inside").unwrap();
+        symlink("/etc/db/settings", root.join("usr/lib/db/15/settings")).unwrap();
+        symlink("/etc/nothing", root.join("usr/lib/db/15/other")).unwrap();
+        keep_links_inside(&root, &root).unwrap();
+        assert_eq!(found(&root, "usr/lib/db/*/run").as_deref(), Some("usr/lib/db/13/run"));
+        assert_eq!(found(&root, "usr/lib/db/*/none"), None);
+        assert_eq!(found(&root, "etc/db/settings").as_deref(), Some("etc/db/settings"));
+        assert_eq!(fs::read_to_string(root.join("usr/lib/db/15/settings")).unwrap(), "inside");
+        assert_eq!(fs::read_link(root.join("usr/lib/db/15/other")).unwrap(), Path::new("/etc/nothing"));
+        fs::remove_dir_all(root).unwrap();
     }
 }

@@ -1,12 +1,13 @@
 //! The programs that pi's tools and the tests call, in one directory to be put first in PATH.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{debian, link, node};
+use super::debian::{Program, Start};
+use super::{link, node};
 use crate::cache::Cache;
 use crate::run::{find_program, quiet, step};
 
@@ -14,28 +15,69 @@ const RIPGREP: &str = "1.18.0";
 /// pi passes `--no-require-git`, which versions before 10 refuse; Debian has 8.
 const FD: &str = "10.3.0";
 
-/// Programs used as the system has them, or else unpacked from their Debian package; and where they lie in that.
-const FROM_DEBIAN: [(&str, &str, &str); 5] = [
-    ("tmux", "tmux", "usr/bin/tmux"),
-    ("bwrap", "bubblewrap", "usr/bin/bwrap"),
-    ("mkfs.btrfs", "btrfs-progs", "sbin/mkfs.btrfs"),
-    ("docker-registry", "docker-registry", "usr/bin/docker-registry"),
-    ("minisign", "minisign", "usr/bin/minisign"),
+/// What asks gcc for another C library: nothing of the system's own is looked for.
+const WITH_MUSL: &str = "lib=$(echo \"$root\"/usr/lib/*-linux-musl)\n\
+    include=$(echo \"$root\"/usr/include/*-linux-musl)\n\
+    unset LD_LIBRARY_PATH\n\
+    exec cc -static -no-pie -nostdinc -isystem \"$include\" -nostdlib \"$lib/crt1.o\" \"$lib/crti.o\" \"$@\" \
+    \"$lib/libc.a\" -lgcc \"$lib/crtn.o\"";
+
+/// Programs used as the system has them, or else unpacked from their Debian package.
+const FROM_DEBIAN: [Program; 15] = [
+    plain("tmux", "tmux", "usr/bin/tmux"),
+    plain("bwrap", "bubblewrap", "usr/bin/bwrap"),
+    plain("mkfs.btrfs", "btrfs-progs", "sbin/mkfs.btrfs"),
+    plain("docker-registry", "docker-registry", "usr/bin/docker-registry"),
+    plain("minisign", "minisign", "usr/bin/minisign"),
+    // Servers and clients of all kinds, for the tests of connections.
+    plain("sshd", "openssh-server", "usr/sbin/sshd"),
+    plain("dig", "bind9-dnsutils", "usr/bin/dig"),
+    plain("wget", "wget", "usr/bin/wget"),
+    plain("busybox", "busybox-static", "bin/busybox"),
+    // Both are Go's own: the first has no C library at all, the second need not ask it.
+    plain("certinfo", "certinfo", "usr/bin/certinfo"),
+    plain("hey", "hey", "usr/bin/hey"),
+    Program { start: Start::Script(WITH_MUSL), ..plain("musl-gcc", "musl-tools", "usr/bin/musl-gcc") },
+    Program {
+        stands_for: Some("postgresql-client-"),
+        ..plain("psql", "postgresql-client", "usr/lib/postgresql/*/bin/psql")
+    },
+    // Part of every Java, and makes connections.
+    Program {
+        stands_for: Some("openjdk-"),
+        ..plain("keytool", "default-jre-headless", "usr/lib/jvm/*/bin/keytool")
+    },
+    Program {
+        start: Start::Script(
+            "export PYTHONPATH=\"$root/usr/lib/python3/dist-packages\"\nexec /usr/bin/python3 -m pip \"$@\"",
+        ),
+        ..plain("pip3", "python3-pip", "usr/bin/pip3")
+    },
 ];
+
+const fn plain(name: &'static str, package: &'static str, path: &'static str) -> Program {
+    Program { name, package, stands_for: None, path, start: Start::Plain }
+}
 
 pub(super) fn bin_dir(cache: &Cache) -> Result<PathBuf> {
     let bin = cache.path("bin");
     fs::create_dir_all(&bin).with_context(|| format!("creating `{}`", bin.display()))?;
     link(&ripgrep(cache)?, &bin.join("rg"))?;
     link(&fd(cache)?, &bin.join("fd"))?;
-    for (program, package, path) in FROM_DEBIAN {
-        let link_path = bin.join(program);
-        match find_program(program).filter(|found| *found != link_path) {
-            Some(found) => link(&found, &link_path)?,
-            None => debian::provide(cache, package, path, &link_path)?,
-        }
+    for program in FROM_DEBIAN {
+        let link_path = bin.join(program.name);
+        let own = own(program.name).filter(|found| *found != link_path);
+        link(&own.map_or_else(|| program.provide(cache), Ok)?, &link_path)?;
     }
     Ok(bin)
+}
+
+/// Returns the program of the system, where everybody finds it: one in somebody's home is no use to tests that run as
+/// another user. Without apt there is no choice.
+fn own(program: &str) -> Option<PathBuf> {
+    let places = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+    let found = places.into_iter().map(|place| Path::new(place).join(program)).find(|path| path.exists());
+    found.or_else(|| find_program("apt-get").map_or_else(|| find_program(program), |_apt| None))
 }
 
 /// From npm: the same version on every system, and no right to install packages is needed.
