@@ -48,6 +48,10 @@ impl HostName {
         if !name.split('.').all(is_label) {
             return Err(refused("an empty, over-long or malformed label"));
         }
+        // Some programs would read an address of it, and no two the same.
+        if name.rsplit('.').next().is_some_and(is_number) {
+            return Err(refused("a number at its end that makes no address"));
+        }
         Ok(Endpoint::Domain(name.to_owned()))
     }
 }
@@ -228,6 +232,12 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && label.bytes().all(inside)
 }
 
+/// Whether it reads as a number in decimal or hexadecimal, and in octal even if it is none.
+fn is_number(label: &str) -> bool {
+    let (digits, radix) = label.strip_prefix("0x").map_or((label, 10), |digits| (digits, 16));
+    digits.chars().all(|digit| digit.is_digit(radix))
+}
+
 /// Reads the spellings of IPv4 addresses that `inet_aton(3)` takes: one to four parts, each
 /// decimal, octal (`0…`) or hexadecimal (`0x…`), the last one filling the remaining bytes.
 fn odd_spelling(text: &str) -> Option<Ipv4Addr> {
@@ -297,6 +307,13 @@ mod tests {
             ("", "refused"),
             ("a b", "refused"),
             ("ev\\il", "refused"),
+            ("127.0.0.08", "refused"),
+            ("127.0.0.0.1", "refused"),
+            ("256.0.0.1", "refused"),
+            ("4294967296", "refused"),
+            ("a.0x7g", "a.0x7g"),
+            ("1.2.3.4.com", "1.2.3.4.com"),
+            ("a.0x7f", "refused"),
         ] {
             assert_eq!(host(text), canonical, "{text:?}");
         }
@@ -346,7 +363,64 @@ mod tests {
         }
     }
 
+    /// An address in one of the spellings that `inet_aton` takes: so many parts, each in decimal, octal or hexadecimal.
+    fn spelled(address: u32, parts: usize, radixes: [u8; 4]) -> String {
+        let bytes = address.to_be_bytes();
+        let (heads, rest) = bytes.split_at(parts - 1);
+        let last = rest.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+        let numbers = heads.iter().map(|head| u64::from(*head)).chain([last]);
+        let texts: Vec<String> = numbers
+            .zip(radixes)
+            .map(|(number, radix)| match radix {
+                0 => number.to_string(),
+                1 => format!("0{number:o}"),
+                2 => format!("0x{number:x}"),
+                _ => format!("0X{number:08X}"),
+            })
+            .collect();
+        texts.join(".")
+    }
+
     proptest::proptest! {
+        #[test]
+        fn addresses_are_found_in_every_spelling(
+            address: u32,
+            parts in 1..=4_usize,
+            radixes in proptest::array::uniform4(0..4_u8),
+            dot in proptest::bool::ANY,
+            wide in proptest::bool::ANY,
+        ) {
+            let mut text = spelled(address, parts, radixes) + if dot { "." } else { "" };
+            if wide {
+                // Digits of the width of ideographs, which become ordinary ones.
+                text = text.chars().map(|digit| match digit.to_digit(10) {
+                    Some(number) => char::from_u32(0xff10 + number).unwrap_or(digit),
+                    None => digit,
+                }).collect();
+            }
+            proptest::prop_assert_eq!(host(&text), Ipv4Addr::from_bits(address).to_string(), "{}", text);
+        }
+
+        #[test]
+        fn a_name_is_canonical_and_matches_itself_and_what_is_below_it(
+            text in "[a-zA-Z0-9\\-_.äßА-я。xX]{1,40}",
+        ) {
+            if let Ok(Endpoint::Domain(name)) = HostName::parse(&text) {
+                let is_part = |byte: u8| {
+                    byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte)
+                };
+                proptest::prop_assert!(name.bytes().all(is_part));
+                proptest::prop_assert!(!name.ends_with('.') && name.len() <= 253);
+                let itself = HostPattern::parse(&name).unwrap();
+                let below = HostPattern::parse(&format!("*.{name}")).unwrap();
+                let [own, sub, longer, evil] = ["{}", "a.{}", "a{}", "{}.evil.test"]
+                    .map(|form| Endpoint::Domain(form.replace("{}", &name)));
+                proptest::prop_assert!(itself.matches(&own) && !itself.matches(&evil));
+                proptest::prop_assert!(below.matches(&sub));
+                proptest::prop_assert!(!below.matches(&own) && !below.matches(&longer));
+            }
+        }
+
         #[test]
         fn never_panics_and_is_idempotent(text in ".{0,80}") {
             if let Ok(host) = HostName::parse(&text) {

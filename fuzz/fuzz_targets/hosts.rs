@@ -1,0 +1,58 @@
+//! Names of hosts: one canonical form, and no address that other programs see and we do not.
+//! `cargo +nightly fuzz run hosts --no-default-features`
+//!
+//! What programs do with a host text is asked of two others: the C library (`inet_aton`, which nearly every program
+//! uses in the end) and the parser of URLs that browsers and Node follow.
+
+#![no_main]
+
+use std::ffi::CString;
+use std::net::{IpAddr, Ipv4Addr};
+
+use libfuzzer_sys::fuzz_target;
+use portcullis_decision::pattern::{HostName, HostPattern, NetworkPattern};
+use portcullis_decision::request::Endpoint;
+
+fuzz_target!(|text: &str| {
+    if let Ok(pattern) = NetworkPattern::parse(text) {
+        assert_eq!(NetworkPattern::parse(&pattern.to_string()).as_ref(), Ok(&pattern), "{text:?}");
+    }
+    let Ok(host) = HostName::parse(text) else { return };
+    assert_eq!(HostName::parse(&host.to_string()).as_ref(), Ok(&host), "{text:?}");
+    if let Some(address) = by_the_c_library(text) {
+        assert_eq!(host, Endpoint::Address(address.into()), "{text:?}");
+    }
+    if let Ok(other) = url::Host::parse(text) {
+        assert_eq!(host, as_ours(&other), "{text:?}");
+    }
+    if let Endpoint::Domain(name) = &host {
+        assert!(is_canonical(name), "{text:?}");
+        assert!(HostPattern::parse(name).is_ok_and(|pattern| pattern.matches(&host)), "{text:?}");
+        assert!(HostPattern::parse(&format!("*.{name}")).is_ok_and(|below| !below.matches(&host)), "{text:?}");
+    }
+});
+
+fn by_the_c_library(text: &str) -> Option<Ipv4Addr> {
+    let text = CString::new(text).ok()?;
+    let mut address = libc::in_addr { s_addr: 0 };
+    // SAFETY: the text ends in NUL, and the address is written only here.
+    let is_one = unsafe { inet_aton(text.as_ptr(), &raw mut address) } == 1;
+    is_one.then(|| Ipv4Addr::from(address.s_addr.to_ne_bytes()))
+}
+
+unsafe extern "C" {
+    fn inet_aton(text: *const libc::c_char, address: *mut libc::in_addr) -> libc::c_int;
+}
+
+fn as_ours(host: &url::Host) -> Endpoint {
+    match host {
+        url::Host::Domain(name) => Endpoint::Domain(name.strip_suffix('.').unwrap_or(name).to_owned()),
+        url::Host::Ipv4(address) => Endpoint::Address((*address).into()),
+        url::Host::Ipv6(address) => Endpoint::Address(IpAddr::from(*address).to_canonical()),
+    }
+}
+
+fn is_canonical(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+    name.bytes().all(is_part) && !name.ends_with('.') && name.len() <= 253
+}
