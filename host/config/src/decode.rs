@@ -135,6 +135,7 @@ pub(crate) fn network(place: &Place<'_>) -> Result<Network, Fault> {
         connecting: Connecting {
             names_match: place.child("requireHostMatch").flag(true),
             hidden_names: place.child("hiddenServerNames").text() == Some("allow"),
+            opens_ports: place.child("allowLocalBinding").flag(true),
         },
         upload_budget_mib: budget(&place.child("uploadBudgetMib")),
         parent_proxy: parent_proxy(&place.child("parentProxy"))?,

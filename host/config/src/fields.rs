@@ -96,8 +96,8 @@ pub const FIELDS: &[Field] = &[
         "network.allowLocalBinding",
         Shape::Bool,
         Optional,
-        NoEffect("commands may always listen, on a loopback of their own"),
-        "Let commands listen on local ports.",
+        Honoured,
+        "Whether servers that commands start may be opened to this machine (`portcullis ports open`). Default `true`: it takes a request of yours. On their own loopback commands may always listen.",
     ),
     row(
         "network.allowMachLookup",

@@ -97,11 +97,13 @@ pub struct Connecting {
     pub names_match: bool,
     /// Whether TLS may hide the name of the server, or not say it.
     pub hidden_names: bool,
+    /// Whether servers of commands may be opened to this machine.
+    pub opens_ports: bool,
 }
 
 impl Default for Connecting {
     fn default() -> Self {
-        Self { names_match: true, hidden_names: false }
+        Self { names_match: true, hidden_names: false, opens_ports: true }
     }
 }
 

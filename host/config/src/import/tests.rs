@@ -38,7 +38,7 @@ fn srt_keeps_its_values_and_tells_what_it_cannot() {
     assert_eq!(texts(&ours.filesystem.deny_read), ["~/.ssh", "[x]"]);
     assert_eq!(texts(&ours.filesystem.deny_write), ["a/*.pem"]);
     let kept: Vec<_> = ours.kept.iter().map(|kept| kept.name).collect();
-    assert!(kept.contains(&"ripgrep") && kept.contains(&"network.allowLocalBinding"), "{kept:?}");
+    assert!(kept.contains(&"ripgrep") && kept.contains(&"filesystem.allowGitConfig"), "{kept:?}");
     let mut told = left(&imported);
     told.sort();
     assert_eq!(

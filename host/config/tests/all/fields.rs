@@ -32,7 +32,7 @@ fn sample(field: &Field) -> Value {
         "policies[].use" => "other".into(),
         "policies[].mode" => "observe".into(),
         "ask.hold" => "accept".into(),
-        "enabled" | "network.requireHostMatch" => false.into(),
+        "enabled" | "network.requireHostMatch" | "network.allowLocalBinding" => false.into(),
         "network.hiddenServerNames" => "allow".into(),
         "network.parentProxy.http" | "network.parentProxy.https" => "http://proxy.test:3128".into(),
         "network.parentProxy.noProxy" => "corp.test".into(),

@@ -35,6 +35,9 @@ pub enum PortError {
     /// There is no way out, so there is none in.
     #[error("this session's commands have no network; `portcullis doctor` says why")]
     NoNetwork,
+    /// The settings say that no port is opened.
+    #[error("`network.allowLocalBinding` is `false` in the settings")]
+    NotAllowed,
     /// It is open already.
     #[error("port {port} is open already, at {at}")]
     IsOpen {
@@ -139,9 +142,13 @@ impl Session {
     /// Opens a port inside to this machine's loopback, at `at` there, or at any when that is 0; returns where.
     ///
     /// # Errors
-    /// When it is open already, or cannot be had.
+    /// When the settings forbid it, it is open already, or it cannot be had.
     pub fn open_port(&self, port: u16, at: u16) -> Result<SocketAddr, PortError> {
-        self.network.as_ref().ok_or(PortError::NoNetwork)?.open_port(port, at)
+        let network = self.network.as_ref().ok_or(PortError::NoNetwork)?;
+        if !self.settings().connecting.opens_ports {
+            return Err(PortError::NotAllowed);
+        }
+        network.open_port(port, at)
     }
 
     /// Closes a port again, with every connection through it.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Deadline, Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
-as_each_user!(a_server_inside_is_listed_opened_and_closed);
+as_each_user!(a_server_inside_is_listed_opened_and_closed, no_port_is_opened_against_the_settings);
 
 const FAILED: i32 = 1;
 
@@ -69,5 +69,20 @@ fn a_server_inside_is_listed_opened_and_closed(user: User) -> Result<()> {
     ensure!(ports(&scene)?.len() == 1, "an open port is listed although nobody listens");
     host.close()?;
     ensure!(TcpStream::connect(("127.0.0.1", at)).is_err(), "it outlives the session");
+    Ok(())
+}
+
+fn no_port_is_opened_against_the_settings(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = r#"{ "network": { "allowedDomains": [], "deniedDomains": [], "allowLocalBinding": false },
+        "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] } }"#;
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), settings)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    // On its own loopback it listens as ever.
+    host.begin(SERVER, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let listed = Deadline::start().until("the server", || Ok(ports(&scene)?.pop()))?;
+    let name = listed.get("id").and_then(Value::as_str).context("an id")?;
+    let refused = scene.portcullis(&["ports", "open", name])?.ended_with(FAILED)?;
+    ensure!(refused.stderr.contains("`network.allowLocalBinding` is `false`"), "{refused:#?}");
     Ok(())
 }
