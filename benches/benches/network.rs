@@ -1,0 +1,244 @@
+//! What a connection costs: direct, through the gate, and through sandbox-runtime's proxies.
+//! `cargo build --release -p portcullis-cli`, then `cargo bench -p portcullis-benches --bench network`
+//!
+//! One client runs in each of the three, for as long as the race takes, and connects to a server outside: to `localhost`,
+//! which stands for the one host that is allowed. It knows nothing of proxies, but for sandbox-runtime, where it asks
+//! the proxy that the environment names; see `src/wrapped.mjs`. Where sandbox-runtime is found, `launch.rs` says.
+
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
+
+use std::cell::RefCell;
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::thread;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portcullis_benches::{Contestant, Race};
+
+/// What makes this program the client.
+const CLIENT: &str = "--client";
+/// The variable by which the client is told to use the proxy of the environment.
+const BY_PROXY: &str = "BENCH_BY_PROXY";
+/// Connections in one round.
+const CONNECTIONS: usize = 50;
+/// Bytes in one round, each way.
+const BYTES: usize = 256 << 20;
+/// What a connection begins with: what the server is to do.
+const ECHO: u8 = b'e';
+const TAKE: u8 = b't';
+const GIVE: u8 = b'g';
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    if let [_, first, port] = words.as_slice()
+        && first == CLIENT
+    {
+        client(port.parse().expect("a port"));
+        return ExitCode::SUCCESS;
+    }
+    let scratch = tempfile::tempdir_in("/var/tmp").expect("a directory to work in");
+    let project = scratch.path().canonicalize().expect("the directory").join("project");
+    std::fs::create_dir(&project).expect("a directory");
+    // The file itself may lie where nothing inside sees it.
+    let program = project.join("client");
+    std::fs::copy(std::env::current_exe().expect("own path"), &program).expect("a copy");
+    let port = serve();
+    let mut stations = vec![("direct", Station::start(&mut direct(&program, port), &project))];
+    match portcullis() {
+        Some(binary) => {
+            let settings = settings(scratch.path(), port);
+            let mut command = gated(&binary, &settings, &program, port);
+            stations.push(("through the gate", Station::start(&mut command, &project)));
+        }
+        None => println!("portcullis takes no part: build it first, in this profile"),
+    }
+    if let Some(installed) = std::env::var_os("SANDBOX_RUNTIME") {
+        let mut command = Command::new("node");
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/wrapped.mjs")).arg(installed);
+        command.arg(format!("{BY_PROXY}=1 '{}' {CLIENT} {port}", program.display()));
+        stations.push(("sandbox-runtime", Station::start(&mut command, &project)));
+    } else {
+        println!("sandbox-runtime takes no part: SANDBOX_RUNTIME names no directory that has it");
+    }
+    let stations: Vec<_> = stations.into_iter().map(|(name, one)| (name, RefCell::new(one))).collect();
+    for (title, order) in [
+        (format!("{CONNECTIONS} connections, one byte there and back"), "connect"),
+        (format!("{} MiB up", BYTES >> 20), "up"),
+        (format!("{} MiB down", BYTES >> 20), "down"),
+    ] {
+        let contestants = stations
+            .iter()
+            .map(|(name, station)| Contestant::new(name, 1, move || station.borrow_mut().say(order)));
+        println!("{}", Race::new(&title).run(contestants.collect()));
+    }
+    ExitCode::SUCCESS
+}
+
+/// A client somewhere, which does what it is told and says when it has.
+struct Station {
+    program: Child,
+    say: ChildStdin,
+    hear: BufReader<ChildStdout>,
+}
+
+impl Station {
+    fn start(command: &mut Command, project: &Path) -> Self {
+        let command = command.current_dir(project).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = command.spawn().expect("a client");
+        let say = program.stdin.take().expect("a pipe");
+        let hear = BufReader::new(program.stdout.take().expect("a pipe"));
+        Self { program, say, hear }
+    }
+
+    fn say(&mut self, what: &str) {
+        writeln!(self.say, "{what}").expect("it listens");
+        let mut answer = String::new();
+        self.hear.read_line(&mut answer).expect("it answers");
+        assert_eq!(answer.trim(), "done");
+    }
+}
+
+impl Drop for Station {
+    fn drop(&mut self) {
+        // It ends with its input otherwise; either way it is gone.
+        drop(self.program.kill());
+        drop(self.program.wait());
+    }
+}
+
+fn direct(program: &Path, port: u16) -> Command {
+    let mut command = Command::new(program);
+    command.args([CLIENT, &port.to_string()]);
+    command
+}
+
+fn gated(binary: &Path, settings: &Path, program: &Path, port: u16) -> Command {
+    let mut command = Command::new(binary);
+    command.args(["run", "--ask", "deny", "--settings"]).arg(settings).arg("--").arg(program);
+    command.args([CLIENT, &port.to_string()]);
+    command
+}
+
+/// The program itself, which lies beside what is built for benchmarks.
+fn portcullis() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    own.ancestors().nth(2).map(|folder| folder.join("portcullis")).filter(|path| path.exists())
+}
+
+fn settings(directory: &Path, port: u16) -> PathBuf {
+    let path = directory.join("settings.json");
+    let text = format!(
+        r#"{{ "network": {{ "allowedDomains": ["localhost:{port}"], "deniedDomains": [], "uploadBudgetMib": 4194303 }},
+             "filesystem": {{ "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] }} }}"#
+    );
+    std::fs::write(&path, text).expect("settings");
+    path
+}
+
+/// Serves the clients, for as long as this program runs.
+fn serve() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // Who goes in the middle of it is a client that was ended.
+            thread::spawn(move || drop(attend(stream)));
+        }
+    });
+    port
+}
+
+fn attend(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut order = [0];
+    stream.read_exact(&mut order)?;
+    match order[0] {
+        GIVE => move_bytes(&mut std::io::repeat(0).take(BYTES as u64), &mut stream)?,
+        TAKE => {
+            move_bytes(&mut stream.try_clone()?, &mut std::io::sink())?;
+            stream.write_all(&[TAKE])?;
+        }
+        _ => stream.write_all(&order)?,
+    }
+    Ok(())
+}
+
+/// In pieces of a size that costs no side much.
+fn move_bytes(from: &mut impl Read, to: &mut impl Write) -> std::io::Result<()> {
+    let mut piece = vec![0; 256 << 10];
+    loop {
+        match from.read(&mut piece)? {
+            0 => return Ok(()),
+            length => to.write_all(piece.get(..length).unwrap_or_default())?,
+        }
+    }
+}
+
+fn client(port: u16) {
+    for order in std::io::stdin().lines() {
+        match order.expect("an order").as_str() {
+            "connect" => (0..CONNECTIONS).for_each(|_| {
+                let mut stream = connect(port);
+                stream.write_all(&[ECHO]).expect("a byte there");
+                stream.read_exact(&mut [0]).expect("a byte back");
+            }),
+            "up" => {
+                let mut stream = connect(port);
+                stream.write_all(&[TAKE]).expect("an order");
+                move_bytes(&mut std::io::repeat(0).take(BYTES as u64), &mut stream).expect("bytes up");
+                stream.shutdown(Shutdown::Write).expect("an end");
+                stream.read_exact(&mut [0]).expect("they have all come");
+            }
+            _ => {
+                let mut stream = connect(port);
+                stream.write_all(&[GIVE]).expect("an order");
+                let mut count = Count(0);
+                move_bytes(&mut stream, &mut count).expect("bytes down");
+                assert_eq!(count.0, BYTES);
+            }
+        }
+        println!("done");
+    }
+}
+
+/// Takes bytes and knows how many they were.
+struct Count(usize);
+
+impl Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn connect(port: u16) -> TcpStream {
+    if std::env::var_os(BY_PROXY).is_none() {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+        stream.set_nodelay(true).expect("a setting");
+        return stream;
+    }
+    let proxy = std::env::var("HTTP_PROXY").or_else(|_| std::env::var("http_proxy")).expect("a proxy");
+    let proxy = proxy.trim_start_matches("http://").trim_end_matches('/');
+    let (who, place) = proxy.rsplit_once('@').unwrap_or(("", proxy));
+    let mut stream = TcpStream::connect(place).expect("the proxy");
+    stream.set_nodelay(true).expect("a setting");
+    let credentials = STANDARD.encode(who);
+    let request = format!(
+        "CONNECT localhost:{port} HTTP/1.1\r\nHost: localhost:{port}\r\nProxy-Authorization: Basic {credentials}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).expect("asked");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("an answer");
+        head.extend(byte);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+    stream
+}
