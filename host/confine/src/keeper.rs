@@ -184,7 +184,8 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
         | Step::Processes
         | Step::Show { writable: Writable::No, .. }
         | Step::HideDirectory { .. }
-        | Step::HideFile { .. } => None,
+        | Step::HideFile { .. }
+        | Step::Resolver { .. } => None,
     });
     let is_spared = |place: &&Path| names.spared.iter().any(|spared| spared == place);
     writable.filter(|place| !is_spared(place)).map(Path::to_owned).collect()

@@ -63,6 +63,11 @@ pub enum Step {
         /// Which.
         path: PathBuf,
     },
+    /// What programs read to find a name service names the sandbox's own.
+    Resolver {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// Whether a shown place can be changed.
@@ -154,6 +159,7 @@ impl fmt::Display for Step {
                 write!(formatter, "hide {}{}", path.display(), Openings(openings))
             }
             Self::HideFile { path } => write!(formatter, "hide file {}", path.display()),
+            Self::Resolver { path } => write!(formatter, "resolver {}", path.display()),
         }
     }
 }

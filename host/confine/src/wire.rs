@@ -305,6 +305,7 @@ impl Writer {
             Step::Show { writable: Writable::Yes, .. } => 7,
             Step::HideDirectory { .. } => 8,
             Step::HideFile { .. } => 9,
+            Step::Resolver { .. } => 10,
         };
         self.number(number);
         match step {
@@ -317,7 +318,8 @@ impl Writer {
             Step::Pin { path }
             | Step::Temp { directory: path }
             | Step::Show { path, .. }
-            | Step::HideFile { path } => self.string(path.as_os_str()),
+            | Step::HideFile { path }
+            | Step::Resolver { path } => self.string(path.as_os_str()),
         }
     }
 
@@ -396,6 +398,7 @@ impl Reader<'_> {
                     7 => Step::Show { path, writable: Writable::Yes },
                     8 => Step::HideDirectory { path, openings: self.list(Self::opening)? },
                     9 => Step::HideFile { path },
+                    10 => Step::Resolver { path },
                     _ => return Err(Garbled),
                 }
             }

@@ -135,7 +135,8 @@ fn wanted<'a>(plan: &'a Plan, judged: &[PathBuf]) -> Vec<(&'a Path, Rights)> {
             | Step::Processes
             | Step::Show { writable: Writable::No, .. }
             | Step::HideDirectory { .. }
-            | Step::HideFile { .. } => {}
+            | Step::HideFile { .. }
+            | Step::Resolver { .. } => {}
         }
     }
     wanted.retain(|(path, _)| !judged.iter().any(|place| place == path));

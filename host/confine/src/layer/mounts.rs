@@ -65,7 +65,9 @@ fn prepare(step: &Step) -> Result<Prepared, Failure> {
             Prepared::Copy(copy(path, harmless() | Attributes::READ_ONLY)?)
         }
         Step::Devices => Prepared::Devices(devices::prepare()?),
-        Step::Processes | Step::HideDirectory { .. } | Step::HideFile { .. } => Prepared::Nothing,
+        Step::Processes | Step::HideDirectory { .. } | Step::HideFile { .. } | Step::Resolver { .. } => {
+            Prepared::Nothing
+        }
     })
 }
 
@@ -80,7 +82,8 @@ fn put_in_place(
         Step::Pin { path }
         | Step::Show { path, .. }
         | Step::HideDirectory { path, .. }
-        | Step::HideFile { path } => path,
+        | Step::HideFile { path }
+        | Step::Resolver { path } => path,
         Step::Prepare { .. } | Step::Devices => Path::new("/dev"),
         Step::Processes => return processes::enforce(),
     };
@@ -88,7 +91,7 @@ fn put_in_place(
     match (step, prepared) {
         (_, Prepared::Copy(mount)) => attach_here(mount),
         (_, Prepared::Devices(nodes)) => devices::enforce(nodes, memory_bytes),
-        (Step::HideDirectory { .. } | Step::HideFile { .. }, Prepared::Nothing) => {
+        (Step::HideDirectory { .. } | Step::HideFile { .. } | Step::Resolver { .. }, Prepared::Nothing) => {
             let mask = masks.next().ok_or(Errno::INVAL).during_at(Stage::AttachMount, target)?;
             attach_here(&mask)
         }

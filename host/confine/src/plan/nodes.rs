@@ -19,6 +19,9 @@ const HIDDEN_FROM_THE_START: [&str; 6] = [
 /// The sandbox puts its own there.
 const OWN: [&str; 2] = ["/dev", "/proc"];
 const TEMP: &str = "/tmp";
+/// What programs read to find the name service; the second is where that is a link to under Windows. Elsewhere it is a
+/// plain file, or a link to something that is hidden, and what programs do without it suits the sandbox.
+const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/mnt/wsl/resolv.conf"];
 
 /// A path whose state differs from that of the tree around it.
 pub(super) struct Node {
@@ -36,6 +39,8 @@ enum State {
     ReadWrite,
     /// A writable directory from elsewhere: nothing of what lies below on the host is seen.
     Temp(PathBuf),
+    /// A file of the sandbox's own.
+    Resolver,
 }
 
 impl State {
@@ -43,7 +48,7 @@ impl State {
     fn covers(&self) -> bool {
         match self {
             Self::Hidden | Self::Temp(_) => true,
-            Self::ReadOnly | Self::ReadWrite => false,
+            Self::ReadOnly | Self::ReadWrite | Self::Resolver => false,
         }
     }
 
@@ -53,7 +58,8 @@ impl State {
             (Self::Hidden | Self::Temp(_), Access::Hidden)
             | (Self::ReadOnly, Access::ReadOnly)
             | (Self::ReadWrite, Access::ReadWrite) => true,
-            (Self::Hidden | Self::Temp(_), Access::ReadOnly | Access::ReadWrite)
+            (Self::Resolver, _)
+            | (Self::Hidden | Self::Temp(_), Access::ReadOnly | Access::ReadWrite)
             | (Self::ReadOnly, Access::Hidden | Access::ReadWrite)
             | (Self::ReadWrite, Access::Hidden | Access::ReadOnly) => false,
         }
@@ -70,7 +76,20 @@ pub(super) fn collect(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Re
     for (path, access) in wanted {
         add(&mut nodes, &path, access, kind)?;
     }
+    for path in RESOLVERS.map(Path::new).into_iter().filter(|path| kind(path) == PathKind::File) {
+        add_resolver(&mut nodes, path);
+    }
     Ok(nodes)
+}
+
+/// Where the file is in sight it is the sandbox's own: a search list of the host's would make other names of those that
+/// programs ask for, and every name has an address.
+fn add_resolver(nodes: &mut Vec<Node>, path: &Path) {
+    let parent = nodes.iter().rposition(|node| path.starts_with(&node.path));
+    let around = parent.and_then(|index| nodes.get(index)).map_or(&State::ReadOnly, |node| &node.state);
+    if !around.covers() {
+        nodes.push(Node { path: path.to_owned(), state: State::Resolver, parent, kind: PathKind::File });
+    }
 }
 
 fn wanted(profile: &Profile) -> Result<BTreeMap<PathBuf, Access>, PlanError> {
@@ -167,6 +186,7 @@ pub(super) fn steps(nodes: &[Node]) -> Vec<Step> {
             State::Hidden => Step::HideFile { path: node.path.clone() },
             State::ReadOnly => Step::Show { path: node.path.clone(), writable: Writable::No },
             State::ReadWrite => Step::Show { path: node.path.clone(), writable: Writable::Yes },
+            State::Resolver => Step::Resolver { path: node.path.clone() },
             State::Temp(directory) => {
                 if !openings.is_empty() {
                     first.push(Step::Prepare { directory: directory.clone(), openings });
@@ -200,7 +220,7 @@ fn pins(nodes: &[Node]) -> Vec<Step> {
             State::ReadWrite => &parent.path,
             // The directories made in it can be renamed through `/tmp`, but are mounted on elsewhere.
             State::Temp(directory) => directory,
-            State::Hidden | State::ReadOnly => continue,
+            State::Hidden | State::ReadOnly | State::Resolver => continue,
         };
         let Ok(below) = node.path.strip_prefix(&parent.path) else { continue };
         paths.extend(

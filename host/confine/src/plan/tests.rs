@@ -17,7 +17,7 @@ fn profile(places: &[(&str, Access)]) -> Profile {
 fn kind(path: &Path) -> PathKind {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match () {
-        () if name.starts_with("no") => PathKind::Missing,
+        () if name.starts_with("no") || name == "resolv.conf" => PathKind::Missing,
         () if name.starts_with("link") => PathKind::Link,
         () if name.contains('.') && !name.starts_with('.') => PathKind::File,
         () if path.starts_with("/sys") => PathKind::Missing,
@@ -40,6 +40,33 @@ fn nothing_wanted_still_hides_run_and_gives_a_private_tmp() {
     processes /proc
     temp /tmp from /var/t
     hide /run
+    ");
+}
+
+#[test]
+fn the_name_service_is_the_sandboxs_own_where_its_file_is_in_sight() {
+    let check = |places: &[(&str, Access)]| {
+        let kind = |path: &Path| if path.ends_with("resolv.conf") { PathKind::File } else { kind(path) };
+        Plan::new(&profile(places), &kind).expect("a usable profile").to_string()
+    };
+    assert_snapshot!(check(&[("/mnt", Hidden)]), @r"
+    devices /dev
+    processes /proc
+    temp /tmp from /var/t
+    hide /mnt
+    hide /run
+    resolver /etc/resolv.conf
+    ");
+    // Where it is hidden it stays hidden, and where it can be written the mount still keeps it.
+    assert_snapshot!(check(&[("/etc/resolv.conf", Hidden), ("/mnt", ReadWrite)]), @r"
+    pin /mnt/wsl
+    devices /dev
+    processes /proc
+    temp /tmp from /var/t
+    hide file /etc/resolv.conf
+    writable /mnt
+    hide /run
+    resolver /mnt/wsl/resolv.conf
     ");
 }
 

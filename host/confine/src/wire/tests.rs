@@ -16,6 +16,7 @@ fn setup() -> Setup {
         Step::Show { path: OsString::from_vec(vec![b'/', 0xff, b'\n']).into(), writable: Writable::Yes },
         Step::HideDirectory { path: "/h".into(), openings },
         Step::HideFile { path: "/h.key".into() },
+        Step::Resolver { path: "/etc/resolv.conf".into() },
     ];
     let limits = Limits { open_files: Some(7), cpu_seconds: Some(u64::MAX), ..Limits::default() };
     let network = Network::Gated(WayOut { host_ports: vec![1, u16::MAX], hold: Hold::Accept });

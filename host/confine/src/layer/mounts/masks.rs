@@ -1,10 +1,10 @@
-//! What hidden places are covered with.
+//! What hidden places, and some files, are covered with.
 
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
-use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fchmod, mkdirat, openat, openat2};
 use rustix::io::{self, Errno};
 use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 
@@ -17,11 +17,11 @@ use crate::plan::{Opening, PathKind, Step};
 /// copied. It is gone again before anything else is mounted.
 const FOR_A_MOMENT: &str = "/tmp";
 
-/// One mount for each hidden place, in the order of the steps.
+/// One mount for each hidden or replaced place, in the order of the steps.
 pub(super) struct Masks(Vec<OwnedFd>);
 
 impl Masks {
-    /// Makes the masks for all steps that hide something.
+    /// Makes the masks for all steps that hide or replace something.
     pub(super) fn prepare(steps: &[Step]) -> Result<Self, Failure> {
         let common = Common::make().during(Stage::NewFilesystem)?;
         let masks = steps.iter().filter_map(|step| common.mask(step)).collect::<Result<_, _>>();
@@ -34,10 +34,15 @@ impl Masks {
     }
 }
 
-/// An empty directory and a file that nobody can open, copied for all places that are hidden whole.
+/// Where to ask for names, wherever programs ask: all questions are led to one place. No domain is put behind a name.
+const RESOLVER: &[u8] = b"nameserver 127.0.0.1\noptions ndots:0\n";
+
+/// An empty directory and a file that nobody can open, copied for all places that are hidden whole; and what is put in
+/// the place of files.
 struct Common {
     directory: OwnedFd,
     file: OwnedFd,
+    resolver: OwnedFd,
 }
 
 impl Common {
@@ -45,10 +50,15 @@ impl Common {
         let root = small_filesystem()?;
         mkdirat(&root, "directory", Mode::from_raw_mode(0o755))?;
         drop(create_file(&root, Path::new("file"), Mode::empty())?);
+        let resolver = create_file(&root, Path::new("resolver"), Mode::WUSR)?;
+        io::write(&resolver, RESOLVER)?;
+        // Also for those as whom commands act, and whatever the caller's mask for new files says.
+        fchmod(&resolver, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
+        drop(resolver);
         add_attributes(&root, Reach::One, Attributes::READ_ONLY).map_err(number_of)?;
         attach(&root, Path::new(FOR_A_MOMENT))?;
         let open = |name: &str| openat(&root, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        Ok(Self { directory: open("directory")?, file: open("file")? })
+        Ok(Self { directory: open("directory")?, file: open("file")?, resolver: open("resolver")? })
     }
 
     fn detach(&self) -> io::Result<()> {
@@ -64,6 +74,7 @@ impl Common {
                 with_names(openings).during_at(Stage::NewFilesystem, path)
             }
             Step::HideFile { path } => copy_opened(&self.file).during_at(Stage::CopyMounts, path),
+            Step::Resolver { path } => copy_opened(&self.resolver).during_at(Stage::CopyMounts, path),
             Step::Prepare { .. }
             | Step::Pin { .. }
             | Step::Devices
