@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 
 use crate::{Calls, Stage};
 
@@ -32,6 +33,9 @@ pub enum Hold {
 pub struct Listeners {
     /// For programs that are told to use a proxy; on the loopback, where they find it by its port.
     pub proxy: TcpListener,
+    /// A socket in the network through which the kernel says whose a connection is (`NETLINK_SOCK_DIAG`); nothing
+    /// where it has no such.
+    pub diagnosis: Option<OwnedFd>,
     /// Where the rest ends, for IPv4.
     pub v4: Ends,
     /// The same for IPv6; nothing where the kernel has none.

@@ -3,6 +3,7 @@
 mod ask;
 mod budget;
 mod carried;
+mod clients;
 mod decider;
 mod dial;
 mod dns;
@@ -10,6 +11,7 @@ mod gate;
 mod hold;
 mod inside;
 mod inspect;
+mod lookup;
 mod names;
 mod process;
 mod proxy;

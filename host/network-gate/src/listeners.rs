@@ -13,6 +13,9 @@ pub struct Listeners {
     pub proxy: std::net::TcpListener,
     /// Connections that wait inside connect(2), where they do; all others wait once they are accepted.
     pub calls: Option<std::sync::Arc<dyn crate::Calls>>,
+    /// A socket in the network that the kernel is asked through whose a connection is (`NETLINK_SOCK_DIAG`); without it
+    /// tables are read.
+    pub diagnosis: Option<std::os::fd::OwnedFd>,
     /// The process below which everything in the network is.
     pub keeper: u32,
 }

@@ -65,12 +65,13 @@ impl Network {
         listeners: Listeners,
         stricter: Option<Arc<RuleSet>>,
     ) -> std::io::Result<Attached> {
-        let Listeners { proxy, v4, v6, calls, keeper } = listeners;
+        let Listeners { proxy, diagnosis, v4, v6, calls, keeper } = listeners;
         let mut served = portcullis_network_gate::Listeners {
             relays: Vec::new(),
             dns: Vec::new(),
             dns_streams: Vec::new(),
             proxy,
+            diagnosis,
             calls: calls.map(|calls| Arc::new(HeldCalls(calls)) as Arc<dyn Calls>),
             keeper,
         };

@@ -137,13 +137,19 @@ fn start_error(refusal: Refusal, path: PathBuf) -> StartError {
     }
 }
 
+/// What there is for each family; see [`ends`].
+const OF_A_FAMILY: usize = 3;
+
 /// Gives the listeners their types, in the order in which the keeper sends them.
 pub(super) fn listeners(descriptors: Vec<OwnedFd>, keeper: &OwnedFd) -> Result<Listeners, NoGate> {
+    let has_diagnosis = descriptors.len() % OF_A_FAMILY == 2;
     let mut descriptors = descriptors.into_iter();
     let proxy = TcpListener::from(descriptors.next().ok_or(NoGate::Lost)?);
+    let diagnosis = if has_diagnosis { descriptors.next() } else { None };
     let v4 = ends(&mut descriptors).ok_or(NoGate::Lost)?;
     let v6 = ends(&mut descriptors);
-    Ok(Listeners { proxy, v4, v6, calls: None, keeper: process_number(keeper).ok_or(NoGate::Lost)? })
+    let keeper = process_number(keeper).ok_or(NoGate::Lost)?;
+    Ok(Listeners { proxy, diagnosis, v4, v6, calls: None, keeper })
 }
 
 fn ends(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<Ends> {

@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
+use rustix::net::netlink::SOCK_DIAG;
 
 use super::{During, Failure};
 use crate::Stage;
@@ -26,6 +27,8 @@ pub(crate) const OWN_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x5a4d, 0, 0, 0, 0, 0, 
 /// What the host gets, in the order in which it is sent.
 pub(crate) struct Gate {
     proxy: OwnedFd,
+    /// For questions whose a connection is; nothing where the kernel answers none.
+    diagnosis: Option<OwnedFd>,
     v4: Ends,
     /// Nothing where the kernel has no IPv6.
     v6: Option<Ends>,
@@ -42,7 +45,8 @@ impl Gate {
     pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         let ends = std::iter::once(&self.v4).chain(&self.v6);
         let ends = ends.flat_map(|ends| [ends.relay.as_fd(), ends.dns.as_fd(), ends.dns_stream.as_fd()]);
-        std::iter::once(self.proxy.as_fd()).chain(ends).collect()
+        let diagnosis = self.diagnosis.as_ref().map(AsFd::as_fd);
+        std::iter::once(self.proxy.as_fd()).chain(diagnosis).chain(ends).collect()
     }
 }
 
@@ -62,7 +66,7 @@ pub(crate) fn open_gate(host_ports: &[u16]) -> Result<Gate, Failure> {
     let ports = v4.ports().during(Stage::Listeners)?;
     let ports_6 = v6.as_ref().map(Ends::ports).transpose().during(Stage::Listeners)?;
     redirect::enforce(ports, ports_6, host_ports).during(Stage::Redirect)?;
-    Ok(Gate { proxy: proxy.into(), v4, v6 })
+    Ok(Gate { proxy: proxy.into(), diagnosis: netlink::socket(Some(SOCK_DIAG)).ok(), v4, v6 })
 }
 
 impl Ends {

@@ -3,15 +3,15 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portcullis_decision::request::Stage;
+use portcullis_decision::request::{Endpoint, Stage};
 use tokio::sync::oneshot;
 
 use crate::judge::{Attempt, Judge, Judgement, Refusal, Want};
 
 /// How long the first connection of a question waits for others: programs open several at once.
 const GATHER: Duration = Duration::from_millis(40);
-/// More than that waits for no answer; it is refused.
-const WAITING_MAX: usize = 8192;
+/// More than that waits for no answer; it is refused. As many as a session can have.
+const WAITING_MAX: usize = 16 * 1024;
 /// More different places do not fit into one question; the rest is asked next.
 const PLACES_MAX: usize = 8;
 
@@ -137,16 +137,24 @@ impl Asking {
         let (judge, command, want) = (Arc::clone(&first.judge), first.attempt.command, first.attempt.want);
         let stage = first.attempt.access.stage.clone();
         let is_to_connect = want == Want::Connect && stage == Stage::Connect;
+        let mut places = vec![place(&first.attempt)];
         let mut chosen = vec![first];
         let mut later = Vec::new();
         for next in open {
+            let is_known = places.contains(&place(&next.attempt));
             let is_alike = Arc::ptr_eq(&next.judge, &judge)
                 && next.attempt.command == command
                 && next.attempt.want == want
                 && next.attempt.access.stage == stage
-                && (is_to_connect || next.is_same_place(&chosen));
-            let fits = places(&chosen) < PLACES_MAX || next.is_same_place(&chosen);
-            if is_alike && fits { chosen.push(next) } else { later.push(next) }
+                && (is_to_connect || is_known);
+            if !is_alike || !(is_known || places.len() < PLACES_MAX) {
+                later.push(next);
+                continue;
+            }
+            if !is_known {
+                places.push(place(&next.attempt));
+            }
+            chosen.push(next);
         }
         let mut state = self.state();
         state.in_hand = 0;
@@ -181,10 +189,6 @@ impl Waiting {
             }
         }
     }
-
-    fn is_same_place(&self, others: &[Self]) -> bool {
-        others.iter().any(|other| place(&other.attempt) == place(&self.attempt))
-    }
 }
 
 impl Round {
@@ -193,14 +197,8 @@ impl Round {
     }
 }
 
-fn place(attempt: &Attempt) -> (&portcullis_decision::request::Endpoint, u16) {
-    (&attempt.access.target, attempt.access.port)
-}
-
-fn places(chosen: &[Waiting]) -> usize {
-    let mut places: Vec<_> = chosen.iter().map(|one| place(&one.attempt)).collect();
-    places.dedup();
-    places.len()
+fn place(attempt: &Attempt) -> (Endpoint, u16) {
+    (attempt.access.target.clone(), attempt.access.port)
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use portcullis_decision::request::{Endpoint, Stage};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::judge::{AddressRuling, Attempt, Ending, Refusal};
+use crate::linux::lookup::{self, Unfound};
 use crate::linux::range::{Range, embedded, is_own};
 use crate::linux::scope::{Scope, Wanted};
 use crate::linux::tunnel;
@@ -33,7 +34,8 @@ pub(crate) async fn dial(
     if let Some(upstream) = scope.judge.upstream(attempt) {
         return through(scope, attempt, &upstream, wanted, client).await;
     }
-    let found = addresses(attempt, LOOKUP).await.map_err(|error| unreachable(attempt, &error.to_string()))?;
+    let found = addresses(attempt, LOOKUP).await;
+    let found = found.map_err(|unfound| unreachable(attempt, &unfound.error().to_string()))?;
     let mut refusal = None;
     let mut allowed = Vec::new();
     for address in found {
@@ -74,10 +76,11 @@ async fn through(
             }
             resolved(scope, attempt, &found, wanted, client).await?;
         }
-        Err(_) if upstream.unresolved == Unresolved::Left => {
+        Err(Unfound::Unable(error)) => return Err(unreachable(attempt, &error.to_string())),
+        Err(Unfound::Unknown(_)) if upstream.unresolved == Unresolved::Left => {
             resolved(scope, attempt, &[], wanted, client).await?;
         }
-        Err(_) => {
+        Err(Unfound::Unknown(_)) => {
             let reason = "its addresses are known to the proxy only, and `deniedResolvedAddresses` speaks of addresses";
             return Err(Ending::Refused(Refusal::of_gate("host.unresolved-name", reason)));
         }
@@ -109,15 +112,11 @@ async fn resolved(
     }
 }
 
-async fn addresses(attempt: &Attempt, patience: Duration) -> io::Result<Vec<SocketAddr>> {
+async fn addresses(attempt: &Attempt, patience: Duration) -> Result<Vec<SocketAddr>, Unfound> {
+    let port = attempt.access.port;
     match &attempt.access.target {
-        Endpoint::Address(address) => Ok(vec![SocketAddr::new(*address, attempt.access.port)]),
-        Endpoint::Domain(name) => {
-            // With a dot at its end the name is whole, and no domain of the host's own is tried behind it.
-            let lookup = lookup_host((format!("{name}."), attempt.access.port));
-            let found = timeout(patience, lookup).await.map_err(|_late| io::ErrorKind::TimedOut)??;
-            Ok(found.map(|address| SocketAddr::new(address.ip().to_canonical(), address.port())).collect())
-        }
+        Endpoint::Address(address) => Ok(vec![SocketAddr::new(*address, port)]),
+        Endpoint::Domain(name) => lookup::addresses(name, port, patience).await,
     }
 }
 

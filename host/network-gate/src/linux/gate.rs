@@ -18,6 +18,7 @@ use crate::judge::Judge;
 use crate::linux::ask::Asking;
 use crate::linux::budget::Budgets;
 use crate::linux::carried::Carried;
+use crate::linux::clients::Clients;
 use crate::linux::decider::Decider;
 use crate::linux::dns;
 use crate::linux::hold::{self, Held};
@@ -172,7 +173,7 @@ impl Gate {
             judge,
             held: Held::default(),
             hold: hold::HOLD,
-            keeper,
+            clients: Arc::new(Clients::new(keeper, listeners.diagnosis)),
             token,
         });
         let _entered = self.handle.enter();
@@ -217,7 +218,8 @@ impl Gate {
         let _entered = self.handle.enter();
         let listener = usable(listener)?;
         let (end, ended) = oneshot::channel();
-        self.handle.spawn(inside::lead_in(listener, port, sockets, ended));
+        let room = Arc::clone(&self.shared.room);
+        self.handle.spawn(inside::lead_in(listener, port, sockets, room, ended));
         Ok(WayIn { end })
     }
 }

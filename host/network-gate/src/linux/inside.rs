@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
@@ -59,6 +59,7 @@ pub(super) async fn lead_in(
     listener: TcpListener,
     port: u16,
     sockets: Arc<dyn Sockets>,
+    room: Arc<Semaphore>,
     ended: oneshot::Receiver<()>,
 ) {
     let mut connections = JoinSet::new();
@@ -66,12 +67,16 @@ pub(super) async fn lead_in(
     loop {
         tokio::select! {
             _ = &mut ended => return,
-            accepted = listener.accept() => match accepted {
-                Ok((client, _)) if connections.len() < AT_ONCE => {
-                    drop(connections.spawn(carry(client, port, Arc::clone(&sockets))));
+            accepted = listener.accept() => match (accepted, Arc::clone(&room).try_acquire_owned()) {
+                (Ok((client, _)), Ok(place)) if connections.len() < AT_ONCE => {
+                    let carried = carry(client, port, Arc::clone(&sockets));
+                    connections.spawn(async move {
+                        carried.await;
+                        drop(place);
+                    });
                 }
-                Ok(_) => {}
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                (Ok(_), _) => {}
+                (Err(_), _) => tokio::time::sleep(Duration::from_millis(50)).await,
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
         }

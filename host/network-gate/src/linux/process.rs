@@ -1,10 +1,12 @@
 //! Which process is behind a connection that comes out of a session's network.
 
+use std::collections::HashMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 
 use portcullis_decision::request::ProcessInfo;
+
+use crate::linux::clients::Client;
 
 /// A process and the command it belongs to.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -32,15 +34,8 @@ const PROCESSES_MAX: usize = 4096;
 /// Arguments are shown and logged, so they are cut.
 const ARGUMENTS_MAX: usize = 32;
 const ARGUMENT_MAX: usize = 512;
-
-/// What is known of the client's end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Client {
-    /// A process has it open; the number of its socket.
-    Open(u64),
-    /// Nobody has it open any more.
-    Gone,
-}
+/// All of them together: thousands of connections may wait, and each keeps what is known of its process.
+const ARGUMENTS_BYTES: usize = 4096;
 
 /// Looks up the client's end of a connection in the network of the process `keeper`.
 ///
@@ -89,19 +84,28 @@ pub(super) fn address(text: &str) -> Option<SocketAddr> {
 
 /// Finds the process that has a socket open, among those below `keeper`.
 pub(crate) fn owner(keeper: u32, socket: u64) -> Owner {
-    let wanted = format!("socket:[{socket}]");
+    owners(keeper).remove(&socket).unwrap_or_default()
+}
+
+/// Finds all sockets that processes below `keeper` have open, and whose they are.
+pub(crate) fn owners(keeper: u32) -> HashMap<u64, Owner> {
+    let mut owners = HashMap::new();
     let mut left: Vec<(u32, u32)> = children(keeper).into_iter().map(|init| (init, init)).collect();
     let mut seen = 0;
     while let Some((pid, command)) = left.pop() {
-        if has_open(pid, &wanted) {
-            return Owner { process: describe(pid), command };
+        let sockets = sockets(pid);
+        if !sockets.is_empty() {
+            let owner = Owner { process: describe(pid), command };
+            for socket in sockets {
+                owners.entry(socket).or_insert_with(|| owner.clone());
+            }
         }
         seen += 1;
         if seen < PROCESSES_MAX {
             left.extend(children(pid).into_iter().map(|child| (child, command)));
         }
     }
-    Owner::default()
+    owners
 }
 
 /// The children of all threads of a process.
@@ -114,11 +118,16 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-fn has_open(pid: u32, wanted: &str) -> bool {
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    descriptors
-        .flatten()
-        .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(wanted)))
+/// The numbers of the sockets that a process has open.
+fn sockets(pid: u32) -> Vec<u64> {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let targets = descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.filter_map(|target| number(target.to_str()?)).collect()
+}
+
+/// Reads `socket:[4711]`.
+fn number(target: &str) -> Option<u64> {
+    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// Describes a process as rules and questions want it.
@@ -130,11 +139,12 @@ fn describe(pid: u32) -> ProcessInfo {
         let text = String::from_utf8_lossy(argument).into_owned();
         text.get(..text.floor_char_boundary(ARGUMENT_MAX)).unwrap_or_default().to_owned()
     };
-    ProcessInfo {
-        pid,
-        program: program.to_string_lossy().into_owned(),
-        argv: arguments.split(|&byte| byte == 0).take(ARGUMENTS_MAX).map(shown).collect(),
-    }
+    let mut room = ARGUMENTS_BYTES;
+    let argv = arguments.split(|&byte| byte == 0).take(ARGUMENTS_MAX).map(shown).take_while(|argument| {
+        room = room.saturating_sub(argument.len());
+        room > 0
+    });
+    ProcessInfo { pid, program: program.to_string_lossy().into_owned(), argv: argv.collect() }
 }
 
 #[cfg(test)]
@@ -164,7 +174,7 @@ mod tests {
         let address = stream.local_addr().unwrap();
         let own = std::process::id();
         let Client::Open(socket) = client(own, address, server) else { panic!("not found") };
-        assert!(has_open(own, &format!("socket:[{socket}]")));
+        assert!(sockets(own).contains(&socket));
         assert_eq!(client(own, address, address), Client::Gone);
         drop(stream);
         assert_eq!(client(own, address, server), Client::Gone);

@@ -39,7 +39,8 @@ pub(crate) async fn tell(client: TcpStream, beginning: &[u8], news: News, why: &
 /// Says something and closes the connection.
 pub(crate) async fn say(mut client: TcpStream, message: &[u8]) {
     if client.write_all(message).await.is_ok() && client.shutdown().await.is_ok() {
-        let mut rest = [0; 4096];
+        // Not a part of every connection that might come to this.
+        let mut rest = vec![0; 4096];
         let drain = async { while client.read(&mut rest).await.is_ok_and(|length| length > 0) {} };
         let _in_time = timeout(DRAIN, drain).await;
     }

@@ -14,10 +14,11 @@ use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Want};
 use crate::linux::ask::Asking;
 use crate::linux::budget::{Budgets, Spent};
 use crate::linux::carried::Carried;
+use crate::linux::clients::{Client, Clients};
 use crate::linux::decider::Decider;
 use crate::linux::hold::{Found, Held, State};
 use crate::linux::names::Names;
-use crate::linux::process::{self, Client, Owner};
+use crate::linux::process::Owner;
 
 /// How often it is looked whether a client that has sent something has gone since.
 const LOOK: Duration = Duration::from_millis(250);
@@ -42,8 +43,8 @@ pub(crate) struct Scope {
     pub(crate) held: Held,
     /// How long a call may be held.
     pub(crate) hold: Duration,
-    /// The process below which everything in the network is.
-    pub(crate) keeper: u32,
+    /// The processes in the network, and their sockets.
+    pub(crate) clients: Arc<Clients>,
     /// What a program has to know to use the proxy.
     pub(crate) token: String,
 }
@@ -72,14 +73,14 @@ impl Scope {
     pub(crate) async fn clear(self: &Arc<Self>, wanted: &Wanted, stream: &TcpStream) -> Cleared {
         let (scope, facts) = (Arc::clone(self), wanted.clone());
         let found = self.shared.decider.ask(move || {
-            let client = process::client(scope.keeper, facts.client, facts.server);
+            let client = scope.clients.client(facts.client, facts.server);
             if let Client::Open(socket) = client
                 && let Some(found) = scope.held.take(socket, &facts.target, facts.port)
             {
                 return found;
             }
             let owner = match client {
-                Client::Open(socket) => process::owner(scope.keeper, socket),
+                Client::Open(socket) => scope.clients.owner(socket),
                 Client::Gone => Owner::default(),
             };
             let attempt = facts.attempt_of(owner);
@@ -210,8 +211,8 @@ impl Scope {
             match stream.ready(Interest::READABLE).await {
                 // It has sent its last byte; it may still wait for ours.
                 Ok(ready) if ready.is_read_closed() => {
-                    let (keeper, client, server) = (self.keeper, wanted.client, wanted.server);
-                    let look = self.shared.decider.ask(move || process::client(keeper, client, server));
+                    let (clients, client, server) = (Arc::clone(&self.clients), wanted.client, wanted.server);
+                    let look = self.shared.decider.ask(move || clients.client(client, server));
                     if look.await.is_none_or(|client| client == Client::Gone) {
                         return;
                     }

@@ -1,5 +1,7 @@
 //! Netlink messages, see netlink(7): just what is needed to set one network up.
 
+use std::os::fd::OwnedFd;
+
 use rustix::io::{self, Errno};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
@@ -82,11 +84,16 @@ fn fill(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
 
+/// Makes a socket for one part of the kernel.
+pub(super) fn socket(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
+    socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
+}
+
 /// Sends messages and waits for `answers` of them to be answered; the first refusal is the error.
 ///
 /// `protocol` is nothing for the routing part, which has the number 0.
 pub(super) fn talk(protocol: Option<Protocol>, messages: &[u8], answers: usize) -> io::Result<()> {
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
+    let socket = socket(protocol)?;
     sendto(&socket, messages, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
     let mut seen = 0;
     while seen < answers {

@@ -189,13 +189,14 @@ fn who_gives_up_before_the_question_is_not_asked_for() {
 }
 
 #[test]
-fn ten_thousand_do_not_wait_and_a_question_is_of_a_size_to_be_read() {
+fn ten_thousand_wait_twice_as_many_do_not_and_a_question_is_of_a_size_to_be_read() {
     let stand = Stand::new();
     let judge: Arc<dyn Judge> = Arc::clone(&stand.shown) as _;
-    let waiting: Vec<_> = (0..10_000)
+    let waiting: Vec<_> = (0..20_000)
         .filter_map(|number| stand.asking.put(&judge, attempt(&format!("h{number}"), 1)).ok())
         .collect();
     assert_eq!(waiting.len(), WAITING_MAX);
+    const { assert!(WAITING_MAX > 10_000) };
     assert_eq!(stand.question().1.len(), PLACES_MAX);
     drop(waiting);
     stand.asking.one_gave_up();

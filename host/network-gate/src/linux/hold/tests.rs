@@ -10,9 +10,9 @@ use crate::judge::{AddressRuling, Checks, Judge, Refusal, Stages};
 use crate::linux::ask::Asking;
 use crate::linux::budget::Budgets;
 use crate::linux::carried::Carried;
+use crate::linux::clients::{Client, Clients};
 use crate::linux::decider::Decider;
 use crate::linux::names::Names;
-use crate::linux::process::{self, Client};
 use crate::linux::scope::{Cleared, Shared};
 
 /// Asks about everything, and says no when the test wants it to.
@@ -108,10 +108,10 @@ impl Stand {
         let (names, budgets, carried) = (Names::default(), Budgets::default(), Carried::default());
         let room = Arc::new(tokio::sync::Semaphore::new(9));
         let shared = Arc::new(Shared { names, budgets, asking, carried, decider, room });
-        let (keeper, token) = (std::process::id(), String::new());
+        let (clients, token) = (Arc::new(Clients::new(std::process::id(), None)), String::new());
         let scope_judge: Arc<dyn Judge> = Arc::clone(&judge) as _;
         let scope =
-            Arc::new(Scope { shared, judge: scope_judge, held: Held::default(), hold, keeper, token });
+            Arc::new(Scope { shared, judge: scope_judge, held: Held::default(), hold, clients, token });
         let (told, calls) = mpsc::unbounded_channel();
         let (release, released) = mpsc::unbounded_channel();
         tokio::spawn(serve(Arc::clone(&scope), Arc::new(Line(release)), calls));
@@ -121,7 +121,7 @@ impl Stand {
         let (server, from) = listener.accept().await.unwrap();
         let target = Endpoint::Address(address.ip());
         let wanted = Wanted { target, port: address.port(), client: from, server: address };
-        let Client::Open(socket) = process::client(keeper, from, address) else { panic!("not found") };
+        let Client::Open(socket) = scope.clients.client(from, address) else { panic!("not found") };
         Self { scope, judge, answer, told, released, client, server, wanted, socket }
     }
 

@@ -1,0 +1,241 @@
+//! Who is at the other end of a connection that comes out of a network.
+//!
+//! The kernel is asked for one socket by the two addresses of its connection; tables of all of them (`/proc/net/tcp`)
+//! would be read once for each of thousands of connections. Who has a socket open is found by looking through the
+//! processes, and what that brings holds for a moment.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{RecvFlags, SendFlags, recv, sendto};
+
+use crate::linux::process::{self, Owner};
+
+/// What is known of the client's end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// A process has it open; the number of its socket.
+    Open(u64),
+    /// Nobody has it open any more.
+    Gone,
+}
+
+/// How long it holds who had which socket open: long enough for a burst of connections, which would otherwise have
+/// every descriptor looked at once for each of them.
+const SEEN: Duration = Duration::from_millis(250);
+
+/// The processes of one network, and their sockets.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    /// The process below which everything in the network is.
+    keeper: u32,
+    /// Where the kernel is asked for a socket; one question at a time.
+    diagnosis: Option<Mutex<OwnedFd>>,
+    seen: Mutex<Option<Seen>>,
+}
+
+/// Who had which socket open.
+#[derive(Debug)]
+struct Seen {
+    at: Instant,
+    owners: HashMap<u64, Owner>,
+}
+
+impl Clients {
+    /// `diagnosis` is a socket of `NETLINK_SOCK_DIAG` in the network, where the kernel has that.
+    pub(crate) fn new(keeper: u32, diagnosis: Option<OwnedFd>) -> Self {
+        Self { keeper, diagnosis: diagnosis.map(Mutex::new), seen: Mutex::default() }
+    }
+
+    /// Looks up the client's end of a connection. `client` is the address it comes from, `server` the one it was meant
+    /// for.
+    pub(crate) fn client(&self, client: SocketAddr, server: SocketAddr) -> Client {
+        let asked = self.diagnosis.as_ref().map(|socket| {
+            let socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
+            ask(&socket, canonical(client), canonical(server))
+        });
+        match asked {
+            Some(Ok(client)) => client,
+            // A kernel that does not answer such questions.
+            Some(Err(_)) | None => process::client(self.keeper, client, server),
+        }
+    }
+
+    /// Finds the process that has a socket open.
+    pub(crate) fn owner(&self, socket: u64) -> Owner {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = seen.as_ref().filter(|seen| seen.at.elapsed() < SEEN);
+        if let Some(owner) = known.and_then(|seen| seen.owners.get(&socket)) {
+            return owner.clone();
+        }
+        let owners = process::owners(self.keeper);
+        let owner = owners.get(&socket).cloned().unwrap_or_default();
+        *seen = Some(Seen { at: Instant::now(), owners });
+        owner
+    }
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// `SOCK_DIAG_BY_FAMILY`, see sock_diag(7).
+const BY_FAMILY: u16 = 20;
+/// `NLMSG_ERROR`.
+const ERROR: u16 = 2;
+/// `NLM_F_REQUEST`.
+const REQUEST: u16 = 1;
+/// `struct nlmsghdr`.
+const HEADER: usize = 16;
+/// `struct nlmsghdr` and `struct inet_diag_req_v2`.
+const QUESTION: usize = HEADER + 56;
+/// In the answer: the two ports, and the number of the socket (`struct inet_diag_msg`).
+const PORTS: usize = HEADER + 4;
+const NUMBER: usize = HEADER + 68;
+/// `AF_INET`, `AF_INET6` and `IPPROTO_TCP`.
+const V4: u8 = 2;
+const V6: u8 = 10;
+const TCP: u8 = 6;
+
+/// Asks the kernel for the socket at `client` that is connected to `server`.
+fn ask(socket: &OwnedFd, client: SocketAddr, server: SocketAddr) -> rustix::io::Result<Client> {
+    sendto(socket, &question(client, server), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    let mut answer = [0; 1024];
+    // The answer is there once the question is sent.
+    let (_, length) = recv(socket, &mut answer, RecvFlags::DONTWAIT)?;
+    read(answer.get(..length).unwrap_or_default(), client, server).ok_or(Errno::BADMSG)?
+}
+
+fn question(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(QUESTION);
+    bytes.extend(u32::try_from(QUESTION).unwrap_or(u32::MAX).to_ne_bytes());
+    bytes.extend(BY_FAMILY.to_ne_bytes());
+    bytes.extend(REQUEST.to_ne_bytes());
+    bytes.extend([0; 8]);
+    let family = if client.is_ipv4() { V4 } else { V6 };
+    // In every state.
+    bytes.extend([family, TCP, 0, 0, 255, 255, 255, 255]);
+    bytes.extend(client.port().to_be_bytes());
+    bytes.extend(server.port().to_be_bytes());
+    for address in [client.ip(), server.ip()] {
+        let start = bytes.len();
+        match address {
+            IpAddr::V4(address) => bytes.extend(address.octets()),
+            IpAddr::V6(address) => bytes.extend(address.octets()),
+        }
+        bytes.resize(start + 16, 0);
+    }
+    // Whatever its interface and its cookie are.
+    bytes.extend([0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+    bytes
+}
+
+/// Reads the answer; nothing when it is none.
+fn read(answer: &[u8], client: SocketAddr, server: SocketAddr) -> Option<rustix::io::Result<Client>> {
+    let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
+    let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
+    if kind == ERROR {
+        let number = word(HEADER)?.cast_signed();
+        return Some(match Errno::from_raw_os_error(number.saturating_neg()) {
+            Errno::NOENT => Ok(Client::Gone),
+            error => Err(error),
+        });
+    }
+    let ports = answer.get(PORTS..PORTS + 4).filter(|_| kind == BY_FAMILY)?;
+    // Where there is no such connection the kernel offers the one that listens.
+    let is_it = *ports == [client.port().to_be_bytes(), server.port().to_be_bytes()].concat();
+    let number = u64::from(word(NUMBER)?);
+    Some(Ok(if is_it && number != 0 { Client::Open(number) } else { Client::Gone }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd as _;
+
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
+
+    use super::*;
+
+    fn diagnosis() -> OwnedFd {
+        let protocol = Some(netlink::SOCK_DIAG);
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
+            .expect("a socket")
+    }
+
+    fn number(stream: &TcpStream) -> u64 {
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();
+        link.to_str().unwrap().trim_start_matches("socket:[").trim_end_matches(']').parse().unwrap()
+    }
+
+    #[test]
+    fn the_kernel_and_its_tables_say_the_same() {
+        let own = std::process::id();
+        for place in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(place) else { continue };
+            let server = listener.local_addr().unwrap();
+            let stream = TcpStream::connect(server).unwrap();
+            let address = stream.local_addr().unwrap();
+            for clients in [Clients::new(own, Some(diagnosis())), Clients::new(own, None)] {
+                let open = Client::Open(number(&stream));
+                assert_eq!(clients.client(address, server), open, "{clients:?}");
+                // As one is seen that comes by a socket of the other family.
+                if let IpAddr::V4(v4) = address.ip() {
+                    let mapped = SocketAddr::new(v4.to_ipv6_mapped().into(), address.port());
+                    assert_eq!(clients.client(mapped, server), open);
+                }
+                // One that listens is none that is connected, and other ends are another connection.
+                assert_eq!(clients.client(server, address), Client::Gone, "{clients:?}");
+                assert_eq!(clients.client(address, address), Client::Gone);
+                let elsewhere = SocketAddr::new("192.0.2.1".parse().unwrap(), server.port());
+                assert_eq!(clients.client(address, elsewhere), Client::Gone);
+            }
+            drop(stream);
+            assert_eq!(Clients::new(own, Some(diagnosis())).client(address, server), Client::Gone);
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_an_error_and_so_is_what_the_kernel_cannot_say() {
+        let place: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let answer = |kind: u16, number: i32| {
+            let mut bytes = vec![0; HEADER];
+            bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+            bytes.extend(number.to_ne_bytes());
+            read(&bytes, place, place)
+        };
+        assert!(matches!(answer(ERROR, -2), Some(Ok(Client::Gone))));
+        assert!(matches!(answer(ERROR, -1), Some(Err(Errno::PERM))));
+        assert!(
+            answer(BY_FAMILY, 0).is_none() && answer(3, 0).is_none() && read(&[], place, place).is_none()
+        );
+    }
+
+    #[test]
+    fn who_has_a_socket_is_remembered_for_a_moment() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut child = std::process::Command::new("perl")
+            .args(["-MIO::Socket::INET", "-e"])
+            .arg("$s = IO::Socket::INET->new(PeerAddr => shift) or die; sleep 60")
+            .arg(listener.local_addr().unwrap().to_string())
+            .spawn()
+            .unwrap();
+        let (_stream, from) = listener.accept().unwrap();
+        let clients = Clients::new(std::process::id(), Some(diagnosis()));
+        let Client::Open(socket) = clients.client(from, listener.local_addr().unwrap()) else {
+            panic!("not found")
+        };
+        let owner = clients.owner(socket);
+        assert_eq!((owner.process.pid, owner.command), (child.id(), child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(clients.owner(socket), owner);
+        std::thread::sleep(SEEN);
+        assert_eq!(clients.owner(socket), Owner::default());
+    }
+}
