@@ -7,6 +7,7 @@ mod attacks;
 mod holding;
 mod ports;
 mod programs;
+mod table;
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;

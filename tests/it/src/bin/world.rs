@@ -7,20 +7,21 @@
 //! | name | address | servers |
 //! |---|---|---|
 //! | `allowed.test`, `*.allowed.test` | 203.0.113.1 | HTTP on 80 and 8080, TLS on 443, a greeting on 22, an echo on 7 |
-//! | `evil.test`, `allowed.test.evil.test`, `notallowed.test` | 203.0.113.2 | the same |
+//! | `evil.test`, `allowed.test.evil.test`, `notallowed.test`, `xn--llowed-2nf.test` | 203.0.113.2 | the same |
 //! | `private.test` | 10.0.0.1 | the same |
 //! | `metadata.test` | 169.254.169.254 | the same |
 //! | `loopback.test`, `own.test` | 127.0.0.1, the command's own address | |
 //! | `by-hand.test` | as allowed, but in `/etc/hosts` only | |
 //! | `proxy.test` | 203.0.113.9 | a proxy on 3128 (HTTP) and 1080 (SOCKS 5) that knows `behind.test` by itself, as allowed |
 //! | `flips.test` | allowed the first time, then 169.254.169.254 | |
+//! | (none) | 2001:db8:1::1, where the kernel has IPv6 | HTTP on 80 |
 //!
 //! Where there is `DIRECTORY/more.py`, it is run for the allowed and the evil address, and adds servers to them.
 //! Everything the servers see is written to `DIRECTORY/seen`, a line for each.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,6 +37,9 @@ const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 53);
 const PROXY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 /// The command's own machine.
 const OWN: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
+/// An address of the other family, that of the allowed host; and the command's own.
+const ALLOWED_6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
+const OWN_6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0xfe);
 /// What makes this program the second network.
 const SERVERS: &str = "--servers";
 
@@ -77,8 +81,14 @@ fn second_network(directory: &Path) -> Result<Child> {
     ip(&format!("addr add {OWN}/24 dev h0"))?;
     ip("link set h0 up")?;
     ip(&format!("route add default via {ALLOWED}"))?;
+    if has_v6() {
+        // Without a check whether anybody else has it, which takes a second.
+        ip(&format!("addr add {OWN_6}/64 dev h0 nodad"))?;
+    }
     let resolver = directory.join("resolv.conf");
-    std::fs::write(&resolver, format!("nameserver {NAME_SERVER}\n"))?;
+    // As in containers: a name with fewer dots is tried below another domain first.
+    let settings = format!("search near.test\noptions ndots:5\nnameserver {NAME_SERVER}\n");
+    std::fs::write(&resolver, settings)?;
     run(Command::new("mount").arg("--bind").arg(resolver).arg("/etc/resolv.conf"))?;
     let hosts = directory.join("hosts");
     std::fs::write(&hosts, format!("127.0.0.1 localhost\n{ALLOWED} by-hand.test\n"))?;
@@ -86,10 +96,16 @@ fn second_network(directory: &Path) -> Result<Child> {
     writeln!(servers.stdin.as_ref().context("a pipe")?, "wired")?;
     ensure!(said.next().transpose()?.as_deref() == Some("ready"), "the servers do not start");
     // A server of this machine that nobody may reach.
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 8000))?;
+    let everywhere: IpAddr =
+        if has_v6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let listener = TcpListener::bind((everywhere, 8000))?;
     let own = Seen::open(directory)?;
-    thread::spawn(move || listener.incoming().flatten().for_each(|stream| http(stream, OWN, &own)));
+    thread::spawn(move || listener.incoming().flatten().for_each(|stream| http(stream, OWN.into(), &own)));
     Ok(servers)
+}
+
+fn has_v6() -> bool {
+    Path::new("/proc/net/if_inet6").exists()
 }
 
 fn ip(arguments: &str) -> Result<()> {
@@ -140,16 +156,13 @@ fn serve(directory: &Path) -> Result<()> {
     thread::spawn(move || answer_names(&names, &names_seen));
     for address in [ALLOWED, EVIL, PRIVATE, METADATA] {
         for (port, server) in [(80, http as Server), (8080, http), (22, greet), (7, echo)] {
-            let listener = TcpListener::bind((address, port))?;
-            let seen = seen.clone();
-            thread::spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    let seen = seen.clone();
-                    thread::spawn(move || server(stream, address, &seen));
-                }
-            });
+            listen(address.into(), port, server, &seen)?;
         }
         tls(directory, address)?;
+    }
+    if has_v6() {
+        ip(&format!("addr add {ALLOWED_6}/64 dev s0 nodad"))?;
+        listen(ALLOWED_6.into(), 80, http, &seen)?;
     }
     for (port, order) in [(3128, order_of_http as Order), (1080, order_of_socks)] {
         let listener = TcpListener::bind((PROXY, port))?;
@@ -174,10 +187,22 @@ fn serve(directory: &Path) -> Result<()> {
     }
 }
 
-type Server = fn(TcpStream, Ipv4Addr, &Seen);
+type Server = fn(TcpStream, IpAddr, &Seen);
+
+fn listen(address: IpAddr, port: u16, server: Server, seen: &Seen) -> Result<()> {
+    let listener = TcpListener::bind((address, port))?;
+    let seen = seen.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let seen = seen.clone();
+            thread::spawn(move || server(stream, address, &seen));
+        }
+    });
+    Ok(())
+}
 
 /// Answers every request with who asked whom, and reads whatever it is sent.
-fn http(mut stream: TcpStream, address: Ipv4Addr, seen: &Seen) {
+fn http(mut stream: TcpStream, address: IpAddr, seen: &Seen) {
     let Ok(copy) = stream.try_clone() else { return };
     let mut reader = BufReader::new(copy);
     loop {
@@ -211,14 +236,14 @@ fn http(mut stream: TcpStream, address: Ipv4Addr, seen: &Seen) {
 }
 
 /// Speaks first, as mail and secure shell servers do.
-fn greet(mut stream: TcpStream, address: Ipv4Addr, seen: &Seen) {
+fn greet(mut stream: TcpStream, address: IpAddr, seen: &Seen) {
     seen.write(&format!("GREET {address}"));
     let mut line = [0; 64];
     drop(stream.write_all(format!("REACHED {address}\r\n").as_bytes()));
     drop(stream.read(&mut line));
 }
 
-fn echo(mut stream: TcpStream, address: Ipv4Addr, seen: &Seen) {
+fn echo(mut stream: TcpStream, address: IpAddr, seen: &Seen) {
     seen.write(&format!("ECHO {address}"));
     let Ok(mut copy) = stream.try_clone() else { return };
     drop(std::io::copy(&mut copy, &mut stream));
@@ -335,7 +360,7 @@ fn reply(query: &[u8], flips: &AtomicU32, seen: &Seen) -> Option<Vec<u8>> {
     let address = match name.as_str() {
         "allowed.test" => Some(ALLOWED),
         name if name.ends_with(".allowed.test") => Some(ALLOWED),
-        "evil.test" | "notallowed.test" | "allowed.test.evil.test" => Some(EVIL),
+        "evil.test" | "xn--llowed-2nf.test" | "notallowed.test" | "allowed.test.evil.test" => Some(EVIL),
         "private.test" => Some(PRIVATE),
         name if name.ends_with(".wild.test") => Some(PRIVATE),
         "metadata.test" => Some(METADATA),

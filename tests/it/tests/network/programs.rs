@@ -1,10 +1,9 @@
 //! Programs that people work with, each through the gate as it comes: no proxy, no certificates of ours.
 
 use std::fs;
-use std::io::{Write as _, stderr};
 
-use anyhow::{Result, ensure};
-use portcullis_it::{Scene, User, World};
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Scene, Tools, User, World};
 
 use super::{PROGRAM, each};
 
@@ -35,24 +34,28 @@ const PROGRAMS: &[(&str, &str)] = &[
     ),
     (
         "pip",
-        "/usr/bin/python3 -m pip -q install --no-cache-dir --retries 0 --target pip1 --trusted-host HOST \
+        "pip3 -q install --no-cache-dir --retries 0 --target pip1 --trusted-host HOST \
          --index-url http://HOST:8081/simple hello && PYTHONPATH=pip1 /usr/bin/python3 -c 'import hello'",
     ),
     (
         "pip over HTTPS",
-        "/usr/bin/python3 -m pip -q install --no-cache-dir --retries 0 --target pip2 --cert ca.pem \
+        "pip3 -q install --no-cache-dir --retries 0 --target pip2 --cert ca.pem \
          --index-url https://HOST:8443/simple hello && PYTHONPATH=pip2 /usr/bin/python3 -c 'import hello'",
     ),
-    ("psql", "psql 'host=HOST user=u dbname=d connect_timeout=9'"),
     (
-        "Java",
-        "cat > C.java <<'END'\n\
-         class C { public static void main(String[] a) throws Exception {\n\
-         var s = new java.net.URI(\"http://HOST:8081/file\").toURL().openStream();\n\
-         System.out.write(s.readAllBytes()); System.out.flush(); } }\n\
-         END\n\
-         java -XX:TieredStopAtLevel=1 C.java",
+        "git over SSH",
+        "GIT_SSH_COMMAND='ssh -F none -i client_key -o IdentitiesOnly=yes -o UserKnownHostsFile=/dev/null \
+         -o StrictHostKeyChecking=no -p 2222' git clone -q git@HOST:repo.git git4 && cat git4/file",
     ),
+    ("psql", "psql 'host=HOST user=u dbname=d connect_timeout=9'"),
+    ("Java", "keytool -printcert -sslserver HOST:443 | sed -n 's/Owner: CN=test/REACHED/p'"),
+    // Its own resolver, which reads `/etc/resolv.conf` itself, and system calls of its own; no proxy.
+    ("Go", "GODEBUG=netdns=go hey -n 1 -c 1 http://HOST:8081/file | sed -n 's/.*\\[200\\].*/REACHED/p'"),
+    ("Go without a C library", "certinfo -insecure HOST:443 | sed -n 's/.*CN=test.*/REACHED/p'"),
+    ("a program with musl, static", "musl-gcc client.c -o client1 && ./client1 HOST 8081"),
+    ("a program with glibc", "cc client.c -o client2 && ./client2 HOST 8081"),
+    ("wget", "wget -qO- --tries=1 http://HOST:8081/file"),
+    ("busybox", "busybox wget -qO- http://HOST:8081/file"),
     (
         "asyncio",
         "python3 -c 'import asyncio\n\
@@ -66,46 +69,37 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ssh", "ssh -v -o BatchMode=yes -o StrictHostKeyChecking=no HOST 2>&1 | grep 'banner line'"),
 ];
 
-/// Programs that are not on every machine, and are needed by a row.
-const NEEDED: &[(&str, &str)] = &[("psql", "psql"), ("Java", "javac")];
+/// What of these set-up has fetched, where the system does not have it.
+const FETCHED: &[&str] = &["psql", "keytool", "hey", "certinfo", "musl-gcc", "wget", "busybox", "pip3"];
 
-/// The rows for which everything is here; says which are not.
-fn present() -> Vec<(&'static str, &'static str)> {
-    let is_here = |program: &str| {
-        std::env::var_os("PATH")
-            .is_some_and(|path| std::env::split_paths(&path).any(|place| place.join(program).exists()))
-    };
-    let missing = |name: &str| NEEDED.iter().find(|(row, program)| *row == name && !is_here(program));
-    let mut rows = PROGRAMS.to_vec();
-    rows.retain(|(name, _)| match missing(name) {
-        Some((row, program)) => {
-            let told = writeln!(stderr(), "not run: {row}, because `{program}` is not in PATH");
-            drop(told);
-            false
-        }
-        None => true,
-    });
-    rows
-}
+/// Asks for a name as programs do that want to know which families the machine has, and for a file there.
+const CLIENT: &str = include_str!("client.c");
 
 fn prepared(scene: &Scene) -> Result<()> {
-    scene.write(&scene.at("world").join("more.py"), SERVERS)?;
-    Ok(())
+    let folders = Tools::find()?.folders(&["sshd"])?;
+    let sshd = folders.first().context("a folder")?.join("sshd");
+    scene.write(&scene.at("world").join("sshd"), sshd.to_str().context("a path of text")?)?;
+    scene.write(&scene.project().join("client.c"), CLIENT)?;
+    scene.write(&scene.at("world").join("more.py"), SERVERS)
 }
 
 fn run(world: &World<'_>, scene: &Scene, host: &str) -> Result<Vec<(&'static str, String)>> {
     prepared(scene)?;
-    let rows = present();
-    let certificate = scene.at("world").join("certificate.pem");
-    let setup = format!("export HOME=$PWD GIT_TERMINAL_PROMPT=0; cp '{}' ca.pem", certificate.display());
-    let scripts: Vec<String> = std::iter::once(setup.clone())
-        .chain(rows.iter().map(|(_, script)| {
-            format!("export HOME=$PWD GIT_TERMINAL_PROMPT=0; {}", script.replace("HOST", host))
-        }))
+    let world_folder = scene.at("world");
+    let folders = Tools::find()?.folders(FETCHED)?;
+    let folders = std::env::join_paths(folders)?;
+    let before =
+        format!("export HOME=$PWD GIT_TERMINAL_PROMPT=0 PATH=\"$PATH:{}\"; ", folders.to_string_lossy());
+    let setup = format!(
+        "cp '{0}/certificate.pem' ca.pem; install -m 600 '{0}/client_key' client_key",
+        world_folder.display()
+    );
+    let scripts: Vec<String> = std::iter::once(setup)
+        .chain(PROGRAMS.iter().map(|(_, script)| before.clone() + &script.replace("HOST", host)))
         .collect();
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
     let outputs = each(&scripts, |script| world.run(ALLOW, script))?;
-    Ok(rows.into_iter().map(|(name, _)| name).zip(outputs.into_iter().skip(1)).collect())
+    Ok(PROGRAMS.iter().map(|(name, _)| *name).zip(outputs.into_iter().skip(1)).collect())
 }
 
 fn programs_reach_what_is_allowed(user: User) -> Result<()> {

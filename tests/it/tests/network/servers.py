@@ -1,5 +1,5 @@
 """Servers of files that are made here: a git repository, packages for npm and pip, and a data base that says no."""
-import base64, hashlib, http.server, io, json, os, socketserver, ssl, subprocess, sys, tarfile, threading, zipfile
+import base64, hashlib, http.server, io, json, os, socket, socketserver, ssl, subprocess, sys, tarfile, threading, time, zipfile
 
 ADDRESS, DIRECTORY = sys.argv[1], sys.argv[2]
 ROOT = os.path.join(DIRECTORY, "served-" + ADDRESS)
@@ -91,17 +91,34 @@ def serve(port, handler, certificate=None):
     threading.Thread(target=server.serve_forever).start()
 
 
+def secure_shell(port):
+    """An ordinary process that gives out the repository to whoever has the key, whatever it is asked for."""
+    sshd, number = open(os.path.join(DIRECTORY, "sshd")).read(), os.getuid() or 65534
+    key = os.path.join(DIRECTORY, "client_key")
+    for path in [os.path.join(ROOT, "host_key"), key]:
+        if not os.path.exists(path):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    os.chown("host_key", number, number)
+    with open("passwd", "w") as file:
+        file.write(f"git:x:{number}:{number}::{ROOT}:/bin/sh\n")
+    settings = {
+        "Port": port, "ListenAddress": ADDRESS, "HostKey": ROOT + "/host_key", "AuthorizedKeysFile": key + ".pub", "StrictModes": "no",
+        "PidFile": "none", "UsePAM": "no", "ForceCommand": f"git -c safe.directory='*' upload-pack {ROOT}/repo.git",
+    }
+    with open("sshd_config", "w") as file:
+        file.writelines(f"{name} {value}\n" for name, value in settings.items())
+    drop = f"setpriv --reuid={number} --regid={number} --clear-groups" if os.getuid() == 0 else "setpriv"
+    line = f"mount --bind {ROOT}/passwd /etc/passwd && exec {drop} --ambient-caps=-all --inh-caps=-all '{sshd}' -D -e -f {ROOT}/sshd_config"
+    subprocess.Popen(["unshare", "--mount", "sh", "-c", line], stdout=subprocess.DEVNULL)
+
+
 serve(8081, Files)
 serve(8443, Files, certificate=True)
 serve(5432, DataBase)
+secure_shell(2222)
 daemon = ["git", "daemon", "--reuseaddr", "--export-all", "--base-path=" + ROOT, "--listen=" + ADDRESS, "--port=9418"]
 subprocess.Popen(daemon, stdout=subprocess.DEVNULL)
-import socket, time
-
-while True:
-    try:
-        socket.create_connection((ADDRESS, 9418)).close()
-        break
-    except OSError:
+for port in [9418, 2222]:
+    while socket.socket().connect_ex((ADDRESS, port)) != 0:
         time.sleep(0.02)
 print("ready", flush=True)

@@ -1,0 +1,98 @@
+//! What programs see of a network in which names have addresses at once, and nothing but connections leads out.
+
+use anyhow::{Result, ensure};
+use portcullis_it::{Scene, Tools, User, World};
+
+use super::{PROGRAM, each};
+
+as_each_user!(names_and_other_traffic_are_as_the_table_says);
+
+const ALLOW: &str = r#"{ "allowedDomains": ["allowed.test", "[2001:db8:1::1]:80"], "deniedDomains": [] }"#;
+
+/// What is done, and what that prints, as a whole.
+const TABLE: &[(&str, &str, &str)] = &[
+    ("dig", "dig +short allowed.test | sed 's/^198[.]18[.].*/an address/'", "an address"),
+    (
+        "dig, of a server elsewhere",
+        "dig +short @8.8.8.8 allowed.test | sed 's/^198[.]18[.].*/an address/'",
+        "an address",
+    ),
+    (
+        "dig over TCP",
+        "dig +short +tcp @8.8.8.8 allowed.test | sed 's/^198[.]18[.].*/an address/'",
+        "an address",
+    ),
+    ("dig, from the address to the name", "dig +short -x $(dig +short allowed.test)", "allowed.test."),
+    ("dig for text", "dig TXT stolen.evil.test | grep -o 'status: [A-Z]*'", "status: REFUSED"),
+    ("dig for mail", "dig MX stolen.evil.test | grep -o 'status: [A-Z]*'", "status: REFUSED"),
+    (
+        "dig for the other family",
+        "dig AAAA allowed.test | grep -o 'status: [A-Z]*\\|ANSWER: [0-9]'",
+        "status: NOERROR\nANSWER: 0",
+    ),
+    (
+        "dig for keys that hide names",
+        "dig HTTPS allowed.test | grep -o 'status: [A-Z]*\\|ANSWER: [0-9]'",
+        "status: NOERROR\nANSWER: 0",
+    ),
+    ("dig for a name of one label", "dig wpad | grep -o 'status: [A-Z]*'", "status: NXDOMAIN"),
+    ("what names the name service", "cat /etc/resolv.conf", "nameserver 127.0.0.1\noptions ndots:0"),
+    ("a name that the host would complete", "getent hosts sub || echo none", "none"),
+    (
+        "the library",
+        "getent ahostsv4 allowed.test | sed -n 's/^198[.]18[.].*STREAM.*/an address/p'",
+        "an address",
+    ),
+    (
+        "HTTP/3, which falls back at once",
+        "timeout 5 python3 -c 'import socket\n\
+         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+         s.connect((\"allowed.test\", 443))\n\
+         s.send(b\"x\")\n\
+         try: s.recv(1)\n\
+         except ConnectionRefusedError: print(\"refused\")'",
+        "refused",
+    ),
+    (
+        "an IPv6 address that is allowed",
+        "curl -sSg 'http://[2001:db8:1::1]/'",
+        "REACHED 2001:db8:1::1 as [2001:db8:1::1]",
+    ),
+    (
+        "one that nobody named",
+        "curl -sSg 'http://[2001:db8:1::2]/' | grep -o 'the connection to [^ ]* is denied'",
+        "the connection to 2001:db8:1::2:80 is denied",
+    ),
+    (
+        "a server that refuses",
+        "curl -sS http://allowed.test:9/ | grep -o 'cannot be reached.*refused'",
+        "cannot be reached: Connection refused",
+    ),
+    (
+        "an address that stands for no name",
+        // By a reset, which comes before or after the end of connecting.
+        "curl -s http://198.18.77.77/ || echo refused",
+        "refused",
+    ),
+];
+
+fn names_and_other_traffic_are_as_the_table_says(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let folders = std::env::join_paths(Tools::find()?.folders(&["dig"])?)?;
+    let path = format!("export PATH=\"$PATH:{}\"; ", folders.to_string_lossy());
+    let scripts: Vec<String> = TABLE.iter().map(|(_, script, _)| path.clone() + script).collect();
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    let outputs = each(&scripts, |script| world.run(ALLOW, script))?;
+    for ((what, _, expected), output) in TABLE.iter().zip(outputs) {
+        ensure!(output.trim_end() == *expected, "{what}: {output}");
+    }
+    // Of all these names only those were looked up that something was to be connected to, after that was allowed.
+    let seen = world.seen()?;
+    ensure!(!seen.contains("evil") && !seen.contains("wpad"), "{seen}");
+    // The host's own domain is no part of any of them; without us it is what is tried first.
+    ensure!(!seen.contains("near.test"), "{seen}");
+    world.control("getent hosts sub.allowed.test")?;
+    ensure!(world.seen()?.contains("DNS sub.allowed.test.near.test"), "control: {}", world.seen()?);
+    Ok(())
+}
