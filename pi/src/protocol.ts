@@ -425,8 +425,9 @@ export type ExecResponse = {
   exitCode?: number,
   /** The number of the signal that ended it. */
   signal?: number,
-  /** True when its time ran out. */
-  timedOut: boolean,
+  /** Milliseconds after which its time ran out: its own, or less where the settings give it less; absent when it
+   * did not. */
+  timedOutAfterMs?: number,
   /** Present when the command was not started. */
   denied?: Denial,
   /** Lines for the model that policies want it to have with the result. */

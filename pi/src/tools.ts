@@ -115,7 +115,8 @@ export function commandOperations(host: HostClient, callId: string, origin: Exec
       if (ended.denied !== undefined) throw new Error(refused(ended.denied));
       for (const note of ended.notes) onData(Buffer.from(`\n[sandbox] ${note}\n`));
       if (signal?.aborted) throw new Error("aborted");
-      if (ended.timedOut) throw new Error(`timeout:${timeout}`);
+      // The time may have been the sandbox's, where the agent gave none.
+      if (ended.timedOutAfterMs !== undefined) throw new Error(`timeout:${ended.timedOutAfterMs / 1000}`);
       return { exitCode: ended.exitCode ?? (ended.signal === undefined ? null : 128 + ended.signal) };
     },
   };

@@ -115,14 +115,15 @@ const methods = {
   },
   async exec(params, id) {
     if (params.script.includes("die-now")) process.exit(9);
-    const denied = { timedOut: false, notes: [], denied: cause };
+    const denied = { notes: [], denied: cause };
     if (params.script.includes("deny-me")) return denied;
     if (params.script.includes("ask-me") && (await ask(params, id)).choice === "refuse") return denied;
     return new Promise((resolve) => {
       const child = spawn("/bin/bash", ["-c", params.script], { cwd: params.cwd, env: { ...params.env, IN_HOST: "1" }, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-      let timedOut = false;
+      let timedOut = {};
       const kill = () => { try { process.kill(-child.pid, "SIGKILL"); } catch {} };
-      const timer = params.timeoutMs && setTimeout(() => { timedOut = true; kill(); }, params.timeoutMs);
+      const time = params.timeoutMs ?? (params.script.includes("limit-me") ? 100 : undefined);
+      const timer = time && setTimeout(() => { timedOut = { timedOutAfterMs: time }; kill(); }, time);
       running.set(id, kill);
       // The two descriptors are read apart from one another: output may reach the client after the reply.
       const late = params.script.includes("late-me") ? 150 : 0;
@@ -132,7 +133,7 @@ const methods = {
         running.delete(id);
         frame(params.stream, Buffer.alloc(0), late);
         const notes = params.script.includes("note-me") ? ["write to /x refused"] : [];
-        resolve({ ...(code === null ? { signal: 9 } : { exitCode: code }), timedOut, notes });
+        resolve({ ...(code === null ? { signal: 9 } : { exitCode: code }), ...timedOut, notes });
       });
     });
   },

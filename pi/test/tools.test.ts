@@ -1,6 +1,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { environment } from "../src/tools.ts";
+import { commandOperations, environment } from "../src/tools.ts";
+import { HELLO, startHost } from "./support.ts";
+
+test("how long a command had is said in figures, whoever gave it that", async () => {
+  const host = startHost();
+  await host.call("hello", HELLO);
+  const run = (timeout?: number) => commandOperations(host, "c", "agent").exec(
+    timeout === undefined ? "limit-me; sleep 60" : "sleep 60", "/",
+    { onData: () => {}, env: { PATH: "/usr/bin:/bin" }, ...(timeout === undefined ? {} : { timeout }) },
+  );
+  try {
+    await assert.rejects(run(0.05), { message: "timeout:0.05" });
+    // The agent gave none: it is the limit of the sandbox.
+    await assert.rejects(run(), { message: "timeout:0.1" });
+  } finally {
+    await host.stop();
+  }
+});
 
 test("commands get the PATH that pi itself does without", () => {
   const pi = { PATH: "/usr/bin:/bin", PORTCULLIS_PATH: "/p/.venv/bin:/usr/bin:/bin" };

@@ -142,8 +142,10 @@ wire_structs! {
         /// The number of the signal that ended it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub signal: Option<i32>,
-        /// True when its time ran out.
-        pub timed_out: bool,
+        /// Milliseconds after which its time ran out: its own, or less where the settings give it less; absent when it
+        /// did not.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub timed_out_after_ms: Option<u64>,
         /// Present when the command was not started.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub denied: Option<Denial>,

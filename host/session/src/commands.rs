@@ -58,10 +58,10 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Whether its time ran out.
+    /// The time that it had, where that ran out.
     #[must_use]
-    pub fn timed_out(&self) -> bool {
-        matches!(self.met, Some(LimitMet::Time(_)))
+    pub fn timed_out_after(&self) -> Option<Duration> {
+        if let Some(LimitMet::Time(time)) = self.met { Some(time) } else { None }
     }
 }
 

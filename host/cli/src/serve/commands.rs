@@ -111,7 +111,9 @@ fn response(ended: &Ended, mut notes: Vec<String>) -> Result<ExecResponse, Error
     };
     // pi tells the model of its own timeout in its own words.
     notes.extend(ended.met.map(|met| format!("The command met a limit of the sandbox: {met}.")));
-    Ok(ExecResponse { exit_code, signal, timed_out: ended.timed_out(), denied: None, notes })
+    let timed_out_after_ms =
+        ended.timed_out_after().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    Ok(ExecResponse { exit_code, signal, timed_out_after_ms, denied: None, notes })
 }
 
 fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, ErrorObject> {
@@ -127,7 +129,7 @@ fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, Er
     Ok(ExecResponse {
         exit_code: None,
         signal: None,
-        timed_out: false,
+        timed_out_after_ms: None,
         denied: Some(Denial {
             policy: decision.policy().to_owned(),
             rule: decision.cause().rule.clone(),
