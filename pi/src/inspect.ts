@@ -27,6 +27,9 @@ interface Replacement {
  */
 const FULL_OUTPUT = /\/pi-[a-z]+-[0-9a-f]{16}\.[a-z0-9]{1,5}/g;
 
+/** pi names one file at the end of a result; more than these are the agent's own words, and pi waits for each. */
+const MOST_OUTPUTS = 8;
+
 /** Shows a result to the host; returns what pi is to use in its place, or nothing. */
 export async function inspectToolResult(
   pi: Pick<ExtensionAPI, "getAllTools">, session: Session, event: ToolResultEvent, context: Pick<ExtensionContext, "signal">,
@@ -54,7 +57,8 @@ export async function inspectToolResult(
 /** The model is told to read this file; only the host can let it. */
 async function nameFullOutput(host: HostClient, event: ToolResultEvent): Promise<void> {
   const texts = (event.content as Block[]).map((block) => (block.type === "text" ? block.text : ""));
-  for (const path of new Set(texts.flatMap(fullOutputs))) await host.call("file/output", { path }).catch(() => {});
+  const paths = [...new Set(texts.flatMap(fullOutputs))];
+  for (const path of paths.slice(-MOST_OUTPUTS)) await host.call("file/output", { path }).catch(() => {});
 }
 
 /** The files in the directory for temporary files that a text names. */
