@@ -9,15 +9,21 @@ import { draw } from "./terminal.ts";
 
 /** Opens `/sandbox` and stays until the user leaves it. */
 export async function openMenu(session: Session, context: ExtensionCommandContext, arm: () => void): Promise<void> {
-  const effect = await session.withMenuHost(context, (ask) => {
-    if (!context.hasUI) return walk(ask, printed);
-    return session.isTerminal ? onTerminal(context.ui, ask) : walk(ask, inDialogs(context.ui));
-  });
-  if (effect === "enable") {
-    arm();
-    await session.start(context, "on");
-  } else if (effect === "disable") {
-    await session.turnOff(context);
+  // `s` saves here, and is a yes for the session in a question.
+  const release = session.isTerminal ? session.holdQuestions() : () => {};
+  try {
+    const effect = await session.withMenuHost(context, (ask) => {
+      if (!context.hasUI) return walk(ask, printed);
+      return session.isTerminal ? onTerminal(context.ui, ask) : walk(ask, inDialogs(context.ui));
+    });
+    if (effect === "enable") {
+      arm();
+      await session.start(context, "on");
+    } else if (effect === "disable") {
+      await session.turnOff(context);
+    }
+  } finally {
+    release();
   }
 }
 

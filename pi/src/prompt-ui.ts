@@ -16,8 +16,7 @@ export class TerminalDialogs implements Dialogs {
 
   async ask(ask: AskParams, signal: AbortSignal, waiting: () => number): Promise<number | "refuse" | undefined> {
     const view = new PromptView(ask);
-    // For whoever looks elsewhere: terminals and multiplexers mark the window.
-    process.stdout.write("\x07");
+    this.attention();
     return await draw<number | "refuse">(this.#canvas, {
       lines: (): Painted[] => {
         view.drawn(Date.now());
@@ -33,5 +32,10 @@ export class TerminalDialogs implements Dialogs {
 
   refresh(): void {
     this.#redraw();
+  }
+
+  /** For whoever looks elsewhere: terminals and multiplexers mark the window. */
+  attention(): void {
+    process.stdout.write("\x07");
   }
 }

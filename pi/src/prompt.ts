@@ -11,6 +11,8 @@ export interface Dialogs {
   ask(ask: AskParams, signal: AbortSignal, waiting: () => number): Promise<number | "refuse" | undefined>;
   /** The number of waiting questions has changed. */
   refresh?(): void;
+  /** A question waits that cannot be shown yet. */
+  attention?(): void;
 }
 
 /** What is needed of `ctx.ui` for [`SelectDialogs`]. */
@@ -31,6 +33,7 @@ export class PromptQueue {
   readonly #changed: (waiting: number) => void;
   #entries: Entry[] = [];
   #showing = false;
+  #held = 0;
 
   /** Without dialogs, everything is refused. `changed` is told how many questions are open. */
   constructor(dialogs: Dialogs | undefined, changed: (waiting: number) => void = () => {}) {
@@ -48,7 +51,23 @@ export class PromptQueue {
     entry.over.signal.addEventListener("abort", () => signal?.removeEventListener("abort", abort), { once: true });
     this.#entries.push(entry);
     this.#tell();
+    if (this.#held > 0) this.#dialogs.attention?.();
     void this.#showNext(this.#dialogs);
+  }
+
+  /**
+   * Shows no further question until the returned function is called: what has the keys now must not lose them to one,
+   * because the same key means something else there.
+   */
+  hold(): () => void {
+    this.#held += 1;
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#held -= 1;
+      if (this.#dialogs !== undefined) void this.#showNext(this.#dialogs);
+    };
   }
 
   /** Takes a question back; an answer that still comes means nothing. */
@@ -85,10 +104,14 @@ export class PromptQueue {
     if (this.#showing) return;
     this.#showing = true;
     try {
-      for (let entry = this.#entries[0]; entry !== undefined; entry = this.#entries[0]) await this.#show(entry, dialogs);
+      for (let entry = this.#next(); entry !== undefined; entry = this.#next()) await this.#show(entry, dialogs);
     } finally {
       this.#showing = false;
     }
+  }
+
+  #next(): Entry | undefined {
+    return this.#held > 0 ? undefined : this.#entries[0];
   }
 
   async #show(entry: Entry, dialogs: Dialogs): Promise<void> {

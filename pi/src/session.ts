@@ -119,6 +119,11 @@ export class Session {
     }
   }
 
+  /** Shows no question until the returned function is called; they wait, and the footer counts them. */
+  holdQuestions(): () => void {
+    return this.#prompts.hold();
+  }
+
   /** Leaves pi's tools as they are, because the user said so. */
   disable(context: ExtensionContext): void {
     this.#context = context;

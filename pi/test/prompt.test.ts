@@ -166,3 +166,39 @@ test("clear refuses everything that is open", () => {
   queue.clear();
   assert.ok([1, 2].every((id) => answers[id]!.choice === "refuse"));
 });
+
+test("while a menu has the keys no question takes them; it waits, calls for attention, and comes afterwards", async () => {
+  const { shown, queue, answers, ask } = start();
+  const release = queue.hold();
+  ask(1, { timeoutMs: 1 });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(shown.open.length, 0);
+  assert.deepEqual(answers, {}, "the time to answer runs only while the question is seen");
+  release();
+  release();
+  await until(() => shown.open.length === 1);
+  await until(() => answers[1] !== undefined);
+  assert.deepEqual(answers[1], { choice: "refuse", cause: "timeout" });
+});
+
+test("a question that is open stays open when a menu is, and the next one waits", async () => {
+  let attention = 0;
+  const shown = new Shown();
+  const dialogs = new SelectDialogs(shown);
+  const queue = new PromptQueue({
+    ask: (ask, signal) => dialogs.ask(ask, signal),
+    attention: () => { attention += 1; },
+  });
+  const answers: AskResponse[] = [];
+  queue.ask(askOf(1), undefined, (answer) => answers.push(answer));
+  await until(() => shown.open.length === 1);
+  const release = queue.hold();
+  queue.ask(askOf(2), undefined, (answer) => answers.push(answer));
+  assert.equal(attention, 1);
+  shown.open[0]!.pick("1. Once");
+  await until(() => answers.length === 1);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(shown.open.length, 1);
+  release();
+  await until(() => shown.open.length === 2);
+});

@@ -23,15 +23,21 @@ const SETTINGS: &str = "set -g remain-on-exit on\nset -g default-terminal tmux-2
 pub struct Screen {
     socket: PathBuf,
     exit_code: PathBuf,
+    bells: PathBuf,
     log: PathBuf,
 }
 
 impl Screen {
     pub(crate) fn start(launch: Launch<'_>) -> anyhow::Result<Self> {
         let settings = launch.scene.at("tmux.conf");
-        launch.scene.write(&settings, SETTINGS)?;
+        let bells = launch.scene.at("bells");
+        let counting = format!(
+            "set -g bell-action any\nset-hook -g alert-bell 'run-shell \"echo >> {}\"'\n",
+            bells.display()
+        );
+        launch.scene.write(&settings, &format!("{SETTINGS}{counting}"))?;
         let (socket, exit_code) = (launch.scene.at("tmux"), launch.scene.at("exit-code"));
-        let screen = Self { socket, exit_code, log: launch.log.clone() };
+        let screen = Self { socket, exit_code, bells, log: launch.log.clone() };
         let mut tmux = screen.tmux();
         tmux.arg("-f").arg(settings).args(["new-session", "-d", "-x", WIDTH, "-y", HEIGHT]);
         tmux.arg("-c").arg(launch.scene.project()).arg("--");
@@ -83,6 +89,16 @@ impl Screen {
             Ok(right(&last).then(|| last.clone()))
         });
         found.with_context(|| format!("the screen shows:\n{last}"))
+    }
+
+    /// Waits until the terminal has rung at least so often.
+    ///
+    /// # Errors
+    ///
+    /// When it does not in time.
+    pub fn wait_rung(&self, times: usize) -> anyhow::Result<()> {
+        let rung = || fs::read_to_string(&self.bells).unwrap_or_default().lines().count();
+        Deadline::start().until("the terminal's bell", || Ok((rung() >= times).then_some(())))
     }
 
     /// Types `text` and, once it is on the screen, presses Enter.

@@ -2,10 +2,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, expecting, expecting_no, read, say, turns};
-use portcullis_it::{Launch, PiVersion, Scene, Screen, User};
+use portcullis_it::{Deadline, Launch, PiVersion, Scene, Screen, User};
 use serde_json::Value;
 
-on_each_pi!(kept_answers_and_the_menu, a_parents_entry);
+on_each_pi!(kept_answers_and_the_menu, a_parents_entry, a_question_does_not_take_the_menus_keys);
 
 fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
@@ -92,6 +92,40 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
 
     menu(&screen, &scene, &made)?;
     by_hand(&screen, &scene)?;
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+/// `s` saves in the menu and is a yes for the session in a question: that waits, is counted, and rings.
+fn a_question_does_not_take_the_menus_keys(version: PiVersion, user: User) -> Result<()> {
+    const QUESTION: &str = "[s]    Allow for this session only";
+    let scene = Scene::new(user)?;
+    let (started, go, made) =
+        (scene.project().join("started"), scene.project().join("go"), scene.outside().join("made"));
+    let command =
+        format!("touch started; while [ ! -e go ]; do sleep 0.05; done; echo x > {}", made.display());
+    let script = turns([("alpha", vec![bash(&command), say("alpha over")])]);
+    let screen = Launch::guarded(&scene, version, &script)?.screen()?;
+    screen.wait_for("🔒 Sandbox: 0 domains, 1 write path")?;
+    screen.enter("alpha")?;
+    Deadline::start().until("the command", || Ok(started.exists().then_some(())))?;
+    screen.enter("/sandbox")?;
+    screen.wait_for("→ Disable sandbox")?;
+    scene.write(&go, "")?;
+    screen.wait_for("1 question waiting")?;
+    screen.wait_rung(1)?;
+    for key in ["s", "o", "A"] {
+        screen.press_calmly(key)?;
+    }
+    let text = screen.text()?;
+    ensure!(text.contains("→ Disable sandbox") && !text.contains(QUESTION), "{text}");
+    screen.press("Escape")?;
+    screen.wait_for(QUESTION)?;
+    screen.wait_rung(2)?;
+    ensure!(!made.exists(), "nothing was answered");
+    screen.press_calmly("Escape")?;
+    screen.wait_for("alpha over")?;
+    ensure!(!made.exists(), "it was refused");
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }
