@@ -251,6 +251,22 @@ impl Asks {
         }
     }
 
+    /// Refuses every other question about the very same thing: who said no to it once is not asked seventy times.
+    pub(crate) fn refuse_same(&self, desk: &Arc<dyn Desk>, request: &Request) {
+        let is_same = |other: &Request| other.action == request.action && other.origin == request.origin;
+        let same: Vec<(u64, Arc<Slot>)> = self
+            .lock()
+            .iter()
+            .filter(|pending| is_same(&pending.request))
+            .map(|pending| (pending.question.id, Arc::clone(&pending.slot)))
+            .collect();
+        for (id, slot) in same {
+            if slot.fill(Answer::Refused(Refusal::User)) {
+                desk.withdraw(id, "the same was refused");
+            }
+        }
+    }
+
     /// The questions that wait, the oldest first.
     pub(crate) fn questions(&self) -> Vec<Question> {
         self.lock().iter().map(|pending| pending.question.clone()).collect()

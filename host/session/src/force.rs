@@ -39,15 +39,15 @@ pub struct Force {
     /// The sandbox, or why there is none.
     pub confinement: Result<Arc<Sandbox>, String>,
     /// Opens files.
-    pub gate: Gate,
+    pub gate: Arc<Gate>,
     /// What they were made of.
     pub basis: Arc<Basis>,
     places: Vec<Place>,
     layers: Vec<RuleLayer>,
     /// Whether a policy wants to be told of reservations.
     pub(crate) wants_reservations: bool,
-    /// When the first of the grants in it ends; none when all last as long as the session.
-    ends_at: Option<u32>,
+    /// What it was made with.
+    grants: Vec<Grant>,
 }
 
 impl Force {
@@ -112,10 +112,36 @@ impl Force {
             _ => confinement((confining, network), &rules, None, Wanted::of(setup, &basis.resolved)),
         };
         let gate = Gate::new(views(&confinement, &basis.resolved.temp)).map_err(OpenError::Gate)?;
-        let ends_at = grants.iter().map(|grant| grant.expires_at).filter(|end| *end != 0).min();
         let wants_reservations = layers.iter().any(wants_reservations);
         let basis = Arc::clone(basis);
-        Ok(Self { rules, confinement, gate, basis, places, layers, wants_reservations, ends_at })
+        let (gate, grants) = (Arc::new(gate), grants.to_vec());
+        Ok(Self { rules, confinement, gate, basis, places, layers, wants_reservations, grants })
+    }
+
+    /// The same without a sandbox: commands are refused for `reason`.
+    pub(crate) fn refusing(self, reason: String) -> Self {
+        Self { confinement: Err(reason), ..self }
+    }
+
+    /// The same with no more than `grants`, where nothing can be built with them: commands are refused for `reason`,
+    /// and so is every file once the sandbox that was there has ended.
+    pub(crate) fn closed(&self, grants: &[Grant], reason: String) -> Self {
+        let base = closed_below_temp(self.rules.base().clone(), &self.layers, grants);
+        Self {
+            rules: RuleSet::compile(self.layers.clone(), base, grants),
+            confinement: Err(reason),
+            gate: Arc::clone(&self.gate),
+            basis: Arc::clone(&self.basis),
+            places: self.places.clone(),
+            layers: self.layers.clone(),
+            wants_reservations: self.wants_reservations,
+            grants: grants.to_vec(),
+        }
+    }
+
+    /// Whether it permits what `grants` do not: an answer in it has ended, or was taken back.
+    pub(crate) fn reaches_beyond(&self, grants: &[Grant]) -> bool {
+        self.grants.iter().any(|grant| !grants.contains(grant))
     }
 
     /// A sandbox for one command for which policies want stricter rules; none when they want none.
@@ -142,7 +168,7 @@ impl Force {
 
     /// Whether every grant in it is still live at `now`.
     pub(crate) fn outlives(&self, now: u32) -> bool {
-        self.ends_at.is_none_or(|end| now < end)
+        self.grants.iter().all(|grant| grant.is_live(now))
     }
 
     /// How much of the sandbox commands have.

@@ -211,7 +211,8 @@ impl Session {
             }
             decision = self.put_question(&request, decision, call, cancel);
         }
-        if let Some(call) = call {
+        // What a command asks for while it runs is not what its output comes from.
+        if let Some(call) = call.filter(|_| request.origin != Origin::Process) {
             self.calls.remember(call, &request);
         }
         let decision = self.reserve(&request, decision);
@@ -250,7 +251,12 @@ impl Session {
             || self.memory.denies(&request.action) || self.decide(request).effect() != Effect::Ask;
         match self.asks.put(&self.setup.desk, &question, request, cancel, is_covered) {
             Answer::Covered => self.decide(request),
-            Answer::Refused(refusal) => decision.refused(refusal.reason()),
+            Answer::Refused(refusal) => {
+                if refusal == Refusal::User {
+                    self.asks.refuse_same(&self.setup.desk, request);
+                }
+                decision.refused(refusal.reason())
+            }
             Answer::Choice(index) => match question.choices.get(index) {
                 Some(choice) if choice.kind == ChoiceKind::Deny => {
                     self.memory.deny(Denied::of(choice, &request.action));
@@ -372,8 +378,9 @@ impl Session {
         known
     }
 
-    /// Puts the rules in force anew, after a grant. Running commands keep the sandbox they have. Where no
-    /// new sandbox can be had the old one stays: commands do not see the grant then, file tools do.
+    /// Puts the rules in force anew, after a grant or the end of one. Running commands keep the sandbox they have.
+    /// Where no new sandbox can be had the old one stays: commands do not see the grant then, file tools do. One that
+    /// has a grant which does not hold any more does not stay: commands are refused.
     fn rebuild(&self) {
         let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
         let grants = self.memory.live(&force.basis.resolved, self.seconds(), Kept::InMemory);
@@ -387,11 +394,22 @@ impl Session {
                 self.accept_outputs(&built);
                 *force = Arc::new(built);
             }
+            (built, reason) if force.reaches_beyond(&grants) => {
+                let reason = visible(&reason.unwrap_or_default());
+                let text = format!(
+                    "commands are refused, as no sandbox can be made without an answer that has ended: {reason}"
+                );
+                let closed = match built {
+                    Ok(built) => built.refusing(text.clone()),
+                    Err(_) => force.closed(&grants, text.clone()),
+                };
+                self.accept_outputs(&closed);
+                *force = Arc::new(closed);
+                self.setup.desk.notice(&text);
+            }
             (_, reason) => {
-                let reason = reason.unwrap_or_default();
-                self.setup
-                    .desk
-                    .notice(&format!("the sandbox of commands stays as it was: {}", visible(&reason)));
+                let reason = visible(&reason.unwrap_or_default());
+                self.setup.desk.notice(&format!("the sandbox of commands stays as it was: {reason}"));
             }
         }
     }

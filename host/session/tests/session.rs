@@ -22,7 +22,7 @@ use portcullis_decision::{
 };
 use portcullis_session::{
     Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Desk, Entry, FileCall, FileFailure, Journal,
-    JournalError, Keeper, Place, Question, Refusal, Session, Setup,
+    JournalError, Keeper, Output, Place, Question, Refusal, Session, Setup,
 };
 
 /// Answers every request of the kinds that it hears in the same way; has no rules.
@@ -349,6 +349,85 @@ fn a_grant_settles_the_other_questions_that_it_covers() {
     // Dropping what is left refuses it.
     drop(about_u);
     assert_eq!(other.join().unwrap(), Effect::Deny);
+}
+
+#[test]
+fn a_no_is_one_to_every_question_about_the_very_same_thing() {
+    let scene = scene(None, Recorded::default(), true);
+    let ask = |name: &'static str| {
+        let session = Arc::clone(&scene.session);
+        std::thread::spawn(move || {
+            let request = tool(&session, name);
+            session.authorize(request, None, &Cancel::default()).decision.effect()
+        })
+    };
+    let same: Vec<_> = (0..72).map(|_| ask("t")).collect();
+    let other = ask("u");
+    until(|| scene.desk.open.lock().unwrap().len() == 73);
+    let mut questions = std::mem::take(&mut *scene.desk.open.lock().unwrap());
+    let place = questions.iter().position(|(subject, _)| subject.starts_with('t')).unwrap();
+    questions.remove(place).1.answer(Answer::Refused(Refusal::User));
+    for waiting in same {
+        assert_eq!(waiting.join().unwrap(), Effect::Deny);
+    }
+    assert_eq!(scene.desk.withdrawn.lock().unwrap().len(), 71);
+    assert_eq!(scene.session.waiting(), 1, "the other one still waits");
+    // It was a no to these, not to those that come: that is another answer.
+    let again = ask("t");
+    until(|| scene.session.waiting() == 2);
+    drop(questions);
+    drop(std::mem::take(&mut *scene.desk.open.lock().unwrap()));
+    assert_eq!((again.join().unwrap(), other.join().unwrap()), (Effect::Deny, Effect::Deny));
+}
+
+/// Remembers about which request it was shown what.
+#[derive(Default)]
+struct Inspecting(Mutex<Vec<Request>>);
+
+impl Policy for Inspecting {
+    fn name(&self) -> &str {
+        "inspecting"
+    }
+    fn digest(&self) -> &str {
+        "d"
+    }
+    fn handles(&self) -> ActionKinds {
+        ActionKinds::default()
+    }
+    fn evaluate(&self, _: &Request, _: &Context) -> Result<Evaluation, PolicyError> {
+        Ok(Evaluation { verdict: Verdict::Allow(Vec::new()), cause: Cause::default(), trace: vec![] })
+    }
+    fn standing(&self, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(None)
+    }
+    fn for_command(&self, _: &Request, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(None)
+    }
+    fn inspect(&self, output: &ToolOutput, _: &Context) -> Result<Option<OutputEvaluation>, PolicyError> {
+        self.0.lock().unwrap().push(output.request.clone());
+        Ok(None)
+    }
+    fn brief(&self, _: &Context) -> Result<String, PolicyError> {
+        Ok(String::new())
+    }
+}
+
+#[test]
+fn output_is_judged_with_the_call_it_came_from_and_not_with_what_that_asked_for() {
+    let policy = Arc::new(Inspecting::default());
+    let answer = Some(Answer::Refused(Refusal::User));
+    let scene = scene_with(Arc::clone(&policy) as _, answer, Recorded::default(), true);
+    let call = ToolCall { name: "bash".into(), provider: "builtin".into(), input: "{}".into() };
+    let request = scene.session.request(Origin::Agent, Action::Tool(call.clone()));
+    scene.session.authorize(request, Some("c"), &Cancel::default());
+    // A call of the command itself was held and asked about.
+    let held = ToolCall { name: "held".into(), ..call.clone() };
+    let held = scene.session.request(Origin::Process, Action::Tool(held));
+    scene.session.authorize(held, Some("c"), &Cancel::default());
+    let output = Output { call: "c", tool: call.clone(), is_error: false, content: Vec::new() };
+    let _passed = scene.session.inspect(output);
+    let seen = policy.0.lock().unwrap();
+    assert_eq!(seen.iter().map(|request| &request.action).collect::<Vec<_>>(), [&Action::Tool(call)]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 as_each_user!(
     a_question_is_answered_elsewhere,
     answers_are_listed_and_taken_back,
+    what_is_taken_back_does_not_stay_in_a_sandbox_that_cannot_be_made_anew,
     nobody_inside_reaches_the_socket,
     a_session_that_was_killed_leaves_no_socket,
 );
@@ -95,6 +96,45 @@ fn answers_are_listed_and_taken_back(user: User) -> Result<()> {
 
 /// A command tries to answer the question that waits, by the verb and by the socket itself; so does one whose project
 /// is the home directory, in which the socket lies. The same script answers it from outside.
+/// The sandbox that has the answer must not stay in use because none can be made without it.
+fn what_is_taken_back_does_not_stay_in_a_sandbox_that_cannot_be_made_anew(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "")?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let write = json!({ "callId": "w", "path": notes, "content": "x" });
+    let id = host.request("file/write", &write)?;
+    let question = host.question()?;
+    let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
+    let session = options.iter().rposition(|option| option.get("key") == Some(&json!("s")));
+    host.answer(&question, &json!(session.context("an answer for the session")?))?;
+    ensure!(host.reply(id)?.get("result").is_some());
+    let script = format!("echo y > {} && echo wrote", notes.display());
+    let (ended, output) = host.run(&script)?;
+    ensure!(output == "wrote\n", "commands have it as well: {output} {ended}");
+
+    // Its temporary directory is what every sandbox of a session is made of.
+    let sessions = scene.home().join(".local/state/portcullis/sessions");
+    for session in std::fs::read_dir(&sessions)? {
+        let temp = session?.path().join("tmp");
+        std::fs::rename(&temp, temp.with_file_name("gone"))?;
+    }
+    let listed = scene.portcullis(&["grants", "list", "--json"])?.ended_with(0)?;
+    let listed: Value = serde_json::from_str(&listed.stdout)?;
+    let id = listed.pointer("/sessions/0/id").and_then(Value::as_str).context("an id")?;
+    scene.portcullis(&["grants", "revoke", id])?.ended_with(0)?;
+
+    let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let reply = host.reply(id)?.to_string();
+    ensure!(reply.contains("no sandbox can be made without an answer that has ended"), "{reply}");
+    ensure!(std::fs::read_to_string(&notes)? == "y\n", "nothing was written since");
+    let id = host.request("file/write", &write)?;
+    let question = host.question()?;
+    host.answer(&question, &json!("refuse"))?;
+    ensure!(host.reply(id)?.get("error").is_some(), "tools are asked again");
+    Ok(())
+}
+
 fn nobody_inside_reaches_the_socket(user: User) -> Result<()> {
     const ATTACK: &str = r#"
         "$1" asks answer "$2" s >/dev/null 2>&1 && echo REACHED
