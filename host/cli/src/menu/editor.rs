@@ -170,7 +170,11 @@ impl Editor {
             }
         };
         let before = self.draft.clone();
-        let value = typed_value(field, text);
+        let value = match item.filter(|item| is_literal(item)) {
+            // What was no glob must not become one because somebody looked at it.
+            Some(_) => json!({ "path": text, "literal": true }),
+            None => typed_value(field, text),
+        };
         if is_list {
             if let Some(item) = item {
                 self.change(&Change::Drop(way(field), item.clone()));
@@ -206,6 +210,8 @@ impl Editor {
         let usual = USUAL.iter().filter_map(|name| portcullis_config::field(name));
         let is_more = |field: &&Field| {
             self.advanced
+                // Where it stands nothing else does.
+                && field.name != "layout"
                 && !USUAL.contains(&field.name)
                 && !field.name.contains("[]")
                 && !matches!(field.status, Status::Refused(_))
@@ -251,7 +257,7 @@ impl Editor {
                 Screen {
                     title,
                     lines,
-                    items: self.items(field).iter().map(|item| Item::new(plain(item))).collect(),
+                    items: self.items(field).iter().map(entry).collect(),
                     selected: self.selected,
                     keys: vec![('a', "add"), ('d', "delete"), ('b', "back")],
                     ..Screen::default()
@@ -307,6 +313,16 @@ fn typed_value(field: &str, text: &str) -> Value {
         (Shape::Integer(..), Ok(number)) => number.into(),
         _ => text.into(),
     }
+}
+
+/// An item of a list; a literal path is not to be taken for a glob.
+fn entry(item: &Value) -> Item {
+    let value = is_literal(item).then(|| "literal".to_owned());
+    Item { value, ..Item::new(plain(item)) }
+}
+
+fn is_literal(item: &Value) -> bool {
+    item.get("literal") == Some(&Value::Bool(true))
 }
 
 fn plain(value: &Value) -> String {

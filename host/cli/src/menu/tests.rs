@@ -224,6 +224,24 @@ fn an_item_is_changed_in_its_place_of_the_list() {
 }
 
 #[test]
+fn a_literal_path_stays_one() {
+    let world = Fake::new();
+    let settings = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] }, "filesystem": { "denyRead": [],
+        "allowRead": [{ "path": "[a]", "literal": true }], "allowWrite": [], "denyWrite": [] } }"#;
+    let file = world.places.sandbox_directory().join("default.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, settings).unwrap();
+    let list = walk(&world, &[Event::Choose(1), Event::Choose(4)]);
+    assert_eq!(value(&list, "[a]"), "literal", "and it shows");
+    let edit = [Event::Choose(1), Event::Choose(4), Event::Choose(0), text("[ab]"), key('b'), key('s')];
+    walk(&world, &edit);
+    let saved = std::fs::read_to_string(&file).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
+    let expected = serde_json::json!([{ "path": "[ab]", "literal": true }]);
+    assert_eq!(saved["filesystem"]["allowRead"], expected);
+}
+
+#[test]
 fn answers_are_taken_back_and_denials_become_rules() {
     let world = Fake::new();
     let grants = walk(&world, &[Event::Choose(2), Event::Key('d', 1)]);
