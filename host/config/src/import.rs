@@ -293,6 +293,7 @@ impl Import {
             return self.leave("", &Json::Null, "no table has `deny_read`, `allow_write` or `deny_write`");
         };
         self.carry(&["filesystem", "allowRead"], &json!(["."]));
+        let mut lists = Map::new();
         for (key, value) in table {
             let way: &[&str] = match key.as_str() {
                 "deny_read" => &["filesystem", "denyRead"],
@@ -305,23 +306,34 @@ impl Import {
                 }
             };
             let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-            for item in items {
-                self.bosun_item(way, key, item);
-            }
+            let entries: Vec<Json> =
+                items.iter().filter_map(|item| self.bosun_item(way, key, item)).map(Json::from).collect();
+            lists.insert(key.clone(), entries.into());
         }
+        // Its own policy decides by the lists as they are; those of the settings hold whatever decides.
+        self.carry(&["policies"], &json!([{ "use": "bosun", "config": lists }]));
     }
 
-    fn bosun_item(&mut self, way: &[&str], key: &str, item: &Json) {
-        let Some(text) = item.as_str() else { return self.leave(key, item, "it is no path") };
-        let is_name = !text.contains('/') && !text.starts_with('~') && text != ".";
-        let names = |path: String| (way.to_vec(), json!([path]));
-        let (way, value) = match (key, is_name) {
-            // A directory of secrets is one of the home directory's.
-            ("deny_read", true) if SECRET_DIRECTORIES.contains(&text) => names(format!("~/{text}")),
-            ("deny_read" | "deny_write", true) => names(format!("**/{text}")),
-            _ => names(text.to_owned()),
+    /// Carries one entry into the settings, and returns what the policy takes for it.
+    fn bosun_item(&mut self, way: &[&str], key: &str, item: &Json) -> Option<String> {
+        let Some(text) = item.as_str() else {
+            self.leave(key, item, "it is no path");
+            return None;
         };
-        self.carry(&way, &value);
+        let is_name = !text.contains('/') && !text.starts_with('~') && text != ".";
+        let (path, entry) = match (key, is_name) {
+            // A directory of secrets is one of the home directory's.
+            ("deny_read", true) if SECRET_DIRECTORIES.contains(&text) => {
+                (format!("~/{text}"), format!("~/{text}"))
+            }
+            ("deny_read" | "deny_write", true) => (format!("**/{text}"), text.to_owned()),
+            // What the policy takes for a name where it has no `/`.
+            (_, true) => (text.to_owned(), format!("./{text}")),
+            _ => (text.to_owned(), text.to_owned()),
+        };
+        let left = self.left.len();
+        self.carry(way, &json!([path]));
+        (self.left.len() == left).then_some(entry)
     }
 }
 

@@ -124,6 +124,17 @@ fn bosun_is_found_in_its_file() {
     assert_eq!(texts(&ours.filesystem.allow_write), ["workspace", ".pi"]);
     assert_eq!(texts(&ours.filesystem.deny_write), ["**/config.toml", "~/.bashrc"]);
     assert_eq!(left(&imported), ["network"]);
+    let [policy] = ours.policies.as_slice() else { panic!("{:?}", ours.policies) };
+    assert_eq!(policy.source, PolicySource::Shipped("bosun".to_owned()));
+    assert_eq!(
+        Json::Object(policy.config.clone()),
+        json!({
+            "deny_read": ["~/.ssh", ".env", "*.pem", "/srv/secrets"],
+            "allow_write": ["./workspace", "./.pi"],
+            "deny_write": ["config.toml", "~/.bashrc"],
+        }),
+        "its own policy decides, by the lists as they were"
+    );
     assert_eq!(left(&Foreign::Bosun.user(&json!({ "model": 1 }))), [""], "nothing is there to be taken");
 }
 
