@@ -2,13 +2,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use portcullis_config::{AllowLists, Found, Places, RealDisk, Seed, Shelf, Store, keep, shelves};
+use portcullis_config::{
+    AllowLists, Found, Layout, Places, RealDisk, Seed, SettingsFiles, Shelf, Store, keep, shelves,
+};
 use portcullis_decision::{Grant, GrantScope};
 use portcullis_session::{Keeper, Place};
 
 use crate::wire::Ground;
 
-/// What the id of an entry of `projects.json` begins with; its key follows.
+/// What the id of an entry for a project begins with; its key follows.
 const ENTRY: &str = "entry:";
 
 /// Writes to the files that `Places` names.
@@ -22,13 +24,21 @@ pub(crate) struct FileKeeper {
 #[derive(Debug)]
 struct State {
     shelves: Vec<Shelf>,
+    files: SettingsFiles,
     lists: AllowLists,
+}
+
+impl State {
+    /// Without a place to keep them answers last as long as the session.
+    fn of(found: &Found, places: &Places, lists: AllowLists) -> Self {
+        let shelves = shelves(found, places, &RealDisk).unwrap_or_default();
+        Self { shelves, files: found.files.clone(), lists }
+    }
 }
 
 impl FileKeeper {
     pub(crate) fn new(ground: &Ground) -> Self {
-        let state =
-            State { shelves: found_shelves(&ground.found, &ground.places), lists: AllowLists::Unheard };
+        let state = State::of(&ground.found, &ground.places, AllowLists::Unheard);
         Self { places: ground.places.clone(), store: Store::new(&ground.places), state: Mutex::new(state) }
     }
 
@@ -39,7 +49,7 @@ impl FileKeeper {
 
     /// The settings have been read again.
     pub(crate) fn refresh(&self, found: &Found, lists: AllowLists) {
-        *self.lock() = State { shelves: found_shelves(found, &self.places), lists };
+        *self.lock() = State::of(found, &self.places, lists);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -49,7 +59,8 @@ impl FileKeeper {
 
 impl Keeper for FileKeeper {
     fn places(&self) -> Vec<Place> {
-        self.lock().shelves.iter().filter_map(place).collect()
+        let state = self.lock();
+        state.shelves.iter().filter_map(|shelf| place(shelf, &state.files)).collect()
     }
 
     fn keep(&self, place: &str, grant: &Grant) -> Result<(), String> {
@@ -64,20 +75,16 @@ impl Keeper for FileKeeper {
     }
 }
 
-/// Without a place to keep them answers last as long as the session.
-fn found_shelves(found: &Found, places: &Places) -> Vec<Shelf> {
-    shelves(found, places, &RealDisk).unwrap_or_default()
-}
-
 /// The words of the first seed.
-fn place(shelf: &Shelf) -> Option<Place> {
+fn place(shelf: &Shelf, files: &SettingsFiles) -> Option<Place> {
+    let entries = files.entries_name();
     let (key, scope, label, id, target) = match shelf {
         Shelf::Entry { key, exact } => {
             let label = match exact {
                 true => "Allow for this project".to_owned(),
                 false => format!("Allow for this project (parent: {key})"),
             };
-            ('P', GrantScope::Project, label, format!("{ENTRY}{key}"), format!("projects.json[\"{key}\"]"))
+            ('P', GrantScope::Project, label, format!("{ENTRY}{key}"), format!("{entries}[\"{key}\"]"))
         }
         Shelf::NewEntry { key, seed } => {
             let key = key.to_str()?;
@@ -85,14 +92,20 @@ fn place(shelf: &Shelf) -> Option<Place> {
                 Seed::Parent => {
                     ('N', format!("Allow for this project (new config: {key})"), "copied from the parent")
                 }
-                Seed::Default => ('P', "Allow for this project".to_owned(), "seeded from default.json"),
+                Seed::Default => {
+                    let from = match files.layout {
+                        Layout::Projects => "seeded from default.json",
+                        Layout::Layered => "over your settings for all projects",
+                    };
+                    ('P', "Allow for this project".to_owned(), from)
+                }
             };
-            let target = format!("projects.json[\"{key}\"], {from}");
+            let target = format!("{entries}[\"{key}\"], {from}");
             (letter, GrantScope::Project, label, format!("{ENTRY}{key}"), target)
         }
         Shelf::Default => {
             let label = "Allow for all projects".to_owned();
-            ('A', GrantScope::User, label, "default".to_owned(), "default.json".to_owned())
+            ('A', GrantScope::User, label, "default".to_owned(), files.default_name().to_owned())
         }
     };
     Some(Place { id, key, scope, label, target })

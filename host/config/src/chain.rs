@@ -98,8 +98,17 @@ fn default_name(source: &PolicySource) -> String {
 
 /// Whether `text` can be the name of a policy, so that expressions, logs and rule ids read without quotes.
 /// Names under which the host itself speaks in decisions and logs.
-const RESERVED_NAMES: &[&str] =
-    &["base", "grant", "host", "machine-settings", "project-settings", "rules", "settings", "user"];
+const RESERVED_NAMES: &[&str] = &[
+    "base",
+    "grant",
+    "host",
+    "machine-settings",
+    "project-sandbox",
+    "project-settings",
+    "rules",
+    "settings",
+    "user",
+];
 
 /// Whether a policy may go by this name.
 #[must_use]

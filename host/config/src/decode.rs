@@ -63,20 +63,20 @@ impl<'a> Place<'a> {
     }
 
     pub(crate) fn child(&self, key: &str) -> Self {
-        Place {
-            node: self.node.and_then(|node| node.member(key)),
-            pointer: step(&self.pointer, key),
-            file: self.file,
+        self.inside(key, self.node.and_then(|node| node.member(key)))
+    }
+
+    /// A value in this one; it may have been written in another file.
+    fn inside(&self, key: &str, node: Option<&'a Node>) -> Self {
+        match node.and_then(|node| node.home.as_ref()) {
+            Some(home) => Place { node, pointer: home.pointer.clone(), file: &home.file },
+            None => Place { node, pointer: step(&self.pointer, key), file: self.file },
         }
     }
 
     pub(crate) fn items(&self) -> Vec<Self> {
         let items = self.node.map(Node::items).unwrap_or_default();
-        let place = |(index, node): (usize, &'a Node)| Place {
-            node: Some(node),
-            pointer: step(&self.pointer, &index.to_string()),
-            file: self.file,
-        };
+        let place = |(index, node): (usize, &'a Node)| self.inside(&index.to_string(), Some(node));
         items.iter().enumerate().map(place).collect()
     }
 
@@ -168,7 +168,7 @@ fn reasons_have_entries(place: &Place<'_>, network: &Network) -> Result<(), Faul
     }
 }
 
-fn domains(place: &Place<'_>) -> Result<Vec<Entry<NetworkPattern>>, Fault> {
+pub(crate) fn domains(place: &Place<'_>) -> Result<Vec<Entry<NetworkPattern>>, Fault> {
     let read = |item: Place<'_>| {
         let text = item.text().unwrap_or_default();
         let pattern = NetworkPattern::parse(text).map_err(|error| item.fault(error.to_string()))?;

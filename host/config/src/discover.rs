@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::disk::{Disk, follow};
 use crate::error::{ConfigError, Problem, shown};
 use crate::json::{Fault, Member, Node, Value};
+use crate::layered;
+use crate::layout::{Layout, SettingsFiles};
 use crate::places::{Places, absolute, canonical};
 use crate::settings::{BUILT_IN, Settings, invalid};
 use crate::tighten::{Layer, Tightening};
@@ -18,6 +20,8 @@ pub struct Found {
     pub source: Source,
     /// What the machine and the project add; these can only tighten.
     pub layers: Vec<Tightening>,
+    /// The files of the user's settings in the layout that holds.
+    pub files: SettingsFiles,
     /// Every file that was looked for, there or not: a change of one is a reason to look again.
     pub watched: Vec<PathBuf>,
     /// What the files say, for the report of where every value comes from.
@@ -47,6 +51,13 @@ pub enum Source {
     },
     /// `default.json`.
     Default(PathBuf),
+    /// The layers of the second seed's layout.
+    Layered {
+        /// The user's file for all projects, there or not.
+        file: PathBuf,
+        /// The key of the entry of `layered.json` that holds, where one does.
+        key: Option<String>,
+    },
     /// There is no file.
     BuiltIn,
 }
@@ -56,7 +67,10 @@ impl Source {
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Self::Named(file) | Self::Default(file) | Self::Project { file, .. } => Some(file),
+            Self::Named(file)
+            | Self::Default(file)
+            | Self::Project { file, .. }
+            | Self::Layered { file, .. } => Some(file),
             Self::BuiltIn => None,
         }
     }
@@ -65,8 +79,9 @@ impl Source {
 /// Finds and reads the settings for [`Places::workspace`].
 ///
 /// The file named on the command line stands in for the user's settings. Otherwise the entry of `projects.json`
-/// with the longest path that holds the workspace is taken in full, then `default.json`, then what is built in.
-/// The machine's and the project's files are read in any case.
+/// with the longest path that holds the workspace is taken in full, then `default.json`, then what is built in; or
+/// `default.json` chooses the layered layout, and its files are read. The machine's and the project's files are read
+/// in any case.
 ///
 /// # Errors
 /// When any of these files is there and cannot be used. It never falls back to another one then.
@@ -74,18 +89,29 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
     absolute(&places.agent_directory, "the agent's directory")?;
     let workspace = places.canonical_workspace(disk)?;
     let mut watched = Vec::new();
-    let (document, source) = match &places.settings {
-        Some(file) => {
+    let files = match &places.settings {
+        Some(_) => SettingsFiles::in_layout(places, Layout::Projects),
+        None => SettingsFiles::of(places, disk)?,
+    };
+    let (document, source) = match (&places.settings, files.layout) {
+        (Some(file), _) => {
             watched.push(file.clone());
             named(file, disk)?
         }
-        None => by_layout(places, disk, &mut watched)?,
+        (None, Layout::Projects) => by_directory(places, disk, &mut watched)?,
+        (None, Layout::Layered) => {
+            watched.extend([files.default.clone(), files.entries.clone(), places.default_file()]);
+            layered::read(places, &files, disk)?
+        }
     };
-    let settings = Settings::from_node(&document.node, &document.file, &document.pointer)?;
+    let mut settings = Settings::from_node(&document.node, &document.file, &document.pointer)?;
+    if files.layout == Layout::Layered {
+        layered::names_at_every_depth(&mut settings.filesystem.deny_write);
+    }
     let mut documents = vec![document];
     let mut layers = Vec::new();
-    for (file, layer) in [(places.machine_file(), Layer::Machine), (places.project_file(), Layer::Project)] {
-        if layer == Layer::Project {
+    for (file, layer) in tightening_files(places, files.layout) {
+        if layer != Layer::Machine {
             stays_inside(&file, &workspace, disk)?;
         }
         if let Some(text) = read(&file, disk)? {
@@ -94,7 +120,16 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
         }
         watched.push(file);
     }
-    Ok(Found { settings, source, layers, watched, documents })
+    Ok(Found { settings, source, layers, files, watched, documents })
+}
+
+/// The files that can only tighten.
+pub(crate) fn tightening_files(places: &Places, layout: Layout) -> Vec<(PathBuf, Layer)> {
+    let mut files = vec![(places.machine_file(), Layer::Machine), (places.project_file(), Layer::Project)];
+    if layout == Layout::Layered {
+        files.push((places.layered_project_file(), Layer::Sandbox));
+    }
+    files
 }
 
 impl Document {
@@ -109,13 +144,12 @@ fn named(file: &Path, disk: &dyn Disk) -> Result<(Document, Source), ConfigError
     Ok((Document::read(&text, file, Layer::User)?, Source::Named(file.to_owned())))
 }
 
-fn by_layout(
+fn by_directory(
     places: &Places,
     disk: &dyn Disk,
     watched: &mut Vec<PathBuf>,
 ) -> Result<(Document, Source), ConfigError> {
-    let projects = places.sandbox_directory().join("projects.json");
-    let default = places.sandbox_directory().join("default.json");
+    let (projects, default) = (places.projects_file(), places.default_file());
     watched.extend([projects.clone(), default.clone()]);
     if let Some(text) = read(&projects, disk)?
         && let Some((document, key)) = project_entry(&text, &projects, places, disk)?

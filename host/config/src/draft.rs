@@ -7,16 +7,19 @@ use crate::disk::{Disk, RealDisk};
 use crate::edit::{Change, EditError};
 use crate::error::ConfigError;
 use crate::grants::Shelf;
+use crate::layered::LAYERED_BUILT_IN;
+use crate::layout::{Layout, SettingsFiles};
 use crate::places::Places;
-use crate::settings::{BUILT_IN, invalid};
-use crate::shelves::{default_file, outdented, projects_file, with_entry};
+use crate::settings::invalid;
+use crate::shelves::{begins_as, outdented, with_entry};
 use crate::store::{Store, StoreError};
-use crate::validate::{FileKind, mistakes};
+use crate::validate::mistakes;
 
 /// One complete set of settings on the way to another.
 #[derive(Debug, Clone)]
 pub struct Draft {
     shelf: Shelf,
+    files: SettingsFiles,
     file: PathBuf,
     before: Option<Vec<u8>>,
     /// The whole file with the entry in it, where there are others.
@@ -45,13 +48,14 @@ impl Draft {
             Shelf::Entry { key, .. } => Some(key.clone()),
             Shelf::NewEntry { key, .. } => Some(key.to_str().ok_or(StoreError::NotKept)?.to_owned()),
         };
-        let file = if key.is_some() { projects_file(places) } else { default_file(places) };
+        let files = SettingsFiles::of(places, &RealDisk).map_err(StoreError::broken)?;
+        let file = if key.is_some() { files.entries.clone() } else { files.default.clone() };
         let before = present(&file)?;
         let text = discover::read(&file, &RealDisk).map_err(StoreError::broken)?;
         let (whole, text) = match key {
-            None => (None, text.unwrap_or_else(|| BUILT_IN.to_owned())),
+            None => (None, text.unwrap_or_else(|| begins_as(files.layout).to_owned())),
             Some(key) => {
-                let whole = with_entry(text.as_deref().unwrap_or("{}\n"), &file, places, &key)?;
+                let whole = with_entry(text.as_deref().unwrap_or("{}\n"), &files, places, &key)?;
                 let document =
                     crate::json::read(&whole).map_err(|fault| StoreError::broken(invalid(&file, fault)))?;
                 let span = document.member(&key).map(|node| node.span.clone()).unwrap_or_default();
@@ -61,7 +65,7 @@ impl Draft {
         };
         // What is no JSON cannot be changed step by step; it has to be mended by hand first.
         crate::json::read(&text).map_err(|fault| StoreError::broken(invalid(&file, fault)))?;
-        Ok(Self { shelf: shelf.clone(), file, before, whole, text, changed: false })
+        Ok(Self { shelf: shelf.clone(), files, file, before, whole, text, changed: false })
     }
 
     /// Whose settings they are.
@@ -88,12 +92,22 @@ impl Draft {
         self.changed
     }
 
-    /// The value at a place; null where there is none.
+    /// The value at a place; null where there is none. In the layered layout what is built in holds where the user's
+    /// file for all projects says nothing.
     #[must_use]
     pub fn value(&self, way: &[String]) -> serde_json::Value {
-        let Ok(document) = crate::json::read(&self.text) else { return serde_json::Value::Null };
-        let node = way.iter().try_fold(&document, |node, key| node.member(key));
-        node.map_or(serde_json::Value::Null, crate::json::Node::to_json)
+        let value = |text: &str| {
+            let document = crate::json::read(text).ok()?;
+            let node = way.iter().try_fold(&document, |node, key| node.member(key))?;
+            Some(node.to_json())
+        };
+        let below = || if self.replaces_lists() { value(LAYERED_BUILT_IN) } else { None };
+        value(&self.text).or_else(below).unwrap_or_default()
+    }
+
+    /// Whether a list that is written here takes the place of a built-in one.
+    fn replaces_lists(&self) -> bool {
+        self.files.layout == Layout::Layered && self.shelf == Shelf::Default
     }
 
     /// Makes one change.
@@ -101,7 +115,15 @@ impl Draft {
     /// # Errors
     /// When it does not fit.
     pub fn change(&mut self, change: &Change) -> Result<(), EditError> {
-        let text = change.apply(&self.text)?;
+        let mut text = self.text.clone();
+        if self.replaces_lists()
+            && let Change::Append(way, _) | Change::Drop(way, _) = change
+            && self.value(way).is_array()
+        {
+            // What is in the list already has to stay in it.
+            text = Change::Set(way.clone(), self.value(way)).apply(&text)?;
+        }
+        let text = change.apply(&text)?;
         self.changed |= text != self.text;
         self.text = text;
         Ok(())
@@ -110,7 +132,7 @@ impl Draft {
     /// Everything that keeps it from being saved.
     #[must_use]
     pub fn obstacles(&self) -> Vec<Obstacle> {
-        let found = mistakes(&self.text, &self.file, FileKind::Settings, &RealDisk);
+        let found = mistakes(&self.text, &self.file, self.files.default_kind(), &RealDisk);
         found.into_iter().map(obstacle).collect()
     }
 
@@ -119,12 +141,13 @@ impl Draft {
     /// # Errors
     /// When it cannot be used, or the file was changed by somebody else since it was opened.
     pub fn save(&self, store: &Store) -> Result<(), StoreError> {
+        let entries = self.files.entries_kind();
         let (kind, text) = match (&self.shelf, &self.whole) {
-            (Shelf::Entry { key, .. }, Some(whole)) => (FileKind::Projects, self.placed(whole, key)?),
+            (Shelf::Entry { key, .. }, Some(whole)) => (entries, self.placed(whole, key)?),
             (Shelf::NewEntry { key, .. }, Some(whole)) => {
-                (FileKind::Projects, self.placed(whole, &key.to_string_lossy())?)
+                (entries, self.placed(whole, &key.to_string_lossy())?)
             }
-            _ => (FileKind::Settings, self.text.clone()),
+            _ => (self.files.default_kind(), self.text.clone()),
         };
         store.replace(&self.file, kind, self.before.as_deref(), &text)
     }

@@ -42,6 +42,13 @@ pub const FIELDS: &[Field] = &[
         "Where the JSON Schema of this file is.",
     ),
     row("enabled", Shape::Bool, Optional, Honoured, "Whether the sandbox is on. Default `true`."),
+    row(
+        "layout",
+        Shape::OneOf(&["projects", "layered"]),
+        Optional,
+        Honoured,
+        "In `default.json` only: `layered` for settings in layers in place of an entry for each project. Nothing else stands in that file then. Default `projects`.",
+    ),
     row("network", Shape::Object, Required, Honoured, "Connections."),
     row(
         "network.allowedDomains",

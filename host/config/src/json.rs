@@ -5,6 +5,8 @@
 //! otherwise disagree on what it says.
 
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::error::Problem;
 
@@ -27,6 +29,15 @@ pub(crate) struct Node {
     pub(crate) at: Position,
     /// The bytes of the text that it was read from.
     pub(crate) span: Range<usize>,
+    /// Where it was written, in a document that was put together of several files.
+    pub(crate) home: Option<Arc<Home>>,
+}
+
+/// The file that a value was written in, and its place there.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Home {
+    pub(crate) file: PathBuf,
+    pub(crate) pointer: String,
 }
 
 /// A JSON value; an object keeps the order of its members.
@@ -147,7 +158,7 @@ impl Reader<'_> {
             Some('a'..='z' | 'A'..='Z') => self.word()?,
             _ => return Err(self.unexpected("a value")),
         };
-        Ok(Node { value, at, span: start..self.offset() })
+        Ok(Node { value, at, span: start..self.offset(), home: None })
     }
 
     fn object(&mut self, depth: usize) -> Result<Value, Fault> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::schema::{Field, Presence, Shape, Status, children};
-use crate::tighten::TIGHTENING_FIELDS;
+use crate::tighten::{Layer, TIGHTENING_FIELDS, is_harmless};
 use crate::validate::FileKind;
 
 /// Returns the JSON Schema (draft 2020-12) of a kind of settings file.
@@ -19,8 +19,13 @@ use crate::validate::FileKind;
 #[must_use]
 pub fn json_schema(kind: FileKind) -> Value {
     let (title, mut schema) = match kind {
-        FileKind::Settings => ("Settings of Portcullis", object("", Wanted::Whole)),
-        FileKind::Projects => ("Settings of Portcullis by project", projects()),
+        FileKind::Settings => ("Settings of Portcullis", whole_or_layered()),
+        FileKind::Projects => ("Settings of Portcullis by project", projects(Wanted::Whole)),
+        FileKind::Part => ("Settings of Portcullis over what is built in", object("", Wanted::Part)),
+        FileKind::Parts => ("Settings of Portcullis by project, added to the others", projects(Wanted::Part)),
+        FileKind::Tightening(Layer::Sandbox) => {
+            ("Settings of Portcullis that narrow the user's", object("", Wanted::Narrowing))
+        }
         FileKind::Tightening(_) => {
             ("Settings of Portcullis that can only tighten", object("", Wanted::Tightening))
         }
@@ -37,22 +42,47 @@ pub fn json_schema(kind: FileKind) -> Value {
 enum Wanted {
     /// All of them, and the required ones have to be there.
     Whole,
+    /// All of them, none required.
+    Part,
     /// Those that can only tighten, none of them required.
     Tightening,
+    /// Those, and those that the project's file of the layered layout has besides.
+    Narrowing,
 }
 
-fn projects() -> Value {
+impl Wanted {
+    fn has(self, field: &Field) -> bool {
+        match self {
+            Self::Whole | Self::Part => true,
+            Self::Tightening => TIGHTENING_FIELDS.contains(&field.name),
+            Self::Narrowing => TIGHTENING_FIELDS.contains(&field.name) || is_harmless(field.name),
+        }
+    }
+}
+
+/// Complete settings, or the word that they stand in layers.
+fn whole_or_layered() -> Value {
+    let mut schema = object("", Wanted::Whole);
+    if let Value::Object(members) = &mut schema
+        && let Some(required) = members.remove("required")
+    {
+        let layered = json!({ "properties": { "layout": { "const": "layered" } }, "required": ["layout"] });
+        members.insert("anyOf".to_owned(), json!([{ "required": required }, layered]));
+    }
+    schema
+}
+
+fn projects(wanted: Wanted) -> Value {
     json!({
         "type": "object",
         "description": "Settings for each project, by the absolute path of its directory.",
         "propertyNames": { "pattern": "^/" },
-        "additionalProperties": object("", Wanted::Whole),
+        "additionalProperties": object("", wanted),
     })
 }
 
 fn object(parent: &str, wanted: Wanted) -> Value {
-    let fields =
-        children(parent).filter(|field| wanted == Wanted::Whole || TIGHTENING_FIELDS.contains(&field.name));
+    let fields = children(parent).filter(|field| wanted.has(field));
     let properties: Map<String, Value> =
         fields.clone().map(|field| (field.key().to_owned(), one_field(field, wanted))).collect();
     let required: Vec<&str> = fields

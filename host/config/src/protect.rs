@@ -156,6 +156,9 @@ pub const PROTECTIONS: &[Protection] = &[
         kind: Kind::Fixed,
         reason: PROJECT_AGENT_SETTINGS.reason,
     },
+    // The rule on names of the same id knows hooks of any repository at any depth, and git's samples; it needs a broker
+    // that is asked about each name. This one is a plain place, which is read-only by a mount where there is none. The
+    // broker is asked without it, or git could not put its samples there.
     Protection {
         id: "host.git-hooks",
         anchor: Anchor::Workspace,

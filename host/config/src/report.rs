@@ -37,11 +37,11 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceReport {
-    /// `named`, `project`, `default` or `builtIn`.
+    /// `named`, `project`, `default`, `layered` or `builtIn`.
     pub kind: &'static str,
     /// The file, where there is one.
     pub file: Option<PathBuf>,
-    /// The key of the entry in `projects.json`.
+    /// The key of the entry that holds, in `projects.json` or `layered.json`.
     pub key: Option<String>,
 }
 
@@ -148,7 +148,11 @@ struct Written<'a> {
 
 impl<'a> Written<'a> {
     fn origin(&self) -> Origin {
-        Origin { file: self.document.file.clone(), pointer: self.pointer.clone(), at: self.node.at }
+        let (file, pointer) = match &self.node.home {
+            Some(home) => (&home.file, &home.pointer),
+            None => (&self.document.file, &self.pointer),
+        };
+        Origin { file: file.clone(), pointer: pointer.clone(), at: self.node.at }
     }
 
     fn inside(&self, key: &str, node: &'a Node) -> Self {
@@ -245,6 +249,7 @@ fn standing(field: &Field, layer: Layer, index: usize, part: &Written<'_>, resol
             if resolved.rules.iter().any(denies) { Standing::ExplicitDeny } else { Standing::ClosedRegion }
         }
         "filesystem.denyWrite" if has_items => Standing::ExplicitDeny,
+        _ if resolved.is_narrowed_away(&part.origin()) => Standing::Overruled,
         _ => Standing::InForce,
     }
 }
@@ -288,6 +293,7 @@ fn source(source: &Source) -> SourceReport {
         Source::Named(_) => ("named", None),
         Source::Project { key, .. } => ("project", Some(key.clone())),
         Source::Default(_) => ("default", None),
+        Source::Layered { key, .. } => ("layered", key.clone()),
         Source::BuiltIn => ("builtIn", None),
     };
     SourceReport { kind, file: source.file().map(PathBuf::from), key }

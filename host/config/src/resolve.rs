@@ -12,6 +12,9 @@ use crate::discover::{Found, Source};
 use crate::disk::Disk;
 use crate::error::{ConfigError, shown};
 use crate::git_directory::git_directory;
+use crate::json::Position;
+use crate::layout::Layout;
+use crate::narrow::{self, Narrowed};
 use crate::pattern::{Surroundings, refused};
 use crate::places::{Places, canonical};
 use crate::protect::Ground;
@@ -42,7 +45,9 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let settings = &found.settings;
     let writable = writable(settings, &workspace, &home, disk)?;
     let around = Surroundings { workspace: &workspace, home: &home, writable: &writable, disk };
-    let policies = policies(found, &around)?;
+    let narrowed = narrow::narrowed(found, &around)?;
+    let allowed_domains = for_policies(&narrowed.domains);
+    let policies = policies(found, &narrowed, &allowed_domains, &around)?;
     let git_directory = git_directory(&workspace, disk);
 
     let ground = Ground {
@@ -54,9 +59,13 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     };
     let mut rules = ground.rules(&decisive_files(found, places, &policies, disk)?)?;
     rules.retain(|rule| !settings.lifted.contains(&rule.id));
-    let files = region::files(settings, &around, &homes)?;
+    let mut files = region::files(settings, &around, &homes)?;
+    if !narrowed.gone.is_empty() {
+        narrowed.apply(&mut files, &around)?;
+    }
     rules.extend(files.rules);
-    let mut connections = connection_rules(&settings.network, Layer::User);
+    let allowed = &narrowed.domains;
+    let mut connections = connection_rules(&settings.network, allowed, Layer::User);
     let tiers = found.layers.iter().filter_map(|layer| layer.required_tier);
     let required_tier = tiers.chain([settings.required_tier]).max().unwrap_or_default();
     let mut limits = settings.limits;
@@ -64,7 +73,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     environment.drop.extend(settings.credentials.variables.iter().cloned());
     for tightening in &found.layers {
         rules.extend(tightening_rules(tightening, &around)?);
-        connections.extend(connection_rules(&tightening.network, tightening.layer));
+        connections.extend(connection_rules(&tightening.network, allowed, tightening.layer));
         limits = limits.strictest(tightening.limits);
         environment.drop.extend(tightening.drop.iter().cloned());
     }
@@ -82,11 +91,11 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         connections,
         allow_read: files.allow_read,
         allow_write: files.allow_write,
-        allowed_domains: for_policies(&network.allowed_domains),
+        allowed_domains,
         denied_domains,
         strict_allowlist: network.strict_allowlist
             || found.layers.iter().any(|layer| layer.network.strict_allowlist),
-        sockets: sockets(&network.unix_sockets, &around)?,
+        sockets: sockets(&narrowed.sockets, &around)?,
         connecting: network.connecting,
         parent_proxy: network.parent_proxy.clone(),
         budgets: budgets(found),
@@ -102,8 +111,10 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         ignored: settings.ignored.clone(),
         kept: settings.kept.clone(),
         warnings: Vec::new(),
+        narrowed: narrowed.gone,
     };
-    resolved.warnings = warnings(found, &resolved, &around)?;
+    resolved.warnings = warnings(found, &resolved, places, &around)?;
+    resolved.warnings.extend(narrowed.warnings);
     Ok(resolved)
 }
 
@@ -161,7 +172,13 @@ pub(crate) fn deny(
     Ok(around.resolve(entry)?.denying()?.into_iter().map(rule).collect())
 }
 
-fn connection_rules(network: &Network, layer: Layer) -> Vec<ConnectionRule> {
+/// The rules of one layer; `allowed` is what the user allows, which is all that `strictAllowlist` leaves in any of
+/// them.
+fn connection_rules(
+    network: &Network,
+    allowed: &[Entry<NetworkPattern>],
+    layer: Layer,
+) -> Vec<ConnectionRule> {
     let rule =
         |id: String, target: NetworkPattern, effect: Effect, reason: String, origin: Option<Origin>| {
             ConnectionRule { layer, id, target, effect, reason, origin }
@@ -176,7 +193,7 @@ fn connection_rules(network: &Network, layer: Layer) -> Vec<ConnectionRule> {
             reason,
             None,
         ));
-        for (index, entry) in network.allowed_domains.iter().enumerate() {
+        for (index, entry) in allowed.iter().enumerate() {
             let (id, reason) =
                 (format!("network.allowedDomains[{index}]"), "it is an allowed host".to_owned());
             rules.push(rule(id, entry.value.clone(), Effect::Allow, reason, Some(entry.origin.clone())));
@@ -249,7 +266,12 @@ fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
 }
 
 /// Files are named relative to the settings file, which the agent cannot write, never to the project.
-fn policies(found: &Found, around: &Surroundings<'_>) -> Result<Vec<ResolvedPolicy>, ConfigError> {
+fn policies(
+    found: &Found,
+    narrowed: &Narrowed,
+    allowed: &[NetworkPattern],
+    around: &Surroundings<'_>,
+) -> Result<Vec<ResolvedPolicy>, ConfigError> {
     let directory = found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
     let resolve = |policy: &crate::settings::PolicyEntry| {
         let source = match &policy.source {
@@ -264,12 +286,15 @@ fn policies(found: &Found, around: &Surroundings<'_>) -> Result<Vec<ResolvedPoli
                 PolicySource::File(canonical(&path, around.disk)?)
             }
         };
-        Ok(ResolvedPolicy {
-            name: policy.name.clone(),
-            source,
-            config: policy.config.clone(),
-            mode: policy.mode,
-        })
+        let mut config = policy.config.clone();
+        let is_guard = matches!(&source, PolicySource::Shipped(name) if name == "guard");
+        if is_guard && matches!(found.source, Source::Layered { .. }) {
+            // The second seed's policy decides by the second seed's lists, unless it is given others.
+            for (key, lists) in narrow::guard_lists(found, narrowed, allowed, around)? {
+                config.entry(key).or_insert(lists);
+            }
+        }
+        Ok(ResolvedPolicy { name: policy.name.clone(), source, config, mode: policy.mode })
     };
     found.settings.policies.iter().map(resolve).collect()
 }
@@ -299,12 +324,20 @@ fn decisive_files(
 fn warnings(
     found: &Found,
     resolved: &Resolved,
+    places: &Places,
     around: &Surroundings<'_>,
 ) -> Result<Vec<Warning>, ConfigError> {
     let filesystem = &found.settings.filesystem;
     let mut warnings = Vec::new();
+    let projects = places.projects_file();
+    if found.files.layout == Layout::Layered && around.disk.look(&projects).is_ok() {
+        let text = "it does not hold: `default.json` chooses the layered layout".to_owned();
+        let at = Position { line: 1, column: 1 };
+        warnings.push(Warning { text, origin: Origin { file: projects, pointer: String::new(), at } });
+    }
     for entry in filesystem.deny_read.iter().chain(&filesystem.deny_write) {
-        if !entry.value.literal && !entry.text.contains('/') && entry.text.contains(['*', '?']) {
+        let written = &entry.value;
+        if !written.literal && !written.text.contains('/') && written.text.contains(['*', '?']) {
             let name = shown(&entry.text);
             let text =
                 format!("`{name}` holds in the working directory only, write `**/{name}` for every depth");

@@ -77,6 +77,8 @@ pub struct Resolved {
     pub kept: Vec<KeptField>,
     /// What the user should know although it is no error.
     pub warnings: Vec<Warning>,
+    /// Where stands what a project's own file takes away, or says in vain.
+    pub narrowed: Vec<Origin>,
 }
 
 /// A policy of the chain, its file found.
@@ -136,6 +138,16 @@ impl Resolved {
     pub fn base(&self) -> Base {
         let workspace = std::iter::once(&self.workspace).chain(&self.git_directory).cloned().collect();
         Base { workspace, temp: self.temp.clone(), closed: self.closed.clone() }
+    }
+
+    /// Whether what stands there does not hold, because a project's own file takes it away or says it in vain.
+    #[must_use]
+    pub fn is_narrowed_away(&self, origin: &Origin) -> bool {
+        let holds = |gone: &Origin| {
+            let rest = origin.pointer.strip_prefix(gone.pointer.as_str());
+            gone.file == origin.file && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.narrowed.iter().any(holds)
     }
 
     /// Returns where the rule with this layer and id was written.

@@ -84,7 +84,7 @@ pub(crate) fn every_port(host: HostPattern) -> NetworkPattern {
 
 /// Makes one layer of the rule set for each layer that has anything to say.
 pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<RuleLayer> {
-    let order = [Layer::Host, Layer::User, Layer::Machine, Layer::Project];
+    let order = [Layer::Host, Layer::User, Layer::Machine, Layer::Project, Layer::Sandbox];
     let make = |layer: Layer| {
         let files = files.iter().filter(|rule| rule.layer == layer).map(Rule::to_file_rule).collect();
         let network = connections

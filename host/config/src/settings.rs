@@ -12,6 +12,7 @@ use crate::check::{Completeness, KeptField, check};
 use crate::error::ConfigError;
 use crate::grants::GrantEntry;
 use crate::json::{Fault, Node, Position};
+use crate::layout::chooses_layered;
 use crate::parent_proxy::ParentProxy;
 
 /// One complete set of settings, checked.
@@ -302,6 +303,11 @@ impl Settings {
     /// Reads settings that stand at `pointer` in `file`.
     pub(crate) fn from_node(node: &Node, file: &Path, pointer: &str) -> Result<Self, ConfigError> {
         let kept = check(node, pointer, Completeness::Whole).map_err(|fault| invalid(file, fault))?;
+        if chooses_layered(node) {
+            let place = crate::decode::Place::top(node, file).child("layout");
+            let fault = place.fault("only `default.json` chooses the layout, and holds nothing else then");
+            return Err(invalid(file, fault));
+        }
         crate::decode::settings(node, file, pointer, kept).map_err(|fault| invalid(file, fault))
     }
 }

@@ -1,7 +1,5 @@
 //! Where an answer can be kept, keeping it there, and taking it back.
 
-use std::path::PathBuf;
-
 use portcullis_decision::Grant;
 use serde_json::Value as Json;
 
@@ -12,6 +10,7 @@ use crate::edit::Change;
 use crate::error::ConfigError;
 use crate::grants::{self, AllowLists, Seed, Shelf};
 use crate::json::{Node, Value};
+use crate::layout::{Layout, SettingsFiles};
 use crate::places::{Places, canonical};
 use crate::settings::{BUILT_IN, Origin};
 use crate::store::{Store, StoreError};
@@ -23,7 +22,7 @@ use crate::validate::FileKind;
 pub struct KeptGrant {
     /// Eight hexadecimal digits; the same as long as the entry is.
     pub id: String,
-    /// The entry of `projects.json` it stands in; none for `default.json`.
+    /// The entry of `projects.json` (or `layered.json`) it stands in; none for what holds for all projects.
     pub project: Option<String>,
     /// The list it stands in, such as `filesystem.allowRead`.
     pub list: String,
@@ -33,6 +32,8 @@ pub struct KeptGrant {
     pub expires_at: u32,
     /// Where it was written.
     pub origin: Origin,
+    #[serde(skip)]
+    kind: FileKind,
     #[serde(skip)]
     way: Vec<String>,
 }
@@ -53,7 +54,7 @@ pub fn shelves(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Vec<Sh
     let workspace = places.canonical_workspace(disk)?;
     Ok(match &found.source {
         Source::Named(_) => Vec::new(),
-        Source::Project { key, .. } => {
+        Source::Project { key, .. } | Source::Layered { key: Some(key), .. } => {
             let exact = canonical(key.as_ref(), disk)? == workspace;
             let mut shelves = vec![Shelf::Entry { key: key.clone(), exact }];
             if !exact {
@@ -62,7 +63,7 @@ pub fn shelves(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Vec<Sh
             shelves.push(Shelf::Default);
             shelves
         }
-        Source::Default(_) | Source::BuiltIn => {
+        Source::Default(_) | Source::BuiltIn | Source::Layered { key: None, .. } => {
             vec![Shelf::NewEntry { key: workspace, seed: Seed::Default }, Shelf::Default]
         }
     })
@@ -79,24 +80,26 @@ pub fn keep(
     grant: &Grant,
     lists: AllowLists,
 ) -> Result<(), StoreError> {
+    let files = SettingsFiles::of(places, &RealDisk).map_err(StoreError::broken)?;
+    // A list of the user's file would take the place of the built-in one, and less would be allowed than before.
+    let lists = if files.layout == Layout::Layered { AllowLists::Unheard } else { lists };
     match shelf {
-        Shelf::Entry { key, .. } => entry(store, places, key, grant, lists),
+        Shelf::Entry { key, .. } => entry(store, places, &files, key, grant, lists),
         Shelf::NewEntry { key, .. } => match key.to_str() {
-            Some(key) => entry(store, places, key, grant, lists),
+            Some(key) => entry(store, places, &files, key, grant, lists),
             None => Err(StoreError::NotKept),
         },
         Shelf::Default => {
             // Nothing is merged, so what holds for all projects has to stand in the entry that holds here as well.
             // It comes first: should the other one fail, less is allowed than was said, and not more.
-            if let Some(key) = project_key(places)? {
-                entry(store, places, &key, grant, lists)?;
+            if files.layout == Layout::Projects
+                && let Some(key) = project_key(places)?
+            {
+                entry(store, places, &files, &key, grant, lists)?;
             }
-            let file = default_file(places);
-            store
-                .change(&file, FileKind::Settings, |text| {
-                    kept(text.unwrap_or(BUILT_IN), &file, &[], grant, lists)
-                })
-                .map(drop)
+            let usual = begins_as(files.layout);
+            let change = |text: Option<&str>| kept(text.unwrap_or(usual), &files.default, &[], grant, lists);
+            store.change(&files.default, files.default_kind(), change).map(drop)
         }
     }
 }
@@ -104,46 +107,58 @@ pub fn keep(
 fn entry(
     store: &Store,
     places: &Places,
+    files: &SettingsFiles,
     key: &str,
     grant: &Grant,
     lists: AllowLists,
 ) -> Result<(), StoreError> {
-    let file = projects_file(places);
-    store
-        .change(&file, FileKind::Projects, |text| {
-            let text = text.unwrap_or("{}\n");
-            // It may have been removed since; a part of an entry would be no settings.
-            let text = with_entry(text, &file, places, key)?;
-            kept(&text, &file, &[key.to_owned()], grant, lists)
-        })
-        .map(drop)
+    let change = |text: Option<&str>| {
+        let text = text.unwrap_or("{}\n");
+        // It may have been removed since; a part of an entry would be no settings.
+        let text = with_entry(text, files, places, key)?;
+        kept(&text, &files.entries, &[key.to_owned()], grant, lists)
+    };
+    store.change(&files.entries, files.entries_kind(), change).map(drop)
 }
 
-/// Makes a complete entry at `key` where there is none: a copy of the entry above it, or of `default.json`.
+/// What the file for all projects begins as.
+pub(crate) fn begins_as(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Projects => BUILT_IN,
+        Layout::Layered => "{}\n",
+    }
+}
+
+/// Makes an entry at `key` where there is none: a copy of the entry above it, or of `default.json`; nothing in the
+/// layered layout, where entries are added to what holds for all projects.
 ///
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn with_entry(
     text: &str,
-    file: &std::path::Path,
+    files: &SettingsFiles,
     places: &Places,
     key: &str,
 ) -> Result<String, StoreError> {
+    let file = files.entries.as_path();
     let document =
         crate::json::read(text).map_err(|fault| StoreError::broken(crate::settings::invalid(file, fault)))?;
     if document.member(key).is_some() {
         return Ok(text.to_owned());
     }
-    let seed = seed(text, file, &document, places).map_err(StoreError::broken)?;
+    let seed = seed(text, files, &document, places).map_err(StoreError::broken)?;
     Change::Copy(vec![key.to_owned()], seed).apply(text).map_err(|error| StoreError::edit(file, error))
 }
 
 /// The settings that hold for the workspace as text whose lines start at the left edge.
-fn seed(text: &str, file: &std::path::Path, document: &Node, places: &Places) -> Result<String, ConfigError> {
-    if let Some(member) = discover::entry_that_holds(document, file, places, &RealDisk)? {
+fn seed(text: &str, files: &SettingsFiles, document: &Node, places: &Places) -> Result<String, ConfigError> {
+    if let Some(member) = discover::entry_that_holds(document, &files.entries, places, &RealDisk)? {
         return Ok(outdented(text.get(member.node.span.clone()).unwrap_or_default()));
     }
-    let default = discover::read(&default_file(places), &RealDisk)?;
+    if files.layout == Layout::Layered {
+        return Ok(begins_as(files.layout).to_owned());
+    }
+    let default = discover::read(&files.default, &RealDisk)?;
     // Within another file the mark at its beginning would be a mistake.
     Ok(default.map_or_else(|| BUILT_IN.to_owned(), |text| text.trim_start_matches('\u{feff}').to_owned()))
 }
@@ -175,23 +190,27 @@ fn kept(
 pub fn kept_grants(places: &Places, disk: &dyn Disk, all: bool) -> Result<Vec<KeptGrant>, ConfigError> {
     let mut kept = Vec::new();
     let here = project_key_of(places, disk)?;
-    let projects = projects_file(places);
-    if let Some(text) = discover::read(&projects, disk)? {
-        let document =
-            crate::json::read(&text).map_err(|fault| crate::settings::invalid(&projects, fault))?;
+    let files = SettingsFiles::of(places, disk)?;
+    let projects = &files.entries;
+    if let Some(text) = discover::read(projects, disk)? {
+        let document = crate::json::read(&text).map_err(|fault| crate::settings::invalid(projects, fault))?;
         for member in document.members().iter().filter(|member| all || Some(&member.key) == here.as_ref()) {
-            collect(&mut kept, &projects, Some(&member.key), &member.node);
+            collect(&mut kept, &files, Some(&member.key), &member.node);
         }
     }
-    let default = default_file(places);
-    if let Some(text) = discover::read(&default, disk)? {
-        let document = crate::json::read(&text).map_err(|fault| crate::settings::invalid(&default, fault))?;
-        collect(&mut kept, &default, None, &document);
+    let default = &files.default;
+    if let Some(text) = discover::read(default, disk)? {
+        let document = crate::json::read(&text).map_err(|fault| crate::settings::invalid(default, fault))?;
+        collect(&mut kept, &files, None, &document);
     }
     Ok(kept)
 }
 
-fn collect(kept: &mut Vec<KeptGrant>, file: &std::path::Path, project: Option<&str>, settings: &Node) {
+fn collect(kept: &mut Vec<KeptGrant>, files: &SettingsFiles, project: Option<&str>, settings: &Node) {
+    let (file, kind) = match project {
+        Some(_) => (&files.entries, files.entries_kind()),
+        None => (&files.default, files.default_kind()),
+    };
     let top: Vec<String> = project.map(str::to_owned).into_iter().collect();
     for list in LISTS {
         let node = list.iter().try_fold(settings, |node, key| node.member(key));
@@ -215,6 +234,7 @@ fn collect(kept: &mut Vec<KeptGrant>, file: &std::path::Path, project: Option<&s
                     pointer: step(&pointer, &index.to_string()),
                     at: item.at,
                 },
+                kind,
                 way: way.clone(),
             });
         }
@@ -243,8 +263,7 @@ fn id(file: &std::path::Path, pointer: &str, value: &Json) -> String {
 /// When it cannot be written.
 pub fn revoke(store: &Store, grant: &KeptGrant) -> Result<bool, StoreError> {
     let file = &grant.origin.file;
-    let kind = if grant.project.is_some() { FileKind::Projects } else { FileKind::Settings };
-    store.change(file, kind, |text| {
+    store.change(file, grant.kind, |text| {
         let failed = |error| StoreError::edit(file, error);
         Change::Drop(grant.way.clone(), grant.value.clone()).apply(text.unwrap_or("{}")).map_err(failed)
     })
@@ -258,14 +277,7 @@ fn project_key(places: &Places) -> Result<Option<String>, StoreError> {
 fn project_key_of(places: &Places, disk: &dyn Disk) -> Result<Option<String>, ConfigError> {
     Ok(match discover::discover(places, disk)?.source {
         Source::Project { key, .. } => Some(key),
+        Source::Layered { key, .. } => key,
         Source::Named(_) | Source::Default(_) | Source::BuiltIn => None,
     })
-}
-
-pub(crate) fn projects_file(places: &Places) -> PathBuf {
-    places.sandbox_directory().join("projects.json")
-}
-
-pub(crate) fn default_file(places: &Places) -> PathBuf {
-    places.sandbox_directory().join("default.json")
 }

@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use portcullis_decision::pattern::NetworkPattern;
 use portcullis_decision::profile::Limits;
 
-use crate::check::{Completeness, check, step};
+use crate::check::{Completeness, check};
 use crate::decode::{self, Place};
 use crate::error::{ConfigError, Problem};
-use crate::json::{Fault, Node, Value};
-use crate::settings::{Entry, Network, PathEntry, RequiredTier, invalid};
+use crate::json::{Fault, Member, Node, Value};
+use crate::layered::names_at_every_depth;
+use crate::resolved::Warning;
+use crate::schema::{Status, field};
+use crate::settings::{Entry, Network, Origin, PathEntry, RequiredTier, invalid};
 
 /// What a layer that can only tighten adds to the user's settings.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +21,7 @@ pub struct Tightening {
     pub layer: Layer,
     /// The file it came from.
     pub file: PathBuf,
-    /// Connections; `allowed_domains` is always empty.
+    /// Connections; what it allows is in `narrowing`.
     pub network: Network,
     /// Paths that are not read.
     pub deny_read: Vec<Entry<PathEntry>>,
@@ -29,6 +33,23 @@ pub struct Tightening {
     pub limits: Limits,
     /// Globs over names of variables that commands do not see.
     pub drop: Vec<String>,
+    /// What the user's allow lists are narrowed to; only in the layered layout.
+    pub narrowing: Narrowing,
+    /// What it says that would loosen, and has no effect.
+    pub vain: Vec<Warning>,
+}
+
+/// Lists that everything allowed has to be in as well; none where the file does not speak of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Narrowing {
+    /// Hosts reached without a question.
+    pub domains: Option<Vec<Entry<NetworkPattern>>>,
+    /// Unix sockets that commands may use.
+    pub sockets: Option<Vec<Entry<PathEntry>>>,
+    /// Paths read without a question.
+    pub read: Option<Vec<Entry<PathEntry>>>,
+    /// Paths written and read without a question.
+    pub write: Option<Vec<Entry<PathEntry>>>,
 }
 
 /// Whose settings a layer holds.
@@ -43,6 +64,8 @@ pub enum Layer {
     Machine,
     /// The project's.
     Project,
+    /// The project's in the layered layout, where it has the second seed's name and shape.
+    Sandbox,
 }
 
 impl Layer {
@@ -54,6 +77,7 @@ impl Layer {
             Self::User => "settings",
             Self::Machine => "machine-settings",
             Self::Project => "project-settings",
+            Self::Sandbox => "project-sandbox",
         }
     }
 }
@@ -83,11 +107,22 @@ pub const TIGHTENING_FIELDS: &[&str] = &[
     "environment.drop",
 ];
 
+/// Lists of what is allowed, which the project's file may have in the layered layout: what both allow holds.
+pub(crate) const NARROWING_FIELDS: &[&str] =
+    &["network.allowedDomains", "network.allowUnixSockets", "filesystem.allowRead", "filesystem.allowWrite"];
+
+/// What files of the second seed have for projects, and a project cannot say: with the value that asks for nothing.
+const VAIN_FIELDS: &[(&str, Option<bool>, &str)] = &[
+    ("enabled", Some(true), "a project cannot turn the sandbox off"),
+    ("ignoreViolations", None, "a project cannot silence reports"),
+];
+
 impl Tightening {
     /// Reads the text of a machine's or a project's settings file.
     ///
     /// # Errors
-    /// As for [`crate::Settings::parse`], and when the file sets anything that could loosen.
+    /// As for [`crate::Settings::parse`], and when the file sets anything that could loosen; in the layered layout
+    /// what such files usually set is told as a warning in place of that.
     pub fn parse(text: &str, file: &Path, layer: Layer) -> Result<Self, ConfigError> {
         Self::read(text, file, layer).map_err(|fault| invalid(file, fault))
     }
@@ -95,10 +130,10 @@ impl Tightening {
     fn read(text: &str, file: &Path, layer: Layer) -> Result<Self, Fault> {
         let document = crate::json::read(text)?;
         check(&document, "", Completeness::Part)?;
-        only_tightens(&document, "", "")?;
+        let vain = only_tightens(&document, "", &Place::top(&document, file), layer)?;
         let top = Place::top(&document, file);
         let filesystem = top.child("filesystem");
-        let tightening = Self {
+        let mut tightening = Self {
             layer,
             file: file.to_owned(),
             network: decode::network(&top.child("network"))?,
@@ -107,9 +142,13 @@ impl Tightening {
             required_tier: decode::required_tier(&top.child("requiredTier")),
             limits: decode::limits(&top.child("limits")),
             drop: top.child("environment").child("drop").texts(),
+            narrowing: Narrowing::read(&top)?,
+            vain,
         };
-        if layer == Layer::Machine {
-            tightening.has_rooted_paths()?;
+        match layer {
+            Layer::Machine => tightening.has_rooted_paths()?,
+            Layer::Sandbox => names_at_every_depth(&mut tightening.deny_write),
+            Layer::Host | Layer::User | Layer::Project => {}
         }
         Ok(tightening)
     }
@@ -132,19 +171,58 @@ impl Tightening {
     }
 }
 
-fn only_tightens(node: &Node, parent: &str, pointer: &str) -> Result<(), Fault> {
-    let Value::Object(members) = &node.value else { return Ok(()) };
+impl Narrowing {
+    fn read(top: &Place<'_>) -> Result<Self, Fault> {
+        let (network, filesystem) = (top.child("network"), top.child("filesystem"));
+        let paths = |place: Place<'_>| place.node.is_some().then(|| decode::paths(&place)).transpose();
+        let domains = network.child("allowedDomains");
+        Ok(Self {
+            domains: domains.node.is_some().then(|| decode::domains(&domains)).transpose()?,
+            sockets: paths(network.child("allowUnixSockets"))?,
+            read: paths(filesystem.child("allowRead"))?,
+            write: paths(filesystem.child("allowWrite"))?,
+        })
+    }
+}
+
+/// Refuses what could loosen, and returns what is known to and has no effect.
+fn only_tightens(node: &Node, parent: &str, place: &Place<'_>, layer: Layer) -> Result<Vec<Warning>, Fault> {
+    let Value::Object(members) = &node.value else { return Ok(Vec::new()) };
+    let mut vain = Vec::new();
     for member in members {
         let name = if parent.is_empty() { member.key.clone() } else { format!("{parent}.{}", member.key) };
-        let pointer = step(pointer, &member.key);
-        if !TIGHTENING_FIELDS.contains(&name.as_str()) {
+        let inside = place.child(&member.key);
+        if TIGHTENING_FIELDS.contains(&name.as_str()) {
+            if crate::schema::children(&name).next().is_some() {
+                vain.extend(only_tightens(&member.node, &name, &inside, layer)?);
+            }
+        } else if layer != Layer::Sandbox || !is_harmless(&name) {
             let reason = "this file can only tighten; set it in the user's settings";
-            let problem = Problem::OnlyTightens { field: pointer.clone(), reason };
-            return Err(Fault { at: member.key_at, pointer, problem });
-        }
-        if crate::schema::children(&name).next().is_some() {
-            only_tightens(&member.node, &name, &pointer)?;
+            let problem = Problem::OnlyTightens { field: inside.pointer.clone(), reason };
+            return Err(Fault { at: member.key_at, pointer: inside.pointer, problem });
+        } else {
+            vain.extend(in_vain(&name, member, &inside));
         }
     }
-    Ok(())
+    Ok(vain)
+}
+
+/// Whether the project's file of the layered layout may have a field: it narrows, or has no effect.
+pub(crate) fn is_harmless(name: &str) -> bool {
+    let has_no_effect = || field(name).is_some_and(|field| matches!(field.status, Status::NoEffect(_)));
+    NARROWING_FIELDS.contains(&name)
+        || VAIN_FIELDS.iter().any(|(known, ..)| *known == name)
+        || has_no_effect()
+}
+
+fn in_vain(name: &str, member: &Member, place: &Place<'_>) -> Option<Warning> {
+    let (_, nothing, why) = VAIN_FIELDS.iter().find(|(known, ..)| *known == name)?;
+    if nothing.is_some_and(|nothing| member.node.value == Value::Bool(nothing)) {
+        return None;
+    }
+    let origin = Origin { file: place.file.to_owned(), pointer: place.pointer.clone(), at: member.node.at };
+    Some(Warning {
+        text: format!("`{name}` has no effect here: {why}, only you can, in your own settings"),
+        origin,
+    })
 }

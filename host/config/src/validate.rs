@@ -7,6 +7,8 @@ use crate::discover::{self, discover};
 use crate::disk::Disk;
 use crate::error::ConfigError;
 use crate::json::{Fault, Node, Position, Value};
+use crate::layered;
+use crate::layout::{self, Layout, SettingsFiles, chooses_layered};
 use crate::places::Places;
 use crate::resolve::resolve;
 use crate::settings::{Settings, invalid};
@@ -19,6 +21,10 @@ pub enum FileKind {
     Settings,
     /// Settings for each project, as `projects.json`.
     Projects,
+    /// A part of settings over what is built in, as `extensions/sandbox.json` in the layered layout.
+    Part,
+    /// Such parts for each project, as `layered.json`.
+    Parts,
     /// A layer that can only tighten.
     Tightening(Layer),
 }
@@ -27,9 +33,15 @@ impl FileKind {
     /// Returns the kind that a file has by its usual name; one of another name holds settings.
     #[must_use]
     pub fn of(file: &Path) -> Self {
-        match file.file_name().and_then(|name| name.to_str()) {
-            Some("projects.json") => Self::Projects,
-            Some("portcullis.json") => Self::Tightening(Layer::Project),
+        let name = |path: Option<&Path>| {
+            path.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default().to_owned()
+        };
+        match (name(file.parent()).as_str(), name(Some(file)).as_str()) {
+            (_, "projects.json") => Self::Projects,
+            (_, "layered.json") => Self::Parts,
+            ("extensions", "sandbox.json") => Self::Part,
+            (".pi", "sandbox.json") => Self::Tightening(Layer::Sandbox),
+            (_, "portcullis.json") => Self::Tightening(Layer::Project),
             _ => Self::Settings,
         }
     }
@@ -59,17 +71,27 @@ pub fn validate(file: &Path, kind: FileKind, disk: &dyn Disk) -> Checked {
 /// Checks every file that is there for these places, whichever of them holds, and last whether they make sense
 /// together.
 pub fn validate_all(places: &Places, disk: &dyn Disk) -> Vec<Checked> {
+    // Where the layout cannot be known, that is among the mistakes of the file that chooses it.
+    let layout = SettingsFiles::of(places, disk).map_or(Layout::Projects, |files| files.layout);
+    let layout = if places.settings.is_some() { Layout::Projects } else { layout };
+    let users = SettingsFiles::in_layout(places, layout);
     let mut files = match &places.settings {
         Some(file) => vec![(file.clone(), FileKind::Settings)],
-        None => vec![
-            (places.sandbox_directory().join("projects.json"), FileKind::Projects),
-            (places.sandbox_directory().join("default.json"), FileKind::Settings),
-        ],
+        None => {
+            vec![(users.entries.clone(), users.entries_kind()), (users.default.clone(), users.default_kind())]
+        }
     };
-    files.push((places.machine_file(), FileKind::Tightening(Layer::Machine)));
+    if layout == Layout::Layered {
+        files.push((places.default_file(), FileKind::Settings));
+    }
     let mut checked: Vec<Checked> =
         files.into_iter().filter_map(|(file, kind)| present(&file, kind, disk)).collect();
-    checked.extend(project(places, disk));
+    for (file, layer) in discover::tightening_files(places, layout) {
+        checked.extend(match layer == Layer::Machine {
+            true => present(&file, FileKind::Tightening(layer), disk),
+            false => project(&file, layer, places, disk),
+        });
+    }
     if checked.iter().all(|file| file.mistakes.is_empty())
         && let Err(error) = discover(places, disk).and_then(|found| resolve(&found, places, disk))
     {
@@ -80,14 +102,12 @@ pub fn validate_all(places: &Places, disk: &dyn Disk) -> Vec<Checked> {
 }
 
 /// Never opens what a link leads to outside of the project: lines of it would be shown.
-fn project(places: &Places, disk: &dyn Disk) -> Option<Checked> {
-    let file = places.project_file();
-    let inside = places
-        .canonical_workspace(disk)
-        .and_then(|workspace| discover::stays_inside(&file, &workspace, disk));
+fn project(file: &Path, layer: Layer, places: &Places, disk: &dyn Disk) -> Option<Checked> {
+    let inside =
+        places.canonical_workspace(disk).and_then(|workspace| discover::stays_inside(file, &workspace, disk));
     match inside {
-        Ok(()) => present(&file, FileKind::Tightening(Layer::Project), disk),
-        Err(error) => Some(Checked { file, text: None, mistakes: vec![error] }),
+        Ok(()) => present(file, FileKind::Tightening(layer), disk),
+        Err(error) => Some(Checked { file: file.to_owned(), text: None, mistakes: vec![error] }),
     }
 }
 
@@ -110,8 +130,14 @@ pub(crate) fn mistakes(text: &str, file: &Path, kind: FileKind, disk: &dyn Disk)
         Err(fault) => return vec![invalid(file, fault)],
     };
     let mut found = match kind {
+        // Complete settings, or the word that they stand in layers.
+        FileKind::Settings if chooses_layered(&document) => {
+            layout::chosen(text).err().map(|fault| invalid(file, fault)).into_iter().collect()
+        }
         FileKind::Settings => settings(&document, file, ""),
-        FileKind::Projects => projects(&document, file, disk),
+        FileKind::Projects => projects(&document, file, disk, settings),
+        FileKind::Part => part(&document, file, ""),
+        FileKind::Parts => projects(&document, file, disk, part),
         FileKind::Tightening(layer) => tightening(&document, text, file, layer),
     };
     found.sort_by_key(position);
@@ -127,7 +153,20 @@ fn settings(node: &Node, file: &Path, pointer: &str) -> Vec<ConfigError> {
     all(faults, file)
 }
 
-fn projects(document: &Node, file: &Path, disk: &dyn Disk) -> Vec<ConfigError> {
+fn part(node: &Node, file: &Path, pointer: &str) -> Vec<ConfigError> {
+    let (_, faults) = check_all(node, pointer, Completeness::Part);
+    if faults.is_empty() {
+        return layered::alone(node, file, pointer).err().into_iter().collect();
+    }
+    all(faults, file)
+}
+
+fn projects(
+    document: &Node,
+    file: &Path,
+    disk: &dyn Disk,
+    entry: fn(&Node, &Path, &str) -> Vec<ConfigError>,
+) -> Vec<ConfigError> {
     let Value::Object(members) = &document.value else {
         let fault = crate::check::wrong_type(document, "the whole file", "an object".to_owned());
         return vec![invalid(file, fault)];
@@ -147,7 +186,7 @@ fn projects(document: &Node, file: &Path, disk: &dyn Disk) -> Vec<ConfigError> {
                 known.push((key.path, &member.key));
             }
         }
-        found.extend(settings(&member.node, file, &step("", &member.key)));
+        found.extend(entry(&member.node, file, &step("", &member.key)));
     }
     found
 }

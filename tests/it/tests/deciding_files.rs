@@ -27,6 +27,7 @@ const SETTINGS: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": 
 const DECIDING: &[(&str, &str)] = &[
     ("home/.pi/agent/sandbox/default.json", SETTINGS),
     ("home/.pi/agent/sandbox/projects.json", "{}"),
+    ("home/.pi/agent/sandbox/layered.json", "{}"),
     ("home/.pi/agent/sandbox/policies/own.wasm", "a policy"),
     ("home/.pi/agent/extensions/own.ts", "an extension"),
     ("home/.pi/agent/extensions/pi-portcullis/index.ts", "the extension"),

@@ -13,6 +13,7 @@ mod extension;
 mod hard_links;
 mod harness;
 mod held_files;
+mod layered;
 mod leaving;
 mod left_behind;
 mod machine;

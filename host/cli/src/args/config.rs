@@ -102,6 +102,10 @@ pub(crate) enum Which {
     Default,
     /// `projects.json`
     Projects,
+    /// `extensions/sandbox.json` of the layered layout
+    Layered,
+    /// `layered.json` of the layered layout
+    LayeredProjects,
 }
 
 #[derive(Debug, Args)]
@@ -144,6 +148,12 @@ pub(crate) enum Kind {
     Settings,
     /// Complete settings for each project
     Projects,
+    /// Settings over what is built in, of the layered layout
+    Layered,
+    /// The same for each project
+    LayeredProjects,
+    /// A project's own settings in the layered layout, which can only tighten
+    LayeredProject,
     /// A project's own settings, which can only tighten
     Project,
     /// The machine's settings, which can only tighten

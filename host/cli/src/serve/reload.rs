@@ -59,9 +59,9 @@ impl Watch {
         }
         let mut state = self.lock();
         let places = self.places()?;
-        state.look(watched(&places));
+        state.look(places.settings_files());
         let ground = wire::ground(&self.around, &self.wanted)?;
-        state.look_at_policies(&self.around, &ground);
+        state.look_at(&self.around, &ground);
         if !self.is_on(&ground.resolved) {
             return Ok(Stage::Off);
         }
@@ -105,14 +105,13 @@ impl State {
         self.files = files;
     }
 
-    /// Looks at other policies from now on. What is looked at already keeps the stamp that it had before it was
-    /// read, so that a change while it is read is found the next time.
-    fn look_at_policies(&mut self, around: &Surroundings, ground: &Ground) {
-        let known: Vec<(PathBuf, Stamp)> =
-            self.files.iter().cloned().zip(self.stamps.iter().copied()).collect();
-        self.files.truncate(self.settings);
-        self.stamps.truncate(self.settings);
-        for file in policy_files(around, ground) {
+    /// Looks at the files of these settings and their policies from now on. What is looked at already keeps the stamp
+    /// that it had before it was read, so that a change while it is read is found the next time.
+    fn look_at(&mut self, around: &Surroundings, ground: &Ground) {
+        let known: Vec<(PathBuf, Stamp)> = self.files.drain(..).zip(self.stamps.drain(..)).collect();
+        let settings = ground.found.watched.clone();
+        self.settings = settings.len();
+        for file in settings.into_iter().chain(policy_files(around, ground)) {
             let stamp = known.iter().find(|(other, _)| *other == file).map(|(_, stamp)| *stamp);
             self.stamps.push(stamp.unwrap_or_else(|| Stamp::of(&file)));
             self.files.push(file);
@@ -143,19 +142,6 @@ impl Changed {
             Self::Policies => ("policies", "the new policies"),
         }
     }
-}
-
-/// The files that settings are looked for in, also while one of them cannot be read.
-fn watched(places: &Places) -> Vec<PathBuf> {
-    let sandbox = places.sandbox_directory();
-    let mut files = vec![
-        sandbox.join("projects.json"),
-        sandbox.join("default.json"),
-        places.machine_file(),
-        places.project_file(),
-    ];
-    files.extend(places.settings.clone());
-    files
 }
 
 /// The policies of the settings as files, as they were written there: a link may lead elsewhere by now. Packs are
@@ -239,7 +225,7 @@ impl Host {
 
     fn apply(&self, watch: &Watch, state: &mut State) -> anyhow::Result<Vec<String>> {
         let ground = wire::ground(&watch.around, &watch.wanted)?;
-        state.look_at_policies(&watch.around, &ground);
+        state.look_at(&watch.around, &ground);
         match (self.stage().as_ref(), watch.is_on(&ground.resolved)) {
             (Stage::Open(wired), true) => {
                 let before = wired.session.basis();

@@ -9,6 +9,8 @@ mod json_schema;
 #[cfg(test)]
 mod keeping;
 #[cfg(test)]
+mod layered;
+#[cfg(test)]
 mod parsing;
 #[cfg(test)]
 mod policies;

@@ -41,14 +41,14 @@ fn policy(resolved: &Resolved) -> RuleLayer {
     RuleLayer { name: "policy".to_owned(), profile: Profile { files, ..Profile::default() } }
 }
 
-fn rule_set(world: &World) -> RuleSet {
+pub(crate) fn rule_set(world: &World) -> RuleSet {
     let resolved = world.resolve().unwrap();
     let mut layers = resolved.ceiling();
     layers.push(policy(&resolved));
     RuleSet::compile(layers, resolved.base(), &[])
 }
 
-fn check(world: &World, cases: &[(&str, FileRight, Effect)]) {
+pub(crate) fn check(world: &World, cases: &[(&str, FileRight, Effect)]) {
     let rules = rule_set(world);
     for (path, right, expected) in cases {
         let ruling = rules.file(&world.root.join(path), *right, Caller::Tool);

@@ -24,7 +24,7 @@ pub(super) fn run(around: &Surroundings, places: &Places, which: Option<Which>) 
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error).with_context(|| format!("reading `{}`", file.display())),
     };
-    let usual = if kind == FileKind::Projects { "{}\n" } else { BUILT_IN };
+    let usual = if kind == FileKind::Settings { BUILT_IN } else { "{}\n" };
     let begins = before.as_deref().unwrap_or(usual.as_bytes());
     let copy = Copy::make(around, &file, begins)?;
     loop {
@@ -55,12 +55,14 @@ pub(super) fn run(around: &Surroundings, places: &Places, which: Option<Which>) 
 /// The file that is edited: the one that is named, else the one that holds here or has to be mended first.
 fn wanted(places: &Places, which: Option<Which>) -> anyhow::Result<(PathBuf, FileKind)> {
     let file = match which {
-        Some(Which::Default) => places.sandbox_directory().join("default.json"),
-        Some(Which::Projects) => places.sandbox_directory().join("projects.json"),
+        Some(Which::Default) => places.default_file(),
+        Some(Which::Projects) => places.projects_file(),
+        Some(Which::Layered) => places.layered_file(),
+        Some(Which::LayeredProjects) => places.layered_entries_file(),
         None => super::in_force(places)?,
     };
     ensure!(
-        file != places.machine_file() && file != places.project_file(),
+        !places.is_of_others(&file),
         "`{}` has to be mended first, and is not yours alone; open it yourself and see `portcullis config validate`",
         file.display()
     );

@@ -8,7 +8,7 @@ mod validate;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_config::{ConfigError, FileKind, Layer, Places, RealDisk, discover, json_schema};
+use portcullis_config::{ConfigError, FileKind, Layer, Places, RealDisk, Source, discover, json_schema};
 use portcullis_session::visible;
 
 use crate::args::config::{Config, Kind, Place};
@@ -43,6 +43,9 @@ impl From<Kind> for FileKind {
         match kind {
             Kind::Settings => Self::Settings,
             Kind::Projects => Self::Projects,
+            Kind::Layered => Self::Part,
+            Kind::LayeredProjects => Self::Parts,
+            Kind::LayeredProject => Self::Tightening(Layer::Sandbox),
             Kind::Project => Self::Tightening(Layer::Project),
             Kind::Machine => Self::Tightening(Layer::Machine),
         }
@@ -61,9 +64,10 @@ fn path(around: &Surroundings, places: &Places, all: bool) -> crate::Outcome {
     let found = discover(places, &RealDisk)?;
     let mut page = Page::new(around);
     let row = |file: &PathBuf| {
+        let is_used = found.layers.iter().any(|layer| layer.file == *file) || is_layer(&found.source, file);
         let (word, tint) = match (file.exists(), found.source.file() == Some(file)) {
             (true, true) => ("in use", Tint::Good),
-            (true, false) if found.layers.iter().any(|layer| layer.file == *file) => ("in use", Tint::Good),
+            (true, false) if is_used => ("in use", Tint::Good),
             (true, false) => ("does not hold here", Tint::Plain),
             (false, _) => ("not there", Tint::Faint),
         };
@@ -74,13 +78,21 @@ fn path(around: &Surroundings, places: &Places, all: bool) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
+/// Whether a file has a part in layered settings beside the one for all projects: as the entry that holds, or as the
+/// one that chooses the layout.
+fn is_layer(source: &Source, file: &Path) -> bool {
+    let Source::Layered { key, .. } = source else { return false };
+    match file.file_name().and_then(|name| name.to_str()) {
+        Some("layered.json") => key.is_some(),
+        Some("default.json") => true,
+        _ => false,
+    }
+}
+
 /// The file that holds here, or would; where one has to be mended first, that one.
 fn in_force(places: &Places) -> anyhow::Result<PathBuf> {
     match discover(places, &RealDisk) {
-        Ok(found) => Ok(found
-            .source
-            .file()
-            .map_or_else(|| places.sandbox_directory().join("default.json"), Path::to_owned)),
+        Ok(found) => Ok(found.source.file().map_or_else(|| places.default_file(), Path::to_owned)),
         Err(
             ConfigError::Invalid { file, .. }
             | ConfigError::Read { file, .. }

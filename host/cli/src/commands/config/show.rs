@@ -78,6 +78,10 @@ fn source(report: &Report) -> String {
     match (report.source.kind, &report.source.key) {
         ("named", _) => format!("{file} (named on the command line)"),
         ("project", Some(key)) => format!("{file}, the entry `{key}`"),
+        ("layered", Some(key)) => {
+            format!("{file} over what is built in, and the entry `{key}` of layered.json")
+        }
+        ("layered", None) => format!("{file} over what is built in"),
         ("builtIn", _) => "built in, as there is no settings file".to_owned(),
         _ => format!("{file}, as no project entry holds here"),
     }

@@ -113,6 +113,12 @@ impl World for HostWorld<'_> {
                     portcullis_config::Source::Project { key, .. } => format!("projects.json[\"{key}\"]"),
                     portcullis_config::Source::Default(_) => "default.json".to_owned(),
                     portcullis_config::Source::BuiltIn => "built-in defaults".to_owned(),
+                    portcullis_config::Source::Layered { key: None, .. } => {
+                        "extensions/sandbox.json over built-in defaults".to_owned()
+                    }
+                    portcullis_config::Source::Layered { key: Some(key), .. } => {
+                        format!("extensions/sandbox.json and layered.json[\"{key}\"]")
+                    }
                 };
                 lines.push(Line::plain(format!("Scope: {source}")));
                 match resolve(&found, &self.places, &RealDisk) {
@@ -287,9 +293,10 @@ impl HostWorld<'_> {
 
 fn kept(grant: &KeptGrant) -> Held {
     let value = grant.value.as_str().map_or_else(|| grant.value.to_string(), str::to_owned);
+    let file = grant.origin.file.file_name().unwrap_or_default().to_string_lossy();
     let origin = match &grant.project {
-        Some(key) => format!("projects.json[\"{key}\"], line {}", grant.origin.at.line),
-        None => format!("default.json, line {}", grant.origin.at.line),
+        Some(key) => format!("{file}[\"{key}\"], line {}", grant.origin.at.line),
+        None => format!("{file}, line {}", grant.origin.at.line),
     };
     Held { id: grant.id.clone(), label: format!("{} {value}", grant.list), origin }
 }

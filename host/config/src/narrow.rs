@@ -1,0 +1,251 @@
+//! What the user allows, as far as a project's own file in the layered layout goes along with it.
+//!
+//! Such a file can name what is allowed as well, and can only take away by it: what holds is what both allow. An
+//! entry that reaches further opens nothing, and that is told.
+
+use std::path::PathBuf;
+
+use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
+use portcullis_decision::verdict::Effect;
+
+use crate::discover::Found;
+use crate::error::{ConfigError, shown};
+use crate::pattern::{Resolved, Surroundings};
+use crate::region::Files;
+use crate::resolved::Warning;
+use crate::settings::{Entry, Origin, PathEntry};
+
+/// The lists that allow something, narrowed.
+#[derive(Debug)]
+pub(crate) struct Narrowed {
+    pub(crate) allow_read: Vec<Entry<PathEntry>>,
+    pub(crate) allow_write: Vec<Entry<PathEntry>>,
+    pub(crate) sockets: Vec<Entry<PathEntry>>,
+    pub(crate) domains: Vec<Entry<NetworkPattern>>,
+    /// Where stands what does not hold.
+    pub(crate) gone: Vec<Origin>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Narrows what the user allows by every layer that has something to say on it.
+pub(crate) fn narrowed(found: &Found, around: &Surroundings<'_>) -> Result<Narrowed, ConfigError> {
+    let (filesystem, network) = (&found.settings.filesystem, &found.settings.network);
+    let mut all = Narrowed {
+        allow_read: filesystem.allow_read.clone(),
+        allow_write: filesystem.allow_write.clone(),
+        sockets: network.unix_sockets.clone(),
+        domains: network.allowed_domains.clone(),
+        gone: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for layer in &found.layers {
+        for vain in &layer.vain {
+            all.gone.push(vain.origin.clone());
+            all.warnings.push(vain.clone());
+        }
+        let narrowing = &layer.narrowing;
+        // What may be written may be read.
+        let readable = all.allow_write.clone();
+        if let Some(own) = &narrowing.read {
+            all.allow_read = all.paths(&all.allow_read.clone(), &readable, own, around)?;
+        }
+        if let Some(own) = &narrowing.write {
+            all.allow_write = all.paths(&all.allow_write.clone(), &[], own, around)?;
+        }
+        if let Some(own) = &narrowing.sockets {
+            all.sockets = all.paths(&all.sockets.clone(), &[], own, around)?;
+        }
+        if let Some(own) = &narrowing.domains {
+            all.domains = all.hosts(&all.domains.clone(), own);
+        }
+    }
+    Ok(all)
+}
+
+impl Narrowed {
+    /// Returns what lies both in one of `users` and in one of `own`; entries of `own` may lie in one of `more`, too.
+    fn paths(
+        &mut self,
+        users: &[Entry<PathEntry>],
+        more: &[Entry<PathEntry>],
+        own: &[Entry<PathEntry>],
+        around: &Surroundings<'_>,
+    ) -> Result<Vec<Entry<PathEntry>>, ConfigError> {
+        let places = |entries: &[Entry<PathEntry>]| -> Result<Vec<Resolved>, ConfigError> {
+            entries.iter().map(|entry| around.resolve_to_open(entry)).collect()
+        };
+        let (ours, others, theirs) = (places(users)?, places(more)?, places(own)?);
+        let mut both = Vec::new();
+        for (entry, place) in users.iter().zip(&ours) {
+            if theirs.iter().any(|outer| lies_in(place, outer)) {
+                both.push(entry.clone());
+            } else {
+                self.gone.push(entry.origin.clone());
+            }
+        }
+        for (entry, place) in own.iter().zip(&theirs) {
+            if !ours.iter().chain(&others).any(|outer| lies_in(place, outer)) {
+                self.opens_nothing(&entry.text, &entry.origin);
+            } else if !ours.iter().any(|same| lies_in(place, same) && lies_in(same, place)) {
+                both.push(entry.clone());
+            }
+        }
+        Ok(both)
+    }
+
+    fn hosts(
+        &mut self,
+        users: &[Entry<NetworkPattern>],
+        own: &[Entry<NetworkPattern>],
+    ) -> Vec<Entry<NetworkPattern>> {
+        let mut both: Vec<Entry<NetworkPattern>> = Vec::new();
+        for user in users {
+            let mut holds_whole = false;
+            for entry in own {
+                let Some(value) = common(&user.value, &entry.value) else { continue };
+                let is_whole = value == user.value;
+                holds_whole |= is_whole;
+                let (text, origin) = match is_whole {
+                    true => (user.text.clone(), user.origin.clone()),
+                    false => (value.to_string(), entry.origin.clone()),
+                };
+                if !both.iter().any(|known| known.value == value) {
+                    both.push(Entry { value, text, origin });
+                }
+            }
+            if !holds_whole {
+                self.gone.push(user.origin.clone());
+            }
+        }
+        for entry in own {
+            if !users.iter().any(|user| common(&user.value, &entry.value).as_ref() == Some(&entry.value)) {
+                self.opens_nothing(&entry.text, &entry.origin);
+            }
+        }
+        both
+    }
+
+    fn opens_nothing(&mut self, text: &str, origin: &Origin) {
+        let text = format!(
+            "`{}` opens nothing that your own settings do not allow: this file can only tighten",
+            shown(text)
+        );
+        self.gone.push(origin.clone());
+        self.warnings.push(Warning { text, origin: origin.clone() });
+    }
+
+    /// Takes from the user's rules and lists what does not hold. Which entries of `denyRead` close a region was
+    /// settled by what the user allows: with less allowed, a denial could otherwise become a question.
+    pub(crate) fn apply(&self, files: &mut Files, around: &Surroundings<'_>) -> Result<(), ConfigError> {
+        let is_gone = |origin: &Option<Origin>| origin.as_ref().is_some_and(|at| self.gone.contains(at));
+        files.rules.retain(|rule| rule.effect != Effect::Allow || !is_gone(&rule.origin));
+        let patterns = |entries: &[Entry<PathEntry>]| -> Result<Vec<FilePattern>, ConfigError> {
+            entries.iter().map(|entry| around.resolve_to_open(entry)?.allowing()).collect()
+        };
+        files.allow_write = unique(patterns(&self.allow_write)?);
+        files.allow_read = unique([patterns(&self.allow_read)?, files.allow_write.clone()].concat());
+        Ok(())
+    }
+}
+
+fn unique(patterns: Vec<FilePattern>) -> Vec<FilePattern> {
+    let mut once = Vec::new();
+    for pattern in patterns {
+        if !once.contains(&pattern) {
+            once.push(pattern);
+        }
+    }
+    once
+}
+
+/// Whether everything in `inner` is in `outer`, as far as that can be told: of two patterns only when they are one.
+fn lies_in(inner: &Resolved, outer: &Resolved) -> bool {
+    match &outer.glob {
+        None => inner.base.starts_with(&outer.base),
+        Some(_) => inner.base == outer.base && inner.glob == outer.glob,
+    }
+}
+
+/// The hosts and ports that both cover; none where there are none.
+fn common(one: &NetworkPattern, other: &NetworkPattern) -> Option<NetworkPattern> {
+    let host = if is_within(&one.host, &other.host) {
+        one.host.clone()
+    } else if is_within(&other.host, &one.host) {
+        other.host.clone()
+    } else {
+        return None;
+    };
+    let ports = match (&one.ports, &other.ports) {
+        (PortSet::Every, ports) | (ports, PortSet::Every) => ports.clone(),
+        (PortSet::These(some), PortSet::These(_)) => {
+            PortSet::These(some.iter().copied().filter(|port| other.ports.contains(*port)).collect())
+        }
+    };
+    (ports != PortSet::These(Vec::new())).then_some(NetworkPattern { host, ports })
+}
+
+fn is_within(inner: &HostPattern, outer: &HostPattern) -> bool {
+    match (inner, outer) {
+        (_, HostPattern::Any) => true,
+        (HostPattern::Name(inner), HostPattern::Name(outer)) => inner == outer,
+        (HostPattern::Name(name), HostPattern::Below(top)) => is_below(name, top),
+        (HostPattern::Below(inner), HostPattern::Below(outer)) => inner == outer || is_below(inner, outer),
+        (HostPattern::Block(inner), HostPattern::Block(outer)) => outer.contains(inner),
+        _ => false,
+    }
+}
+
+fn is_below(name: &str, top: &str) -> bool {
+    name.strip_suffix(top).is_some_and(|head| head.ends_with('.'))
+}
+
+/// The lists that the policy `guard` takes in its configuration, as the settings have them.
+pub(crate) fn guard_lists(
+    found: &Found,
+    narrowed: &Narrowed,
+    allowed: &[NetworkPattern],
+    around: &Surroundings<'_>,
+) -> Result<[(String, serde_json::Value); 2], ConfigError> {
+    let settings = &found.settings;
+    let layers = || found.layers.iter();
+    let texts = |entries: &[Entry<PathEntry>], wanted: fn(&str) -> bool| -> Vec<String> {
+        entries.iter().map(|entry| entry.text.clone()).filter(|text| wanted(text)).collect()
+    };
+    let mut deny_read = texts(&settings.filesystem.deny_read, is_plain);
+    deny_read.extend(layers().flat_map(|layer| texts(&layer.deny_read, is_plain)));
+    // What is a path, or a pattern over paths, is denied by the settings themselves.
+    let mut deny_write = texts(&settings.filesystem.deny_write, |text| !text.contains('/'));
+    deny_write.extend(layers().flat_map(|layer| texts(&layer.deny_write, |text| !text.contains('/'))));
+    deny_write.retain(|text| ![".", "..", "~"].contains(&text.as_str()));
+    let allow_write: Vec<PathBuf> = places(&narrowed.allow_write, around)?;
+    let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+    let networks = std::iter::once(&settings.network).chain(layers().map(|layer| &layer.network));
+    let denied: Vec<String> = networks
+        .flat_map(|network| network.denied_domains.iter().map(|entry| entry.value.to_string()))
+        .collect();
+    Ok([
+        ("network".to_owned(), serde_json::json!({ "allowedDomains": allowed, "deniedDomains": denied })),
+        (
+            "filesystem".to_owned(),
+            serde_json::json!({ "denyRead": deny_read, "allowWrite": allow_write, "denyWrite": deny_write }),
+        ),
+    ])
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.contains(['*', '?', '[', '{'])
+}
+
+/// Directories with every link followed; `/tmp` by its name, under which the policy knows the session's own.
+fn places(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec<PathBuf>, ConfigError> {
+    let mut places = Vec::new();
+    for entry in entries {
+        let resolved = around.resolve_to_open(entry)?;
+        if entry.text == "/tmp" {
+            places.push(PathBuf::from("/tmp"));
+        } else if resolved.glob.is_none() {
+            places.push(resolved.base);
+        }
+    }
+    Ok(places)
+}
