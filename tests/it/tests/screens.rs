@@ -34,10 +34,17 @@ fn questions(version: &str, pi: PiVersion) -> Result<()> {
     let scene = Scene::new(User::Ordinary)?;
     let at = |name: &str| scene.outside().join(name).display().to_string();
     scene.write(at("one").as_ref(), "hunter1")?;
-    let reading = || call("read", &json!({ "path": at("one") }));
+    let reading = |path: &str| call("read", &json!({ "path": path }));
     let script = turns([
-        // The same file twice: which of two calls is asked about first is for pi to say.
-        ("alpha", vec![calls([reading(), reading()]), expecting_no("hunter1", say("alpha over"))]),
+        // The same file twice, in two spellings: which of two calls is asked about first is for pi to say, and one no
+        // would settle both if they were the same.
+        (
+            "alpha",
+            vec![
+                calls([reading(&at("one")), reading(&at("../outside/one"))]),
+                expecting_no("hunter1", say("alpha over")),
+            ],
+        ),
         ("beta", vec![bash(&format!("echo x > '{}'", at("made"))), say("beta over")]),
         (
             "gamma",
