@@ -16,7 +16,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command as Bare, ExitCode, St
 use portcullis_benches::{Contestant, Race};
 use portcullis_confine::{
     Access, Command, Confinement, Exit, Judgement, KEEPER_ARGUMENT, Limits, NameRules, Names, Place, Profile,
-    Reads, keeper_main,
+    Reads, Terminal, keeper_main,
 };
 
 const PROGRAM: &str = "/bin/true";
@@ -242,6 +242,7 @@ fn launch(sandbox: &Confinement, project: &Path) {
         env: Vec::new(),
         cwd: project.to_owned(),
         limits: Limits::default(),
+        terminal: Terminal::None,
     };
     let running = sandbox.launch(command, [null(), null(), null()]).expect("a command");
     assert_eq!(running.wait(), Exit::Code(0));

@@ -10,7 +10,7 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race};
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, Place, Profile, keeper_main,
+    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, Place, Profile, Terminal, keeper_main,
 };
 use portcullis_decision::Base;
 use portcullis_session::{make_names, plain_name_rules};
@@ -97,6 +97,7 @@ fn inside(sandbox: &Confinement, project: &Path, script: &str) {
             .collect(),
         cwd: project.to_owned(),
         limits: Limits::default(),
+        terminal: Terminal::None,
     };
     let running = sandbox.launch(command, [null(), null(), null()]).expect("a command");
     assert_eq!(running.wait(), Exit::Code(0), "{script}");

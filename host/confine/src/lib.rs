@@ -114,7 +114,7 @@ pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use probe::{
     Advice, Facts, Finding, PROBE_ARGUMENT, Primitive, Refused, advice, apparmor_profile, probe, probe_main,
 };
-pub use profile::{Access, Command, Limits, Owner, Place, Profile, machine_memory};
+pub use profile::{Access, Command, Limits, Owner, Place, Profile, Terminal, machine_memory};
 pub use report::{Force, Layer, Report};
 pub use running::{Exit, Running};
 pub use sockets::bound_sockets;

@@ -93,6 +93,18 @@ pub struct Command {
     pub cwd: PathBuf,
     /// Bounds of this command, never wider than those of the session.
     pub limits: Limits,
+    /// Whether it gets a controlling terminal.
+    pub terminal: Terminal,
+}
+
+/// What a command has of a terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Terminal {
+    /// None that controls it, whatever its descriptors lead to.
+    #[default]
+    None,
+    /// Its standard input controls it: a terminal made for this command, which no other session has.
+    Input,
 }
 
 /// Returns the bytes of memory that this machine has; nothing where it does not say.

@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use crate::plan::{Opening, PathKind, Plan, Step, Writable};
-use crate::{Breach, Command, Hold, Limits, NameRules, Owner, Reads, Stage, WayOut};
+use crate::{Breach, Command, Hold, Limits, NameRules, Owner, Reads, Stage, Terminal, WayOut};
 pub(crate) use codec::{Reader, Writer};
 
 /// A message that does not mean anything; the sender is not the same program.
@@ -139,6 +139,7 @@ impl Request {
         writer.long(id);
         writer.string(command.cwd.as_os_str());
         writer.limits(command.limits);
+        writer.number(u32::from(command.terminal == Terminal::Input));
         writer.count(command.argv.len());
         command.argv.iter().for_each(|argument| writer.string(argument));
         writer.count(command.env.len());
@@ -414,11 +415,16 @@ impl Reader<'_> {
     fn command(&mut self) -> Result<Command, Garbled> {
         let cwd = PathBuf::from(self.string()?);
         let limits = self.limits()?;
+        let terminal = match self.number()? {
+            0 => Terminal::None,
+            1 => Terminal::Input,
+            _ => return Err(Garbled),
+        };
         let argv = self.list(Self::string)?;
         let env = self.list(|reader| -> Result<(OsString, OsString), Garbled> {
             Ok((reader.string()?, reader.string()?))
         })?;
-        Ok(Command { argv, env, cwd, limits })
+        Ok(Command { argv, env, cwd, limits, terminal })
     }
 
     pub(crate) fn refusal(&mut self) -> Result<Refusal, Garbled> {

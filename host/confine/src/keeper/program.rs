@@ -11,7 +11,7 @@ use portcullis_sys::process::ExecVector;
 
 use super::Session;
 use crate::layer::{limits, privileges, processes};
-use crate::{Command, Limits, Stage};
+use crate::{Command, Limits, Stage, Terminal};
 
 /// Where programs are looked for when the command has no `PATH`, as in glibc.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
@@ -30,6 +30,7 @@ pub(super) struct Program {
     pub(super) env: ExecVector,
     cwd: CString,
     limits: Limits,
+    terminal: Terminal,
 }
 
 impl Program {
@@ -51,6 +52,7 @@ impl Program {
             env: ExecVector::new(strings(variables)?),
             cwd: CString::new(command.cwd.into_os_string().into_vec())?,
             limits: command.limits,
+            terminal: command.terminal,
         })
     }
 
@@ -67,6 +69,9 @@ impl Program {
         script.connect(stdio, input.as_fd(), Standard::Input);
         script.connect(stdio, output.as_fd(), Standard::Output);
         script.connect(stdio, error.as_fd(), Standard::Error);
+        if self.terminal == Terminal::Input {
+            script.take_terminal(stdio);
+        }
         script.close_on_exec(stdio);
         limits::prepare_for_command(&mut script, session.limits.strictest(self.limits));
         privileges::prepare_for_command(&mut script);

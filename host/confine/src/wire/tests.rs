@@ -38,6 +38,7 @@ fn command() -> Command {
         env: vec![("A".into(), "1".into()), ("A".into(), "".into())],
         cwd: "/w".into(),
         limits: Limits { processes: Some(0), ..Limits::default() },
+        terminal: Terminal::Input,
     }
 }
 

@@ -8,7 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use portcullis_confine::{Access, Command, Confinement, Exit, LaunchError, Limits, Place, Profile, Running};
+use portcullis_confine::{
+    Access, Command, Confinement, Exit, LaunchError, Limits, Place, Profile, Running, Terminal,
+};
 use tempfile::TempDir;
 
 /// A directory with a workspace, secrets and a temporary directory, and a sandbox around it.
@@ -106,6 +108,7 @@ impl Session {
             ],
             cwd: self.path("work"),
             limits: Limits::default(),
+            terminal: Terminal::None,
         }
     }
 

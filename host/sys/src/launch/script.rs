@@ -19,6 +19,7 @@ const FSOPEN_CLOEXEC: usize = 1;
 const FSMOUNT_CLOEXEC: usize = 1;
 const OPEN_TREE_CLONE: usize = 1;
 const MOVE_MOUNT_F_EMPTY_PATH: usize = 4;
+const TIOCSCTTY: usize = 0x540e;
 
 /// A standard descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +103,12 @@ impl<'descriptors> Script<'descriptors> {
     /// Begins a session and a process group.
     pub fn new_session(&mut self, label: u32) {
         self.push(label, libc::SYS_setsid, [], Answer::Unused);
+    }
+
+    /// Makes standard input the controlling terminal of the session that was begun, see ioctl_tty(2).
+    pub fn take_terminal(&mut self, label: u32) {
+        // 0: not one that another session has.
+        self.simple(label, libc::SYS_ioctl, [word(libc::STDIN_FILENO), TIOCSCTTY, 0]);
     }
 
     /// Puts a descriptor in the place of a standard one.

@@ -9,7 +9,7 @@ use std::process::{Command as Bare, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis_confine::{Access, Command, Confinement, Exit, Limits, Place, Profile, Tier};
+use portcullis_confine::{Access, Command, Confinement, Exit, Limits, Place, Profile, Terminal, Tier};
 
 use portcullis_decision::Base;
 use portcullis_session::{plain_name_rules, with_causes};
@@ -156,6 +156,7 @@ impl Scene {
             env: self.variables(port).into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             cwd: self.root.join("project"),
             limits: Limits::default(),
+            terminal: Terminal::None,
         };
         let running =
             confinement.launch(command, [null()?, null()?, null()?]).context("starting an attack")?;
