@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use portcullis_confine::{Command, Exit, LaunchError, Running};
+use portcullis_confine::{Command, Exit, LaunchError, Running, Terminal};
 use portcullis_decision::request::{Action, Attribute, CommandExecution, Origin, PathKind, PathRef};
-use portcullis_decision::{Decision, Request};
+use portcullis_decision::{Decision, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
 
 use crate::cancel::Cancel;
-use crate::environment::environment;
+use crate::environment::{environment, environment_of_agent};
 use crate::held::Questions;
 use crate::limits::{Bounds, LimitMet, bounds, met};
 use crate::network::{Sandbox, command_of};
@@ -152,14 +152,32 @@ impl Session {
         stdio: [OwnedFd; 3],
         cancel: &Cancel,
     ) -> Result<Started, CommandFailure> {
+        self.start_with(call, Terminal::None, stdio, cancel)
+    }
+
+    /// The same for a command that may get a controlling terminal.
+    ///
+    /// # Errors
+    /// As for [`Self::start_command`].
+    pub fn start_with(
+        &self,
+        call: CommandCall<'_>,
+        terminal: Terminal,
+        stdio: [OwnedFd; 3],
+        cancel: &Cancel,
+    ) -> Result<Started, CommandFailure> {
         let action = self.command_action(&call)?;
         let mut request = self.request(call.origin, action);
         // So that the log says in what every command ran.
         let tier = format!("\"{}\"", self.force().tier());
         request.attributes.push(Attribute { name: "host:sandbox-tier".to_owned(), value: tier });
+        if self.setup.inmate.is_agent() {
+            let value = "\"pi itself\"".to_owned();
+            request.attributes.push(Attribute { name: "host:contained".to_owned(), value });
+        }
         let granted = self.authorize(request, call.call, cancel).granted()?;
         let request = granted.request.clone();
-        self.launch(granted, call, stdio, cancel).inspect_err(|failure| {
+        self.launch(granted, call, (terminal, stdio), cancel).inspect_err(|failure| {
             self.outcome(&request, &failure.to_string());
         })
     }
@@ -169,7 +187,7 @@ impl Session {
         &self,
         granted: Granted,
         call: CommandCall<'_>,
-        stdio: [OwnedFd; 3],
+        (terminal, stdio): (Terminal, [OwnedFd; 3]),
         cancel: &Cancel,
     ) -> Result<Started, CommandFailure> {
         let Granted { permit, request, advice } = granted;
@@ -191,13 +209,15 @@ impl Session {
         let temp = force.basis.resolved.temp.to_string_lossy();
         let command = Command {
             argv: argv(call.program),
-            env: environment(call.environment, self.variables(), &force.rules, &temp)
+            env: self
+                .variables_of(call.environment, &force.rules, &temp)
                 .into_iter()
                 .chain(sandbox.proxy_variable())
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
             cwd: call.cwd.to_owned(),
             limits: bounds.sandbox,
+            terminal,
         };
         let running = Arc::new(sandbox.launch_asking(command, stdio)?);
         self.connections.introduce(command_of(&running), &request.id, call.call);
@@ -220,6 +240,18 @@ impl Session {
             connections: OnceLock::new(),
             refused: OnceLock::new(),
         })
+    }
+
+    fn variables_of(
+        &self,
+        given: Vec<(String, String)>,
+        rules: &RuleSet,
+        temp: &str,
+    ) -> Vec<(String, String)> {
+        match self.setup.inmate.is_agent() {
+            true => environment_of_agent(given, temp),
+            false => environment(given, self.variables(), rules, temp),
+        }
     }
 
     /// Waits until a command and everything it started are gone, and kills it when its time runs out. Meanwhile the

@@ -105,6 +105,10 @@ const LEADS_OUT: &[&str] = &[
     "SESSION_MANAGER",
 ];
 
+/// What of these tells a program at which kind of terminal it is; what it names is hidden or out of reach.
+const TELLS_OF_THE_TERMINAL: &[&str] =
+    &["SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "TMUX", "TMUX_PANE", "STY"];
+
 /// Whole families of variables that belong to services with credentials.
 const CREDENTIAL_FAMILIES: &[&str] =
     &["AWS_*", "AZURE_*", "GOOGLE_APPLICATION_CREDENTIALS", "VAULT_*", "PGPASS*", "NETRC", "HISTFILE"];
@@ -195,6 +199,19 @@ pub fn environment(
         result.push((name, value));
     }
     result
+}
+
+/// Makes the environment of the agent itself: the user's own, but for what leads to sockets and agents outside.
+///
+/// The agent needs its keys, and what loads code into it loads that into the sandbox.
+#[must_use]
+pub fn environment_of_agent(
+    inherited: impl IntoIterator<Item = (String, String)>,
+    temp: &str,
+) -> Vec<(String, String)> {
+    let tells = |name: &str| TELLS_OF_THE_TERMINAL.contains(&name) || !any_name_matches(LEADS_OUT, name);
+    let kept = inherited.into_iter().filter(|(name, _)| name != "TMPDIR" && tells(name));
+    kept.chain([("TMPDIR".to_owned(), temp.to_owned())]).collect()
 }
 
 /// Whether the host's own lists let a variable through.
@@ -313,6 +330,14 @@ mod tests {
             assert!(!kept("SOMETHING", value), "{value}");
         }
         assert!(kept("SOMETHING", "https://example.com/a:b@c"));
+    }
+
+    #[test]
+    fn the_agent_keeps_its_keys_and_no_sockets() {
+        let given = ["HOME", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "DOCKER_HOST", "TMUX", "TMPDIR"];
+        let result = environment_of_agent(given.map(|name| (name.to_owned(), "x".to_owned())), "/tmp");
+        let result: Vec<_> = result.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(result, [("HOME", "x"), ("ANTHROPIC_API_KEY", "x"), ("TMUX", "x"), ("TMPDIR", "/tmp")]);
     }
 
     #[test]

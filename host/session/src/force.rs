@@ -159,7 +159,7 @@ impl Force {
             return Ok(None);
         }
         let mut layers = self.layers.clone();
-        layers.extend(stricter);
+        layers.extend(setup.inmate.relaxed(stricter));
         let base = closed_below_temp(self.rules.base().clone(), &layers, grants);
         let rules = Arc::new(RuleSet::compile(layers, base, grants));
         let how = (&setup.confinement, network);
@@ -189,7 +189,7 @@ fn layers(setup: &Setup, basis: &Basis, temp: &Path) -> Result<Vec<RuleLayer>, O
     context.machine.temp = path_text::encode(temp);
     let mut layers = basis.resolved.ceiling();
     layers.extend(chain_rules::standing(&basis.chain, &context)?);
-    Ok(layers)
+    Ok(setup.inmate.rules(layers))
 }
 
 fn wants_reservations(layer: &RuleLayer) -> bool {

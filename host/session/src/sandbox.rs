@@ -36,7 +36,9 @@ impl<'a> Wanted<'a> {
             portcullis_config::Hold::Connect => Hold::Connect,
             portcullis_config::Hold::Accept => Hold::Accept,
         };
-        Self { tier: required_tier(resolved), is_root: setup.is_root(), lifted, sockets, hold }
+        // The agent itself is who started it: its own files would be out of the reach of another.
+        let is_root = setup.is_root() && !setup.inmate.is_agent();
+        Self { tier: required_tier(resolved), is_root, lifted, sockets, hold }
     }
 }
 

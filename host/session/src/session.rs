@@ -19,6 +19,7 @@ use crate::cancel::Cancel;
 use crate::error::{OpenError, ReloadError, with_causes};
 use crate::escalation;
 use crate::force::{Confining, Force};
+use crate::inmate::Inmate;
 use crate::journal::{Entry, Journal};
 use crate::keeper::Keeper;
 use crate::memory::{Denied, Kept, Memory, Remembered};
@@ -53,6 +54,8 @@ pub struct Setup {
     pub reservations: Box<dyn Reservations>,
     /// How commands are confined.
     pub confinement: Confining,
+    /// Whom the sandbox is for.
+    pub inmate: Inmate,
     /// Says what commands are given beside their environment; asked once, at the first command.
     pub variables: Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
 }
@@ -235,6 +238,9 @@ impl Session {
         let places = self.setup.keeper.places();
         let mut question = question(self.asks.next_id(), call, request, decision, &places, kept_for);
         question.timeout_ms = question.timeout_ms.or(ask.timeout_ms);
+        if self.setup.inmate.is_agent() {
+            question.asker = format!("pi itself: {}", question.asker);
+        }
         question
     }
 

@@ -88,6 +88,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             keeper: Arc::new(portcullis_session::NoKeeper),
             reservations: Box::new(portcullis_session::NoReservations),
             confinement: Confining::NoCommands,
+            inmate: portcullis_session::Inmate::Commands,
         },
         portcullis_session::Basis { resolved, chain: Chain::default() },
     )

@@ -216,6 +216,7 @@ fn scene_with(
         keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
         reservations: Box::new(portcullis_session::NoReservations),
         confinement: Confining::NoCommands,
+        inmate: portcullis_session::Inmate::Commands,
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };
     let session = Session::open(setup, Basis { resolved, chain }).unwrap();

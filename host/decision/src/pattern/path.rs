@@ -119,6 +119,12 @@ impl GlobText {
         Ok(Self(text.to_owned()))
     }
 
+    /// The glob that every name matches.
+    #[must_use]
+    pub fn any() -> Self {
+        Self("*".to_owned())
+    }
+
     /// The glob as written.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -1,0 +1,177 @@
+//! For whom the sandbox of a session is: the agent's commands, or the agent itself.
+//!
+//! The agent's own process is held to all that commands are held to, but for the few files that it cannot work
+//! without: its program, its credentials, what it keeps of its sessions. So in every layer the last word on these is
+//! that it may have them, and one further layer says what of them it may not: nothing else appears or changes in its
+//! directory, where its settings, its extensions, and ours lie.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::pattern::{FilePattern, GlobText};
+use portcullis_decision::profile::{FileRights, FileRule};
+use portcullis_decision::{Effect, Profile, RuleLayer};
+
+/// Who lives in the sandbox.
+#[derive(Debug, Clone, Default)]
+pub enum Inmate {
+    /// The agent's commands, one beside the other.
+    #[default]
+    Commands,
+    /// The agent's own process, with all that it starts by itself.
+    Agent(AgentPlaces),
+}
+
+/// What the agent's own process uses beside what commands may use; canonical paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentPlaces {
+    /// Its own directory. It is read; what is written there is named below.
+    pub directory: PathBuf,
+    /// What else is read and executed: its program with what that loads.
+    pub programs: Vec<PathBuf>,
+    /// What there is in its directory that must not change.
+    pub fixed: Vec<PathBuf>,
+    /// What there is in its directory that it does not see: sessions of other projects.
+    pub hidden: Vec<PathBuf>,
+    /// What it writes in its directory, also below what is hidden.
+    pub written: Vec<PathBuf>,
+    /// What it writes in its directory after a question.
+    pub asked: Vec<PathBuf>,
+}
+
+/// The name under which its own rules answer.
+const LAYER: &str = "pi itself";
+
+const CREDENTIALS: &str =
+    "pi keeps its credentials there, and what stands there is executed by a pi that is not contained";
+const FIXED: &str = "it decides what pi is and may do; change it in a pi that is not contained";
+const HIDDEN: &str = "it holds what was said and done in other projects";
+const OWN: &str = "pi itself needs it";
+
+impl Inmate {
+    /// Whether it is the agent itself.
+    pub(crate) fn is_agent(&self) -> bool {
+        matches!(self, Self::Agent(_))
+    }
+
+    /// Returns the rules that hold for it, made of those for commands.
+    pub(crate) fn rules(&self, layers: Vec<RuleLayer>) -> Vec<RuleLayer> {
+        let mut layers = self.relaxed(layers);
+        if let Self::Agent(places) = self {
+            layers.push(RuleLayer { name: LAYER.to_owned(), profile: places.profile() });
+        }
+        layers
+    }
+
+    /// Returns the layers with the exceptions without which it cannot work.
+    pub(crate) fn relaxed(&self, mut layers: Vec<RuleLayer>) -> Vec<RuleLayer> {
+        if let Self::Agent(places) = self {
+            layers.iter_mut().for_each(|layer| layer.profile.files.extend(places.needed()));
+        }
+        layers
+    }
+}
+
+impl AgentPlaces {
+    /// What no layer keeps it from.
+    fn needed(&self) -> Vec<FileRule> {
+        let run = FileRights { read: true, write: false, execute: true };
+        let read = std::iter::once(&self.directory).chain(&self.programs);
+        let read = read.map(|path| rule("pi.own", tree(path), run, Effect::Allow, OWN));
+        let write = rule("pi.own", tree(&self.directory), FileRights::WRITE, Effect::Allow, OWN);
+        read.chain([write]).collect()
+    }
+
+    /// What it may not, last the exceptions.
+    fn profile(&self) -> Profile {
+        let anything = FilePattern::Name { below: self.directory.clone(), glob: GlobText::any() };
+        let all = |paths: &[PathBuf], id: &str, rights, effect, reason: &str| -> Vec<FileRule> {
+            paths.iter().map(|path| rule(id, tree(path), rights, effect, reason)).collect()
+        };
+        let files = [
+            vec![
+                rule("pi.own", tree(&self.directory), FileRights::READ_WRITE, Effect::Allow, OWN),
+                rule("pi.directory", anything, FileRights::WRITE, Effect::Deny, FIXED),
+            ],
+            all(&self.fixed, "pi.directory", FileRights::WRITE, Effect::Deny, FIXED),
+            all(&self.hidden, "pi.other-sessions", FileRights::ALL, Effect::Deny, HIDDEN),
+            all(&self.written, "pi.own", FileRights::READ_WRITE, Effect::Allow, OWN),
+            all(&self.asked, "pi.credentials", FileRights::WRITE, Effect::Ask, CREDENTIALS),
+        ];
+        Profile { files: files.concat(), ..Profile::default() }
+    }
+}
+
+fn tree(path: &Path) -> FilePattern {
+    FilePattern::Tree(path.to_owned())
+}
+
+fn rule(id: &str, pattern: FilePattern, rights: FileRights, effect: Effect, reason: &str) -> FileRule {
+    FileRule {
+        id: id.to_owned(),
+        pattern,
+        rights,
+        effect,
+        conceal: true,
+        condition: String::new(),
+        reason: reason.to_owned(),
+        setting: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_decision::profile::FileRight;
+    use portcullis_decision::rules::Caller;
+    use portcullis_decision::{Base, RuleSet};
+
+    use super::*;
+
+    fn rules() -> RuleSet {
+        let deny = |path: &str| rule("no", tree(Path::new(path)), FileRights::ALL, Effect::Deny, "");
+        let commands =
+            ["/home/u/.ssh", "/home/u/.pi/agent/auth.json", "/home/u/.pi/agent/sandbox", "/opt/pi"];
+        let files = commands.map(deny).to_vec();
+        let layer = RuleLayer { name: "host".into(), profile: Profile { files, ..Profile::default() } };
+        let at = |name: &str| Path::new("/home/u/.pi/agent").join(name);
+        let agent = Inmate::Agent(AgentPlaces {
+            directory: at(""),
+            programs: vec!["/opt/pi".into()],
+            fixed: vec![at("sandbox")],
+            hidden: vec![at("sessions")],
+            written: vec![at("sessions/--p--"), at("auth.json.lock")],
+            asked: vec![at("auth.json")],
+        });
+        let base =
+            Base { workspace: vec!["/home/u/p".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
+        RuleSet::compile(agent.rules(vec![layer]), base, &[])
+    }
+
+    #[test]
+    fn the_agent_has_what_it_needs_and_nothing_more() {
+        use Effect::{Allow, Ask, Deny};
+        let rules = rules();
+        for (path, read, write) in [
+            ("/home/u/.pi/agent", Allow, Allow),
+            ("/home/u/.pi/agent/auth.json", Allow, Ask),
+            ("/home/u/.pi/agent/auth.json.lock", Allow, Allow),
+            ("/home/u/.pi/agent/settings.json", Allow, Deny),
+            ("/home/u/.pi/agent/extensions/x.ts", Allow, Deny),
+            ("/home/u/.pi/agent/sandbox/default.json", Allow, Deny),
+            ("/home/u/.pi/agent/sessions/--other--/s.jsonl", Deny, Deny),
+            ("/home/u/.pi/agent/sessions/--p--/s.jsonl", Allow, Allow),
+            ("/home/u/.ssh/id", Deny, Deny),
+            ("/home/u/.bashrc", Ask, Ask),
+            ("/home/u/p/file", Allow, Allow),
+            ("/opt/pi/cli.js", Allow, Deny),
+        ] {
+            let is = |right| rules.file(Path::new(path), right, Caller::Command).effect;
+            assert_eq!((is(FileRight::Read), is(FileRight::Write)), (read, write), "{path}");
+        }
+    }
+
+    #[test]
+    fn commands_keep_their_rules() {
+        let layer = RuleLayer { name: "host".into(), profile: Profile::default() };
+        assert_eq!(Inmate::Commands.rules(vec![layer.clone()]), [layer]);
+    }
+}
