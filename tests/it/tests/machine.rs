@@ -18,6 +18,7 @@ as_each_user!(
     sockets_of_the_host_are_seen_by_name_only,
     the_doctor_finds_nothing_missing,
     without_namespaces_files_go_on,
+    in_a_container_that_refuses_namespaces_files_go_on,
     root_works_in_somebody_elses_project,
 );
 
@@ -25,8 +26,33 @@ const SETTINGS: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": 
     "filesystem": { "denyRead": ["/home"], "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": [] }, MORE }"#;
 
 /// Words for `unshare` before the host that take user namespaces from it.
-const NO_NAMESPACES: &[&str] =
+pub(crate) const NO_NAMESPACES: &[&str] =
     &["-Ur", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"", "sh"];
+
+/// Words for `python3` before the host that refuse it what containers refuse: new namespaces and mounts, by a filter
+/// of system calls as Docker's default one. A call that is refused gets the errno that Docker gives.
+const CONTAINER: &[&str] = &["-c", FILTER];
+const FILTER: &str = r"
+import ctypes, os, struct, sys
+LOAD, JUMP_EQUAL, JUMP_SET, RETURN = 0x20, 0x15, 0x45, 0x06
+ALLOW, EPERM, ENOSYS = 0x7fff0000, 0x00050001, 0x00050026
+NEW_NAMESPACES = 0x7e020080
+refused = {272: EPERM, 308: EPERM, 165: EPERM, 166: EPERM, 155: EPERM, 435: ENOSYS}
+refused.update({number: EPERM for number in (428, 429, 430, 431, 432, 442)})
+code = [(LOAD, 0, 0, 0)]
+for number, answer in refused.items():
+    code += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
+code += [(JUMP_EQUAL, 0, 3, 56), (LOAD, 0, 0, 16), (JUMP_SET, 0, 1, NEW_NAMESPACES), (RETURN, 0, 0, EPERM)]
+code += [(RETURN, 0, 0, ALLOW)]
+program = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in code))
+class Filter(ctypes.Structure):
+    _fields_ = [('length', ctypes.c_ushort), ('program', ctypes.c_void_p)]
+kernel = ctypes.CDLL(None, use_errno=True)
+own = Filter(len(code), ctypes.addressof(program))
+if kernel.prctl(38, 1, 0, 0, 0) or kernel.prctl(22, 2, ctypes.byref(own), 0, 0):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execvp(sys.argv[1], sys.argv[1:])
+";
 
 fn with_settings(user: User, more: &str) -> Result<Scene> {
     let scene = Scene::new(user)?;
@@ -251,23 +277,53 @@ fn the_doctor_finds_nothing_missing(user: User) -> Result<()> {
 /// As on a machine that keeps user namespaces from its users.
 fn without_namespaces_files_go_on(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    let through = |arguments: &[&str]| -> Result<Finished> {
-        let host = portcullis_it::portcullis(scene.user())?;
-        let mut command = scene.user().command("unshare".as_ref());
-        command.args(NO_NAMESPACES).arg(host).args(arguments);
-        scene.enter(&mut command);
-        Finished::run(&mut command)
-    };
-    let told = through(&["doctor"])?.ended_with(4)?;
+    let told = through(&scene, "unshare", NO_NAMESPACES, &["doctor"])?.ended_with(4)?;
     for text in ["user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces", "tier", "none"] {
         ensure!(told.stdout.contains(text), "{text}: {told:#?}");
     }
-    let told: Value = serde_json::from_str(&through(&["doctor", "--json"])?.ended_with(4)?.stdout)?;
+    let told = through(&scene, "unshare", NO_NAMESPACES, &["doctor", "--json"])?.ended_with(4)?;
+    let told: Value = serde_json::from_str(&told.stdout)?;
     ensure!(told.get("tier") == Some(&json!("none")), "{told:#}");
-    let run = through(&["run", "--", "touch", "ran"])?.ended_with(125)?;
+    commands_are_refused_and_files_go_on(&scene, "unshare", NO_NAMESPACES, "user namespaces")
+}
+
+/// As in a container with Docker's filter of system calls.
+fn in_a_container_that_refuses_namespaces_files_go_on(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    // The filter does what it should.
+    let filtered = |words: &[&str]| -> Result<Finished> {
+        let mut command = scene.user().command(words.first().context("a program")?.as_ref());
+        command.args(words.iter().skip(1));
+        scene.enter(&mut command);
+        Finished::run(&mut command)
+    };
+    filtered(&["unshare", "-Ur", "true"])?.ended_with(0)?;
+    let control = filtered(&["python3", "-c", FILTER, "unshare", "-Ur", "true"])?;
+    ensure!(control.stderr.contains("Operation not permitted"), "{control:#?}");
+    let doctor = through(&scene, "python3", CONTAINER, &["doctor"])?;
+    ensure!(doctor.code() != 0 && doctor.stdout.contains("tier"), "{doctor:#?}");
+    commands_are_refused_and_files_go_on(&scene, "python3", CONTAINER, "portcullis doctor")
+}
+
+/// Runs `portcullis` by a program that takes something from it first.
+fn through(scene: &Scene, program: &str, words: &[&str], arguments: &[&str]) -> Result<Finished> {
+    let host = portcullis_it::portcullis(scene.user())?;
+    let mut command = scene.user().command(program.as_ref());
+    command.args(words).arg(host).args(arguments);
+    scene.enter(&mut command);
+    Finished::run(&mut command)
+}
+
+fn commands_are_refused_and_files_go_on(
+    scene: &Scene,
+    program: &str,
+    words: &[&str],
+    why: &str,
+) -> Result<()> {
+    let run = through(scene, program, words, &["run", "--", "touch", "ran"])?.ended_with(125)?;
     ensure!(run.stderr.contains("portcullis doctor"), "{run:#?}");
 
-    let mut host = Serve::start_through(&scene, "unshare", NO_NAMESPACES)?;
+    let mut host = Serve::start_through(scene, program, words)?;
     let hello = host.hello(Interface::Absent);
     let said = host.succeed("hello", &hello)?;
     ensure!(
@@ -279,10 +335,7 @@ fn without_namespaces_files_go_on(user: User) -> Result<()> {
         &json!({ "callId": "c", "script": "touch ran", "cwd": scene.project(),
         "env": {}, "stream": 1, "origin": "agent" }),
     )?;
-    ensure!(
-        refused.get("error").is_some_and(|error| error.to_string().contains("user namespaces")),
-        "{refused}"
-    );
+    ensure!(refused.get("error").is_some_and(|error| error.to_string().contains(why)), "{refused}");
     ensure!(!scene.project().join("ran").exists());
     let path = scene.project().join("file");
     host.succeed("file/write", &json!({ "callId": "w", "path": path, "content": "x" }))?;
