@@ -77,6 +77,8 @@ export type StatusResponse = {
   reservations: boolean,
   /** Whether `escalate` leads to a question; otherwise it is refused. */
   escalation: boolean,
+  /** Whether the client lives in a sandbox of its own, and questions are asked outside of it. */
+  contained: boolean,
   /** What is missing of the sandbox, in a few words; absent when nothing is. */
   reduced?: string,
   /** A few lines for the model on what it may do here; empty for none. */

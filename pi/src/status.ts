@@ -32,8 +32,9 @@ export function showStatus(footer: Footer, state: State, waiting: number): void 
 export function footerText(state: State, waiting: number): ["accent" | "error", string] {
   if (state.kind === "disabled") return ["error", "Sandbox: disabled"];
   if (state.kind === "closed") return ["error", "Sandbox: closed, no tool can run"];
-  const { domains, writePaths, warnings, reduced } = state.status;
+  const { domains, writePaths, warnings, reduced, contained } = state.status;
   const more = [
+    ...(contained ? ["pi contained"] : []),
     ...(reduced === undefined ? [] : [reduced]),
     ...(warnings.length === 0 ? [] : [count(warnings.length, "warning")]),
     ...(waiting === 0 ? [] : [`${count(waiting, "question")} waiting`]),

@@ -24,7 +24,7 @@ const frame = (stream, payload, late = 0) => {
   side.write(Buffer.concat([head, payload]));
 };
 const cause = { policy: "fake", rule: "word", reason: "the word says so" };
-const status = { state: process.env.FAKE_HELLO === "disabled" ? "disabled" : "enabled", domains: 3, writePaths: 1, waiting: 0, reservations: false, escalation: false, brief: "BRIEF-OF-THE-FAKE-HOST", warnings: [] };
+const status = { state: process.env.FAKE_HELLO === "disabled" ? "disabled" : "enabled", domains: 3, writePaths: 1, waiting: 0, reservations: false, escalation: false, contained: false, brief: "BRIEF-OF-THE-FAKE-HOST", warnings: [] };
 const handles = new Map();
 const asks = new Map();
 const running = new Map();

@@ -37,11 +37,13 @@ test("a file error is what pi's own tool would throw", () => {
 });
 
 test("the footer says what is so", () => {
-  const status = { state: "enabled" as const, domains: 3, writePaths: 2, waiting: 0, reservations: false, escalation: false, brief: "", warnings: [] as string[] };
+  const status = { state: "enabled" as const, domains: 3, writePaths: 2, waiting: 0, reservations: false, escalation: false, contained: false, brief: "", warnings: [] as string[] };
   assert.deepEqual(footerText({ kind: "open", status }, 0), ["accent", "🔒 Sandbox: 3 domains, 2 write paths"]);
   const partial = { ...status, domains: 1, writePaths: 0, warnings: ["w"] };
   assert.deepEqual(footerText({ kind: "open", status: partial }, 0), ["accent", "🔒 Sandbox: 1 domain, 0 write paths, 1 warning"]);
   const reduced = { ...status, reduced: "no commands" };
+  const inside = { ...status, contained: true };
+  assert.deepEqual(footerText({ kind: "open", status: inside }, 0)[1], "🔒 Sandbox: 3 domains, 2 write paths, pi contained");
   const text = "🔒 Sandbox: 3 domains, 2 write paths, no commands, 2 questions waiting";
   assert.deepEqual(footerText({ kind: "open", status: reduced }, 2), ["accent", text]);
   assert.deepEqual(footerText({ kind: "disabled" }, 0), ["error", "Sandbox: disabled"]);

@@ -1,19 +1,27 @@
 // A home directory and an environment in which pi sees the scripted model and nothing of this machine's user.
 
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 // What a terminal program needs; everything else of the caller's environment stays outside, above all API keys,
 // proxies, agent sockets and another pi's variables.
 const KEPT = ["PATH", "TERM", "COLORTERM", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL"];
 
-/** Writes pi's settings into `home` so that every request goes to the model at `url`. Answers pi's directory. */
-export function prepareHome(home, url) {
+/**
+ * Writes pi's settings into `home` so that every request goes to the model at `url`. Answers pi's directory.
+ * `sandbox` names settings of Portcullis in which `${MODEL}` stands for the model's host and port.
+ */
+export function prepareHome(home, url, sandbox) {
   const agentDir = join(home, ".pi", "agent");
   mkdirSync(agentDir, { recursive: true });
   writeFileSync(join(agentDir, "models.json"), json(models(url)));
   const settings = join(agentDir, "settings.json");
   if (!existsSync(settings)) writeFileSync(settings, json(SETTINGS));
+  if (sandbox) {
+    mkdirSync(join(agentDir, "sandbox"), { recursive: true });
+    const text = readFileSync(sandbox, "utf8").replaceAll("${MODEL}", new URL(url).host);
+    writeFileSync(join(agentDir, "sandbox", "default.json"), text);
+  }
   return agentDir;
 }
 

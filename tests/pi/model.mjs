@@ -1,13 +1,14 @@
 #!/usr/bin/env node
 // Runs a program, usually pi, against a scripted model in a home directory of its own. Needs Node 20, nothing else.
 //
-//   node model.mjs --scenario FILE [--log FILE] [--home DIR] [--bin-dir DIR] [--env NAME=VALUE]… -- pi -p "go"
+//   node model.mjs --scenario FILE [--log FILE] [--home DIR] [--bin-dir DIR] [--env NAME=VALUE]… [--settings FILE] -- pi -p "go"
 //
 //   --scenario  what the model answers; see scenario.mjs
 //   --log       gets one JSON line for each request: time, turn, step, prompt, tools, tool results, failures
 //   --home      the home directory to use and keep; without it one is made and removed at the end
 //   --bin-dir   goes first in PATH (pi's grep and find tools start `rg` and `fd`)
 //   --env       one more variable for the program
+//   --settings  settings of Portcullis for the home, in which `${MODEL}` stands for the model's host and port
 //
 // Ends with the program's exit code, 128 + n when signal n killed it, 97 when an expectation of the scenario was
 // not met, 2 for a wrong command line. Without a program it prints the model's address and serves until killed.
@@ -32,7 +33,7 @@ const home = options.home ?? scratch;
 const vars = { CWD: process.cwd(), HOME: command ? home : homedir() };
 const model = await startModel(readScenario(options.scenario, vars), { log: options.log });
 if (command) {
-  prepareHome(home, model.url);
+  prepareHome(home, model.url, options.settings);
   process.exitCode = await run(command);
   model.close();
   if (scratch) rmSync(scratch, { recursive: true, force: true });
@@ -62,7 +63,7 @@ function readArguments() {
   const own = dashes < 0 ? given : given.slice(0, dashes);
   try {
     const text = { type: "string" };
-    const known = { scenario: text, log: text, home: text, "bin-dir": text, env: { ...text, multiple: true, default: [] } };
+    const known = { scenario: text, log: text, home: text, "bin-dir": text, settings: text, env: { ...text, multiple: true, default: [] } };
     const { values } = parseArgs({ args: own, options: known });
     if (!values.scenario) throw new Error("`--scenario FILE` is missing");
     return { options: values, command: dashes < 0 ? undefined : given.slice(dashes + 1) };

@@ -116,8 +116,12 @@ Everything after `pi` goes to pi. With --no-sandbox behind the prompt pi's tools
 not there. pi 0.x runs extensions that a project brings along without asking; it is started in such a project
 with --approve only, as pi 1.x calls it.
 
+With --contain pi itself runs in a sandbox, with its extensions and MCP servers; questions are asked by the host,
+outside of it: on the terminal, and by `portcullis asks`. Where there is no sandbox pi is not started.
+
 Examples:
   portcullis pi
+  portcullis pi --contain
   portcullis pi -p 'summarise README.md'";
 
 const EXTENSION_HELP: &str = "\
@@ -202,6 +206,9 @@ pub(crate) enum Action {
 
 #[derive(Debug, Args)]
 pub(crate) struct Pi {
+    /// Put pi itself, its extensions and MCP servers into a sandbox, too; the host stays outside
+    #[arg(long)]
+    pub(crate) contain: bool,
     /// Arguments for pi
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
     pub(crate) arguments: Vec<OsString>,

@@ -12,6 +12,11 @@ mod surroundings;
 mod wire;
 
 mod commands;
+#[cfg(target_os = "linux")]
+mod contain;
+#[cfg(not(target_os = "linux"))]
+#[path = "contain/elsewhere.rs"]
+mod contain;
 mod serve;
 
 mod control;

@@ -9,7 +9,9 @@ use portcullis_config::{AllowLists, Found, Places, RealDisk, Resolved, discover,
 use portcullis_decision::Context;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::path_text;
-use portcullis_session::{Basis, Confining, Desk, Entry, Journal, JournalError, Keeper, Session, Setup};
+use portcullis_session::{
+    Basis, Confining, Desk, Entry, Inmate, Journal, JournalError, Keeper, Session, Setup,
+};
 
 use crate::control::{self, Control};
 use crate::git_identity;
@@ -42,6 +44,8 @@ pub(crate) struct Wanted {
     pub(crate) interactive: bool,
     /// What the session is for.
     pub(crate) purpose: Purpose,
+    /// Whom its sandbox is for.
+    pub(crate) inmate: Inmate,
 }
 
 /// What a session is for.
@@ -71,7 +75,22 @@ pub(crate) struct Wired {
     /// The way in from another terminal, where somebody can be asked.
     _control: Option<Control>,
     // Dropped after the session, whose sandbox uses it.
-    _scratch: Option<Scratch>,
+    scratch: Option<Scratch>,
+}
+
+impl Wired {
+    /// The host's directory that is `/tmp` inside.
+    pub(crate) fn temp(&self) -> Option<PathBuf> {
+        self.scratch.as_ref().map(Scratch::temp)
+    }
+
+    /// Gives a file in there to whom commands act as.
+    pub(crate) fn give_away(&self, file: &std::fs::File) -> std::io::Result<()> {
+        use std::os::unix::fs::MetadataExt as _;
+        let Some(temp) = self.temp().filter(|_| rustix::process::geteuid().is_root()) else { return Ok(()) };
+        let owner = temp.metadata()?;
+        std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
+    }
 }
 
 impl Drop for Wired {
@@ -152,7 +171,8 @@ pub(crate) fn session(
             let sessions = around.state.join("sessions");
             let scratch = Scratch::make(&sessions, &id)
                 .with_context(|| format!("making the session's directory in `{}`", sessions.display()))?;
-            if rustix::process::geteuid().is_root() {
+            let is_for_commands = matches!(wanted.inmate, Inmate::Commands);
+            if is_for_commands && rustix::process::geteuid().is_root() {
                 // Root's commands act as the owner of the project.
                 scratch.give_to_owner_of(&basis.resolved.workspace)?;
             }
@@ -174,6 +194,7 @@ pub(crate) fn session(
         keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
         reservations: Box::new(SharedReservations::new(&around.state, &id, &around.agent)),
         confinement,
+        inmate: wanted.inmate.clone(),
         variables: Box::new(move || git_identity::variables(&asked, &project, &reach)),
     };
     let session = Session::open(setup, basis).context("opening the session")?;
@@ -184,7 +205,7 @@ pub(crate) fn session(
         ),
         _ => None,
     };
-    Ok(Wired { session, keeper, _control: control, _scratch: scratch })
+    Ok(Wired { session, keeper, _control: control, scratch })
 }
 
 pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, id: &str) -> Context {

@@ -68,6 +68,8 @@ wire_structs! {
         pub reservations: bool,
         /// Whether `escalate` leads to a question; otherwise it is refused.
         pub escalation: bool,
+        /// Whether the client lives in a sandbox of its own, and questions are asked outside of it.
+        pub contained: bool,
         /// What is missing of the sandbox, in a few words; absent when nothing is.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub reduced: Option<String>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{Finished, PiVersion, Rpc, Scene, Screen, World, reach, tools};
 
@@ -21,6 +21,7 @@ pub struct Launch<'a> {
     arguments: Vec<OsString>,
     variables: Vec<(String, String)>,
     world: Option<&'a World<'a>>,
+    settings: Option<PathBuf>,
 }
 
 impl<'a> Launch<'a> {
@@ -36,7 +37,40 @@ impl<'a> Launch<'a> {
         scene.write(&written, &script.to_string())?;
         let log = scene.at("requests.jsonl");
         let (arguments, variables) = (vec!["--no-session".into()], Vec::new());
-        Ok(Self { scene, log, node: pi.node, script: written, program, arguments, variables, world: None })
+        let (world, settings) = (None, None);
+        Ok(Self {
+            scene,
+            log,
+            node: pi.node,
+            script: written,
+            program,
+            arguments,
+            variables,
+            world,
+            settings,
+        })
+    }
+
+    /// Prepares pi as `portcullis pi --contain` starts it, where the model is among the hosts that are allowed.
+    ///
+    /// # Errors
+    ///
+    /// When a tool or the binary is missing, or the scene cannot be written.
+    pub fn contained(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
+        let launch = Self::plain(scene, version, script)?;
+        // What a user has installed lies outside of the directory that these tests start `pi` from.
+        let pi = scene.install_pi(version)?;
+        let read = [Path::new("."), Path::new("~/.pi"), &installed(&pi.node), &installed(&pi.cli)];
+        let settings = json!({
+            "network": { "allowedDomains": ["${MODEL}"], "deniedDomains": [] },
+            "filesystem": {
+                "denyRead": ["/home", scene.home()], "allowRead": read, "allowWrite": ["."], "denyWrite": [],
+            },
+        });
+        let file = scene.at("sandbox.json");
+        scene.write(&file, &settings.to_string())?;
+        let host = tools::portcullis(scene.user())?.into_os_string();
+        Ok(Self { settings: Some(file), ..launch.through([host, "pi".into(), "--contain".into()]) })
     }
 
     /// Prepares pi as `portcullis pi` starts it.
@@ -138,6 +172,9 @@ impl<'a> Launch<'a> {
             ("--bin-dir", self.scene.bin()),
         ];
         words.extend(options.into_iter().flat_map(|(name, value)| [name.into(), value.into_os_string()]));
+        if let Some(file) = &self.settings {
+            words.extend(["--settings".into(), file.clone().into_os_string()]);
+        }
         words.extend(self.variables.iter().map(|(name, value)| format!("--env={name}={value}").into()));
         words.push("--".into());
         words.extend(self.program.iter().chain(&self.arguments).cloned());
@@ -153,6 +190,12 @@ impl<'a> Launch<'a> {
         command.args(arguments).current_dir(self.scene.project()).process_group(0);
         Ok(command)
     }
+}
+
+/// Returns the folder of everything that was installed together with a program.
+fn installed(program: &Path) -> PathBuf {
+    let modules = program.ancestors().filter(|folder| folder.ends_with("node_modules")).last();
+    modules.unwrap_or(program).to_owned()
 }
 
 /// Returns the scripted model, where the scene's user can read it.

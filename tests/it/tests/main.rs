@@ -6,6 +6,7 @@ mod matrix;
 mod attacks;
 mod beside_others;
 mod cli;
+mod contained;
 mod deciding_files;
 mod differential;
 mod escalation;

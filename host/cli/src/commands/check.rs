@@ -47,6 +47,7 @@ fn wanted(around: &Surroundings, sources: Sources) -> wire::Wanted {
         trusted: false,
         interactive: true,
         purpose: Purpose::Judge,
+        inmate: portcullis_session::Inmate::Commands,
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::args::Pi;
 use crate::commands::pi_extension;
+use crate::contain::{self, CONTAIN};
 use crate::reach::Reach;
 use crate::surroundings::Surroundings;
 use crate::wire::{self, Purpose, Wanted};
@@ -21,30 +22,42 @@ const WHOLE_PATH: &str = "PORTCULLIS_PATH";
 /// Becomes pi; returns only when that fails.
 pub(crate) fn run(pi: &Pi) -> crate::Outcome {
     let around = Surroundings::read()?;
+    let mut arguments = pi.arguments.clone();
+    // Wherever it stands: a word that pi ignores must not be taken for a sandbox.
+    arguments.retain(|word| word != CONTAIN);
+    let is_contained = pi.contain || arguments.len() < pi.arguments.len();
     let reach = reach(&around);
     let program = around.find_program("pi".as_ref(), &reach).context(
         "there is no `pi` on PATH outside of what commands may write; install it with `npm install -g \
          @earendil-works/pi-coding-agent`",
     )?;
     let extension = pi_extension::unpack(&around.data)?;
-    let mut arguments = pi.arguments.clone();
+    let is_approved = arguments.iter().any(|word| word == APPROVE);
     if let Some(found) = code_of_project(&around.cwd)
         && is_trustful(&program, &reach)?
     {
-        let before = arguments.len();
         arguments.retain(|word| word != APPROVE);
-        if arguments.len() == before {
+        if !is_approved {
             bail!(
                 "this version of pi would run what the project brings along ({found}) with your rights and outside the \
                  sandbox; look at it, then start with `{APPROVE}`, or take pi 1.x, which asks"
             );
         }
     }
+    let is_verb = is_verb_of_pi(arguments.first());
+    if is_contained {
+        if is_verb {
+            bail!("`pi {}` changes pi itself; run it without `{CONTAIN}`", verb_of(&arguments));
+        }
+        let variables = kept_path(&reach)?;
+        let start = contain::Start { program, extension, arguments, variables, trusted: is_approved };
+        return contain::run(&around, start);
+    }
     let mut command = Command::new(&program);
-    if !is_verb_of_pi(pi.arguments.first()) {
+    if !is_verb {
         command.arg("-e").arg(&extension);
     }
-    keep_path(&mut command, &reach)?;
+    command.envs(kept_path(&reach)?);
     let error = command.args(&arguments).env("PORTCULLIS_HOST", &around.executable).exec();
     Err(error).with_context(|| format!("starting `{}`", program.display()))
 }
@@ -66,7 +79,7 @@ fn code_of_project(project: &Path) -> Option<&'static str> {
 /// Whether this pi does not ask before it runs what a project brings along.
 fn is_trustful(program: &Path, reach: &Reach) -> anyhow::Result<bool> {
     let mut command = Command::new(program);
-    keep_path(&mut command, reach)?;
+    command.envs(kept_path(reach)?);
     let said = command.arg("--version").current_dir("/").output();
     let said = said.with_context(|| format!("asking `{}` for its version", program.display()))?;
     // 0.x says it on standard error.
@@ -85,6 +98,7 @@ fn reach(around: &Surroundings) -> Reach {
         trusted: false,
         interactive: false,
         purpose: Purpose::Judge,
+        inmate: portcullis_session::Inmate::Commands,
     };
     match wire::ground(around, &wanted) {
         Ok(ground) => Reach::of(&ground.resolved, &around.homes()),
@@ -92,21 +106,26 @@ fn reach(around: &Surroundings) -> Reach {
     }
 }
 
-/// pi starts programs by their names (`node`, `fd`, `rg`, `git`), outside any sandbox, so it gets the directories of
-/// PATH that commands cannot write. The extension gives the whole PATH to commands.
-fn keep_path(command: &mut Command, reach: &Reach) -> anyhow::Result<()> {
-    let Some(whole) = std::env::var_os("PATH") else { return Ok(()) };
+/// pi starts programs by their names (`node`, `fd`, `rg`, `git`), so it gets the directories of PATH that commands
+/// cannot write. The extension gives the whole PATH to commands.
+fn kept_path(reach: &Reach) -> anyhow::Result<Vec<(String, String)>> {
+    let Some(whole) = std::env::var_os("PATH") else { return Ok(Vec::new()) };
     let is_kept = |directory: &PathBuf| directory.is_absolute() && !reach.holds(directory);
     let kept = std::env::join_paths(std::env::split_paths(&whole).filter(is_kept));
     let kept = kept.context("taking directories out of PATH")?;
-    if kept != whole {
-        command.env("PATH", kept).env(WHOLE_PATH, whole);
-    }
-    Ok(())
+    let text = |path: OsString| path.into_string().ok().context("PATH is not text; take out what is not");
+    Ok(match kept != whole {
+        true => vec![("PATH".to_owned(), text(kept)?), (WHOLE_PATH.to_owned(), text(whole)?)],
+        false => Vec::new(),
+    })
 }
 
 /// What pi does by itself, without a session; with `-e` in front it would take the word for a prompt.
 const VERBS_OF_PI: [&str; 6] = ["config", "install", "list", "remove", "uninstall", "update"];
+
+fn verb_of(arguments: &[OsString]) -> String {
+    arguments.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
+}
 
 fn is_verb_of_pi(first: Option<&OsString>) -> bool {
     first.is_some_and(|first| VERBS_OF_PI.iter().any(|verb| first == verb))

@@ -41,6 +41,7 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
         trusted: false,
         interactive: ask != Ask::Deny,
         purpose: Purpose::Act,
+        inmate: portcullis_session::Inmate::Commands,
     };
     let ground = wire::ground(&around, &wanted)?;
     if !ground.resolved.enabled {

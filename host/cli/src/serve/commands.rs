@@ -39,9 +39,10 @@ impl Host {
             cwd: params.cwd.as_path(),
             environment,
             timeout: params.timeout_ms.map(Duration::from_millis),
-            origin: match params.origin {
-                ExecOrigin::Agent => Origin::Agent,
-                ExecOrigin::User => Origin::User,
+            origin: match (params.origin, &self.contained) {
+                // Who typed it cannot be known from out here.
+                (_, Some(_)) | (ExecOrigin::Agent, None) => Origin::Agent,
+                (ExecOrigin::User, None) => Origin::User,
             },
             call: Some(params.call_id.as_str()),
         };

@@ -71,6 +71,10 @@ impl Host {
         params: &EscalateParams,
         cancel: &Cancel,
     ) -> Result<DecideResponse, ErrorObject> {
+        if self.contained.is_some() {
+            let why = "pi is contained: nothing that it runs is outside of the sandbox";
+            return Err(ErrorObject::new(ErrorCode::Unavailable, why));
+        }
         self.with_session(|session| {
             let (script, call) = (params.script.as_str(), params.call_id.as_str());
             let authorized = session

@@ -163,6 +163,11 @@ impl Host {
 
     /// Lets pi's own file with the whole output of a command be read by exactly its name.
     pub(super) fn file_output(&self, params: &FileOutputParams) -> Result<Empty, ErrorObject> {
+        if let Stage::Open(wired) = self.stage().as_ref()
+            && self.bring_output(params.path.as_path(), wired)?
+        {
+            return Ok(Empty {});
+        }
         self.with_session(|session| {
             let registered = session.register_output(params.path.as_path());
             registered.map_err(|error| failure(&error.into()))?;

@@ -30,9 +30,13 @@ impl Host {
 
     fn open(self: &Arc<Self>, hello: &HelloParams) -> anyhow::Result<Stage> {
         // The client's word for where pi keeps its files counts: it knows pi's own variables.
-        let around =
+        let said =
             Surroundings { agent_directory: hello.agent_dir.as_path().to_owned(), ..self.around.clone() };
-        let watch = self.watch.get_or_init(|| Watch::new(around, wanted(hello), hello.sandbox));
+        let (around, wanted) = match &self.contained {
+            Some(contained) => (self.around.clone(), contained.wanted(hello, wanted(hello))?),
+            None => (said, wanted(hello)),
+        };
+        let watch = self.watch.get_or_init(|| Watch::new(around, wanted, hello.sandbox));
         watch.open(self)
     }
 }
@@ -52,6 +56,7 @@ fn wanted(hello: &HelloParams) -> Wanted {
         trusted: hello.project_trusted.unwrap_or(false),
         interactive: hello.interactive && matches!(hello.mode, RunMode::Tui | RunMode::Rpc),
         purpose: Purpose::Act,
+        inmate: portcullis_session::Inmate::Commands,
     }
 }
 

@@ -9,7 +9,7 @@ use portcullis_rpc::{
 use portcullis_session::visible;
 
 use crate::menu::{Event, Line, Need, Screen, Tone};
-use crate::serve::Host;
+use crate::serve::{Host, contained};
 
 mod world;
 
@@ -18,6 +18,9 @@ use world::HostWorld;
 impl Host {
     pub(super) fn menu(&self, params: MenuParams) -> Result<MenuScreen, ErrorObject> {
         let world = HostWorld::of(self)?;
+        if self.contained.is_some() {
+            return Ok(wire(contained::screen(&world, &event(params.event))));
+        }
         let mut menu = self.menu.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(wire(menu.handle(&world, &event(params.event))))
     }

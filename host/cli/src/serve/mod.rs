@@ -5,6 +5,7 @@
 
 mod asking;
 mod commands;
+mod contained;
 mod decide;
 mod files;
 mod hello;
@@ -20,7 +21,7 @@ mod wording;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{Stdin, Stdout};
+use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,9 +33,11 @@ use portcullis_rpc::{
 use portcullis_session::Cancel;
 use serde::Serialize;
 
+use crate::contain;
 use crate::exit::Exit;
 use crate::menu::Menu;
 use crate::serve::asking::RpcDesk;
+pub(crate) use crate::serve::contained::Contained;
 use crate::serve::files::Handles;
 use crate::serve::reload::Watch;
 use crate::surroundings::Surroundings;
@@ -47,7 +50,7 @@ const SIDE_CHANNEL: i32 = 3;
 /// How long requests may take to end once they are taken back.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 
-type Sender = portcullis_rpc::Sender<Stdout>;
+type Sender = portcullis_rpc::Sender<File>;
 
 /// What the client's `hello` led to.
 pub(crate) enum Stage {
@@ -65,6 +68,8 @@ pub(crate) struct Host {
     sender: Sender,
     output: StreamWriter<File>,
     desk: Arc<RpcDesk>,
+    /// What holds besides where the client lives in a sandbox.
+    contained: Option<Contained>,
     stage: OnceLock<RwLock<Arc<Stage>>>,
     watch: OnceLock<Watch>,
     menu: Mutex<Menu>,
@@ -72,18 +77,40 @@ pub(crate) struct Host {
     under_way: Mutex<HashMap<RequestId, Cancel>>,
 }
 
-/// Serves one client until it goes.
+/// What leads to a client.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    /// Its messages.
+    pub(crate) input: File,
+    /// Ours.
+    pub(crate) output: File,
+    /// The output of commands.
+    pub(crate) frames: File,
+}
+
+/// Serves the client that has started this process, until it goes.
 pub(crate) fn run() -> crate::Outcome {
+    if let Some(door) = contain::door_of_this_process() {
+        return contain::knock(&door);
+    }
     let around = Surroundings::read()?;
-    let output = side_channel().context(
+    let frames = side_channel().context(
         "opening descriptor 3 for the output of commands; `serve` is started by the pi extension, not by hand",
     )?;
-    let (mut receiver, sender) = connection::<Stdin, Stdout>(std::io::stdin(), std::io::stdout());
+    let input = std::io::stdin().as_fd().try_clone_to_owned().context("opening standard input")?;
+    let output = std::io::stdout().as_fd().try_clone_to_owned().context("opening standard output")?;
+    serve(around, Ends { input: input.into(), output: output.into(), frames }, None)
+}
+
+/// Serves one client until it goes. `contained` says what holds for one that lives in a sandbox.
+pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Contained>) -> crate::Outcome {
+    let (mut receiver, sender) = connection(ends.input, ends.output);
     let host = Arc::new(Host {
         around,
         desk: Arc::new(RpcDesk::new(sender.clone())),
+        contained,
         sender,
-        output: StreamWriter::new(output),
+        output: StreamWriter::new(ends.frames),
         stage: OnceLock::new(),
         watch: OnceLock::new(),
         menu: Mutex::default(),

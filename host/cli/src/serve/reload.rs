@@ -65,7 +65,7 @@ impl Watch {
         if !self.is_on(&ground.resolved) {
             return Ok(Stage::Off);
         }
-        let wired = wire::session(&self.around, &self.wanted, ground, Arc::clone(&host.desk) as _)?;
+        let wired = wire::session(&self.around, &self.wanted, ground, host.asks_at())?;
         Ok(Stage::Open(Box::new(wired)))
     }
 
@@ -242,7 +242,7 @@ impl Host {
                 Ok(vec!["the sandbox is off (`enabled` is false)".to_owned()])
             }
             (Stage::Off, true) => {
-                let wired = wire::session(&watch.around, &watch.wanted, ground, Arc::clone(&self.desk) as _)?;
+                let wired = wire::session(&watch.around, &watch.wanted, ground, self.asks_at())?;
                 self.enter(Stage::Open(Box::new(wired)));
                 Ok(vec!["the sandbox is on".to_owned()])
             }

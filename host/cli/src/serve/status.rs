@@ -10,7 +10,7 @@ use crate::serve::{Host, Stage, orientation};
 impl Host {
     pub(super) fn status(&self) -> StatusResponse {
         match self.stage().as_ref() {
-            Stage::Open(wired) => self.with_changes(open(&wired.session)),
+            Stage::Open(wired) => self.with_changes(self.as_contained(open(&wired.session))),
             Stage::Off => plain(SandboxState::Disabled, None),
             Stage::Closed(why) => plain(SandboxState::Closed, Some(visible(why))),
         }
@@ -38,6 +38,7 @@ fn plain(state: SandboxState, warning: Option<String>) -> StatusResponse {
         waiting: 0,
         reservations: false,
         escalation: false,
+        contained: false,
         reduced: None,
         brief: String::new(),
         warnings,
@@ -53,6 +54,7 @@ fn open(session: &Session) -> StatusResponse {
         waiting: count(session.waiting()),
         reservations: session.wants_reservations(),
         escalation: settings.escalation == Escalation::Ask,
+        contained: false,
         reduced: reduced(session),
         brief: orientation::brief(session),
         warnings: warnings(session),

@@ -56,6 +56,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
         trusted: false,
         interactive: false,
         purpose: Purpose::Judge,
+        inmate: portcullis_session::Inmate::Commands,
     };
     let required = portcullis_session::required_tier(&wire::ground(&around, &wanted)?.resolved);
     let (tier, findings) = examine(&around, required)?;

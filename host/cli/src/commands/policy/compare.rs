@@ -38,6 +38,7 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
         trusted: false,
         interactive: true,
         purpose: Purpose::Judge,
+        inmate: portcullis_session::Inmate::Commands,
     };
     let ground = wire::ground(&around, &wanted)?;
     let wired = wire::session(&around, &wanted, ground, Arc::new(Nobody))?;
@@ -90,6 +91,7 @@ fn context(around: &Surroundings) -> anyhow::Result<Context> {
         trusted: false,
         interactive: true,
         purpose: Purpose::Judge,
+        inmate: portcullis_session::Inmate::Commands,
     };
     let ground = wire::ground(around, &wanted)?;
     Ok(wire::context(around, &wanted, &ground, "replay"))

@@ -1,0 +1,39 @@
+//! Where there is no sandbox nothing is contained.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+
+use crate::surroundings::Surroundings;
+
+/// The word that switches it on.
+pub(crate) const CONTAIN: &str = "--contain";
+
+/// How pi is to be started.
+#[expect(dead_code, reason = "it is not")]
+pub(crate) struct Start {
+    pub(crate) program: PathBuf,
+    pub(crate) extension: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) trusted: bool,
+}
+
+/// Refuses.
+pub(crate) fn run(_around: &Surroundings, _start: Start) -> crate::Outcome {
+    bail!(
+        "pi cannot be contained here, and is not started: the sandbox needs Linux, this is {}",
+        std::env::consts::OS
+    )
+}
+
+/// No process lives behind a door.
+pub(crate) fn door_of_this_process() -> Option<PathBuf> {
+    None
+}
+
+/// Refuses.
+pub(crate) fn knock(_door: &Path) -> crate::Outcome {
+    bail!("there is no door here")
+}

@@ -1,0 +1,202 @@
+//! `portcullis pi --contain`: pi itself in a sandbox, with everything that it starts, and the deciding host outside.
+//!
+//! This process is the host: it starts pi as one long-lived command in a sandbox of its own, serves pi's extension
+//! through a door in it, and has the agent's commands run in other sandboxes beside. Questions are asked out here.
+
+mod desk;
+mod door;
+mod overlay;
+mod places;
+mod terminal;
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::{Context as _, bail};
+use portcullis_confine::{Exit as CommandExit, Terminal as Controlled, Tier};
+use portcullis_decision::context::AgentInfo;
+use portcullis_decision::request::Origin;
+use portcullis_session::{Cancel, CommandCall, Inmate, Program, Session, Started, with_causes};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::iterator::Signals;
+
+use crate::contain::desk::Asking;
+use crate::contain::door::Door;
+use crate::exit::{Exit, RUN_FAILED, say};
+use crate::scratch::Scratch;
+use crate::serve::Contained;
+use crate::surroundings::{Surroundings, random_name};
+use crate::wire::{self, Purpose, Wanted, Wired};
+
+pub(crate) use door::{door_of_this_process, knock};
+
+/// What is passed on to pi.
+const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// The word that switches it on.
+pub(crate) const CONTAIN: &str = "--contain";
+
+/// How pi is to be started.
+pub(crate) struct Start {
+    /// Its program.
+    pub(crate) program: PathBuf,
+    /// The extension.
+    pub(crate) extension: PathBuf,
+    /// What the user gives it.
+    pub(crate) arguments: Vec<OsString>,
+    /// Variables that are other than the user's.
+    pub(crate) variables: Vec<(String, String)>,
+    /// Whether the user said that the project is trusted.
+    pub(crate) trusted: bool,
+}
+
+/// Runs pi in a sandbox and ends as it ends.
+pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
+    if start.arguments.iter().any(|word| word == "--no-sandbox" || word == "--no-sandbox=true") {
+        bail!("`--no-sandbox` and `{CONTAIN}` exclude each other; leave one of them out");
+    }
+    let project = around.cwd.canonicalize().context("finding the project")?;
+    let program = start.program.canonicalize()?;
+    let sessions = around.state.join("sessions");
+    let threshold = Scratch::make(&sessions, &random_name()?).context("making a door for pi")?;
+    let places = places::of_pi(around, &project, &start, [&program, &threshold.temp()])?;
+    let asking = Asking::here(&start.arguments)?;
+    let wanted = Wanted {
+        project: project.clone(),
+        settings: None,
+        policies: Vec::new(),
+        agent: AgentInfo { name: "pi".to_owned(), ..AgentInfo::default() },
+        trusted: start.trusted,
+        interactive: asking.is_possible(),
+        purpose: Purpose::Act,
+        inmate: Inmate::Agent(places),
+    };
+    let ground = wire::ground(around, &wanted)?;
+    if !ground.resolved.enabled {
+        bail!(
+            "the sandbox is switched off in the settings (`enabled` is false); start pi without `{CONTAIN}`"
+        );
+    }
+    let wired = wire::session(around, &wanted, ground, asking.desk())?;
+    is_whole(&wired.session)?;
+    let temp = wired.temp().context("the session has no temporary directory")?;
+    let asks = asking.clone();
+    let contained = move || Contained {
+        project: project.clone(),
+        trusted: wanted.trusted,
+        interactive: asks.is_possible(),
+        desk: asks.desk(),
+        temp: temp.clone(),
+    };
+    let door = Door::open(threshold, around, contained)?;
+    let (terminal, stdio) = asking.streams()?;
+    let variables = variables(around, &start, door.path());
+    asking.begin();
+    // A policy may want the start of pi itself to be asked about.
+    let ended = begin(&wired, &program, &start, variables, (terminal, stdio)).map(|started| {
+        let started = Arc::new(started);
+        asking.introduce(&started);
+        follow(&wired.session, &started, &asking)
+    });
+    asking.end();
+    drop(door);
+    ended
+}
+
+/// Nothing less than the whole sandbox holds pi itself.
+fn is_whole(session: &Session) -> anyhow::Result<()> {
+    let force = session.force();
+    if let Err(reason) = &force.confinement {
+        bail!("pi cannot be contained here, and is not started: {reason}");
+    }
+    let tier = force.tier();
+    if tier != Tier::Full {
+        bail!(
+            "pi cannot be contained here, and is not started: the sandbox is only of the tier `{tier}`; \
+             `portcullis doctor` says what is missing"
+        );
+    }
+    Ok(())
+}
+
+fn variables(around: &Surroundings, start: &Start, door: &Path) -> Vec<(String, String)> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let own =
+        [("PORTCULLIS_HOST".to_owned(), text(&around.executable)), (door::VARIABLE.to_owned(), text(door))];
+    let set: Vec<(String, String)> = start.variables.iter().cloned().chain(own).collect();
+    let is_set = |name: &str| set.iter().any(|(known, _)| known == name);
+    let kept = around.variables.iter().filter(|(name, _)| !is_set(name)).cloned();
+    kept.chain(set.clone()).collect()
+}
+
+fn begin(
+    wired: &Wired,
+    program: &Path,
+    start: &Start,
+    environment: Vec<(String, String)>,
+    (terminal, stdio): (Controlled, [OwnedFd; 3]),
+) -> anyhow::Result<Started> {
+    let extension = [OsString::from("-e"), start.extension.clone().into_os_string()];
+    let words = [program.as_os_str().to_owned()].into_iter().chain(extension);
+    let call = CommandCall {
+        program: Program::Argv(words.chain(start.arguments.iter().cloned()).collect()),
+        cwd: &wired.session.settings().workspace.clone(),
+        environment,
+        timeout: None,
+        origin: Origin::User,
+        call: None,
+    };
+    let started = wired.session.start_with(call, terminal, stdio, &Cancel::default());
+    started.map_err(|failure| anyhow::anyhow!("pi is not started: {}", with_causes(&failure)))
+}
+
+/// Passes signals on until pi has ended.
+fn follow(session: &Session, started: &Started, asking: &Asking) -> Exit {
+    let Ok(mut signals) = Signals::new(FORWARDED) else {
+        say("portcullis: catching signals");
+        return Exit::Command(RUN_FAILED);
+    };
+    let handle = signals.handle();
+    let ended = thread::scope(|scope| {
+        scope.spawn(|| {
+            for signal in signals.forever() {
+                if signal != SIGWINCH || !asking.follow_size() {
+                    started.signal(signal);
+                }
+            }
+        });
+        let ended = session.finish_command(started);
+        handle.close();
+        ended
+    });
+    if !asking.is_here() {
+        // On a terminal the user has seen what was asked.
+        for line in started.connections().iter().chain(started.refused()) {
+            say(&format!("portcullis: {line}"));
+        }
+    }
+    if let Some(met) = ended.met {
+        say(&format!("portcullis: pi met a limit of its sandbox: {met}"));
+    }
+    match ended.exit {
+        CommandExit::Lost => {
+            say("portcullis: the sandbox of pi has ended, and pi with it");
+            Exit::Command(RUN_FAILED)
+        }
+        exit @ (CommandExit::Code(_) | CommandExit::Signal(_)) => {
+            Exit::Command(u8::try_from(exit.shell_code()).unwrap_or(RUN_FAILED))
+        }
+    }
+}
+
+/// Copies of our own standard streams.
+fn standard_streams() -> std::io::Result<[OwnedFd; 3]> {
+    Ok([
+        std::io::stdin().as_fd().try_clone_to_owned()?,
+        std::io::stdout().as_fd().try_clone_to_owned()?,
+        std::io::stderr().as_fd().try_clone_to_owned()?,
+    ])
+}

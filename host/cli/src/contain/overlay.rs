@@ -1,0 +1,318 @@
+//! Questions over the screen of another program: which is shown, which keys count, what is kept back. It knows no
+//! terminal; bytes go in, and bytes go out to where it writes.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use portcullis_session::{Answer, Question, Refusal};
+
+/// Keys count when none was pressed for so long: what was typed for pi answers nothing.
+const QUIET: Duration = Duration::from_millis(700);
+/// More output than this waits in pi's terminal until the question is answered.
+const MOST_HELD: usize = 1 << 20;
+/// More keys at once are pasted text, or a terminal that answers a program's query.
+const MOST_KEYS: usize = 8;
+/// Answers are short.
+const LONGEST_LINE: usize = 16;
+
+/// Ends whatever sequence the program has left open.
+const ALONE: &[u8] = b"\x18\x1b\\";
+/// Goes to the other screen; where the program is there already, its picture is lost and has to be drawn anew.
+const OTHER_SCREEN: &[u8] = b"\x1b[?1049h";
+/// Back to the screen of the program.
+const FIRST_SCREEN: &[u8] = b"\x1b[?1049l";
+/// Nothing of what the program has set: colours, letters, margins, a hidden cursor, keys with other codes.
+const PLAIN: &[u8] = b"\x1b[0m\x1b(B\x0f\x1b[?6l\x1b[?7h\x1b[4l\x1b[r\x1b[?25h\x1b[>4;0m";
+const CLEAR: &[u8] = b"\x1b[0m\x1b[2J\x1b[H";
+
+/// Which question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Id {
+    /// Of which session.
+    pub(super) seat: u64,
+    /// Which of its questions.
+    pub(super) question: u64,
+}
+
+/// Questions, one at a time.
+pub(super) struct Overlay<W = std::fs::File> {
+    screen: W,
+    entries: VecDeque<Entry>,
+    shown: Option<Shown>,
+    held: Vec<u8>,
+    modes: Modes,
+    /// Whether the program has to draw its screen anew.
+    is_spoilt: bool,
+    /// How often the program has written something.
+    writes: u64,
+    is_closed: bool,
+}
+
+struct Entry {
+    id: Id,
+    question: Question,
+    reply: Reply,
+}
+
+/// Takes the answer; without one the question is refused.
+type Reply = Box<dyn FnOnce(Answer) + Send>;
+
+/// The first of the entries, on the screen.
+struct Shown {
+    since: Instant,
+    last_key: Instant,
+    /// Whether keys count by now.
+    is_ready: bool,
+    line: String,
+}
+
+impl<W: Write> Overlay<W> {
+    pub(super) fn new(screen: W) -> Self {
+        let (entries, held) = (VecDeque::new(), Vec::new());
+        let (modes, is_spoilt, writes, is_closed) = (Modes::default(), false, 0, false);
+        Self { screen, entries, shown: None, held, modes, is_spoilt, writes, is_closed }
+    }
+
+    pub(super) fn is_asking(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Whether no more output can be kept back.
+    pub(super) fn is_full(&self) -> bool {
+        self.held.len() >= MOST_HELD
+    }
+
+    /// Puts a question; it is shown when those before it are answered.
+    pub(super) fn ask(&mut self, id: Id, question: &Question, reply: Reply, now: Instant) {
+        if self.is_closed {
+            return reply(Answer::Refused(Refusal::Nobody));
+        }
+        self.entries.push_back(Entry { id, question: question.clone(), reply });
+        if self.shown.is_none() {
+            self.put(ALONE);
+            if !self.modes.is_on_other_screen {
+                self.put(OTHER_SCREEN);
+            }
+            self.put(PLAIN);
+            self.show(now);
+        }
+    }
+
+    /// Takes a question back.
+    pub(super) fn withdraw(&mut self, id: Id, now: Instant) {
+        let Some(place) = self.entries.iter().position(|entry| entry.id == id) else { return };
+        self.entries.remove(place);
+        if place == 0 {
+            self.go_on(now);
+        }
+    }
+
+    /// Refuses everything; nothing is shown any more.
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+        self.entries.clear();
+        self.go_on(Instant::now());
+    }
+
+    /// Takes what the program writes.
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        self.writes += 1;
+        match self.shown {
+            Some(_) => self.held.extend_from_slice(bytes),
+            None => {
+                self.modes.follow(bytes);
+                self.put(bytes);
+            }
+        }
+    }
+
+    /// Whether the program has to be made to draw its screen anew; said once.
+    pub(super) fn take_spoilt(&mut self) -> bool {
+        std::mem::take(&mut self.is_spoilt)
+    }
+
+    /// A number that grows with everything that the program writes.
+    pub(super) fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// Takes what was typed; false where it is the program's.
+    pub(super) fn key(&mut self, typed: &[u8], now: Instant) -> bool {
+        let Some(shown) = &mut self.shown else { return false };
+        let was_quiet = now.duration_since(shown.last_key.max(shown.since)) >= QUIET;
+        shown.last_key = now;
+        shown.is_ready |= was_quiet;
+        if !shown.is_ready {
+            return true;
+        }
+        match typed {
+            [0x03] | [0x1b] => self.refuse(Refusal::User, now),
+            _ if typed.len() > MOST_KEYS || typed.contains(&0x1b) => {}
+            _ => typed.iter().for_each(|&key| self.press(key, now)),
+        }
+        true
+    }
+
+    /// What time brings: keys begin to count, or it is too late.
+    pub(super) fn tick(&mut self, now: Instant) {
+        let timeout = self.entries.front().and_then(|entry| entry.question.timeout_ms);
+        let Some(shown) = &mut self.shown else { return };
+        if timeout.is_some_and(|time| now.duration_since(shown.since) >= Duration::from_millis(time.into())) {
+            return self.refuse(Refusal::Timeout, now);
+        }
+        if !shown.is_ready && now.duration_since(shown.last_key.max(shown.since)) >= QUIET {
+            shown.is_ready = true;
+            self.put(b"> ");
+        }
+    }
+
+    fn press(&mut self, key: u8, now: Instant) {
+        let Some(shown) = &mut self.shown else { return };
+        match key {
+            b'\r' | b'\n' => self.take_line(now),
+            0x7f | 0x08 if shown.line.pop().is_some() => self.put(b"\x08 \x08"),
+            b'!'..=b'~' if shown.line.len() < LONGEST_LINE => {
+                shown.line.push(char::from(key));
+                self.put(&[key]);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_line(&mut self, now: Instant) {
+        let (Some(shown), Some(entry)) = (&mut self.shown, self.entries.front()) else { return };
+        let line = std::mem::take(&mut shown.line);
+        let chosen = entry.question.choices.iter().position(|choice| line == choice.code());
+        match (chosen, line.as_str()) {
+            (Some(choice), _) => self.settle(Answer::Choice(choice), now),
+            (None, "" | "n" | "N") => self.refuse(Refusal::User, now),
+            (None, _) => self.put(b"\r\nthat is none of the answers\r\n> "),
+        }
+    }
+
+    fn refuse(&mut self, why: Refusal, now: Instant) {
+        self.settle(Answer::Refused(why), now);
+    }
+
+    fn settle(&mut self, with: Answer, now: Instant) {
+        if let Some(entry) = self.entries.pop_front() {
+            (entry.reply)(with);
+        }
+        self.go_on(now);
+    }
+
+    /// Shows the next question, or gives the screen back.
+    fn go_on(&mut self, now: Instant) {
+        if self.shown.take().is_none() {
+            return;
+        }
+        if !self.entries.is_empty() {
+            return self.show(now);
+        }
+        self.put(CLEAR);
+        if self.modes.is_on_other_screen {
+            self.is_spoilt = true;
+        } else {
+            self.put(FIRST_SCREEN);
+        }
+        self.put(if self.modes.is_cursor_hidden { b"\x1b[?25l" } else { b"\x1b[?25h" });
+        self.put(if self.modes.is_cut { b"\x1b[?7l" } else { b"\x1b[?7h" });
+        let held = std::mem::take(&mut self.held);
+        self.modes.follow(&held);
+        self.put(&held);
+    }
+
+    fn show(&mut self, now: Instant) {
+        let Some(entry) = self.entries.front() else { return };
+        let text = text(&entry.question, self.entries.len() - 1);
+        self.shown = Some(Shown { since: now, last_key: now, is_ready: false, line: String::new() });
+        self.put(CLEAR);
+        self.put(text.as_bytes());
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        // A terminal that is gone shows nothing; the signal for that ends pi.
+        let _shown = self.screen.write_all(bytes).and_then(|()| self.screen.flush());
+    }
+}
+
+fn text(question: &Question, waiting: usize) -> String {
+    let mut text = String::from("Portcullis asks, outside of pi:\n\n");
+    let Question { title, subject, asker, reason, rule, policy, .. } = question;
+    text.push_str(&format!(
+        "{title}\n  {subject}\n  asked by {asker}; {reason}\n  rule `{rule}` of `{policy}`\n"
+    ));
+    if let Some(quote) = &question.quote {
+        text.push_str(&format!("  {policy} says: “{quote}”\n"));
+    }
+    for choice in &question.choices {
+        let kept = choice.target.as_ref().map(|target| format!(" → {target}")).unwrap_or_default();
+        text.push_str(&format!("  [{}] {}{kept}\n", choice.code(), choice.spoken()));
+    }
+    text.push_str("  [n] No (default)\n");
+    if waiting > 0 {
+        text.push_str(&format!("\n{waiting} more wait.\n"));
+    }
+    text.push_str("\nType one of these and Enter, when the mark is there; Esc is No.\n");
+    text.replace('\n', "\r\n")
+}
+
+/// What the program has switched of the terminal, as far as a question has to put it back.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Modes {
+    is_cursor_hidden: bool,
+    /// Whether long lines are cut off in place of going on in the next.
+    is_cut: bool,
+    is_on_other_screen: bool,
+    /// The beginning of a sequence that the last output broke off in.
+    rest: Vec<u8>,
+}
+
+/// No sequence that counts here is longer.
+const LONGEST_SEQUENCE: usize = 32;
+
+impl Modes {
+    fn follow(&mut self, bytes: &[u8]) {
+        let mut all = std::mem::take(&mut self.rest);
+        all.extend_from_slice(bytes);
+        let mut parts = all.split(|&byte| byte == 0x1b);
+        // What stands before the first is no sequence.
+        parts.next();
+        let mut last: &[u8] = &[];
+        for part in parts {
+            self.take(part);
+            last = part;
+        }
+        let is_open = all.contains(&0x1b) && !last.iter().any(u8::is_ascii_alphabetic);
+        if is_open && last.len() < LONGEST_SEQUENCE {
+            self.rest = [b"\x1b", last].concat();
+        }
+    }
+
+    /// Takes `[?25l` and the like.
+    fn take(&mut self, sequence: &[u8]) {
+        let Some(modes) = sequence.strip_prefix(b"[?") else { return };
+        let Some(end) = modes.iter().position(u8::is_ascii_alphabetic) else { return };
+        let (numbers, is_set) = match modes.split_at(end) {
+            (numbers, [b'h', ..]) => (numbers, true),
+            (numbers, [b'l', ..]) => (numbers, false),
+            _ => return,
+        };
+        for number in numbers.split(|&byte| byte == b';') {
+            match number {
+                b"25" => self.is_cursor_hidden = !is_set,
+                b"7" => self.is_cut = !is_set,
+                b"47" | b"1047" | b"1049" => self.is_on_other_screen = is_set,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

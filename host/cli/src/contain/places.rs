@@ -1,0 +1,123 @@
+//! What pi itself needs of the disk.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use portcullis_session::AgentPlaces;
+
+use crate::contain::Start;
+use crate::reach::Reach;
+use crate::surroundings::Surroundings;
+use crate::toolchains;
+
+/// Files of pi's that it locks by making a directory of their name and `.lock`.
+const LOCKED: [&str; 5] = ["auth.json", "mcp-auth.json", "models-store.json", "settings.json", "trust.json"];
+/// What it writes of its credentials and of where it sends them.
+const CREDENTIALS: [&str; 4] = ["auth.json", "mcp-auth.json", "mcp-oauth", "models-store.json"];
+/// What of these it makes when it starts, to have something to lock; making it in the sandbox would be a question.
+const EMPTY_AT_FIRST: [&str; 2] = ["auth.json", "models-store.json"];
+/// Where it keeps what was said.
+const SESSIONS: &str = "sessions";
+/// What else it has of other projects.
+const LOGS: [&str; 3] = ["crashes.json", "mcp.log", "pi-debug.log"];
+
+/// Returns the places of a pi that is started in `project`. `others` are read as well.
+pub(super) fn of_pi(
+    around: &Surroundings,
+    project: &Path,
+    start: &Start,
+    others: [&Path; 2],
+) -> anyhow::Result<AgentPlaces> {
+    let own_sessions = around.agent_directory.join(SESSIONS).join(name_of_sessions(project));
+    // pi makes them as well, but not in a sandbox where they are shown because they are there.
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&own_sessions)
+        .with_context(|| format!("making `{}`, where pi keeps its sessions", own_sessions.display()))?;
+    let directory = around.agent_directory.canonicalize().context("finding pi's directory")?;
+    for name in EMPTY_AT_FIRST {
+        make_empty(&directory.join(name)).with_context(|| format!("making pi's `{name}`"))?;
+    }
+    let at = |name: &str| directory.join(name);
+    let asked: Vec<PathBuf> = CREDENTIALS.map(at).to_vec();
+    let hidden: Vec<PathBuf> =
+        [SESSIONS].iter().chain(&LOGS).map(|name| at(name)).filter(|path| path.exists()).collect();
+    let locks = LOCKED.iter().map(|name| at(&format!("{name}.lock")));
+    let written: Vec<PathBuf> = locks.chain([own_sessions.canonicalize()?]).collect();
+    let is_named = |path: &PathBuf| asked.contains(path) || hidden.contains(path) || written.contains(path);
+    let entries = fs::read_dir(&directory).context("listing pi's directory")?;
+    let entries = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let fixed = entries.filter(|path| !is_named(path) && !path.is_symlink()).collect();
+    let [program, door] = others;
+    let mut programs = vec![with_modules(program), door.to_owned(), around.executable.clone()];
+    programs.extend(start.extension.canonicalize());
+    programs.extend(named_extensions(start, project));
+    let reach = Reach::of_project(project, &around.homes());
+    let homes = around.homes();
+    programs.extend(homes.iter().flat_map(|home| toolchains::roots(&around.path, home, &reach)));
+    programs.extend(links_out(&directory));
+    let programs = programs.into_iter().filter_map(|path| path.canonicalize().ok());
+    // A link or a word that leads to a home directory does not open it.
+    let programs = programs.filter(|path| !homes.iter().any(|home| home.starts_with(path))).collect();
+    Ok(AgentPlaces { directory, programs, fixed, hidden, written, asked })
+}
+
+/// Makes one of pi's files as pi makes it.
+fn make_empty(file: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
+        Ok(mut made) => made.write_all(b"{}"),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// How pi names the directory for the sessions of a project.
+fn name_of_sessions(project: &Path) -> String {
+    let text = project.to_string_lossy();
+    let text = text.strip_prefix('/').unwrap_or(&text);
+    format!("--{}--", text.replace(['/', '\\', ':'], "-"))
+}
+
+/// A program of a package with all that was installed with it.
+fn with_modules(program: &Path) -> PathBuf {
+    let modules = program.ancestors().filter(|place| place.file_name() == Some(OsStr::new("node_modules")));
+    modules.last().unwrap_or(program).to_owned()
+}
+
+/// What the user names on the command line as extensions, skills and the like; only paths that are there count.
+fn named_extensions(start: &Start, project: &Path) -> Vec<PathBuf> {
+    let after = start.arguments.iter().skip(1);
+    let named = start.arguments.iter().zip(after).filter(|(word, _)| {
+        ["-e", "--extension", "--skill", "--prompt-template", "--theme"].iter().any(|option| word == option)
+    });
+    named.map(|(_, path)| project.join(path)).filter(|path| path.exists()).collect()
+}
+
+/// What links in pi's directory lead to: people keep their settings elsewhere.
+fn links_out(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    paths.filter(|path| path.is_symlink()).filter_map(|path| path.canonicalize().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_named_as_pi_names_them() {
+        assert_eq!(name_of_sessions(Path::new("/home/u/a:b")), "--home-u-a-b--");
+    }
+
+    #[test]
+    fn a_program_comes_with_its_packages() {
+        let cli = Path::new("/opt/x/node_modules/@a/pi/node_modules/b/cli.js");
+        assert_eq!(with_modules(cli), Path::new("/opt/x/node_modules"));
+        assert_eq!(with_modules(Path::new("/opt/x/pi")), Path::new("/opt/x/pi"));
+    }
+}

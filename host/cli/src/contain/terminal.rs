@@ -1,0 +1,285 @@
+//! The user's terminal while pi is contained.
+//!
+//! pi gets a terminal of its own, and what passes between the two goes through here. A question is drawn by the host
+//! on the other screen of the user's terminal, and keys are the host's meanwhile: nothing in the sandbox sees them,
+//! draws over the question, or answers it. What pi writes in that time is kept back.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use nix::fcntl::OFlag;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use portcullis_session::{Answerer, Desk, Question, Started};
+use rustix::process::Signal;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+use signal_hook::consts::SIGCONT;
+
+use super::overlay::{Id, Overlay};
+use crate::exit::say;
+
+/// How much is read at once.
+const CHUNK: usize = 16 * 1024;
+/// How often an open question is looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// How long pi may take to leave the screen before the shell gets it.
+const LEAVING: Duration = Duration::from_millis(200);
+/// Ctrl-Z, plain and as terminals with the extended protocol send it.
+const SUSPENDS: [&[u8]; 2] = [b"\x1a", b"\x1b[122;5u"];
+/// How long a program may take to draw its screen anew.
+const DRAWING: Duration = Duration::from_secs(1);
+/// More would only hide the first.
+const MOST_NOTICES: usize = 20;
+/// The last output of pi may still be on its way when it has ended.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
+
+/// The terminal.
+pub(super) struct Console {
+    /// Our end of pi's terminal.
+    ours: File,
+    /// pi's end, until it has it.
+    theirs: Mutex<Option<File>>,
+    /// How the user's terminal was.
+    before: Termios,
+    overlay: Mutex<Overlay>,
+    changed: Condvar,
+    next_seat: AtomicU64,
+    notices: Mutex<Vec<String>>,
+    /// Hears of it when all output is written.
+    written: Mutex<Option<Receiver<()>>>,
+    /// The command that is pi.
+    pi: Mutex<Weak<Started>>,
+}
+
+impl Console {
+    /// Makes a terminal for pi behind the user's; none where there is no user at one.
+    pub(super) fn open() -> anyhow::Result<Option<Arc<Self>>> {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            return Ok(None);
+        }
+        let before = tcgetattr(io::stdin()).context("asking the terminal for its settings")?;
+        let (ours, theirs) = pair(&before).context("making a terminal for pi")?;
+        let screen = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        Ok(Some(Arc::new(Self {
+            ours,
+            theirs: Mutex::new(Some(theirs)),
+            before,
+            overlay: Mutex::new(Overlay::new(screen)),
+            changed: Condvar::new(),
+            next_seat: AtomicU64::new(0),
+            notices: Mutex::default(),
+            written: Mutex::default(),
+            pi: Mutex::default(),
+        })))
+    }
+
+    /// A place for the questions of one session.
+    pub(super) fn seat(self: &Arc<Self>) -> Seat {
+        let number = self.next_seat.fetch_add(1, Ordering::Relaxed);
+        Seat { console: Arc::clone(self), number }
+    }
+
+    /// pi's end, as standard input, output and error; an error output that goes elsewhere stays there.
+    pub(super) fn streams(&self) -> anyhow::Result<[OwnedFd; 3]> {
+        let theirs = self.theirs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let theirs = OwnedFd::from(theirs.context("pi has its terminal already")?);
+        let errors = match io::stderr().is_terminal() {
+            true => theirs.try_clone()?,
+            false => io::stderr().as_fd().try_clone_to_owned()?,
+        };
+        Ok([theirs.try_clone()?, theirs, errors])
+    }
+
+    /// Takes the terminal over, and passes everything on from now on.
+    pub(super) fn begin(self: &Arc<Self>) {
+        // A terminal that cannot be switched hands lines over, which is enough to answer.
+        self.take();
+        self.follow_size();
+        let (written, all_written) = channel();
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(all_written);
+        let [output, input, asking] = [(); 3].map(|()| Arc::clone(self));
+        thread::spawn(move || {
+            output.pass_output();
+            let _unheard = written.send(());
+        });
+        thread::spawn(move || input.pass_input());
+        thread::spawn(move || asking.tend());
+    }
+
+    /// Says which command is pi.
+    pub(super) fn introduce(&self, pi: &Arc<Started>) {
+        *self.pi.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(pi);
+    }
+
+    /// Leaves the terminal as it was. pi has ended, or was never started.
+    pub(super) fn end(&self) {
+        self.lock().close();
+        self.changed.notify_all();
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _in_time = written.map(|written| written.recv_timeout(LAST_OUTPUT));
+        self.give_back();
+        for text in self.notices.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            say(&format!("portcullis: {text}"));
+        }
+    }
+
+    /// pi's terminal is as large as the user's.
+    pub(super) fn follow_size(&self) {
+        if let Ok(size) = tcgetwinsize(io::stdin()) {
+            // A terminal that is gone has no size.
+            let _followed = tcsetwinsize(&self.ours, size);
+        }
+    }
+
+    /// Every key comes as it is typed.
+    fn take(&self) {
+        let mut raw = self.before.clone();
+        raw.make_raw();
+        let _switched = tcsetattr(io::stdin(), OptionalActions::Now, &raw);
+    }
+
+    fn give_back(&self) {
+        let _switched = tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
+    }
+
+    fn pass_output(&self) {
+        let mut chunk = vec![0; CHUNK];
+        let mut ours = &self.ours;
+        loop {
+            match ours.read(&mut chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The end of pi's terminal is told as an error.
+                Ok(0) | Err(_) => return,
+                Ok(length) => {
+                    let full = |overlay: &mut Overlay| overlay.is_full();
+                    let waited = self.changed.wait_while(self.lock(), full);
+                    let mut overlay = waited.unwrap_or_else(PoisonError::into_inner);
+                    overlay.write(chunk.get(..length).unwrap_or_default());
+                    drop(overlay);
+                    self.changed.notify_all();
+                }
+            }
+        }
+    }
+
+    fn pass_input(&self) {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let typed = match io::stdin().lock().read(&mut chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // pi sees the end of its own terminal when the host ends.
+                Ok(0) | Err(_) => return,
+                Ok(length) => chunk.get(..length).unwrap_or_default(),
+            };
+            let is_taken = self.lock().key(typed, Instant::now());
+            self.changed.notify_all();
+            if is_taken {
+                continue;
+            }
+            let mut ours = &self.ours;
+            if ours.write_all(typed).is_err() {
+                return;
+            }
+            if SUSPENDS.contains(&typed) {
+                self.suspend();
+            }
+        }
+    }
+
+    /// pi cannot stop by itself: no shell would see it. What the shell sees is this process.
+    fn suspend(&self) {
+        thread::sleep(LEAVING);
+        self.give_back();
+        // All of the job, as pi does it itself.
+        let _stopped = rustix::process::kill_current_process_group(Signal::TSTP);
+        self.take();
+        self.follow_size();
+        let pi = self.pi.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        if let Some(pi) = pi {
+            pi.signal(SIGCONT);
+        }
+    }
+
+    /// Looks after the open question until there are no more to come.
+    fn tend(&self) {
+        let mut overlay = self.lock();
+        while !overlay.is_closed() {
+            overlay.tick(Instant::now());
+            self.changed.notify_all();
+            if overlay.take_spoilt() {
+                overlay = self.have_it_drawn(overlay);
+                continue;
+            }
+            overlay = if overlay.is_asking() {
+                let waited = self.changed.wait_timeout(overlay, TICK);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                self.changed.wait(overlay).unwrap_or_else(PoisonError::into_inner)
+            };
+        }
+    }
+
+    /// A program draws its screen anew when it has another size: it gets one, and then the right one again.
+    fn have_it_drawn<'a>(&'a self, overlay: MutexGuard<'a, Overlay>) -> MutexGuard<'a, Overlay> {
+        let before = overlay.writes();
+        if let Ok(mut size) = tcgetwinsize(io::stdin()) {
+            size.ws_col = size.ws_col.saturating_sub(1).max(1);
+            let _nudged = tcsetwinsize(&self.ours, size);
+        }
+        let is_waiting = |overlay: &mut Overlay| overlay.writes() == before && !overlay.is_closed();
+        let waited = self.changed.wait_timeout_while(overlay, DRAWING, is_waiting);
+        self.follow_size();
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Overlay> {
+        self.overlay.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the questions of one session are asked.
+pub(super) struct Seat {
+    console: Arc<Console>,
+    number: u64,
+}
+
+impl Desk for Seat {
+    fn show(&self, question: &Question, answer: Answerer) {
+        let id = Id { seat: self.number, question: question.id };
+        let reply = Box::new(move |with| answer.answer(with));
+        self.console.lock().ask(id, question, reply, Instant::now());
+        self.console.changed.notify_all();
+    }
+
+    fn withdraw(&self, id: u64, _why: &str) {
+        let id = Id { seat: self.number, question: id };
+        self.console.lock().withdraw(id, Instant::now());
+        self.console.changed.notify_all();
+    }
+
+    fn notice(&self, text: &str) {
+        let mut notices = self.console.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.len() < MOST_NOTICES {
+            notices.push(text.to_owned());
+        }
+    }
+}
+
+/// A terminal with the settings of another; both ends close by themselves.
+fn pair(like: &Termios) -> anyhow::Result<(File, File)> {
+    let ours = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
+    grantpt(&ours)?;
+    unlockpt(&ours)?;
+    let name = ptsname_r(&ours)?;
+    let flags = OFlag::O_NOCTTY.bits();
+    let theirs = OpenOptions::new().read(true).write(true).custom_flags(flags).open(name)?;
+    tcsetattr(&theirs, OptionalActions::Now, like)?;
+    Ok((File::from(OwnedFd::from(ours)), theirs))
+}

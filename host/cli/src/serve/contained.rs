@@ -1,0 +1,144 @@
+//! What holds for a client that lives in a sandbox: pi started by `portcullis pi --contain`.
+//!
+//! Whatever runs beside pi in there could speak in its place. So what the client says of itself decides nothing:
+//! where it works, where it keeps its files, whether the project is trusted and who is there to answer is known out
+//! here, and so are the answers. The client is told of questions and never asked.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail, ensure};
+use portcullis_rpc::{ErrorCode, ErrorObject, HelloParams, StatusResponse, Switch};
+use portcullis_session::{Answerer, Desk, Question};
+use rustix::fs::OFlags;
+
+use crate::menu::{Event, Line, Need, Screen, World};
+use crate::serve::Host;
+use crate::serve::asking::RpcDesk;
+use crate::wire::{Wanted, Wired};
+
+/// Longest file with the whole output of a tool that is taken over.
+const LONGEST_OUTPUT: u64 = 256 * 1024 * 1024;
+
+/// What is known of the client out here.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "pi is contained on Linux only"))]
+pub(crate) struct Contained {
+    /// Where it was started; canonical.
+    pub(crate) project: PathBuf,
+    /// Whether the user said on the command line that the project is trusted.
+    pub(crate) trusted: bool,
+    /// Whether somebody is there to answer.
+    pub(crate) interactive: bool,
+    /// Where questions are asked.
+    pub(crate) desk: Arc<dyn Desk>,
+    /// What the client sees as `/tmp`.
+    pub(crate) temp: PathBuf,
+}
+
+impl Contained {
+    /// What the session is to be, whatever the client says.
+    pub(super) fn wanted(&self, hello: &HelloParams, said: Wanted) -> anyhow::Result<Wanted> {
+        let cwd = hello.cwd.as_path();
+        let is_here = cwd.canonicalize().is_ok_and(|cwd| cwd == self.project);
+        ensure!(
+            is_here,
+            "this pi is contained in `{}` and cannot work in `{}`; start another one there",
+            self.project.display(),
+            cwd.display()
+        );
+        if hello.sandbox == Some(Switch::Off) {
+            bail!("a contained pi does not work without the sandbox; start it without `--contain`");
+        }
+        Ok(Wanted {
+            project: self.project.clone(),
+            trusted: self.trusted,
+            interactive: self.interactive,
+            ..said
+        })
+    }
+
+    /// Puts the file with the whole output of a tool, which pi has written into its `/tmp`, into that of the session.
+    fn bring(&self, path: &Path, wired: &Wired) -> anyhow::Result<()> {
+        let name = path.file_name().filter(|_| path.parent() == Some(Path::new("/tmp")));
+        let name = name.context("it is not in the temporary directory of pi")?;
+        let from = open_plain(&self.temp.join(name)).context("opening it")?;
+        let to = wired.temp().context("the session has no temporary directory")?.join(name);
+        let mut options = OpenOptions::new();
+        // A name that a command has made there first leads nowhere.
+        let to = options.write(true).create_new(true).mode(0o600).open(to);
+        let mut to = to.context("making a copy")?;
+        wired.give_away(&to)?;
+        io::copy(&mut from.take(LONGEST_OUTPUT), &mut to).context("copying it")?;
+        Ok(())
+    }
+}
+
+/// Opens a file that another process may put something else in the place of at any time.
+fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+impl Host {
+    /// Where questions are asked.
+    pub(super) fn asks_at(&self) -> Arc<dyn Desk> {
+        match &self.contained {
+            None => Arc::clone(&self.desk) as _,
+            Some(contained) => {
+                Arc::new(Outside { questions: Arc::clone(&contained.desk), told: Arc::clone(&self.desk) })
+            }
+        }
+    }
+
+    /// A contained client is told so, and cannot get anything out.
+    pub(super) fn as_contained(&self, status: StatusResponse) -> StatusResponse {
+        let contained = self.contained.is_some();
+        StatusResponse { contained, escalation: status.escalation && !contained, ..status }
+    }
+
+    /// Takes over a file with the whole output of a tool; says whether it was for it to do.
+    pub(super) fn bring_output(&self, path: &Path, wired: &Wired) -> Result<bool, ErrorObject> {
+        let Some(contained) = &self.contained else { return Ok(false) };
+        let refused = |error: anyhow::Error| ErrorObject::new(ErrorCode::Unavailable, format!("{error:#}"));
+        contained.bring(path, wired).map_err(refused).map(|()| true)
+    }
+}
+
+/// Asks outside and tells the client.
+struct Outside {
+    questions: Arc<dyn Desk>,
+    told: Arc<RpcDesk>,
+}
+
+impl Desk for Outside {
+    fn show(&self, question: &Question, answer: Answerer) {
+        self.questions.show(question, answer);
+    }
+
+    fn withdraw(&self, id: u64, why: &str) {
+        self.questions.withdraw(id, why);
+    }
+
+    fn notice(&self, text: &str) {
+        self.told.notice(text);
+    }
+}
+
+/// `/sandbox`: nothing can be changed from in there.
+pub(super) fn screen(world: &dyn World, event: &Event) -> Screen {
+    if *event != Event::Open {
+        return Screen::needing(Need::Close);
+    }
+    let mut lines = vec![Line::good(
+        "pi itself is contained, with its extensions and MCP servers; questions are asked outside of it.",
+    )];
+    lines.extend(world.summary());
+    lines.push(Line::faint(
+        "Nothing is changed from in here: `portcullis config`, `grants` and `asks` do that in another terminal.",
+    ));
+    Screen { title: "Sandbox".to_owned(), lines, keys: vec![('q', "quit")], ..Screen::default() }
+}

@@ -1,0 +1,262 @@
+//! `portcullis pi --contain`: pi itself in a sandbox, with other people's extensions and what they start. The host is
+//! outside, and so are the questions.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::script::{bash, expecting, read, say, turns, write};
+use portcullis_it::{Deadline, Finished, Launch, PiVersion, Rpc, Scene, User, script};
+use serde_json::{Value, json};
+
+use crate::machine::NO_NAMESPACES;
+
+on_each_pi!(an_extension_gets_nowhere_and_work_goes_on, questions_are_asked_outside);
+as_each_user!(nobody_inside_speaks_for_the_user, what_cannot_be_contained_is_not_started);
+
+/// Somebody else's extension. It does what it should not, by itself and by a process that it starts, as a server for
+/// tools would be, and writes down what came of it.
+const ROGUE: &str = include_str!("contained/rogue.ts");
+/// One that speaks to the host in the place of ours.
+const FORGER: &str = include_str!("contained/forger.ts");
+
+/// What the rogue is after.
+struct Prey<'a> {
+    scene: &'a Scene,
+    victim: Child,
+    server: TcpListener,
+}
+
+/// Settings that switch the sandbox off.
+const OFF: &str = r#"{ "enabled": false, "network": { "allowedDomains": [], "deniedDomains": [] },
+    "filesystem": { "denyRead": [], "allowWrite": ["."], "denyWrite": [] } }"#;
+
+/// What was in each of the files, and is still there where nothing came through.
+const FILES: [(&str, &str); 5] = [
+    (".bashrc", "# mine"),
+    (".profile", "# mine"),
+    (".ssh/id", "hunter2"),
+    (".local/state/portcullis/audit/log", "said"),
+    (".pi/agent/extensions/mine/index.ts", "export default () => {};"),
+];
+
+impl<'a> Prey<'a> {
+    fn new(scene: &'a Scene) -> Result<Self> {
+        for (name, text) in FILES {
+            scene.write(&scene.home().join(name), text)?;
+        }
+        let mut sleep = scene.user().command("sleep".as_ref());
+        let victim = sleep.arg("600").stdout(Stdio::null()).spawn().context("starting `sleep`")?;
+        let server = TcpListener::bind("127.0.0.1:0")?;
+        server.set_nonblocking(true)?;
+        Ok(Self { scene, victim, server })
+    }
+
+    fn attacked(&self, launch: Launch<'a>) -> Result<Launch<'a>> {
+        let rogue = self.scene.at("other/rogue.ts");
+        self.scene.write(&rogue, ROGUE)?;
+        let launch = launch.variable("ROGUE_OUTSIDE", self.scene.outside().display().to_string());
+        let launch = launch.variable("ROGUE_PID", self.victim.id().to_string());
+        let launch = launch.variable("ROGUE_PORT", self.server.local_addr()?.port().to_string());
+        Ok(launch.with(["-e".into(), rogue.into_os_string()]))
+    }
+
+    /// What the rogue says became of each attempt.
+    fn report(&self) -> Result<Value> {
+        let text =
+            fs::read_to_string(self.scene.project().join("report.json")).context("the rogue's report")?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    fn is_alive(&mut self) -> Result<bool> {
+        Ok(self.victim.try_wait()?.is_none())
+    }
+
+    fn was_called(&self) -> bool {
+        self.server.accept().is_ok()
+    }
+}
+
+/// What a report says of one thing.
+fn said<'a>(report: &'a Value, what: &str) -> &'a Value {
+    report.get(what).unwrap_or(&Value::Null)
+}
+
+impl Drop for Prey<'_> {
+    fn drop(&mut self) {
+        // It may be dead already, which is what a control is for.
+        let _dead = self.victim.kill();
+        let _reaped = self.victim.wait();
+    }
+}
+
+const ATTEMPTS: [&str; 9] =
+    ["startup", "outside", "extension", "settings", "key", "log", "kill", "child", "connect"];
+
+fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) -> Result<()> {
+    // Without Portcullis all of it works.
+    let scene = Scene::new(user)?;
+    let mut prey = Prey::new(&scene)?;
+    let launch = Launch::plain(&scene, version, &script([say("done")]))?;
+    let finished = prey.attacked(launch)?.print("go")?.ended_with(0)?;
+    let report = prey.report()?;
+    for attempt in ATTEMPTS {
+        ensure!(
+            said(&report, attempt) == "done",
+            "the control: `{attempt}` does not work: {report:#} {finished:#?}"
+        );
+    }
+    ensure!(
+        said(&report, "seen") == "hunter2" && !prey.is_alive()? && prey.was_called(),
+        "the control: {report:#}"
+    );
+
+    let scene = Scene::new(user)?;
+    let mut prey = Prey::new(&scene)?;
+    let script = script([
+        bash("echo sum-$((40+2)); cat report.json; cat ~/.ssh/id; ls /tmp"),
+        expecting("sum-42", write("a/b.txt", "alpha\n")),
+        expecting("[Ww]rote", read("a/b.txt")),
+        expecting("alpha", say("done")),
+    ]);
+    let launch = Launch::contained(&scene, version, &script)?;
+    let finished = prey.attacked(launch)?.print("go")?.ended_with(0)?;
+    let report = prey.report()?;
+    for attempt in ATTEMPTS {
+        ensure!(said(&report, attempt) != "done", "`{attempt}` came through: {report:#}");
+        ensure!(said(&report, attempt).is_string(), "`{attempt}` was not tried: {report:#}");
+    }
+    ensure!(said(&report, "seen") != "hunter2" && prey.is_alive()? && !prey.was_called(), "{report:#}");
+    for (name, text) in FILES {
+        ensure!(fs::read_to_string(scene.home().join(name))? == text, "`{name}` was changed: {report:#}");
+    }
+    ensure!(!scene.outside().join("made").exists() && finished.stdout.contains("done"), "{finished:#?}");
+    ensure!(!finished.tool_result(0)?.contains("hunter2"), "{finished:#?}");
+    let logged = scene.portcullis(&["audit", "tail", "--json"])?.stdout;
+    ensure!(logged.contains("host:contained"), "the log does not say that pi was contained: {logged}");
+    Ok(())
+}
+
+fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "hunter1")?;
+    let path = notes.display().to_string();
+    let script = turns([
+        ("allowed", vec![read(&path), expecting("hunter1", say("first over"))]),
+        ("refused", vec![bash(&format!("echo x > '{path}-2'")), say("second over")]),
+    ]);
+    let screen = Launch::contained(&scene, version, &script)?.screen()?;
+    screen.wait_for("pi contained")?;
+
+    screen.enter("to be allowed")?;
+    screen.wait_for("outside of pi")?;
+    // Nothing of pi is on this screen, and keys count when the mark is there.
+    let asked = screen.wait("the mark", |text| text.lines().any(|line| line.trim_end() == ">"))?;
+    ensure!(asked.contains("notes") && !asked.contains("pi contained"), "{asked}");
+    screen.press("o")?;
+    screen.press("Enter")?;
+    screen.wait_for("first over")?;
+    screen.wait_for("pi contained")?;
+
+    screen.enter("to be refused")?;
+    screen.wait_for("outside of pi")?;
+    screen.wait("the mark", |text| text.lines().any(|line| line.trim_end() == ">"))?;
+    screen.press("Enter")?;
+    screen.wait_for("second over")?;
+    ensure!(!scene.outside().join("notes-2").exists());
+
+    screen.enter("/sandbox")?;
+    let shown = screen.wait_for("pi itself is contained")?;
+    ensure!(!shown.contains("Disable sandbox"), "{shown}");
+    screen.press("q")?;
+    screen.wait_gone("pi itself is contained")?;
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+/// The first question that waits, as `portcullis asks` outside calls it.
+fn waiting(scene: &Scene) -> Result<String> {
+    Deadline::start().until("a question", || {
+        let told = scene.portcullis(&["asks", "list", "--json"])?;
+        let told: Value = serde_json::from_str(&told.stdout).unwrap_or_default();
+        let first = told.pointer("/0/id").or_else(|| told.pointer("/questions/0/id"));
+        Ok(first.and_then(Value::as_str).map(str::to_owned))
+    })
+}
+
+/// Starts pi with the forger, which is after a file outside.
+fn with_forger<'a>(scene: &'a Scene, launch: Launch<'a>) -> Result<Launch<'a>> {
+    scene.write(&scene.outside().join("notes"), "hunter1")?;
+    let forger = scene.at("other/forger.ts");
+    scene.write(&forger, FORGER)?;
+    let launch = launch.variable("FORGER_OUTSIDE", scene.outside().display().to_string());
+    Ok(launch.with(["-e".into(), forger.into_os_string()]))
+}
+
+/// What the forger says, once it is through.
+fn forged(scene: &Scene) -> Result<Value> {
+    let report = scene.project().join("forged.json");
+    let text = Deadline::start().until("the forger's report", || Ok(fs::read_to_string(&report).ok()))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn nobody_inside_speaks_for_the_user(user: User) -> Result<()> {
+    // Where pi is not contained, who starts a host in it answers for the user.
+    let scene = Scene::new(user)?;
+    let launch = Launch::guarded(&scene, PiVersion::V1_5, &script([say("done")]))?;
+    let pi = with_forger(&scene, launch)?.rpc()?;
+    let report = forged(&scene)?;
+    drop(pi);
+    ensure!(said(&report, "first") == "opened" && said(&report, "without") == "disabled", "{report:#}");
+
+    let scene = Scene::new(user)?;
+    let launch = Launch::contained(&scene, PiVersion::V1_5, &script([say("done")]))?;
+    let mut pi: Rpc = with_forger(&scene, launch)?.rpc()?;
+    // It answers its own first question with yes, which is no answer; out here it is no.
+    let first = waiting(&scene)?;
+    scene.portcullis(&["asks", "answer", &first, "no"])?.ended_with(0)?;
+    let second = waiting(&scene)?;
+    scene.portcullis(&["asks", "answer", &second, "o"])?.ended_with(0)?;
+    let report = forged(&scene)?;
+    for (what, is_held) in [
+        ("asked", *said(&report, "asked") == json!(0)),
+        ("elsewhere", said(&report, "elsewhere") == "closed"),
+        ("without", said(&report, "without") == "closed"),
+        ("first", said(&report, "first") == "refused"),
+        ("second", said(&report, "second") == "opened"),
+        ("menu", *said(&report, "menu") == json!([])),
+        ("escalate", said(&report, "escalate") == "refused"),
+    ] {
+        ensure!(is_held, "`{what}` is not as it should be: {report:#}");
+    }
+    pi.prompt("go")?;
+    pi.wait_for("agent_end")?;
+    Ok(())
+}
+
+fn what_cannot_be_contained_is_not_started(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.install_pi(PiVersion::V1_5)?;
+    for (arguments, why) in [
+        (["pi", "--contain", "install", "npm:x"], "without `--contain`"),
+        (["pi", "--contain", "-p", "--no-sandbox"], "exclude each other"),
+        // Also where a word stands that pi would pass over.
+        (["pi", "-p", "--no-sandbox", "--contain"], "exclude each other"),
+    ] {
+        let refused = scene.portcullis(&arguments)?.ended_with(1)?;
+        ensure!(refused.stderr.contains(why), "{refused:#?}");
+    }
+    // Where there is no sandbox pi is not started without one.
+    let host = portcullis_it::portcullis(user)?;
+    let mut without = user.command("unshare".as_ref());
+    without.args(NO_NAMESPACES).arg(host).args(["pi", "--contain", "-p", "go"]);
+    scene.enter(&mut without);
+    let refused = Finished::run(&mut without)?.ended_with(1)?;
+    ensure!(refused.stderr.contains("pi cannot be contained here, and is not started"), "{refused:#?}");
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), OFF)?;
+    let refused = scene.portcullis(&["pi", "--contain", "-p", "go"])?.ended_with(1)?;
+    ensure!(refused.stderr.contains("switched off"), "{refused:#?}");
+    Ok(())
+}
