@@ -262,6 +262,7 @@ fn ask(place: &Place<'_>) -> Ask {
 /// Nothing where nothing is said.
 pub(crate) fn required_tier(place: &Place<'_>) -> Option<RequiredTier> {
     match place.text()? {
+        "landlock" => Some(RequiredTier::Landlock),
         "namespaces" => Some(RequiredTier::Namespaces),
         _ => Some(RequiredTier::Full),
     }

@@ -653,10 +653,10 @@ pub const FIELDS: &[Field] = &[
     ),
     row(
         "requiredTier",
-        Shape::OneOf(&["namespaces", "full"]),
+        Shape::OneOf(&["landlock", "namespaces", "full"]),
         Optional,
         Honoured,
-        "The least that the sandbox of commands must be; where the machine gives less, commands are refused. `namespaces` does without Landlock and rules over names that appear later. Default `full`.",
+        "The least that the sandbox of commands must be; where the machine gives less, commands are refused. `namespaces` does without Landlock and rules over names that appear later; `landlock` does without namespaces: no connections, no private `/tmp`, no listings of directories that hold something hidden. Default `full`.",
     ),
     row(
         "limits",

@@ -208,6 +208,8 @@ pub enum PolicyMode {
 /// The least that the sandbox of commands must be, the milder first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequiredTier {
+    /// Landlock, rules over names and a stricter filter of system calls, without namespaces.
+    Landlock,
     /// Namespaces, mounts and the filter of system calls.
     Namespaces,
     /// Everything.

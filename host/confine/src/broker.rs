@@ -10,6 +10,9 @@
 //! look at the caller's memory again: whatever the address is by then, the connection ends at the host's listeners,
 //! where it is judged by the address that the kernel used.
 //!
+//! Where there are no mounts, the broker itself knows what they would say: see `Broker::access`. There it also changes
+//! modes and times of files, about which Landlock has no rules, and it is the keeper's parent, not its child.
+//!
 //! It is a child of the keeper, in the session's namespaces, under no Landlock rules and no filter, and holds no
 //! capability but that to look into the session's own processes. When it ends, the keeper does.
 
@@ -28,14 +31,17 @@ mod worker;
 
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::RwLock;
+use std::sync::{Mutex, RwLock};
 
 use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
 use portcullis_sys::notify::Listener;
-use portcullis_sys::process::{CloneFlags, Cloned, SingleThread, clone, exit_now};
+use portcullis_sys::process::{CloneFlags, Cloned, SingleThread, clone, exit_now, own_file_attributes};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::layer::places::Places;
 use crate::layer::{During, Failure, privileges};
 use crate::names::{Names, Reads};
 use crate::{Stage, transport};
@@ -45,6 +51,8 @@ use directories::{Linked, Made};
 use process::Processes;
 use staged::Staging;
 
+/// The number of the keeper in its own pid namespace, if it has one.
+const FIRST_PROCESS: i32 = 1;
 /// It goes with the session, so nobody else ever uses what is in it.
 const TEMP: &str = "/tmp";
 
@@ -63,6 +71,8 @@ struct Broker {
     reads: Reads,
     /// Writable places in which names are judged, as commands see them.
     judged: Vec<PathBuf>,
+    /// What is given where, if there are no mounts that see to it.
+    places: Option<Places>,
     /// Those of them in which names mean something to the user's other programs.
     roots: Vec<PathBuf>,
     /// Ids of rules on such names that do not hold.
@@ -74,6 +84,9 @@ struct Broker {
     processes: Processes,
     made: Made,
     linked: Linked,
+    /// Held by every call, where threads cannot have masks for new files of their own: filters of containers refuse
+    /// that together with namespaces. Nobody has panicked with it and gone on.
+    one_at_a_time: Option<Mutex<()>>,
     /// Held to write while something is renamed, and to read while anything else is done with a name.
     still: RwLock<()>,
 }
@@ -85,6 +98,8 @@ pub(crate) struct Orders {
     pub(crate) reads: Reads,
     /// Writable places in which names are judged, as commands see them.
     pub(crate) judged: Vec<PathBuf>,
+    /// What is given where, if there are no mounts that see to it.
+    pub(crate) places: Option<Places>,
     /// Ids of rules that do not hold.
     pub(crate) lifted: Vec<String>,
     /// Where the host is told of calls that wait: of those on names, and of those that connect.
@@ -104,13 +119,29 @@ pub(crate) fn start(
         Cloned::Parent { pidfd, .. } => Ok((Handle { process: pidfd, channel: ours }, commands)),
         Cloned::Child => {
             // Whatever goes wrong in here: without a broker the keeper ends, and everything with it.
-            drop(run(single, theirs, orders, commands));
+            drop(run(single, theirs, orders, commands, None));
             exit_now(1)
         }
     }
 }
 
+/// Is the broker, without namespaces, for as long as the keeper lives; it comes back only with an error.
+pub(crate) fn be(
+    single: &SingleThread,
+    channel: OwnedFd,
+    orders: Orders,
+    commands: SharedNumbers,
+    keeper: Pid,
+) -> std::io::Result<()> {
+    run(single, channel, orders, commands, Some(keeper))
+}
+
 impl Handle {
+    /// Takes hold of a broker that is there already.
+    pub(crate) fn new(process: OwnedFd, channel: OwnedFd) -> Self {
+        Self { process, channel }
+    }
+
     /// Gives the broker its listener, and waits until it is at work.
     pub(crate) fn begin(&self, listener: &OwnedFd) -> Result<(), Failure> {
         transport::send(&self.channel, &[], &[listener.as_fd()]).during(Stage::Broker)?;
@@ -126,11 +157,18 @@ fn run(
     channel: OwnedFd,
     orders: Orders,
     commands: SharedNumbers,
+    child: Option<Pid>,
 ) -> std::io::Result<()> {
-    let Orders { names, reads, judged, lifted, lines: [asks, connects], host_ports } = orders;
+    let Orders { names, reads, judged, places, lifted, lines: [asks, connects], host_ports } = orders;
     let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
-    privileges::enforce_on_broker()?;
-    let processes = Processes::new(commands)?;
+    match child {
+        None => privileges::enforce_on_broker()?,
+        // It has given up all rights before. Its number is nobody else's as long as this process has not reaped it.
+        Some(keeper) => end_with(pidfd_open(keeper, PidfdFlags::empty())?)?,
+    }
+    let one_at_a_time = (child.is_some() && own_file_attributes().is_err()).then(Mutex::default);
+    let keeper = child.map_or(FIRST_PROCESS, |keeper| keeper.as_raw_nonzero().get());
+    let processes = Processes::new(commands, keeper)?;
     let Some(message) = transport::receive(&channel)? else { return Ok(()) };
     let Some(listener) = message.descriptors.into_iter().next() else { return Ok(()) };
     let listener = Listener::new(listener);
@@ -143,6 +181,7 @@ fn run(
         reads,
         roots: judged.iter().filter(|place| *place != Path::new(TEMP)).cloned().collect(),
         judged,
+        places,
         lifted,
         staging: Staging::default(),
         asking: Asking::new(asks),
@@ -150,9 +189,20 @@ fn run(
         processes,
         made: Made::default(),
         linked: Linked::default(),
+        one_at_a_time,
         still: RwLock::new(()),
     }));
     worker::run(broker, || transport::send(&channel, &[], &[]))
+}
+
+/// Ends this process with its keeper.
+fn end_with(keeper: OwnedFd) -> std::io::Result<()> {
+    worker::start(move || {
+        let mut ended = [PollFd::new(&keeper, PollFlags::IN)];
+        // Whatever keeps us from knowing counts as ended.
+        let _ended = rustix::io::retry_on_intr(|| poll(&mut ended, None));
+        exit_now(0)
+    })
 }
 
 /// Closes what belongs to the keeper: nothing of it may stay open here when it ends.

@@ -2,6 +2,7 @@
 //!
 //! It is single-threaded and trusts the host. What it runs it does not trust, and hears nothing from it.
 
+mod alone;
 mod program;
 mod serve;
 mod watch;
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 
 use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
-use portcullis_sys::process::{Cloned, SingleThread, clone, exit_now};
+use portcullis_sys::process::{Cloned, Fenced, SingleThread, clone, exit_now};
 use portcullis_sys::signal::Settled;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -24,7 +25,10 @@ use crate::layer::namespaces::Identity;
 use crate::layer::{During, Failure, landlock, limits, mounts, namespaces, network, privileges, seccomp};
 use crate::plan::{Plan, Step, Writable};
 use crate::wire::{Event, Network, Refusal, Setup};
-use crate::{Hold, Limits, MakeNames, NameRules, Reads, Stage, WayOut, transport};
+use crate::{Hold, Limits, MakeNames, NameRules, Reads, Stage, Walls, WayOut, transport};
+
+/// The argument, after the usual one, of a keeper that is to do without namespaces.
+pub(crate) const WITHOUT_NAMESPACES: &str = "without-namespaces";
 
 /// Opens the door to the namespaces and ends; the keeper behind it is a child of the host.
 pub(crate) fn main(names: MakeNames) -> ExitCode {
@@ -32,6 +36,9 @@ pub(crate) fn main(names: MakeNames) -> ExitCode {
     // Whatever the host left open by mistake must not stay open for as long as the session lasts.
     let Ok(()) = descriptor::close_inherited(&single, 3) else { return ExitCode::FAILURE };
     let Ok(control) = take_control() else { return ExitCode::FAILURE };
+    if std::env::args_os().nth(2).is_some_and(|walls| walls == WITHOUT_NAMESPACES) {
+        return alone::main(single, &control, names);
+    }
     let identity = Identity::current();
     let flags = namespaces::of_a_session() | portcullis_sys::process::CloneFlags::PARENT;
     match clone(&single, flags).during(Stage::Namespaces) {
@@ -79,6 +86,21 @@ struct Session {
     broker: Option<broker::Handle>,
     /// The commands under way, for the broker to know whose calls it carries out.
     commands: SharedNumbers,
+    /// What keeps signals in where there are no namespaces.
+    fence: Option<Fence>,
+}
+
+/// What keeps signals in: those of this process, and, by further rules, those of each init.
+struct Fence {
+    own: Fenced,
+    /// Kept as long as the process lives.
+    of_inits: &'static OwnedFd,
+}
+
+impl Session {
+    fn walls(&self) -> Walls {
+        if self.fence.is_some() { Walls::Landlock } else { Walls::Namespaces }
+    }
 }
 
 /// What the host is given, and this process keeps nothing of.
@@ -150,27 +172,27 @@ fn set_up(
             let lines = [asks, connects];
             let host_ports = held_ports(&setup.network, &gate);
             let lifted = rules.lifted.clone();
-            let orders = broker::Orders { names, reads, judged, lifted, lines, host_ports };
+            let orders = broker::Orders { names, reads, judged, lifted, lines, host_ports, places: None };
             let (broker, commands) = broker::start(single, orders, commands)?;
             (Some(broker), commands)
         }
     };
     privileges::enforce_on_keeper()?;
     match &broker {
-        None => drop(seccomp::enforce(seccomp::Broker::None, Reads::Free)?),
+        None => drop(seccomp::enforce(seccomp::Broker::None, Reads::Free, Walls::Namespaces)?),
         Some(broker) => {
             let is_held = held_ports(&setup.network, &gate).is_some();
             let listens = match is_held {
                 true => seccomp::Broker::HoldsConnections,
                 false => seccomp::Broker::Listens,
             };
-            let listener = seccomp::enforce(listens, reads)?;
+            let listener = seccomp::enforce(listens, reads, Walls::Namespaces)?;
             broker.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?)?;
         }
     }
     let ready = Ready { root, mounts, gate };
     let limits = setup.limits;
-    Ok((ready, Session { identity, limits, processes_are_bounded, landlock, broker, commands }))
+    Ok((ready, Session { identity, limits, processes_are_bounded, landlock, broker, commands, fence: None }))
 }
 
 /// Returns the writable places in which names are judged: all but those in which no rule can match.

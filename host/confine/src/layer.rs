@@ -12,6 +12,7 @@ pub(crate) mod limits;
 pub(crate) mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod network;
+pub(crate) mod places;
 pub(crate) mod privileges;
 pub(crate) mod processes;
 pub(crate) mod seccomp;

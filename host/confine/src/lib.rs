@@ -27,6 +27,12 @@
 //! All of it is made by messages to the kernel while the keeper still may; no program such as `ip` or `nft` is
 //! needed, and commands cannot change it.
 //!
+//! # Without namespaces
+//! [`Confinement::start_without_namespaces`] makes a sandbox of Landlock, the broker and a stricter filter, where
+//! namespaces and mounts are refused: see the tier [`Tier::Landlock`].
+//! There the broker is the keeper's parent, and the end of a command is brought about by its init: it is alone
+//! with the command under Landlock rules that no signal leaves, and kills whatever it can reach.
+//!
 //! # Never
 //! This crate knows no policies, settings, users or grants: the profile is all it is told, and rules over names are
 //! data to it.
@@ -114,7 +120,7 @@ pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use probe::{
     Advice, Facts, Finding, PROBE_ARGUMENT, Primitive, Refused, advice, apparmor_profile, probe, probe_main,
 };
-pub use profile::{Access, Command, Limits, Owner, Place, Profile, Terminal, machine_memory};
+pub use profile::{Access, Command, Limits, Owner, Place, Profile, Terminal, Walls, machine_memory};
 pub use report::{Force, Layer, Report};
 pub use running::{Exit, Running};
 pub use sockets::bound_sockets;

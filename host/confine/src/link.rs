@@ -76,6 +76,11 @@ mod here {
             }
         }
 
+        /// Returns the line to the keeper.
+        pub(crate) fn socket(&self) -> &OwnedFd {
+            &self.socket
+        }
+
         /// Hands a command to the keeper.
         pub(crate) fn launch(
             &self,

@@ -43,6 +43,8 @@ pub enum Primitive {
     Objects,
     /// Rights on files below the mounts.
     Landlock,
+    /// Signals and sockets that do not leave Landlock's rules, without which there is no sandbox without namespaces.
+    Scopes,
     /// The filter of system calls.
     Filter,
     /// Calls handed over to somebody who listens.
@@ -71,7 +73,7 @@ pub struct Refused {
 
 impl Primitive {
     /// Every one, in the order in which they build upon one another.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::UserNamespace,
         Self::Mounts,
         Self::Proc,
@@ -79,6 +81,7 @@ impl Primitive {
         Self::Objects,
         Self::Filter,
         Self::Landlock,
+        Self::Scopes,
         Self::Listener,
         Self::ProcessLimit,
     ];
@@ -93,6 +96,7 @@ impl Primitive {
             Self::Network => "network",
             Self::Objects => "objects",
             Self::Landlock => "landlock",
+            Self::Scopes => "scopes",
             Self::Filter => "filter",
             Self::Listener => "listener",
             Self::ProcessLimit => "process-limit",
@@ -109,7 +113,7 @@ impl Primitive {
             | Self::Network
             | Self::Objects
             | Self::Filter => true,
-            Self::Landlock | Self::Listener | Self::ProcessLimit => false,
+            Self::Landlock | Self::Scopes | Self::Listener | Self::ProcessLimit => false,
         }
     }
 }

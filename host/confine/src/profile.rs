@@ -30,6 +30,15 @@ pub struct Profile {
     pub names: Option<NameRules>,
 }
 
+/// What stands between commands and the rest of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Walls {
+    /// Namespaces and mounts, with Landlock under them where there is any.
+    Namespaces,
+    /// Landlock and a filter that leaves no other way, where namespaces are not to be had.
+    Landlock,
+}
+
 /// A user with a group, and no other groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {

@@ -10,6 +10,8 @@ use crate::{Finding, Force, Layer, Primitive, Report};
 pub enum Tier {
     /// Nothing can be set up: no command is run.
     None,
+    /// Landlock, rules over names and a stricter filter of system calls, without namespaces and mounts.
+    Landlock,
     /// Namespaces, mounts and the filter of system calls, without Landlock below them and rules over names.
     Namespaces,
     /// Everything.
@@ -18,7 +20,7 @@ pub enum Tier {
 
 impl Tier {
     /// Every tier, the least first.
-    pub const ALL: [Self; 3] = [Self::None, Self::Namespaces, Self::Full];
+    pub const ALL: [Self; 4] = [Self::None, Self::Landlock, Self::Namespaces, Self::Full];
 
     /// Returns the tier that a machine gives on which this was found.
     #[must_use]
@@ -26,7 +28,8 @@ impl Tier {
         let works =
             |wanted| findings.iter().any(|finding| finding.primitive == wanted && finding.outcome.is_ok());
         if Primitive::ALL.into_iter().any(|primitive| primitive.is_needed() && !works(primitive)) {
-            return Self::None;
+            let holds = [Primitive::Filter, Primitive::Listener, Primitive::Scopes].into_iter().all(works);
+            return if holds { Self::Landlock } else { Self::None };
         }
         if works(Primitive::Landlock) && works(Primitive::Listener) { Self::Full } else { Self::Namespaces }
     }
@@ -36,6 +39,7 @@ impl Tier {
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
+            Self::Landlock => "landlock",
             Self::Namespaces => "namespaces",
             Self::Full => "full",
         }
@@ -46,6 +50,14 @@ impl Tier {
     pub fn lacks(self) -> &'static [&'static str] {
         match self {
             Self::None => &["everything: commands are refused; file tools go on being gated"],
+            Self::Landlock => &[
+                "seeing by its path that a hidden file is there, how large it is, where a link leads, that it is \
+                 being changed, and that other processes exist: contents and listings are refused",
+                "in the session's temporary directory, names that rules forbid",
+                "starting many processes at once as root: they are counted ten times a second only",
+                "what a command has started when its keeper and its init are both killed from outside: it stays \
+                 under all rules, but is not ended",
+            ],
             Self::Namespaces => &[
                 "making what your other programs execute where there is nothing yet: hooks and settings of git, \
                  start-up files, settings of agents and editors",
@@ -79,6 +91,10 @@ impl Report {
             let there = |force: &Force| matches!(force, Force::Full | Force::Partial(_));
             self.layers.iter().any(|(layer, force)| *layer == wanted && there(force))
         };
+        if self.layers.iter().any(|(layer, force)| *layer == Layer::Mounts && matches!(force, Force::None(_)))
+        {
+            return Tier::Landlock;
+        }
         if is_there(Layer::Landlock) && is_there(Layer::Names) { Tier::Full } else { Tier::Namespaces }
     }
 }
@@ -89,7 +105,7 @@ mod tests {
 
     #[test]
     fn tiers_are_ordered_and_named() {
-        assert!(Tier::None < Tier::Namespaces && Tier::Namespaces < Tier::Full);
+        assert!(Tier::ALL.is_sorted() && Tier::Landlock < Tier::Namespaces);
         for tier in Tier::ALL {
             assert_eq!(tier.name().parse(), Ok(tier));
         }
@@ -108,7 +124,9 @@ mod tests {
         assert_eq!(Tier::of(&found(&[])), Tier::Full);
         assert_eq!(Tier::of(&found(&[Primitive::ProcessLimit])), Tier::Full);
         assert_eq!(Tier::of(&found(&[Primitive::Listener])), Tier::Namespaces);
-        assert_eq!(Tier::of(&found(&[Primitive::Mounts, Primitive::Landlock])), Tier::None);
+        assert_eq!(Tier::of(&found(&[Primitive::Mounts, Primitive::UserNamespace])), Tier::Landlock);
+        assert_eq!(Tier::of(&found(&[Primitive::Mounts, Primitive::Scopes])), Tier::None);
+        assert_eq!(Tier::of(&found(&[Primitive::Mounts, Primitive::Listener])), Tier::None);
         assert_eq!(Tier::of(&[]), Tier::None);
     }
 
@@ -122,5 +140,7 @@ mod tests {
         assert_eq!(report(Force::Partial("x".into()), Force::Full).tier(), Tier::Full);
         assert_eq!(report(none(), Force::Full).tier(), Tier::Namespaces);
         assert_eq!(report(Force::Full, none()).tier(), Tier::Namespaces);
+        let without = Report { layers: vec![(Layer::Mounts, none()), (Layer::Landlock, Force::Full)] };
+        assert_eq!(without.tier(), Tier::Landlock);
     }
 }

@@ -206,7 +206,7 @@ impl Session {
         };
         let bounds = bounds(force.rules.limits(), call.origin);
         let bounds = Bounds { wall: [call.timeout, bounds.wall].into_iter().flatten().min(), ..bounds };
-        let temp = force.basis.resolved.temp.to_string_lossy();
+        let temp = force.rules.base().temp.to_string_lossy();
         let command = Command {
             argv: argv(call.program),
             env: self

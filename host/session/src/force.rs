@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portcullis_confine::{Report, Tier};
+use portcullis_confine::{Report, Tier, Walls};
 use portcullis_decision::reservation::RESERVATIONS;
 use portcullis_decision::rules::Place;
 use portcullis_decision::{Base, Context, Grant, Request, RuleLayer, RuleSet, path_text};
@@ -60,18 +60,56 @@ impl Force {
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
         let usual = (&setup.confinement, network);
-        let built = Self::build_for(setup, basis, &basis.resolved.temp, usual, grants, before)?;
+        if before.is_some_and(|before| before.is_one(basis))
+            && let Some(without) = Self::without_namespaces(setup, basis, grants, before)?
+        {
+            return Ok(without);
+        }
+        let built =
+            Self::build_for(setup, basis, &basis.resolved.temp, usual, Walls::Namespaces, grants, before)?;
+        if built.confinement.is_err()
+            && let Some(without) = Self::without_namespaces(setup, basis, grants, None)?
+        {
+            return Ok(without);
+        }
         match (&built.confinement, &setup.confinement) {
             // Without a sandbox the usual temporary directory is the one that everybody shares. Only
             // the session's own is free then, under its real name.
             (Err(_), Confining::Sandbox { temp, .. }) if built.rules.base().temp != *temp => {
                 let Self { confinement, .. } = built;
                 let none = (&Confining::NoCommands, None);
-                let without = Self::build_for(setup, basis, temp, none, grants, None)?;
+                let without = Self::build_for(setup, basis, temp, none, Walls::Namespaces, grants, None)?;
                 Ok(Self { confinement, ..without })
             }
             _ => Ok(built),
         }
+    }
+
+    /// A sandbox without namespaces, where that is enough for the settings and can be had. Its temporary directory has
+    /// its real name.
+    fn without_namespaces(
+        setup: &Setup,
+        basis: &Arc<Basis>,
+        grants: &[Grant],
+        before: Option<&Arc<Self>>,
+    ) -> Result<Option<Self>, OpenError> {
+        let Confining::Sandbox { temp, .. } = &setup.confinement else { return Ok(None) };
+        // The agent itself would be without the network that it needs.
+        if required_tier(&basis.resolved) > Tier::Landlock || setup.inmate.is_agent() {
+            return Ok(None);
+        }
+        let usual = (&setup.confinement, None);
+        let built = Self::build_for(setup, basis, temp, usual, Walls::Landlock, grants, before)?;
+        Ok(built.confinement.is_ok().then_some(built))
+    }
+
+    /// Whether this is a sandbox without namespaces, by the same settings.
+    fn is_one(&self, basis: &Arc<Basis>) -> bool {
+        self.walls() == Walls::Landlock && Arc::ptr_eq(&self.basis, basis)
+    }
+
+    fn walls(&self) -> Walls {
+        if self.tier() == Tier::Landlock { Walls::Landlock } else { Walls::Namespaces }
     }
 
     fn build_for(
@@ -79,6 +117,7 @@ impl Force {
         basis: &Arc<Basis>,
         temp: &Path,
         (confining, network): (&Confining, Option<&Network>),
+        walls: Walls,
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
@@ -109,7 +148,7 @@ impl Force {
             Some(before) if before.confinement.is_err() && Arc::ptr_eq(&before.basis, basis) => {
                 before.confinement.clone()
             }
-            _ => confinement((confining, network), &rules, None, Wanted::of(setup, &basis.resolved)),
+            _ => confinement((confining, network), &rules, None, Wanted::of(setup, &basis.resolved, walls)),
         };
         let gate = Gate::new(views(&confinement, &basis.resolved.temp)).map_err(OpenError::Gate)?;
         let wants_reservations = layers.iter().any(wants_reservations);
@@ -163,7 +202,8 @@ impl Force {
         let base = closed_below_temp(self.rules.base().clone(), &layers, grants);
         let rules = Arc::new(RuleSet::compile(layers, base, grants));
         let how = (&setup.confinement, network);
-        confinement(how, &rules, Some(&rules), Wanted::of(setup, &self.basis.resolved)).map(Some)
+        let wanted = Wanted::of(setup, &self.basis.resolved, self.walls());
+        confinement(how, &rules, Some(&rules), wanted).map(Some)
     }
 
     /// Whether every grant in it is still live at `now`.
@@ -198,6 +238,8 @@ fn wants_reservations(layer: &RuleLayer) -> bool {
 
 fn views(confinement: &Result<Arc<Sandbox>, String>, temp: &Path) -> Views {
     match confinement {
+        // Nothing stands between names and files there, and the rules are asked in any case.
+        Ok(confinement) if confinement.report().tier() == Tier::Landlock => Views::Host,
         Ok(confinement) => Views::Session {
             root: Box::new(SessionRoot(confinement.view())),
             private_temp: Some(temp.to_owned()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use portcullis_config::{RequiredTier, Resolved};
 use portcullis_confine::{
-    Confinement, Hold, Profile, Report, Stage, StartError, Tier, WayOut, bound_sockets,
+    Confinement, Hold, Profile, Report, Stage, StartError, Tier, Walls, WayOut, bound_sockets,
 };
 use portcullis_decision::RuleSet;
 
@@ -27,10 +27,11 @@ pub(crate) struct Wanted<'a> {
     /// Unix sockets that the settings let commands use.
     pub(crate) sockets: &'a [PathBuf],
     hold: Hold,
+    walls: Walls,
 }
 
 impl<'a> Wanted<'a> {
-    pub(crate) fn of(setup: &Setup, resolved: &'a Resolved) -> Self {
+    pub(crate) fn of(setup: &Setup, resolved: &'a Resolved, walls: Walls) -> Self {
         let Resolved { lifted, sockets, .. } = resolved;
         let hold = match resolved.ask.hold {
             portcullis_config::Hold::Connect => Hold::Connect,
@@ -38,7 +39,7 @@ impl<'a> Wanted<'a> {
         };
         // The agent itself is who started it: its own files would be out of the reach of another.
         let is_root = setup.is_root() && !setup.inmate.is_agent();
-        Self { tier: required_tier(resolved), is_root, lifted, sockets, hold }
+        Self { tier: required_tier(resolved), is_root, lifted, sockets, hold, walls }
     }
 }
 
@@ -53,6 +54,11 @@ pub(crate) fn confinement(
         return Err("no command is run here".to_owned());
     };
     let profile = || profile(rules, temp, &bound_sockets(), wanted);
+    if wanted.walls == Walls::Landlock {
+        let confinement = Confinement::start_without_namespaces(executable, &profile()?).map_err(refused)?;
+        require(confinement.report(), wanted.tier)?;
+        return Ok(Arc::new(Sandbox::new(confinement, None)));
+    }
     let way_out = || WayOut { host_ports: rules.loopback_ports(), hold: wanted.hold };
     let start = |profile: &Profile| Confinement::start_gated(executable, profile, way_out());
     let started = match start(&profile()?) {
@@ -66,8 +72,7 @@ pub(crate) fn confinement(
         }
         started => started,
     };
-    let (confinement, gate) =
-        started.map_err(|error| format!("{}; `portcullis doctor` says more", with_causes(&error)))?;
+    let (confinement, gate) = started.map_err(refused)?;
     require(confinement.report(), wanted.tier)?;
     // Without a gate every connection is refused, which the report of the sandbox says.
     let attached = match (network, gate) {
@@ -77,6 +82,10 @@ pub(crate) fn confinement(
         (None, _) | (_, Err(_)) => None,
     };
     Ok(Arc::new(Sandbox::new(confinement, attached)))
+}
+
+fn refused(error: StartError) -> String {
+    format!("{}; `portcullis doctor` says more", with_causes(&error))
 }
 
 /// Where commands are held to places only, no rule may restrict names.
@@ -94,6 +103,7 @@ fn no_name_patterns(rules: &RuleSet) -> Result<(), String> {
 #[must_use]
 pub fn required_tier(resolved: &Resolved) -> Tier {
     match resolved.required_tier {
+        RequiredTier::Landlock => Tier::Landlock,
         RequiredTier::Namespaces => Tier::Namespaces,
         RequiredTier::Full => Tier::Full,
     }

@@ -44,7 +44,24 @@ pub struct Launch<'a> {
     pub exec_label: u32,
 }
 
+/// What ends with an init all that is below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fence {
+    /// A pid namespace, of which the init is process 1, and further namespaces: the kernel ends it.
+    Namespaces(CloneFlags),
+    /// Landlock rules beyond which no signal goes, under which the init's script puts it: the init ends whoever is
+    /// under them, in one call that nobody outruns. Its script also has it adopt orphans, and hear [`END`] when its
+    /// parent ends.
+    Signals,
+}
+
+/// The signal by which an init behind a fence of signals is told to end all that is below it. It has no name, so nobody
+/// asks for it to be passed on.
+pub const END: i32 = 62;
+
 /// An init and what is below it; dropping it kills all of them.
+///
+/// Behind a fence of signals dropping it kills the init only: see [`Launched::end`].
 #[derive(Debug)]
 pub struct Launched {
     init: OwnedFd,
@@ -59,6 +76,8 @@ pub struct Launched {
 pub enum Outcome {
     /// The program was never run.
     Refused(Refused),
+    /// The init was killed, and with it, behind a fence of namespaces, all that was below it.
+    Killed,
     /// The program ended.
     Ended(ExitStatus),
 }
@@ -76,6 +95,8 @@ struct Shared {
     exec_label: u32,
     stacks: Stacks,
     record: Record,
+    /// The number of the process that makes the init, behind a fence of signals; 0 in namespaces.
+    maker: i32,
 }
 
 /// What the two have to say. Whoever reads it here has waited for the init's end.
@@ -89,17 +110,21 @@ struct Record {
 }
 
 impl Launch<'_> {
-    /// Starts the init, in namespaces of its own as `flags` say, a pid namespace among them.
+    /// Starts the init behind a fence.
     ///
     /// # Errors
     /// The kernel's errno: `EAGAIN` when there are too many processes, `EPERM` when namespaces are refused.
     pub fn start(
         self,
         (_single, _settled): (&SingleThread, &Settled),
-        flags: CloneFlags,
+        fence: Fence,
         stacks: Stacks,
     ) -> io::Result<Launched> {
         let (notified, notice) = self.notice;
+        let (namespaces, maker) = match fence {
+            Fence::Namespaces(namespaces) => (namespaces | CloneFlags::PID, 0),
+            Fence::Signals => (CloneFlags::NONE, i32::try_from(std::process::id()).unwrap_or_default()),
+        };
         let shared = Rc::new(Shared {
             init: self.init,
             command: self.command.into_prepared(),
@@ -111,9 +136,9 @@ impl Launch<'_> {
             exec_label: self.exec_label,
             stacks,
             record: Record::default(),
+            maker,
         });
-        let flags =
-            word((flags | CloneFlags::PID).bits() | libc::CLONE_VM | libc::CLONE_PIDFD | libc::SIGCHLD);
+        let flags = word(namespaces.bits() | libc::CLONE_VM | libc::CLONE_PIDFD | libc::SIGCHLD);
         let stack = shared.stacks.of_init();
         let argument = Rc::as_ptr(&shared).cast_mut().cast::<c_void>();
         let mut pidfd: RawFd = -1;
@@ -133,6 +158,12 @@ impl Launch<'_> {
 }
 
 impl Launched {
+    /// Ends all of them; [`Launched::try_end`] tells when that is done.
+    pub fn end(&self) {
+        let signal = if self.shared.maker == 0 { libc::SIGKILL } else { END };
+        send(&self.init, signal);
+    }
+
     /// Returns the init's pidfd, which becomes readable when nothing is left.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.init.as_fd()
@@ -183,14 +214,17 @@ impl Drop for Launched {
     fn drop(&mut self) {
         // Its memory must not go before it has.
         while !self.ended {
-            // SAFETY: the call takes a descriptor, which is open, two numbers and no details.
-            unsafe {
-                let nothing = ptr::null::<libc::siginfo_t>();
-                libc::syscall(libc::SYS_pidfd_send_signal, self.init.as_raw_fd(), libc::SIGKILL, nothing, 0)
-            };
+            send(&self.init, libc::SIGKILL);
             self.wait(0);
         }
     }
+}
+
+/// Sends a signal; one that has ended in the meantime needs none.
+fn send(process: &OwnedFd, signal: i32) {
+    let nothing = ptr::null::<libc::siginfo_t>();
+    // SAFETY: the call takes a descriptor, which is open, two numbers and no details.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, nothing, 0) };
 }
 
 impl Record {
@@ -214,24 +248,29 @@ impl Record {
             let label = self.label.load(Ordering::Relaxed);
             return Outcome::Refused(Refused { label, errno: self.errno.load(Ordering::Relaxed) });
         }
-        let status = match self.ended.load(Ordering::Acquire) {
-            true => self.status.load(Ordering::Relaxed),
-            // It has been killed, by its user or for want of memory: it never ends without a word otherwise.
-            false => libc::SIGKILL,
-        };
-        Outcome::Ended(ExitStatus::from_raw(status))
+        match self.ended.load(Ordering::Acquire) {
+            true => Outcome::Ended(ExitStatus::from_raw(self.status.load(Ordering::Relaxed))),
+            // By its user or for want of memory: it never ends without a word otherwise.
+            false => Outcome::Killed,
+        }
     }
 }
 
 // From here on: what runs in memory that is shared. Nothing may be allocated, dropped, locked or unwound.
 
-/// Process 1 of a command's pid namespace.
+/// The init of a command: process 1 of its pid namespace, if it has one.
 unsafe extern "C" fn run_init(argument: *mut c_void) -> ! {
     // SAFETY: it is the `Shared` that `start` passed, which lives until this process has ended, and of which
     // only atomic parts are changed.
     let shared = unsafe { &*argument.cast::<Shared>() };
     if let Err(refused) = shared.init.perform() {
         shared.record.refuse(refused);
+        raw::exit(0);
+    }
+    if shared.maker != 0
+        && let Err(errno) = check_fence(shared.maker)
+    {
+        shared.record.refuse(Refused { label: shared.process_label, errno });
         raw::exit(0);
     }
     let flags = word(libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD);
@@ -252,15 +291,49 @@ unsafe extern "C" fn run_init(argument: *mut c_void) -> ! {
     // The command's pipes must not stay open here when it closes them.
     // SAFETY: this process has a table of its own, in which nothing is owned by anybody.
     unsafe { raw::call(number(libc::SYS_close_range), [0, number(i64::from(u32::MAX)), 0, 0, 0, 0]) };
-    let status = wait_for(command);
+    let status = wait_for(command, shared.maker != 0);
+    if shared.maker != 0 {
+        end_all();
+        reap_all();
+    }
     shared.record.end(status);
     raw::exit(0)
 }
 
+/// Makes sure, before there is anything to be ended, that the maker lives and that no signal reaches it: whoever may
+/// signal it may signal all processes of the user.
+fn check_fence(maker: i32) -> Result<(), i32> {
+    // SAFETY: the call takes no address.
+    let parent = unsafe { raw::call(number(libc::SYS_getppid), [0; 6]) };
+    // SAFETY: the call takes no address, and 0 is no signal.
+    let answer = unsafe { raw::call(number(libc::SYS_kill), [word(maker), 0, 0, 0, 0, 0]) };
+    match raw::errno(answer) {
+        Some(libc::EPERM) if parent == word(maker).cast_signed() => Ok(()),
+        _ => Err(libc::EPERM),
+    }
+}
+
+/// Kills every process behind the fence but this one. The kernel lets none of them make another meanwhile.
+fn end_all() {
+    // SAFETY: the call takes no address; it ends nobody outside the fence, which has been checked.
+    unsafe { raw::call(number(libc::SYS_kill), [word(-1), word(libc::SIGKILL), 0, 0, 0, 0]) };
+}
+
+/// Waits until no child is left, nor an orphan of one.
+fn reap_all() {
+    loop {
+        // SAFETY: no status is asked for, so nothing is written.
+        let ended = unsafe { raw::call(number(libc::SYS_wait4), [word(-1), 0, word(libc::__WALL), 0, 0, 0]) };
+        if raw::errno(ended).is_some_and(|errno| errno != libc::EINTR) {
+            return;
+        }
+    }
+}
+
 /// Reaps everything, passes signals on, and returns the status with which the command ended.
 ///
-/// All signals are blocked: process 1 would lose them otherwise.
-fn wait_for(command: isize) -> i32 {
+/// All signals are blocked: process 1 would lose them otherwise. Where it ends what is below it, [`END`] has it do so.
+fn wait_for(command: isize, ends: bool) -> i32 {
     let every_signal = u64::MAX;
     let group = command.wrapping_neg().cast_unsigned();
     let options = word(libc::WNOHANG | libc::__WALL);
@@ -281,7 +354,9 @@ fn wait_for(command: isize) -> i32 {
         let arguments = [set, 0, 0, script::SIGNALS_BYTES, 0, 0];
         // SAFETY: the set is as long as is said and outlives the call; no details are asked for.
         let signal = unsafe { raw::call(number(libc::SYS_rt_sigtimedwait), arguments) };
-        if signal > 0 && signal != word(libc::SIGCHLD).cast_signed() {
+        if ends && signal == word(END).cast_signed() {
+            end_all();
+        } else if signal > 0 && signal != word(libc::SIGCHLD).cast_signed() {
             // The command's group has its number. It may have ended just now, which the next round finds.
             // SAFETY: the call takes no address.
             unsafe { raw::call(number(libc::SYS_kill), [group, signal.cast_unsigned(), 0, 0, 0, 0]) };

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::ops::BitOr;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::time::Duration;
 
 /// Proof that this process had exactly one thread when it was asked.
 ///
@@ -151,6 +152,45 @@ pub fn page_size() -> u64 {
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(size).unwrap_or(4096)
 }
+
+/// Proof that no signal of this process leaves the Landlock rules that it is under, which it cannot lose.
+#[derive(Debug)]
+pub struct Fenced(PhantomData<*const ()>);
+
+impl Fenced {
+    /// Returns the proof. `outside` is a living process of the same user that is not under these rules: whoever may
+    /// signal it may signal all processes of the user.
+    ///
+    /// # Errors
+    /// `EPERM` when a signal reaches it, or when that cannot be told.
+    pub fn check(_proof: &SingleThread, outside: i32) -> io::Result<Self> {
+        // SAFETY: the call takes no address, and 0 is no signal.
+        let reached = unsafe { libc::kill(outside, 0) };
+        if reached != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EPERM) {
+            return Ok(Self(PhantomData));
+        }
+        Err(io::Error::from_raw_os_error(libc::EPERM))
+    }
+
+    /// Kills every other process under the same rules, and waits a moment for the ends of its children and of orphans
+    /// that it has adopted. Nobody who is told to die makes another process; one whose end somebody else has to hear
+    /// of first is not waited for any longer.
+    pub fn end_all(&self) {
+        // SAFETY: the call takes no address, and reaches nobody outside of the rules.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+        for _ in 0..LAST_MILLISECONDS {
+            // SAFETY: no status is asked for, so nothing is written.
+            while unsafe { libc::waitpid(-1, ptr::null_mut(), libc::WNOHANG | libc::__WALL) } > 0 {}
+            if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// How long is waited for ends that are sure to come.
+const LAST_MILLISECONDS: u32 = 1000;
 
 /// Ends this process at once, running no destructors and no exit handlers.
 pub fn exit_now(code: i32) -> ! {

@@ -278,12 +278,12 @@ fn the_doctor_finds_nothing_missing(user: User) -> Result<()> {
 fn without_namespaces_files_go_on(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let told = through(&scene, "unshare", NO_NAMESPACES, &["doctor"])?.ended_with(4)?;
-    for text in ["user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces", "tier", "none"] {
+    for text in ["user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces", "tier", "landlock"] {
         ensure!(told.stdout.contains(text), "{text}: {told:#?}");
     }
     let told = through(&scene, "unshare", NO_NAMESPACES, &["doctor", "--json"])?.ended_with(4)?;
     let told: Value = serde_json::from_str(&told.stdout)?;
-    ensure!(told.get("tier") == Some(&json!("none")), "{told:#}");
+    ensure!(told.get("tier") == Some(&json!("landlock")), "{told:#}");
     commands_are_refused_and_files_go_on(&scene, "unshare", NO_NAMESPACES, "user namespaces")
 }
 

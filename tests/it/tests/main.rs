@@ -42,3 +42,4 @@ mod share;
 mod shown_and_hidden;
 mod sub_agents;
 mod verbs;
+mod without_namespaces;

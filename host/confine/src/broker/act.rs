@@ -1,5 +1,6 @@
 //! The calls, carried out for whoever made them.
 
+mod attributes;
 mod execute;
 mod names;
 mod open;
@@ -7,9 +8,11 @@ mod outside;
 mod read;
 mod transfer;
 
+pub(super) use attributes::{change_mode, change_owner, change_times};
 pub(super) use execute::execute;
 pub(super) use names::{bind, make_directory, make_link, make_node, remove, truncate};
 pub(super) use open::{give, open};
+pub(super) use read::names_of;
 pub(super) use transfer::{link, rename};
 
 use rustix::io::Errno;

@@ -13,18 +13,105 @@ pub(super) struct At {
 /// hands each kind to who carries it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    Open { at: At, flags: u32, mode: u32 },
-    MakeDirectory { at: At, mode: u32 },
-    MakeNode { at: At, mode: u32 },
-    MakeLink { target: u64, at: At },
-    Link { from: At, to: At, flags: u32 },
-    Rename { from: At, to: At, flags: u32 },
-    Remove { at: At, flags: u32 },
-    Truncate { at: At, length: u64 },
-    Bind { socket: i32, address: u64, length: u64 },
-    Execute { at: At, flags: u32 },
-    Connect { socket: i32, address: u64, length: u64 },
+    Open {
+        at: At,
+        flags: u32,
+        mode: u32,
+    },
+    MakeDirectory {
+        at: At,
+        mode: u32,
+    },
+    MakeNode {
+        at: At,
+        mode: u32,
+    },
+    MakeLink {
+        target: u64,
+        at: At,
+    },
+    Link {
+        from: At,
+        to: At,
+        flags: u32,
+    },
+    Rename {
+        from: At,
+        to: At,
+        flags: u32,
+    },
+    Remove {
+        at: At,
+        flags: u32,
+    },
+    Truncate {
+        at: At,
+        length: u64,
+    },
+    Bind {
+        socket: i32,
+        address: u64,
+        length: u64,
+    },
+    Execute {
+        at: At,
+        flags: u32,
+    },
+    Connect {
+        socket: i32,
+        address: u64,
+        length: u64,
+    },
     ChangeMask,
+    /// Only where there are no mounts.
+    ChangeMode {
+        target: Target,
+        mode: u32,
+    },
+    /// Only where there are no mounts.
+    ChangeOwner {
+        target: Target,
+        user: u32,
+        group: u32,
+    },
+    /// Only where there are no mounts.
+    ChangeTimes {
+        target: Target,
+        times: Times,
+    },
+}
+
+/// A file that is there, as a call names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Path { at: At, flags: u32 },
+    Descriptor(i32),
+}
+
+/// Where in the caller's memory two times are, and in which form; nothing where it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    Now,
+    /// Two of `struct timespec`.
+    Nanoseconds(u64),
+    /// Two of `struct timeval`.
+    Microseconds(u64),
+    /// Two seconds.
+    Seconds(u64),
+}
+
+impl Times {
+    fn at(address: u64, form: fn(u64) -> Self) -> Self {
+        if address == 0 { Self::Now } else { form(address) }
+    }
+}
+
+/// Without a path it is the descriptor itself.
+fn target(directory: u64, text: u64, flags: u64) -> Target {
+    if text == 0 {
+        return Target::Descriptor(descriptor(directory));
+    }
+    Target::Path { at: at(directory, text), flags: low(flags) }
 }
 
 /// The lower half of a register, as the kernel reads a descriptor.
@@ -64,6 +151,24 @@ impl Kind {
             libc::SYS_execveat => Self::Execute { at: at(a, b), flags: low(e) },
             libc::SYS_connect => Self::Connect { socket: descriptor(a), address: b, length: c },
             libc::SYS_umask => Self::ChangeMask,
+            libc::SYS_fchmod => Self::ChangeMode { target: Target::Descriptor(descriptor(a)), mode: low(b) },
+            libc::SYS_fchmodat => {
+                Self::ChangeMode { target: Target::Path { at: at(a, b), flags: 0 }, mode: low(c) }
+            }
+            libc::SYS_fchmodat2 => {
+                Self::ChangeMode { target: Target::Path { at: at(a, b), flags: low(d) }, mode: low(c) }
+            }
+            libc::SYS_fchown => {
+                let target = Target::Descriptor(descriptor(a));
+                Self::ChangeOwner { target, user: low(b), group: low(c) }
+            }
+            libc::SYS_fchownat => {
+                let target = Target::Path { at: at(a, b), flags: low(e) };
+                Self::ChangeOwner { target, user: low(c), group: low(d) }
+            }
+            libc::SYS_utimensat => {
+                Self::ChangeTimes { target: target(a, b, d), times: Times::at(c, Times::Nanoseconds) }
+            }
             _ => return Self::of_older(call),
         })
     }
@@ -97,6 +202,25 @@ impl Kind {
             libc::SYS_link => Self::Link { from: here(a), to: here(b), flags: 0 },
             libc::SYS_rename => Self::Rename { from: here(a), to: here(b), flags: 0 },
             libc::SYS_unlink => Self::Remove { at: here(a), flags: 0 },
+            libc::SYS_chmod => {
+                Self::ChangeMode { target: Target::Path { at: here(a), flags: 0 }, mode: low(b) }
+            }
+            libc::SYS_chown | libc::SYS_lchown => {
+                let flags = if call.number == libc::SYS_lchown { libc::AT_SYMLINK_NOFOLLOW } else { 0 };
+                let target = Target::Path { at: here(a), flags: flags.cast_unsigned() };
+                Self::ChangeOwner { target, user: low(b), group: low(c) }
+            }
+            libc::SYS_futimesat => {
+                Self::ChangeTimes { target: target(a, b, 0), times: Times::at(c, Times::Microseconds) }
+            }
+            libc::SYS_utimes => Self::ChangeTimes {
+                target: Target::Path { at: here(a), flags: 0 },
+                times: Times::at(b, Times::Microseconds),
+            },
+            libc::SYS_utime => Self::ChangeTimes {
+                target: Target::Path { at: here(a), flags: 0 },
+                times: Times::at(b, Times::Seconds),
+            },
             libc::SYS_rmdir => Self::Remove { at: here(a), flags: libc::AT_REMOVEDIR.cast_unsigned() },
             _ => return None,
         })

@@ -15,6 +15,7 @@ use rustix::fs::{
 use rustix::io::{self, Errno};
 
 use super::Broker;
+use super::act::names_of;
 use super::process::Caller;
 use super::resolve::{LastLink, Own, own};
 
@@ -65,13 +66,32 @@ impl Broker {
             Err(Errno::NOENT | Errno::LOOP) if !ends_nowhere(from, text) => walk()?,
             // An absolute link has led to this process's own `/proc`, where there is more to see than in the caller's.
             Ok(open) if self.check_mount(caller, &open).is_err() => walk()?,
+            // What is this process's own in there is not the caller's.
+            Ok(open) if self.places.is_some() && is_proc(&open) => walk()?,
             found => Node::Found(found?),
         };
         if let Node::Found(open) = &found {
             // In mounts that are not the caller's a name means something else.
             self.check_mount(caller, open).map_err(|_foreign| Errno::ACCESS)?;
+            self.check_in_sight(caller, open)?;
         }
         Ok(found)
+    }
+
+    /// Whether a file is one of those that the caller sees by their names.
+    pub(super) fn check_seen(&self, caller: &Caller, open: &OwnedFd) -> io::Result<()> {
+        self.check_mount(caller, open)?;
+        self.check_in_sight(caller, open)
+    }
+
+    /// What a mount would hide is not found.
+    pub(super) fn check_in_sight(&self, caller: &Caller, open: &OwnedFd) -> io::Result<()> {
+        if self.places.is_none() {
+            return Ok(());
+        }
+        let text = self.processes.path_of(open)?;
+        let is_hidden = names_of(&text).any(|path| self.is_hidden(caller, path));
+        if is_hidden { Err(Errno::ACCESS) } else { Ok(()) }
     }
 
     fn open_start(&self, caller: &Caller, directory: i32) -> io::Result<OwnedFd> {

@@ -34,6 +34,8 @@ pub(super) struct Processes {
     commands: SharedNumbers,
     /// Commands whose first program runs.
     started: Mutex<HashSet<u64>>,
+    /// The number of the keeper, whose children the inits are.
+    keeper: u32,
 }
 
 /// One calling thread.
@@ -55,12 +57,18 @@ pub(super) struct Caller {
 }
 
 impl Processes {
-    pub(super) fn new(commands: SharedNumbers) -> io::Result<Self> {
+    pub(super) fn new(commands: SharedNumbers, keeper: i32) -> io::Result<Self> {
         let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = openat(CWD, "/proc", directory, Mode::empty())?;
         let own = openat(&proc, "self/fd", directory, Mode::empty())?;
         let (known, started) = (Mutex::default(), Mutex::default());
-        Ok(Self { proc, own, known, masks: AtomicU64::new(0), commands, started })
+        let keeper = u32::try_from(keeper).map_err(|_negative| Errno::SRCH)?;
+        Ok(Self { proc, own, known, masks: AtomicU64::new(0), commands, started, keeper })
+    }
+
+    /// Returns the number of the keeper.
+    pub(super) fn keeper(&self) -> i32 {
+        self.keeper.cast_signed()
     }
 
     /// Returns who calls. It is this one as long as the call waits, which is to be seen before anything is done.
@@ -170,6 +178,14 @@ impl Processes {
         Some(*caller.command.get_or_init(|| noted & u64::from(u32::MAX)))
     }
 
+    /// Returns the number of the command that a process belongs to; none for one that is no command's.
+    pub(super) fn command_of(&self, process: i32) -> Option<u64> {
+        let init = u64::from(self.init_of(process)?);
+        // An init is the keeper's, and is not to be looked into.
+        let entry = self.commands.find(|entry| entry >> 32 == init)?;
+        (u64::try_from(process) != Ok(init)).then_some(entry & u64::from(u32::MAX))
+    }
+
     /// Whether the command still runs.
     pub(super) fn is_running(&self, command: u64) -> bool {
         self.commands.find(|entry| entry & u64::from(u32::MAX) == command).is_some()
@@ -191,7 +207,7 @@ impl Processes {
     pub(super) fn is_starting(&self, caller: &Caller) -> bool {
         let Some(command) = self.command(caller) else { return false };
         let init = u32::try_from(caller.thread).ok().and_then(|thread| self.parent(thread));
-        let is_first = init.is_some_and(|init| self.parent(init) == Some(1));
+        let is_first = init.is_some_and(|init| self.parent(init) == Some(self.keeper));
         is_first && !self.started.lock().unwrap_or_else(PoisonError::into_inner).contains(&command)
     }
 
@@ -243,8 +259,8 @@ impl Processes {
         let mut process = u32::try_from(thread).ok()?;
         for _ in 0..GENERATIONS {
             match self.parent(process) {
-                Some(1) => return Some(process),
-                Some(0) | None => return None,
+                Some(parent) if parent == self.keeper => return Some(process),
+                Some(0 | 1) | None => return None,
                 Some(parent) => process = parent,
             }
         }

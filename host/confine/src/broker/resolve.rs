@@ -14,6 +14,9 @@ use rustix::io;
 
 use super::Broker;
 use super::process::Caller;
+use crate::Access;
+use crate::layer::landlock::DEVICES;
+use crate::layer::processes::is_told_to_root_alone;
 
 const PROC: &[u8] = b"/proc/";
 /// As many symbolic links as the kernel follows.
@@ -196,12 +199,48 @@ impl Broker {
 
     /// Whether commands make what they like there, and nobody judges it.
     pub(super) fn is_free(&self, path: &Path) -> bool {
+        if let Some(places) = &self.places {
+            return self.is_changeable(path) && path.starts_with(places.temp());
+        }
         ["/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place)) && !self.is_judged(path)
     }
 
     /// Whether names in `path` are judged here; elsewhere the kernel knows what is allowed.
     pub(super) fn is_judged(&self, path: &Path) -> bool {
-        self.judged.iter().any(|place| path != place && path.starts_with(place))
+        self.judged.iter().any(|place| path != place && path.starts_with(place)) && self.is_changeable(path)
+    }
+
+    /// Whether commands change something at a path, as far as places go; where there are mounts they see to it.
+    pub(super) fn is_changeable(&self, path: &Path) -> bool {
+        self.places.as_ref().is_none_or(|places| places.access(path) == Access::ReadWrite)
+    }
+
+    /// Whether what is at a path is hidden by its place and by no mount. Of processes, commands see their own.
+    pub(super) fn is_hidden(&self, caller: &Caller, path: &Path) -> bool {
+        let Some(places) = &self.places else { return false };
+        match path.strip_prefix("/proc") {
+            Ok(below) => self.is_of_another(caller, below),
+            Err(_) if path.starts_with("/dev") => !DEVICES.iter().any(|device| path == Path::new(device)),
+            Err(_) => places.access(path) == Access::Hidden,
+        }
+    }
+
+    /// Whether a path below `/proc` is about a process of another command, about nobody's, or about the network.
+    fn is_of_another(&self, caller: &Caller, below: &Path) -> bool {
+        let mut names = below.iter().map(|name| name.to_str().unwrap_or_default());
+        let first = names.next().unwrap_or_default();
+        match first.parse::<i32>() {
+            Ok(process) => {
+                let own = self.processes.command(caller);
+                own.is_none() || own != self.processes.command_of(process) || names.any(|name| name == "net")
+            }
+            Err(_) => first.is_empty() || is_told_to_root_alone(first),
+        }
+    }
+
+    /// Whether something must keep its name, because a place begins there or below: with mounts, the kernel sees to it.
+    pub(super) fn is_pinned(&self, path: &Path) -> bool {
+        self.places.as_ref().is_some_and(|places| places.is_pinned(path))
     }
 }
 

@@ -26,9 +26,6 @@ const STACK_BYTES: usize = 1024 * 1024;
 /// The kernel takes no longer path, the NUL counted.
 const PATH_BYTES: usize = 4096;
 
-/// The number of the keeper in its own pid namespace.
-const KEEPER: i32 = 1;
-
 /// How a call ends.
 pub(super) enum Outcome {
     /// By this answer.
@@ -133,7 +130,7 @@ impl Drop for EndsAll {
 
 /// Makes the calling thread one that can carry out calls.
 fn begin(broker: &'static Broker) -> Worker {
-    if own_file_attributes().is_err() {
+    if broker.one_at_a_time.is_none() && own_file_attributes().is_err() {
         exit_now(1);
     }
     rustix::process::umask(Mode::empty());
@@ -179,7 +176,7 @@ impl Worker {
     fn carry_out(&self, turn: &Turn) -> Attempt {
         let Some(kind) = Kind::of(&turn.call) else { return Err(Errno::NOSYS.into()) };
         // The keeper, of which nothing is to be judged, and which nobody looks into.
-        if turn.call.thread == KEEPER {
+        if turn.call.thread == self.broker.processes.keeper() {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
         }
         if let Kind::Connect { socket, address, length } = kind {
@@ -189,6 +186,7 @@ impl Worker {
         if let Kind::Execute { at, flags } = kind {
             return act::execute(self, turn, at, flags);
         }
+        let _the_only_one = self.broker.one_at_a_time.as_ref().map(|one| one.lock());
         if self.broker.has_staged() {
             self.broker.settle();
         }
@@ -222,6 +220,9 @@ impl Worker {
             Kind::Rename { from, to, flags } => act::rename(self, turn, from, to, flags),
             Kind::Remove { at, flags } => act::remove(self, turn, at, flags),
             Kind::Truncate { at, length } => act::truncate(self, turn, at, length),
+            Kind::ChangeMode { target, mode } => act::change_mode(self, turn, target, mode),
+            Kind::ChangeOwner { target, user, group } => act::change_owner(self, turn, target, user, group),
+            Kind::ChangeTimes { target, times } => act::change_times(self, turn, target, times),
             Kind::Bind { socket, address, length } => act::bind(self, turn, socket, address, length),
             // Has been carried out before.
             Kind::Execute { .. } => Err(Errno::NOSYS.into()),
@@ -237,7 +238,7 @@ impl Worker {
     /// Has what this thread makes get the modes that it would get if the caller made it.
     pub(super) fn take_mask_of(&self, turn: &Turn) {
         let mask = self.broker.processes.mask(&turn.caller);
-        if self.mask.replace(mask) != mask {
+        if self.mask.replace(mask) != mask || self.broker.one_at_a_time.is_some() {
             rustix::process::umask(Mode::from_raw_mode(mask));
         }
     }

@@ -25,6 +25,14 @@ impl Confinement {
     ///
     /// # Errors
     /// Always.
+    pub fn start_without_namespaces(executable: &Path, profile: &Profile) -> Result<Self, StartError> {
+        Self::start(executable, profile)
+    }
+
+    /// Says that this system has no sandbox.
+    ///
+    /// # Errors
+    /// Always.
     pub fn start_gated(
         executable: &Path,
         profile: &Profile,

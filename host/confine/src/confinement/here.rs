@@ -4,10 +4,11 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::{Child, ExitCode, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::KEEPER_ARGUMENT;
@@ -20,7 +21,7 @@ use crate::transport;
 use crate::wire::{Network, Setup};
 use crate::{
     Calls, Command, Force, Hold, LaunchError, Layer, Listeners, MakeNames, NoGate, Owner, PathKind, Plan,
-    Profile, Report, Running, Stage, StartError, View, WayOut, keeper,
+    Profile, Report, Running, Stage, StartError, View, Walls, WayOut, keeper,
 };
 
 /// The running sandbox of one session; dropping it ends every command in it.
@@ -29,6 +30,7 @@ pub struct Confinement {
     link: Arc<Link>,
     view: View,
     report: Report,
+    walls: Walls,
     listener: Option<JoinHandle<()>>,
     /// Hears of calls that wait.
     asked: Option<JoinHandle<()>>,
@@ -60,6 +62,74 @@ impl Confinement {
         Ok((confinement, gate.unwrap_or(Err(NoGate::Lost))))
     }
 
+    /// Starts a sandbox of Landlock, a broker of names and a filter, for machines where namespaces are refused: see
+    /// [`crate::Tier::Landlock`]. No socket leads anywhere in it, the host's temporary directory is hidden, and
+    /// [`Profile::temp`] is what commands have instead, under its own name.
+    ///
+    /// # Errors
+    /// As for [`Self::start`]; also when the profile has no rules over names, because nothing else keeps commands
+    /// to the places then, or Landlock does not keep signals in (Linux 6.12).
+    pub fn start_without_namespaces(executable: &Path, profile: &Profile) -> Result<Self, StartError> {
+        let plan = Plan::new(profile, &PathKind::of)?;
+        let setup = Self::setup(profile, plan, Network::Closed);
+        let (process, met) = Self::meet(executable, &setup, Walls::Landlock)?;
+        // It is the keeper's parent, and stays.
+        drop(process);
+        let Met { ours, asked, keeper, ready, .. } = met;
+        match ready {
+            Ok(Ready { root, mounts, .. }) => {
+                let view = View::new(root, mounts, keeper);
+                let report = report_without_namespaces();
+                Ok(Self::new((ours, asked), view, report, setup.acting, Walls::Landlock))
+            }
+            Err(error) => {
+                end_without_namespaces(&ours, &keeper);
+                Err(error)
+            }
+        }
+    }
+
+    fn setup(profile: &Profile, plan: Plan, network: Network) -> Setup {
+        Setup {
+            plan,
+            hostname: profile.hostname.clone(),
+            limits: profile.limits,
+            open_files: files::usual(),
+            acting: profile.acting,
+            network,
+            names: profile.names.clone(),
+        }
+    }
+
+    /// Starts a keeper, and hears what becomes of it.
+    fn meet(executable: &Path, setup: &Setup, walls: Walls) -> Result<(Child, Met), StartError> {
+        let spawn_error = |source| StartError::Spawn { executable: executable.to_owned(), source };
+        let (ours, theirs) = transport::pair().map_err(spawn_error)?;
+        // The init of a command says itself that it has started, and so which process it is.
+        rustix::net::sockopt::set_socket_passcred(&ours, true).map_err(|error| spawn_error(error.into()))?;
+        let (asked, asks) = transport::pair().map_err(spawn_error)?;
+        let (calls, connects) = transport::pair().map_err(spawn_error)?;
+        let without = (walls == Walls::Landlock).then_some(keeper::WITHOUT_NAMESPACES);
+        // No code runs between fork and exec here, so std uses posix_spawn, which does not copy this process.
+        let mut process = std::process::Command::new(executable)
+            .arg(KEEPER_ARGUMENT)
+            .args(without)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(spawn_error)?;
+        match set_up(&ours, setup, [asks, connects], walls) {
+            Ok((keeper, ready)) => Ok((process, Met { ours, asked, calls, keeper, ready })),
+            Err(error) => {
+                drop(process.wait());
+                Err(error)
+            }
+        }
+    }
+
     fn start_with(
         executable: &Path,
         profile: &Profile,
@@ -69,35 +139,11 @@ impl Confinement {
         let is_gated = network != Network::Closed;
         let is_held =
             matches!(&network, Network::Gated(way) if way.hold == Hold::Connect) && profile.names.is_some();
-        let setup = Setup {
-            plan,
-            hostname: profile.hostname.clone(),
-            limits: profile.limits,
-            open_files: files::usual(),
-            acting: profile.acting,
-            network,
-            names: profile.names.clone(),
-        };
-        let spawn_error = |source| StartError::Spawn { executable: executable.to_owned(), source };
-        let (ours, theirs) = transport::pair().map_err(spawn_error)?;
-        // The init of a command says itself that it has started, and so which process it is.
-        rustix::net::sockopt::set_socket_passcred(&ours, true).map_err(|error| spawn_error(error.into()))?;
-        let (asked, asks) = transport::pair().map_err(spawn_error)?;
-        let (calls, connects) = transport::pair().map_err(spawn_error)?;
-        // No code runs between fork and exec here, so std uses posix_spawn, which does not copy this process.
-        let mut door = std::process::Command::new(executable)
-            .arg(KEEPER_ARGUMENT)
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(spawn_error)?;
-        let ready = set_up(&ours, &setup, [asks, connects]);
+        let setup = Self::setup(profile, plan, network);
+        let (mut door, met) = Self::meet(executable, &setup, Walls::Namespaces)?;
         // The first process only opens the door to the namespaces and ends by itself, beside what follows.
         drop(door.wait());
-        let (keeper, ready) = ready?;
+        let Met { ours, asked, calls, keeper, ready } = met;
         match ready {
             Ok(Ready { root, mounts, landlock, processes_are_bounded, gate }) => {
                 let gate = is_gated.then(|| gate.and_then(|gate| listeners(gate, &keeper)));
@@ -105,8 +151,9 @@ impl Confinement {
                 let no_gate = gate.as_ref().and_then(|gate| gate.as_ref().err());
                 let is_bounded = setup.limits.processes.is_none() || processes_are_bounded;
                 let report = report(landlock, is_bounded, no_gate, names);
+                let walls = Walls::Namespaces;
                 let confinement =
-                    Self::new((ours, asked), View::new(root, mounts, keeper), report, setup.acting);
+                    Self::new((ours, asked), View::new(root, mounts, keeper), report, setup.acting, walls);
                 let calls = is_held.then(|| Calls::new(calls, Arc::clone(&confinement.link)));
                 let gate = gate.map(|gate| gate.map(|listeners| Listeners { calls, ..listeners }));
                 Ok((confinement, gate))
@@ -118,14 +165,20 @@ impl Confinement {
         }
     }
 
-    fn new((socket, asked): (OwnedFd, OwnedFd), view: View, report: Report, acting: Option<Owner>) -> Self {
+    fn new(
+        (socket, asked): (OwnedFd, OwnedFd),
+        view: View,
+        report: Report,
+        acting: Option<Owner>,
+        walls: Walls,
+    ) -> Self {
         let asked = Arc::new(asked);
         let link = Arc::new(Link::new(socket, Arc::clone(&asked)));
         let listening = Arc::clone(&link);
         let listener = std::thread::spawn(move || listening.listen());
         let hearing = Arc::clone(&link);
         let asked = std::thread::spawn(move || asking::hear(&hearing, &asked, acting));
-        Self { link, view, report, listener: Some(listener), asked: Some(asked) }
+        Self { link, view, report, walls, listener: Some(listener), asked: Some(asked) }
     }
 
     /// Returns the files as commands see them.
@@ -186,7 +239,10 @@ impl Confinement {
 
 impl Drop for Confinement {
     fn drop(&mut self) {
-        end(&self.view.keeper());
+        match self.walls {
+            Walls::Namespaces => end(&self.view.keeper()),
+            Walls::Landlock => end_without_namespaces(self.link.socket(), &self.view.keeper()),
+        }
         for thread in [self.listener.take(), self.asked.take()].into_iter().flatten() {
             drop(thread.join());
         }
@@ -208,6 +264,28 @@ fn end(keeper: &impl AsFd) {
     let _ = rustix::io::retry_on_intr(|| {
         rustix::process::waitid(WaitId::PidFd(keeper.as_fd()), WaitIdOptions::EXITED)
     });
+}
+
+/// Has the keeper end everything, by leaving it; its parent, the broker, ends after it and is waited for.
+fn end_without_namespaces(line: &OwnedFd, broker: &impl AsFd) {
+    // It fails when there is nobody to be left any more.
+    let _ = rustix::net::shutdown(line, rustix::net::Shutdown::Both);
+    let mut ended = [PollFd::new(broker, PollFlags::IN)];
+    let patience = Timespec { tv_sec: PATIENCE_SECONDS, tv_nsec: 0 };
+    let _late = rustix::io::retry_on_intr(|| poll(&mut ended, Some(&patience)));
+    end(broker);
+}
+
+/// How long a keeper is given to end its commands, before its broker is killed and nothing is allowed any more.
+const PATIENCE_SECONDS: i64 = 5;
+
+/// What comes of starting a keeper: it is there, ready or not.
+struct Met {
+    ours: OwnedFd,
+    asked: OwnedFd,
+    calls: OwnedFd,
+    keeper: OwnedFd,
+    ready: Result<Ready, StartError>,
 }
 
 /// A line that is closed has lost its other end; anything else can pass.
@@ -276,6 +354,26 @@ fn report(landlock: u32, processes_are_bounded: bool, no_gate: Option<&NoGate>, 
             full(Layer::Seccomp),
             full(Layer::Privileges),
             (Layer::Limits, limits_force(processes_are_bounded)),
+        ],
+    }
+}
+
+fn report_without_namespaces() -> Report {
+    let none = |why: &str| Force::None(why.to_owned());
+    let full = |layer| (layer, Force::Full);
+    Report {
+        layers: vec![
+            (Layer::Namespaces, none("Landlock, the broker and a stricter filter stand in for them")),
+            (
+                Layer::Network,
+                Force::Partial("every connection is refused, and so is every socket".to_owned()),
+            ),
+            (Layer::Mounts, none("Landlock and the broker stand in for them")),
+            full(Layer::Landlock),
+            full(Layer::Names),
+            full(Layer::Seccomp),
+            full(Layer::Privileges),
+            (Layer::Limits, limits_force(false)),
         ],
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::{CString, NulError, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
-use portcullis_sys::launch::{Script, Standard};
+use portcullis_sys::launch::{END, Script, Standard};
 use portcullis_sys::process::ExecVector;
 
 use super::Session;
@@ -19,7 +19,14 @@ const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 /// Returns what every init of the session does.
 pub(super) fn script_of_init(session: &Session) -> Script<'static> {
     let mut script = Script::default();
-    processes::prepare_for_init(&mut script, session.identity);
+    match &session.fence {
+        None => processes::prepare_for_init(&mut script, session.identity),
+        Some(fence) => {
+            script.adopt_orphans(Stage::Process.number());
+            script.hear_of_parents_end(Stage::Process.number(), END);
+            script.restrict(Stage::Landlock.number(), fence.of_inits.as_fd());
+        }
+    }
     script
 }
 
@@ -73,7 +80,8 @@ impl Program {
             script.take_terminal(stdio);
         }
         script.close_on_exec(stdio);
-        limits::prepare_for_command(&mut script, session.limits.strictest(self.limits));
+        let limits = session.limits.strictest(self.limits);
+        limits::prepare_for_command(&mut script, limits, session.walls());
         privileges::prepare_for_command(&mut script);
         script.enter(Stage::Directory.number(), self.cwd.clone());
         if let Some(rules) = rules {

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::rc::Rc;
 
-use portcullis_sys::launch::{Launch, Launched, Outcome, Refused, Script, Stacks};
+use portcullis_sys::launch::{Fence, Launch, Launched, Outcome, Refused, Script, Stacks};
 use portcullis_sys::process::{SingleThread, exit_now};
 use portcullis_sys::signal::{self, Settled};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -19,7 +19,7 @@ use crate::layer::During;
 use crate::layer::namespaces::of_a_command;
 use crate::transport::{self, Message};
 use crate::wire::{Ending, Event, Refusal, Request};
-use crate::{Breach, Command, Stage};
+use crate::{Breach, Command, Stage, Walls};
 
 /// How much memory to run on is kept for later commands: for as many as usually run at once.
 const SPARE_STACKS: usize = 8;
@@ -49,22 +49,25 @@ impl Keeper {
         session: Session,
     ) -> Self {
         let init = Rc::new(script_of_init(&session));
-        let (under_way, watch, spare) = (Vec::new(), Watch::new(), Vec::new());
+        let (under_way, watch, spare) = (Vec::new(), Watch::new(session.walls()), Vec::new());
         Self { single, settled, control, session, init, under_way, watch, spare }
     }
 
     /// Serves the host until it goes, or says something that is not understood; then it ends everything.
     pub(super) fn serve(mut self) -> ! {
         while self.round().is_some() {}
-        // Nothing is dropped or waited for one by one: a command may wait, dead, for a broker that is stuck while it
-        // traces it, and the kernel ends all of them together when process 1 has gone.
+        if let Some(fence) = &self.session.fence {
+            fence.own.end_all();
+        }
+        // Nothing is dropped or waited for one by one: a command may wait, dead, for a broker that is stuck, and
+        // the kernel ends all of them together when process 1 has gone.
         exit_now(0)
     }
 
     /// Nothing means that it is over.
     fn round(&mut self) -> Option<()> {
         let asked = self.wait().ok()?;
-        self.reap();
+        self.reap()?;
         self.enforce_limits();
         if asked { self.answer() } else { Some(()) }
     }
@@ -87,12 +90,14 @@ impl Keeper {
         Ok(is_ready(0))
     }
 
-    /// Tells of every command of which nothing is left, here neither.
-    fn reap(&mut self) {
+    /// Tells of every command of which nothing is left, here neither. Nothing is returned where something is that no
+    /// init ends any more.
+    fn reap(&mut self) -> Option<()> {
         let mut ended = Vec::new();
         for UnderWay { id, launched, watched } in std::mem::take(&mut self.under_way) {
             let entry = entry(id, &launched);
             match launched.try_end() {
+                Ok((Outcome::Killed, _)) if self.session.fence.is_some() => return None,
                 Ok((outcome, stacks)) => {
                     self.session.commands.remove(entry);
                     self.spare.extend(stacks);
@@ -102,10 +107,11 @@ impl Keeper {
                 Err(launched) => self.under_way.push(UnderWay { id, launched, watched }),
             }
         }
-        if self.under_way.is_empty() && !ended.is_empty() {
+        if self.under_way.is_empty() && !ended.is_empty() && self.session.walls() == Walls::Namespaces {
             remove_segments();
         }
         ended.iter().for_each(|ending| tell(&self.control, ending, &[]));
+        Some(())
     }
 
     /// Kills what is above its limits.
@@ -114,8 +120,7 @@ impl Keeper {
         self.watch.look(watched, self.session.processes_are_bounded);
         for command in &self.under_way {
             if command.watched.breach.is_some_and(Breach::is_fatal) {
-                // One that has ended in the meantime needs no signal.
-                let _ = pidfd_send_signal(command.launched.pidfd(), Signal::KILL);
+                command.launched.end();
             }
         }
     }
@@ -130,7 +135,9 @@ impl Keeper {
                 }
             }
             Request::Signal { id, signal } => self.signal(id, Signal::from_named_raw(signal)),
-            Request::Kill { id } => self.signal(id, Some(Signal::KILL)),
+            Request::Kill { id } => {
+                self.under_way.iter().filter(|one| one.id == id).for_each(|one| one.launched.end());
+            }
             Request::Socket { id, is_v6 } => self.make_socket(id, is_v6),
         }
         Some(())
@@ -168,7 +175,11 @@ impl Keeper {
         };
         let proofs = (&self.single, &self.settled);
         let stacks = self.spare.pop().map_or_else(Stacks::new, Ok);
-        let launched = stacks.and_then(|stacks| launch.start(proofs, of_a_command(), stacks));
+        let fence = match session.walls() {
+            Walls::Namespaces => Fence::Namespaces(of_a_command()),
+            Walls::Landlock => Fence::Signals,
+        };
+        let launched = stacks.and_then(|stacks| launch.start(proofs, fence, stacks));
         let launched = launched.during(Stage::Process).map_err(|failure| failure.refusal())?;
         // Where there is no room for it, the command counts as one that has made nothing itself.
         let _noted = self.session.commands.add(entry(id, &launched));
@@ -201,6 +212,7 @@ fn ending(id: u64, outcome: Outcome, breach: Option<Breach>) -> Event {
             let stage = Stage::from_number(label).unwrap_or(Stage::Process);
             Event::NotStarted { id, refusal: Refusal { stage, errno } }
         }
+        Outcome::Killed => Event::Ended { id, ending: Ending::Signal(signal::KILL), breach },
         Outcome::Ended(status) => {
             let killed = || Ending::Signal(status.signal().unwrap_or(signal::KILL));
             Event::Ended { id, ending: status.code().map_or_else(killed, Ending::Code), breach }

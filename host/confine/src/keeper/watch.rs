@@ -12,7 +12,7 @@ use portcullis_sys::memory::remove_segment;
 use portcullis_sys::process::page_size;
 use rustix::event::Timespec;
 
-use crate::{Breach, Limits};
+use crate::{Breach, Limits, Walls};
 
 /// How often is looked.
 const EVERY: Duration = Duration::from_millis(100);
@@ -27,6 +27,8 @@ const NEAR: u64 = 4;
 pub(super) struct Watch {
     next: Instant,
     page: u64,
+    /// Whether what System V keeps is the session's.
+    has_own_segments: bool,
 }
 
 /// What is watched of one command.
@@ -61,8 +63,8 @@ impl Watched {
 }
 
 impl Watch {
-    pub(super) fn new() -> Self {
-        Self { next: Instant::now(), page: page_size() }
+    pub(super) fn new(walls: Walls) -> Self {
+        Self { next: Instant::now(), page: page_size(), has_own_segments: walls == Walls::Namespaces }
     }
 
     /// Returns how long can be waited for something else; nothing when there is nothing to watch.
@@ -93,8 +95,9 @@ impl Watch {
             let usage = usage(&processes, &commands.iter().map(|command| command.init).collect::<Vec<_>>());
             // The kernel counts all that is in the session, with what keeps it going.
             let together = processes.values().map(|process| process.threads).sum();
+            let segments = if self.has_own_segments { segments() } else { Vec::new() };
             let detached =
-                segments().iter().filter(|segment| segment.users == 0).map(|segment| segment.bytes).sum();
+                segments.iter().filter(|segment| segment.users == 0).map(|segment| segment.bytes).sum();
             for command in &mut commands {
                 let Some(usage) = usage.get(&command.init) else { continue };
                 let together = is_refused.then_some(together);
@@ -324,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_is_above_a_limit_is_said() {
-        let watch = Watch::new();
+        let watch = Watch::new(Walls::Namespaces);
         let limits = Limits { processes: Some(4), memory_bytes: Some(1 << 40), ..Limits::default() };
         let command = Watched { init: 1, limits, breach: None };
         let usage = |threads| Usage { threads, ..Usage::default() };

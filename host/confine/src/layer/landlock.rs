@@ -11,6 +11,10 @@ use portcullis_sys::landlock::{Others, Rights, allow, create, version};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, major, minor};
 use rustix::io::{self, Errno};
 
+mod alone;
+
+pub(crate) use alone::{DEVICES, fence, scopes};
+
 use super::mounts::open;
 use super::{During, Failure};
 use crate::Stage;
@@ -57,9 +61,18 @@ impl Landlock {
     /// Makes the rules for a plan whose mounts are in place. In the `judged` places nothing can be changed by
     /// commands themselves: the broker does it for them, or nobody.
     pub(crate) fn prepare(plan: &Plan, judged: &[PathBuf], version: u32) -> Result<Self, Failure> {
+        Self::make(&wanted(plan, judged), version)
+    }
+
+    fn make(wanted: &[(impl AsRef<Path>, Rights)], version: u32) -> Result<Self, Failure> {
         let mut places = Vec::new();
-        for (path, rights) in wanted(plan, judged) {
-            let place = open(path, OFlags::empty()).during_at(Stage::Landlock, path)?;
+        for (path, rights) in wanted {
+            let (path, rights) = (path.as_ref(), *rights);
+            let place = match open(path, OFlags::empty()) {
+                // What has gone meanwhile, or cannot be reached, is given to nobody.
+                Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => continue,
+                opened => opened.during_at(Stage::Landlock, path)?,
+            };
             let is_directory = fstat(&place).map(|status| kind(&status) == FileType::Directory);
             let rights = match is_directory.during_at(Stage::Landlock, path)? {
                 true => rights,

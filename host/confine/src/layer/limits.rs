@@ -1,19 +1,25 @@
 //! Bounds of resources that the kernel keeps for each process.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use portcullis_sys::launch::Script;
-use rustix::process::{Resource, Rlimit, getrlimit};
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit};
 use rustix::system::uname;
 
-use crate::{Limits, Stage};
+use crate::{Limits, Stage, Walls};
 
 /// Has a command set its bounds, never wider than those in force here, and switch core dumps off.
-pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits) {
+pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits, walls: Walls) {
+    let processes = limits.processes.map(|limit| match walls {
+        Walls::Namespaces => limit,
+        // Without a user namespace it counts all processes of the user, whoever has started them.
+        Walls::Landlock => limit.saturating_add(threads_of_user()),
+    });
     let bounds = [
         (Resource::Core, Some(0)),
         (Resource::Nofile, limits.open_files),
-        (Resource::Nproc, limits.processes),
+        (Resource::Nproc, processes),
         (Resource::Fsize, limits.file_bytes),
         (Resource::Data, limits.data_bytes),
         (Resource::Cpu, limits.cpu_seconds),
@@ -26,6 +32,16 @@ pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits) {
         let number = |bound: Option<u64>| bound.unwrap_or(u64::MAX);
         script.limit(Stage::Limits.number(), resource as u32, number(current), number(maximum));
     }
+}
+
+/// How many threads the user has on this machine.
+fn threads_of_user() -> u64 {
+    let own = geteuid().as_raw();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = processes.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == own));
+    let threads = processes.filter_map(|entry| entry.path().join("task").metadata().ok());
+    // Two links of a directory are its own; those of `task` are one for each thread besides.
+    threads.map(|tasks| tasks.nlink().saturating_sub(2).max(1)).sum()
 }
 
 /// What the kernel counts for the user, whoever uses it: a part is left to the user's other programs, and to the
@@ -88,6 +104,16 @@ fn tighter(old: Rlimit, current: u64, maximum: u64) -> Rlimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_users_threads_are_counted() {
+        let before = threads_of_user();
+        let (stop, wait) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || wait.recv());
+        assert!(before >= 1 && threads_of_user() >= 2);
+        drop(stop);
+        assert!(other.join().expect("the thread ends").is_err());
+    }
 
     #[test]
     fn a_limit_is_never_widened() {

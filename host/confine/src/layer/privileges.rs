@@ -26,13 +26,26 @@ fn drop_from_keeper() -> rustix::io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
 }
 
+/// Gives up everything, where no namespaces have to be made.
+pub(crate) fn drop_all() -> Result<(), Failure> {
+    // Whoever may not change the bounding set has nothing in it to gain: no program gives what was not held before.
+    match empty_bounding_set() {
+        Ok(()) | Err(Errno::PERM) => {}
+        Err(error) => return Err(error).during(Stage::Privileges),
+    }
+    keep_only(CapabilitySet::empty()).during(Stage::Privileges)
+}
+
 /// Leaves the broker one capability, to look into the processes of the session: with more it could do what the
 /// commands that it acts for may not.
 pub(crate) fn enforce_on_broker() -> rustix::io::Result<()> {
+    empty_bounding_set()?;
+    keep_only(CapabilitySet::SYS_PTRACE)
+}
+
+fn keep_only(kept: CapabilitySet) -> rustix::io::Result<()> {
     set_no_new_privs(true)?;
     clear_ambient_capability_set()?;
-    empty_bounding_set()?;
-    let kept = CapabilitySet::SYS_PTRACE;
     set_capabilities(
         None,
         CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() },

@@ -32,6 +32,12 @@ const FOR_ROOT: [&CStr; 9] = [
     c"/proc/slabinfo",
 ];
 
+/// Whether a name in `/proc` tells what is root's, or the user's own, to know.
+pub(crate) fn is_told_to_root_alone(name: &str) -> bool {
+    let is_it = |file: &&CStr| path(file).file_name().is_some_and(|known| known == name);
+    FOR_ROOT.iter().chain(std::iter::once(&KEYS)).any(is_it) || name == "sysrq-trigger"
+}
+
 /// It is read-only for everyone: root needs no capability to write below `/proc/sys` and to
 /// `/proc/sysrq-trigger`. Descriptors reopened through `/proc/self/fd` keep the rights of their own mounts.
 fn attributes() -> MountAttrFlags {

@@ -25,6 +25,10 @@ pub fn advice(finding: &Finding, facts: &Facts) -> Option<Advice> {
     let refused = finding.outcome.as_ref().err()?;
     let (cause, remedy) = match finding.primitive {
         Primitive::Landlock => landlock(facts),
+        Primitive::Scopes => (
+            format!("Landlock of Linux {} does not keep signals in, or there is none", facts.release),
+            "Linux 6.12 or later with Landlock; it is needed only where namespaces are refused".to_owned(),
+        ),
         Primitive::ProcessLimit => (
             format!(
                 "Linux {} has one limit for the whole machine; each namespace has its own since 6.14",

@@ -14,7 +14,7 @@ use crate::layer::mounts::{attach, copy_opened, new_filesystem, open};
 use crate::layer::namespaces::Identity;
 use crate::layer::seccomp::Broker;
 use crate::layer::{During, Failure, landlock, limits, network, seccomp};
-use crate::{Reads, Stage};
+use crate::{Reads, Stage, Walls};
 
 /// Any number below what is usual shows that it can be set.
 const SOME_PROCESSES: u64 = 1000;
@@ -30,6 +30,7 @@ pub fn probe_main() -> ExitCode {
     let Ok(Some(single)) = SingleThread::prove() else { return ExitCode::FAILURE };
     match primitive {
         Primitive::Landlock => say(&versions()),
+        Primitive::Scopes => say(&scopes(&single)),
         Primitive::Filter => say(&filter(Broker::None)),
         Primitive::Listener => say(&filter(Broker::Listens)),
         Primitive::UserNamespace => inside(&single, CloneFlags::USER, |_| Ok(String::new())),
@@ -91,13 +92,21 @@ fn process_limit(_: Identity) -> Result<String, Failure> {
 
 fn filter(broker: Broker) -> Result<String, Failure> {
     rustix::thread::set_no_new_privs(true).during(Stage::Privileges)?;
-    drop(seccomp::enforce(broker, Reads::Free)?);
+    drop(seccomp::enforce(broker, Reads::Free, Walls::Namespaces)?);
     Ok(String::new())
 }
 
 fn versions() -> Result<String, Failure> {
     let version = landlock::usable_version().ok_or(rustix::io::Errno::NOSYS).during(Stage::Landlock)?;
     Ok(format!("version {version}"))
+}
+
+/// Whoever started this is of the same user, and still waits.
+fn scopes(single: &SingleThread) -> Result<String, Failure> {
+    rustix::thread::set_no_new_privs(true).during(Stage::Privileges)?;
+    let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
+    landlock::fence(single, parent)?;
+    Ok(String::new())
 }
 
 fn say(outcome: &Result<String, Failure>) {

@@ -109,6 +109,7 @@ fn time_to_die() -> Duration {
     let mark = mark();
     let mut host = std::process::Command::new(kit::own_program())
         .args([HOST, &mark])
+        .args(kit::walls())
         .stdout(Stdio::piped())
         .spawn()
         .expect("a host");
@@ -199,6 +200,7 @@ const TRACED: &str = "traced";
 
 /// Is a host with a session and a command under way, until it is killed.
 pub(crate) fn be_a_host(arguments: &[String]) -> ExitCode {
+    kit::take_walls(arguments.get(1));
     if arguments[0] == TRACED {
         return be_a_host_that_traces();
     }

@@ -1,5 +1,6 @@
 //! A session to test with, and what it takes to run a command in it and outside it.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, LaunchError, Limits, Place, Profile, Running, Terminal,
+    Access, Command, Confinement, Exit, LaunchError, Limits, Place, Profile, Running, Terminal, Walls,
 };
 use tempfile::TempDir;
 
@@ -99,12 +100,21 @@ impl Session {
         self.place.path().join(below)
     }
 
+    /// The session's temporary directory as commands see it.
+    fn temp(&self) -> PathBuf {
+        match WALLS.get() {
+            Walls::Namespaces => "/tmp".into(),
+            Walls::Landlock => self.path("temp"),
+        }
+    }
+
     pub(crate) fn command(&self, argv: &[&str]) -> Command {
         Command {
             argv: argv.iter().map(OsString::from).collect(),
             env: vec![
                 ("PATH".into(), "/usr/bin:/bin:/usr/sbin:/sbin".into()),
                 ("P".into(), self.place.path().into()),
+                ("TMPDIR".into(), self.temp().into()),
             ],
             cwd: self.path("work"),
             limits: Limits::default(),
@@ -176,9 +186,45 @@ impl Session {
     }
 }
 
+thread_local! {
+    static WALLS: Cell<Walls> = const { Cell::new(Walls::Namespaces) };
+}
+
+/// What a program is told that is to make the sandboxes that this one makes.
+pub(crate) const WITHOUT: &str = "without-namespaces";
+
+/// Returns it, where it is so.
+pub(crate) fn walls() -> Option<&'static str> {
+    (WALLS.get() == Walls::Landlock).then_some(WITHOUT)
+}
+
+/// Makes sandboxes without namespaces from now on, if that is what a program is told.
+pub(crate) fn take_walls(argument: Option<&String>) {
+    if argument.is_some_and(|argument| argument == WITHOUT) {
+        WALLS.set(Walls::Landlock);
+    }
+}
+
+/// Runs a test in sandboxes without namespaces.
+pub(crate) fn without_namespaces(test: fn()) {
+    struct Back;
+    impl Drop for Back {
+        fn drop(&mut self) {
+            WALLS.set(Walls::Namespaces);
+        }
+    }
+    WALLS.set(Walls::Landlock);
+    let _back = Back;
+    test();
+}
+
 #[track_caller]
 pub(crate) fn start(profile: &Profile) -> Confinement {
-    Confinement::start(&own_program(), profile).unwrap_or_else(|error| {
+    let started = match WALLS.get() {
+        Walls::Namespaces => Confinement::start(&own_program(), profile),
+        Walls::Landlock => Confinement::start_without_namespaces(&own_program(), profile),
+    };
+    started.unwrap_or_else(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         panic!("the sandbox does not start: {error}: {cause:?}")
     })

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use portcullis_confine::{KEEPER_ARGUMENT, PROBE_ARGUMENT, keeper_main, probe_main};
 use portcullis_each_user::{Test, cannot_run, run};
 
+mod alone;
 mod attacks;
 mod below;
 mod builds;
@@ -74,6 +75,7 @@ fn all_tests() -> Vec<Test> {
         network::TESTS,
         gate::TESTS,
         death::TESTS,
+        alone::TESTS,
     ]
     .concat()
 }

@@ -4,7 +4,9 @@ use std::process::{Command, Stdio};
 
 use portcullis_sys::seccomp::{Handing, Instruction, load};
 
-use portcullis_confine::{Facts, Finding, PROBE_ARGUMENT, Primitive, StartError, Tier, advice, probe};
+use portcullis_confine::{
+    Confinement, Exit, Facts, Finding, PROBE_ARGUMENT, Primitive, StartError, Tier, advice, probe,
+};
 
 use crate::Test;
 use crate::kit::{self, Session};
@@ -38,11 +40,19 @@ fn a_filter_like_a_containers_is_found() {
         assert!(said.contains(line), "{line}: {said}");
     }
     assert!(said.contains("filter of system calls"), "{said}");
+    assert_stands_without(&said);
 }
 
 fn another_listener_is_found() {
     let said = run(Command::new(kit::own_program()).arg(LISTENED));
-    for line in ["user-namespace ok", "filter ok", "listener 16", "landlock ok", "start refused 16"] {
+    for line in [
+        "user-namespace ok",
+        "filter ok",
+        "listener 16",
+        "landlock ok",
+        "start refused 16",
+        "without refused 16",
+    ] {
         assert!(said.contains(line), "{line}: {said}");
     }
 }
@@ -59,6 +69,37 @@ fn a_limit_on_namespaces_is_found() {
         assert!(said.contains(line), "{line}: {said}");
     }
     assert!(said.contains("user.max_user_namespaces is 0"), "{said}");
+    assert_stands_without(&said);
+}
+
+/// Where namespaces are refused, the sandbox without them is there and holds.
+#[track_caller]
+fn assert_stands_without(said: &str) {
+    for line in
+        ["scopes ok", "listener ok", "tier landlock", "without ok", "inside written", "outside closed"]
+    {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+/// Prints what becomes of a start without namespaces, and whether it holds.
+fn report_without(place: &std::path::Path) {
+    match Confinement::start_without_namespaces(&kit::own_program(), &kit::profile(place)) {
+        Ok(confinement) => println!("without ok\ntier {}", confinement.report().tier()),
+        Err(StartError::Refused { source, .. }) => {
+            return println!("without refused {}", source.raw_os_error().unwrap_or_default());
+        }
+        Err(other) => return println!("without failed {other:?}"),
+    }
+    kit::without_namespaces(|| {
+        let session = Session::new();
+        let works = |script: &str| session.sh(script).exit == Exit::Code(0);
+        println!("inside {}", if works("echo x > new && git init -q r") { "written" } else { "closed" });
+        let attacks =
+            ["echo x > $P/home/new", "cat $P/secret/key", "git init -q s && echo x > s/.git/hooks/h"];
+        let is_open = attacks.iter().any(|attack| works(attack));
+        println!("outside {}", if is_open { "OPEN" } else { "closed" });
+    });
 }
 
 fn run(command: &mut Command) -> String {
@@ -81,13 +122,14 @@ pub(crate) fn report() -> std::process::ExitCode {
         }
     }
     let place = kit::make_place();
-    match portcullis_confine::Confinement::start(&kit::own_program(), &kit::profile(place.path())) {
+    match Confinement::start(&kit::own_program(), &kit::profile(place.path())) {
         Ok(_) => println!("start"),
         Err(StartError::Refused { source, .. }) => {
             println!("start refused {}", source.raw_os_error().unwrap_or_default());
         }
         Err(other) => println!("start failed {other:?}"),
     }
+    report_without(place.path());
     std::process::ExitCode::SUCCESS
 }
 

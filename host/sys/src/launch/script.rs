@@ -147,6 +147,16 @@ impl<'descriptors> Script<'descriptors> {
         self.simple(label, libc::SYS_chdir, [directory, 0, 0]);
     }
 
+    /// Has the process become the parent of all below it that lose theirs.
+    pub fn adopt_orphans(&mut self, label: u32) {
+        self.simple(label, libc::SYS_prctl, [word(libc::PR_SET_CHILD_SUBREAPER), 1, 0]);
+    }
+
+    /// Has the process get a signal when its parent ends.
+    pub fn hear_of_parents_end(&mut self, label: u32, signal: i32) {
+        self.simple(label, libc::SYS_prctl, [word(libc::PR_SET_PDEATHSIG), word(signal), 0]);
+    }
+
     /// Puts the process under Landlock rules.
     pub fn restrict(&mut self, label: u32, rules: BorrowedFd<'descriptors>) {
         self.simple(label, libc::SYS_landlock_restrict_self, [word(rules.as_raw_fd()), 0, 0]);

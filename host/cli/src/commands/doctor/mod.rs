@@ -120,7 +120,7 @@ fn exit(tier: Tier, required: Tier, attacked: &[Attacked]) -> Exit {
     match tier {
         tier if tier < required || tier == Tier::None => Exit::NoSandbox,
         Tier::Full => Exit::Done,
-        Tier::None | Tier::Namespaces => Exit::Weaker,
+        Tier::None | Tier::Landlock | Tier::Namespaces => Exit::Weaker,
     }
 }
 
@@ -195,6 +195,8 @@ mod tests {
             (Tier::Full, Tier::Full, Came::Through, Exit::Bad),
             (Tier::Namespaces, Tier::Namespaces, Came::Blocked, Exit::Weaker),
             (Tier::Namespaces, Tier::Full, Came::Blocked, Exit::NoSandbox),
+            (Tier::Landlock, Tier::Landlock, Came::Blocked, Exit::Weaker),
+            (Tier::Landlock, Tier::Namespaces, Came::Blocked, Exit::NoSandbox),
             (Tier::None, Tier::Namespaces, Came::Untried, Exit::NoSandbox),
         ] {
             assert_eq!(exit(tier, required, &attacked(came)), expected, "{tier} {required} {came:?}");

@@ -83,6 +83,9 @@ pub(crate) fn remove(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attemp
         Where::Outside(place) => return outside::remove(worker, &place, flags),
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
+    if worker.broker.is_pinned(&place.path) {
+        return Err(Errno::BUSY.into());
+    }
     worker.permit_plain(turn, Change::Remove, &place)?;
     worker.check_still_waiting(turn)?;
     unlinkat(&place.directory, place.given(), flags)?;

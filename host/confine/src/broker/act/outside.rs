@@ -1,5 +1,6 @@
 //! Changes outside the places that commands write in, where nothing but a read-only mount is in the way.
 //!
+//! (Where there are no mounts, nothing but Landlock, which does not bind the broker.)
 //! The user is asked first, and the host carries them out then, in its own view: the broker sees the same read-only
 //! mounts as commands do. The kernel looks at owners and modes first, so nobody is asked about what would fail anyway.
 
@@ -16,6 +17,7 @@ use super::super::asking::Question;
 use super::super::judge::ask;
 use super::super::resolve::Place;
 use super::super::worker::{Attempt as Ending, Outcome, Stop, Turn, Worker};
+use crate::Access as Reach;
 use crate::Attempt;
 use crate::names::Judgement;
 use crate::wire::asks::Outside;
@@ -23,11 +25,9 @@ use crate::wire::asks::Outside;
 /// Has the user asked about a file that is to be opened to write.
 pub(super) fn open(worker: &Worker, turn: &Turn, place: &Place, (flags, mode): (OFlags, Mode)) -> Ending {
     let is_blocked = match kind_of(place) {
-        Ok(FileType::RegularFile) if !place.as_directory => {
-            accessat(&place.directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ROFS)
-        }
+        Ok(FileType::RegularFile) if !place.as_directory => file_is_blocked(worker, place),
         Err(Errno::NOENT) if flags.contains(OFlags::CREATE) && !place.as_directory => {
-            holder_is_blocked(place)
+            holder_is_blocked(worker, place)
         }
         Ok(_) | Err(_) => false,
     };
@@ -37,19 +37,19 @@ pub(super) fn open(worker: &Worker, turn: &Turn, place: &Place, (flags, mode): (
 
 pub(super) fn truncate(worker: &Worker, place: &Place, length: u64) -> Ending {
     let is_file = kind_of(place) == Ok(FileType::RegularFile) && !place.as_directory;
-    let access = accessat(&place.directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS);
-    let is_blocked = is_file && access == Err(Errno::ROFS);
+    let is_blocked = is_file && file_is_blocked(worker, place);
     ask_if(is_blocked, worker, (Attempt::Write, place), || Outside::Truncate { length })
 }
 
 pub(super) fn make_directory(worker: &Worker, turn: &Turn, place: &Place, mode: Mode) -> Ending {
-    let is_blocked = kind_of(place) == Err(Errno::NOENT) && holder_is_blocked(place);
+    let is_blocked = kind_of(place) == Err(Errno::NOENT) && holder_is_blocked(worker, place);
     let outside = || Outside::MakeDirectory { mode: masked(worker, turn, mode) };
     ask_if(is_blocked, worker, (Attempt::MakeDirectory, place), outside)
 }
 
 pub(super) fn make_link(worker: &Worker, place: &Place, target: &CStr) -> Ending {
-    let is_blocked = kind_of(place) == Err(Errno::NOENT) && !place.as_directory && holder_is_blocked(place);
+    let is_blocked =
+        kind_of(place) == Err(Errno::NOENT) && !place.as_directory && holder_is_blocked(worker, place);
     let outside = || Outside::MakeLink { target: OsStr::from_bytes(target.to_bytes()).to_owned() };
     ask_if(is_blocked, worker, (Attempt::Write, place), outside)
 }
@@ -57,7 +57,7 @@ pub(super) fn make_link(worker: &Worker, place: &Place, target: &CStr) -> Ending
 pub(super) fn remove(worker: &Worker, place: &Place, flags: AtFlags) -> Ending {
     let is_directory = flags.contains(AtFlags::REMOVEDIR);
     let fits = kind_of(place).is_ok_and(|kind| (kind == FileType::Directory) == is_directory);
-    let is_blocked = fits && may_be_taken(place) && holder_is_blocked(place);
+    let is_blocked = fits && may_be_taken(place) && holder_is_blocked(worker, place);
     ask_if(is_blocked, worker, (Attempt::Remove, place), || Outside::Remove { is_directory })
 }
 
@@ -80,8 +80,8 @@ pub(super) fn rename(
         && is_plain
         && fits
         && is_on_one_mount(old, new)
-        && holder_is_blocked(old)
-        && holder_is_blocked(new);
+        && holder_is_blocked(worker, old)
+        && holder_is_blocked(worker, new);
     if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
@@ -95,7 +95,7 @@ pub(super) fn link(worker: &Worker, turn: &Turn, (old, new): (&Place, &Place)) -
     let is_blocked = kind_of(old) == Ok(FileType::RegularFile)
         && kind_of(new) == Err(Errno::NOENT)
         && is_on_one_mount(old, new)
-        && holder_is_blocked(new);
+        && holder_is_blocked(worker, new);
     if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
@@ -127,9 +127,24 @@ fn kind_of(place: &Place) -> Result<FileType, Errno> {
 }
 
 /// Whether nothing but the mount keeps names in the directory from being made and removed.
-fn holder_is_blocked(place: &Place) -> bool {
+fn holder_is_blocked(worker: &Worker, place: &Place) -> bool {
     let access = Access::WRITE_OK | Access::EXEC_OK;
-    accessat(&place.directory, c".", access, AtFlags::EACCESS) == Err(Errno::ROFS)
+    is_blocked(worker, place, accessat(&place.directory, c".", access, AtFlags::EACCESS))
+}
+
+/// Whether nothing but the mount keeps the file from being written.
+fn file_is_blocked(worker: &Worker, place: &Place) -> bool {
+    let access = accessat(&place.directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS);
+    is_blocked(worker, place, access)
+}
+
+/// Without mounts the kernel lets the broker do what owners and modes permit, whatever the place.
+fn is_blocked(worker: &Worker, place: &Place, access: Result<(), Errno>) -> bool {
+    match &worker.broker.places {
+        None => access == Err(Errno::ROFS),
+        // What is hidden is not there to be asked about.
+        Some(places) => access.is_ok() && places.access(&place.path) == Reach::ReadOnly,
+    }
 }
 
 /// In a directory for all, only who owns a file or the directory takes its name away.

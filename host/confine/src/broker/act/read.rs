@@ -61,7 +61,10 @@ pub(super) fn open_to_read(
 /// Opens what was found by its name.
 fn open_node(worker: &Worker, turn: &Turn, node: &OwnedFd, flags: OFlags) -> Ending {
     let status = fstat(node)?;
+    // What was opened for its place only may be hidden, too.
+    worker.broker.check_in_sight(&turn.caller, node)?;
     match FileType::from_raw_mode(status.st_mode) {
+        FileType::Symlink if flags.contains(OFlags::DIRECTORY) => return Err(Errno::NOTDIR.into()),
         FileType::Symlink => return Err(Errno::LOOP.into()),
         FileType::Socket => return Err(Errno::NXIO.into()),
         // Never the one that the broker could have.
@@ -95,7 +98,7 @@ fn open_own(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending 
     match FileType::from_raw_mode(fstat(&node)?.st_mode) {
         // Both ends are there as long as the caller has it: nobody is waited for.
         FileType::Fifo => open_found(worker, turn, &node, flags),
-        FileType::RegularFile if worker.broker.check_mount(&turn.caller, &node).is_err() => {
+        FileType::RegularFile if worker.broker.check_seen(&turn.caller, &node).is_err() => {
             // One that the command was given, or that exists in memory only: what it is open for it can have again.
             let is_open_to_read = worker.broker.processes.reads(&turn.caller, number);
             if is_open_to_read { open_found(worker, turn, &node, flags) } else { Err(Errno::ACCESS.into()) }
@@ -160,7 +163,7 @@ pub(super) fn permit_reading_of(worker: &Worker, turn: &Turn, path: &Path) -> Re
 const READING: &str = "reading";
 
 /// What a path that the kernel shows can mean: a name can end like one that is gone.
-pub(super) fn names_of(text: &[u8]) -> impl Iterator<Item = &Path> {
+pub(crate) fn names_of(text: &[u8]) -> impl Iterator<Item = &Path> {
     [Some(text), text.strip_suffix(GONE)].into_iter().flatten().map(|name| Path::new(OsStr::from_bytes(name)))
 }
 

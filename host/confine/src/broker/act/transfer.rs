@@ -36,7 +36,10 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
     match (broker.is_judged(&old.path), broker.is_judged(&new.path)) {
         (true, true) => {}
         (false, false) => return outside::rename(worker, turn, (&old, &new), flags),
-        (true, false) | (false, true) => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+        (true, false) | (false, true) => return apart(worker),
+    }
+    if broker.is_pinned(&old.path) || broker.is_pinned(&new.path) {
+        return Err(Errno::BUSY.into());
     }
     // It would leave a device behind.
     if flags.contains(RenameFlags::WHITEOUT) {
@@ -57,6 +60,12 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
     worker.check_still_waiting(turn)?;
     renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags)?;
     Ok(Outcome::SUCCESS)
+}
+
+/// What lies in different places is on different mounts, which the kernel knows; without mounts the answer is the same,
+/// and programs copy.
+fn apart(worker: &Worker) -> Attempt {
+    if worker.broker.places.is_some() { Err(Errno::XDEV.into()) } else { Ok(Outcome::LEFT_TO_THE_KERNEL) }
 }
 
 /// Whether what has the name `old` may have the name `new`, and makes it so that it may.
@@ -184,7 +193,8 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
     if !broker.is_judged(&new.path) {
         return match broker.resolve(&turn.caller, from.directory, &old, last_of(flags))? {
             Found::Name(old) if !broker.is_judged(&old.path) => outside::link(worker, turn, (&old, &new)),
-            Found::Name(_) | Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
+            Found::Name(_) => apart(worker),
+            Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
         };
     }
     if old.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
@@ -194,7 +204,7 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
     match broker.resolve(&turn.caller, from.directory, &old, last)? {
         Found::Descriptor(number) if last == LastLink::Follow => link_open(worker, turn, number, &new),
         Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
-        Found::Name(old) if !broker.is_judged(&old.path) => Ok(Outcome::LEFT_TO_THE_KERNEL),
+        Found::Name(old) if !broker.is_judged(&old.path) => apart(worker),
         Found::Name(old) => {
             let kind = kind_of(old.directory.as_fd(), &old.name)?;
             permit_reading_of(worker, turn, &old.path)?;

@@ -2,8 +2,9 @@
 
 use portcullis_sys::seccomp::Instruction;
 
-use crate::Reads;
+use crate::{Reads, Walls};
 
+use super::alone;
 use super::requests::{ALLOWED, KIND, KINDS, LEASES, TERMINAL};
 use super::table::{
     ADDRESS_LENGTHS, EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED,
@@ -17,9 +18,9 @@ const JUMP_IF_GREATER_OR_EQUAL: u16 = 0x35;
 const JUMP_IF_BITS_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+pub(super) const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
-const HAND_OVER: u32 = libc::SECCOMP_RET_USER_NOTIF;
+pub(super) const HAND_OVER: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
 /// Where the kernel puts what the filter looks at, in `struct seccomp_data`.
 const NUMBER: u32 = 0;
@@ -49,9 +50,12 @@ impl Broker {
 }
 
 /// Returns the whole filter.
-pub(super) fn assemble(broker: Broker, reads: Reads) -> Vec<Instruction> {
+pub(super) fn assemble(broker: Broker, reads: Reads, walls: Walls) -> Vec<Instruction> {
     let mut program = Program::default();
     program.head();
+    if walls == Walls::Landlock {
+        alone::add(&mut program);
+    }
     for number in UNKNOWN {
         program.answer(number, errno(libc::ENOSYS));
     }
@@ -87,8 +91,13 @@ pub(super) fn assemble(broker: Broker, reads: Reads) -> Vec<Instruction> {
         program.on(number, |body| {
             opens(body, (flags, mode), made);
             if reads.are_judged() {
-                // What opens nothing, or a directory and nothing else, reads no file.
-                body.if_bits(low_bits(libc::O_PATH | libc::O_DIRECTORY), ALLOW);
+                // What opens nothing, or a directory and nothing else, reads no file; without mounts, directories are
+                // hidden by nobody else.
+                let passing = match walls {
+                    Walls::Namespaces => libc::O_PATH | libc::O_DIRECTORY,
+                    Walls::Landlock => libc::O_PATH,
+                };
+                body.if_bits(low_bits(passing), ALLOW);
                 body.give(HAND_OVER);
             }
         });
@@ -123,7 +132,7 @@ fn opens(body: &mut Program, (flags, mode): (u32, u32), made: u32) {
 /// `O_TMPFILE` without the bits of `O_DIRECTORY` in it.
 const UNNAMED: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
 
-fn no_set_user_id(body: &mut Program, mode: u32) {
+pub(super) fn no_set_user_id(body: &mut Program, mode: u32) {
     body.load(argument(mode));
     body.if_bits(libc::S_ISUID, errno(libc::EPERM));
 }
@@ -149,7 +158,7 @@ fn sockets(body: &mut Program) {
 }
 
 #[derive(Default)]
-struct Program(Vec<Instruction>);
+pub(super) struct Program(Vec<Instruction>);
 
 impl Program {
     /// Another architecture's numbers mean other calls; no honest program mixes them.
@@ -162,12 +171,12 @@ impl Program {
         self.give(errno(libc::ENOSYS));
     }
 
-    fn answer(&mut self, number: libc::c_long, answer: u32) {
+    pub(super) fn answer(&mut self, number: libc::c_long, answer: u32) {
         self.if_equal(call(number), answer);
     }
 
     /// What `body` does not answer is allowed: the number is no longer loaded after it.
-    fn on(&mut self, number: libc::c_long, body: impl FnOnce(&mut Self)) {
+    pub(super) fn on(&mut self, number: libc::c_long, body: impl FnOnce(&mut Self)) {
         let mut inner = Self::default();
         body(&mut inner);
         inner.give(ALLOW);
@@ -185,21 +194,21 @@ impl Program {
         self.0.extend(inner.0);
     }
 
-    fn load(&mut self, offset: u32) {
+    pub(super) fn load(&mut self, offset: u32) {
         self.push(LOAD_WORD, 0, 0, offset);
     }
 
     /// Leaves nothing but these bits of what is loaded.
-    fn keep_bits(&mut self, bits: u32) {
+    pub(super) fn keep_bits(&mut self, bits: u32) {
         self.push(KEEP_BITS, 0, 0, bits);
     }
 
-    fn if_equal(&mut self, value: u32, answer: u32) {
+    pub(super) fn if_equal(&mut self, value: u32, answer: u32) {
         self.push(JUMP_IF_EQUAL, 0, 1, value);
         self.give(answer);
     }
 
-    fn unless_equal(&mut self, value: u32, answer: u32) {
+    pub(super) fn unless_equal(&mut self, value: u32, answer: u32) {
         self.push(JUMP_IF_EQUAL, 1, 0, value);
         self.give(answer);
     }
@@ -209,7 +218,7 @@ impl Program {
         self.give(answer);
     }
 
-    fn give(&mut self, answer: u32) {
+    pub(super) fn give(&mut self, answer: u32) {
         self.push(RETURN, 0, 0, answer);
     }
 
@@ -219,16 +228,16 @@ impl Program {
 }
 
 /// Where the low 32 bits of an argument lie.
-fn argument(index: u32) -> u32 {
+pub(super) fn argument(index: u32) -> u32 {
     let low = if cfg!(target_endian = "little") { 0 } else { 4 };
     16 + 8 * index + low
 }
 
-fn errno(number: i32) -> u32 {
+pub(super) fn errno(number: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | low_bits(number)
 }
 
-fn low_bits(value: i32) -> u32 {
+pub(super) fn low_bits(value: i32) -> u32 {
     u32::from_ne_bytes(value.to_ne_bytes())
 }
 

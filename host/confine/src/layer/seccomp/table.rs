@@ -66,7 +66,9 @@ pub(super) const ADDRESS_LENGTHS: [u32; 3] = [16, 28, 128];
 #[cfg(test)]
 pub(crate) fn all_handed_over() -> Vec<c_long> {
     let opens = OPENS.iter().map(|(number, ..)| number);
-    HANDED_OVER.into_iter().flatten().chain(&MAKES).chain(&EXECUTES).chain(opens).copied().collect()
+    let modes = MODES.iter().chain(&MODES_HERE).map(|(number, _)| number);
+    let changes = modes.chain(&OWNERS_AND_TIMES).chain(&OWNERS_AND_TIMES_HERE);
+    HANDED_OVER.into_iter().flatten().chain(&EXECUTES).chain(opens).chain(changes).copied().collect()
 }
 /// `open_tree` that changes attributes as well, since Linux 6.15; the library does not know it yet.
 const OPEN_TREE_ATTR: c_long = 467;
@@ -157,10 +159,20 @@ pub(super) const MODES_HERE: [(c_long, u32); 3] =
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const MODES_HERE: [(c_long, u32); 0] = [];
 
-/// Which of them make a file.
+/// Calls that change the owners and the times of a file, which are handed over where there are no mounts.
+pub(super) const OWNERS_AND_TIMES: [c_long; 3] = [libc::SYS_fchown, libc::SYS_fchownat, libc::SYS_utimensat];
+/// The same, where the processor has them.
+#[cfg(target_arch = "x86_64")]
+pub(super) const OWNERS_AND_TIMES_HERE: [c_long; 5] =
+    [libc::SYS_chown, libc::SYS_futimesat, libc::SYS_lchown, libc::SYS_utime, libc::SYS_utimes];
+/// The same, where the processor has them.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const OWNERS_AND_TIMES_HERE: [c_long; 0] = [];
+
+/// Which of those that give a mode make a file.
 #[cfg(target_arch = "x86_64")]
 pub(super) const MAKES: [c_long; 3] = [libc::SYS_creat, libc::SYS_mknod, libc::SYS_mknodat];
-/// Which of them make a file.
+/// Which of those that give a mode make a file.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const MAKES: [c_long; 1] = [libc::SYS_mknodat];
 

@@ -1,5 +1,6 @@
 //! The filter run on calls, by an interpreter of the six instructions it consists of.
 
+use super::super::table::{OWNERS_AND_TIMES, OWNERS_AND_TIMES_HERE};
 use super::*;
 
 struct Call {
@@ -15,7 +16,7 @@ fn native(number: libc::c_long, arguments: &[u64]) -> Call {
 }
 
 fn run(call: &Call) -> u32 {
-    run_in(&assemble(Broker::None, Reads::Free), call)
+    run_in(&assemble(Broker::None, Reads::Free, Walls::Namespaces), call)
 }
 
 fn run_in(program: &[Instruction], call: &Call) -> u32 {
@@ -217,10 +218,13 @@ fn files_do_not_become_set_user_id() {
 
 #[test]
 fn what_makes_or_changes_names_is_handed_over_and_nothing_else_is() {
-    let program = assemble(Broker::Listens, Reads::Free);
+    let program = assemble(Broker::Listens, Reads::Free, Walls::Namespaces);
     let answer = |number, arguments: &[u64]| run_in(&program, &native(number, arguments));
     for number in crate::layer::seccomp::all_handed_over() {
-        if EXECUTES.contains(&number) {
+        let is_without_mounts_only = MODES.into_iter().chain(MODES_HERE).any(|(mode, _)| mode == number)
+            && !MAKES.contains(&number)
+            || OWNERS_AND_TIMES.into_iter().chain(OWNERS_AND_TIMES_HERE).any(|one| one == number);
+        if EXECUTES.contains(&number) || is_without_mounts_only {
             continue;
         }
         // For those that open: to write, and to make.
@@ -246,7 +250,7 @@ fn what_makes_or_changes_names_is_handed_over_and_nothing_else_is() {
 
 #[test]
 fn what_reads_or_executes_is_handed_over_where_reading_is_judged() {
-    let program = assemble(Broker::Listens, Reads::Judged);
+    let program = assemble(Broker::Listens, Reads::Judged, Walls::Namespaces);
     let answer = |number, arguments: &[u64]| run_in(&program, &native(number, arguments));
     for number in [libc::SYS_execve, libc::SYS_execveat] {
         assert_eq!(answer(number, &[]), HAND_OVER, "call {number}");
@@ -264,7 +268,7 @@ fn what_reads_or_executes_is_handed_over_where_reading_is_judged() {
 
 #[test]
 fn connecting_to_an_address_is_handed_over_where_connections_are_held() {
-    let program = assemble(Broker::HoldsConnections, Reads::Free);
+    let program = assemble(Broker::HoldsConnections, Reads::Free, Walls::Namespaces);
     let answer = |length| run_in(&program, &native(libc::SYS_connect, &[3, 0, length]));
     // The kernel looks at the lower half of the length only.
     for length in [16, 28, 128, 1 << 32 | 16] {
@@ -274,4 +278,41 @@ fn connecting_to_an_address_is_handed_over_where_connections_are_held() {
         assert_eq!(answer(length), ALLOW, "{length}");
     }
     assert_eq!(run_in(&program, &native(libc::SYS_unlinkat, &[])), HAND_OVER);
+}
+
+#[test]
+fn without_namespaces_nothing_is_connected_shared_or_changed_elsewhere() {
+    let program = assemble(Broker::Listens, Reads::Free, Walls::Landlock);
+    let check = |number, arguments: &[u64], answer| {
+        assert_eq!(run_in(&program, &native(number, arguments)), answer, "{number} {arguments:?}");
+    };
+    let eacces = libc::SECCOMP_RET_ERRNO | 13;
+    for family in [1, 2, 10, 16, 40] {
+        check(libc::SYS_socket, &[family, 1, 0], eacces);
+    }
+    check(libc::SYS_connect, &[3, 0, 16], eacces);
+    for (kind, answer) in
+        [(1, ALLOW), (5, ALLOW), (2, eacces), (1 | 0o2_000_000, ALLOW), (2 | 0o4000, eacces)]
+    {
+        check(libc::SYS_socketpair, &[1, kind, 0], answer);
+        check(libc::SYS_socketpair, &[2, kind, 0], eacces);
+    }
+    check(libc::SYS_shmget, &[], ENOSYS);
+    for (number, own, other) in [
+        (libc::SYS_prlimit64, [0, 7].as_slice(), [4711, 7].as_slice()),
+        (libc::SYS_setpriority, &[0, 0], &[0, 4711]),
+        (libc::SYS_setpriority, &[1, 0], &[2, 0]),
+        (libc::SYS_ioprio_set, &[1, 0], &[3, 0]),
+    ] {
+        check(number, own, ALLOW);
+        check(number, other, EPERM);
+    }
+    check(libc::SYS_fsetxattr, &[], libc::SECCOMP_RET_ERRNO | 95);
+    for number in
+        [libc::SYS_fchmod, libc::SYS_fchmodat, libc::SYS_utimensat, libc::SYS_fchown, libc::SYS_mkdirat]
+    {
+        check(number, &[0; 3], HAND_OVER);
+    }
+    check(libc::SYS_fchmod, &[1, 0o4755], EPERM);
+    check(libc::SYS_umount2, &[], EPERM);
 }

@@ -1,0 +1,140 @@
+//! Modes, times and owners of files, where there are no mounts: no rule of Landlock is about them, so that nothing of this is
+//! ever given back to the kernel.
+//!
+//! The file is found once and held by a descriptor that opens nothing; its name, as the kernel has it, says whether
+//! commands change anything there, and what is changed is the very file that was found.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use portcullis_sys::memory::read_exactly;
+use rustix::fs::{AtFlags, Mode, Timespec, Timestamps, UTIME_NOW, chmodat, fstat, utimensat};
+use rustix::io::Errno;
+
+use super::super::calls::{Target, Times};
+use super::super::node::Node;
+use super::super::resolve::LastLink;
+use super::super::worker::{Attempt, Outcome, Turn, Worker};
+use super::read::names_of;
+
+/// Two numbers of eight bytes each, twice.
+const TIMES_BYTES: usize = 32;
+/// The same for whole seconds.
+const SECONDS_BYTES: usize = 16;
+
+/// Gives a file other rights. That it is a mode without the set-user-id bit the filter has seen to.
+pub(crate) fn change_mode(worker: &Worker, turn: &Turn, target: Target, mode: u32) -> Attempt {
+    let file = find(worker, turn, target)?;
+    worker.check_still_waiting(turn)?;
+    let (own, name) = (worker.broker.processes.own_descriptors(), file.as_raw_fd().to_string());
+    // Through the link of procfs it is this file and no other.
+    chmodat(own, name, Mode::from_raw_mode(mode & 0o3777), AtFlags::empty())?;
+    Ok(Outcome::SUCCESS)
+}
+
+/// Leaves a file to whom it belongs, which archivers and copies ask for; nobody gives one away.
+pub(crate) fn change_owner(worker: &Worker, turn: &Turn, target: Target, user: u32, group: u32) -> Attempt {
+    let status = fstat(find(worker, turn, target)?)?;
+    let stays = |wanted: u32, is: u32| wanted == u32::MAX || wanted == is;
+    if stays(user, status.st_uid) && stays(group, status.st_gid) {
+        return Ok(Outcome::SUCCESS);
+    }
+    Err(Errno::PERM.into())
+}
+
+/// Gives a file other times.
+pub(crate) fn change_times(worker: &Worker, turn: &Turn, target: Target, times: Times) -> Attempt {
+    let times = read_times(turn, times)?;
+    let file = find(worker, turn, target)?;
+    worker.check_still_waiting(turn)?;
+    let (own, name) = (worker.broker.processes.own_descriptors(), file.as_raw_fd().to_string());
+    utimensat(own, name, &times, AtFlags::empty())?;
+    Ok(Outcome::SUCCESS)
+}
+
+/// Finds a file that commands may change.
+fn find(worker: &Worker, turn: &Turn, target: Target) -> Result<OwnedFd, Errno> {
+    let broker = worker.broker;
+    let number = match target {
+        Target::Descriptor(number) => number,
+        Target::Path { at, flags } => {
+            let flags = AtFlags::from_bits_retain(flags);
+            let path = turn.path(at)?;
+            let last =
+                if flags.contains(AtFlags::SYMLINK_NOFOLLOW) { LastLink::Keep } else { LastLink::Follow };
+            match path.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
+                true => at.directory,
+                false => match broker.find(&turn.caller, at.directory, &path, last)? {
+                    Node::Found(file) => return permitted(worker, file),
+                    Node::Descriptor(number) => number,
+                },
+            }
+        }
+    };
+    let file =
+        broker.processes.open_link(&turn.caller, &format!("fd/{number}")).map_err(|error| match error {
+            Errno::NOENT => Errno::BADF,
+            error => error,
+        })?;
+    permitted(worker, file)
+}
+
+fn permitted(worker: &Worker, file: OwnedFd) -> Result<OwnedFd, Errno> {
+    // What has no name is no name's file: it is in memory, a pipe, or has been made without one.
+    if fstat(&file)?.st_nlink == 0 {
+        return Ok(file);
+    }
+    let text = worker.broker.processes.path_of(&file)?;
+    let is_pipe = !text.starts_with(b"/");
+    let is_changed_here = |path: &Path| worker.broker.is_changeable(path);
+    if is_pipe || names_of(&text).all(is_changed_here) { Ok(file) } else { Err(Errno::ROFS) }
+}
+
+fn read_times(turn: &Turn, times: Times) -> Result<Timestamps, Errno> {
+    let read = |address: u64, bytes: &mut [u8]| {
+        read_exactly(turn.call.thread, address, bytes).map_err(|_unreadable| Errno::FAULT)
+    };
+    let pair = |[seconds, rest, seconds_of_other, rest_of_other]: [i64; 4], factor: i64| {
+        let time = |seconds, rest: i64| {
+            let tv_nsec = rest.checked_mul(factor).ok_or(Errno::INVAL)?;
+            Ok(Timespec { tv_sec: seconds, tv_nsec })
+        };
+        let last_access = time(seconds, rest)?;
+        Ok(Timestamps { last_access, last_modification: time(seconds_of_other, rest_of_other)? })
+    };
+    match times {
+        Times::Now => pair([0, UTIME_NOW, 0, UTIME_NOW], 1),
+        Times::Nanoseconds(address) | Times::Microseconds(address) => {
+            let mut bytes = [0; TIMES_BYTES];
+            read(address, &mut bytes)?;
+            let factor = if matches!(times, Times::Microseconds(_)) { 1000 } else { 1 };
+            pair(numbers(&bytes), factor)
+        }
+        Times::Seconds(address) => {
+            let mut bytes = [0; SECONDS_BYTES];
+            read(address, &mut bytes)?;
+            let [accessed, modified] = numbers(&bytes);
+            pair([accessed, 0, modified, 0], 1)
+        }
+    }
+}
+
+/// Reads numbers of eight bytes.
+fn numbers<const N: usize>(bytes: &[u8]) -> [i64; N] {
+    let mut found = [0; N];
+    for (number, bytes) in found.iter_mut().zip(bytes.chunks_exact(size_of::<i64>())) {
+        *number = bytes.try_into().map(i64::from_ne_bytes).unwrap_or_default();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_in_their_order() {
+        let bytes = [7_i64.to_ne_bytes(), (-1_i64).to_ne_bytes()].concat();
+        assert_eq!(numbers::<2>(&bytes), [7, -1]);
+    }
+}

@@ -1,0 +1,151 @@
+//! A keeper without namespaces: Landlock, the broker and a filter are all there is.
+//!
+//! Here the broker is the process that the host has started, and the keeper its child, because only a forebear may look
+//! into processes where Yama is strict. Nothing ends by itself with process 1: the keeper is told when the broker or
+//! the host goes, each init when the keeper does, and either kills whatever it can reach, which is what its Landlock
+//! rules hold.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+
+use portcullis_sys::memory::SharedNumbers;
+use portcullis_sys::process::{Cloned, Fenced, SingleThread, clone, exit_now};
+use portcullis_sys::signal::Settled;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_child_subreaper};
+
+use super::{Fence, Ready, Session, failed, open_view, read_setup, serve, tell};
+use crate::broker;
+use crate::files;
+use crate::layer::landlock::{Landlock, fence, scopes};
+use crate::layer::namespaces::Identity;
+use crate::layer::places::Places;
+use crate::layer::{During, Failure, privileges, seccomp};
+use crate::wire::{Event, Setup};
+use crate::{Access, MakeNames, Reads, Stage, Walls, transport};
+
+/// What both processes need.
+struct Begun {
+    setup: Setup,
+    identity: Identity,
+    places: Places,
+    reads: Reads,
+    orders: broker::Orders,
+    commands: SharedNumbers,
+    settled: Settled,
+}
+
+/// Is the broker, and has a child that is the keeper.
+pub(super) fn main(single: SingleThread, control: &OwnedFd, names: MakeNames) -> ExitCode {
+    match begin(&single, control, names).and_then(|begun| part(single, control, begun)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tell(control, &failed(&failure), &[]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Result<Begun, Failure> {
+    let own = pidfd_open(getpid(), PidfdFlags::empty()).during(Stage::Process)?;
+    tell(control, &Event::Keeper, &[own.as_fd()]);
+    let (setup, lines) = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
+    if let Some(usual) = setup.open_files {
+        files::take_back(usual);
+    }
+    let settled = Settled::settle(single).during(Stage::Process)?;
+    rustix::process::setsid().during(Stage::Process)?;
+    let identity = match setup.acting {
+        Some(owner) => Identity::current().act_as(owner)?,
+        None => Identity::current(),
+    };
+    // Neither process needs any right of root's.
+    privileges::drop_all()?;
+    let places = Places::of(&setup.plan);
+    let rules = setup.names.as_ref().ok_or(Errno::OPNOTSUPP).during(Stage::Names)?;
+    // Landlock, which takes nothing back, cannot hide what lies where commands write.
+    let reads = if places.hides_in_writable() { Reads::Judged } else { rules.reads };
+    let names = make_names(&rules.data).ok_or(Errno::INVAL).during(Stage::Names)?;
+    let writable =
+        places.iter().filter(|(path, access)| *access == Access::ReadWrite && *path != places.temp());
+    let judged = writable.map(|(path, _)| path.to_owned()).collect();
+    let lifted = rules.lifted.clone();
+    let orders = broker::Orders {
+        names,
+        reads,
+        judged,
+        lifted,
+        lines,
+        host_ports: None,
+        places: Some(places.clone()),
+    };
+    let commands = SharedNumbers::new().during(Stage::Process)?;
+    Ok(Begun { setup, identity, places, reads, orders, commands, settled })
+}
+
+/// Makes the keeper; this process comes back from being the broker when it has ended.
+fn part(single: SingleThread, control: &OwnedFd, begun: Begun) -> Result<(), Failure> {
+    let (ours, theirs) = transport::pair().during(Stage::Broker)?;
+    let broker = getpid();
+    match clone(&single, portcullis_sys::process::CloneFlags::NONE).during(Stage::Process)? {
+        Cloned::Parent { pid, .. } => {
+            let keeper = Pid::from_raw(pid).ok_or(Errno::SRCH).during(Stage::Process)?;
+            broker::be(&single, theirs, begun.orders, begun.commands, keeper).during(Stage::Broker)
+        }
+        Cloned::Child => {
+            drop(theirs);
+            keep(single, control, broker, ours, begun)
+        }
+    }
+}
+
+fn keep(single: SingleThread, control: &OwnedFd, broker: Pid, channel: OwnedFd, begun: Begun) -> ! {
+    match control.try_clone().during(Stage::Process).and_then(|control| {
+        let (settled, ready, session) = set_up(&single, broker, channel, begun)?;
+        Ok((control, settled, ready, session))
+    }) {
+        Ok((control, settled, ready, session)) => {
+            let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
+            ready.tell(&control, landlock, false);
+            serve::Keeper::new((single, settled), control, session).serve()
+        }
+        Err(failure) => {
+            tell(control, &failed(&failure), &[]);
+            exit_now(0)
+        }
+    }
+}
+
+fn set_up(
+    single: &SingleThread,
+    broker: Pid,
+    channel: OwnedFd,
+    begun: Begun,
+) -> Result<(Settled, Ready, Session), Failure> {
+    let Begun { setup, identity, places, reads, orders, commands, settled } = begun;
+    // Whatever the broker holds is not this process's.
+    drop(orders);
+    let process = pidfd_open(broker, PidfdFlags::empty()).during(Stage::Broker)?;
+    // With another parent it has ended before, and its number is perhaps somebody else's.
+    if getppid() != Some(broker) {
+        return Err(Errno::SRCH).during(Stage::Broker);
+    }
+    set_child_subreaper(Some(getpid())).during(Stage::Process)?;
+    let (root, mounts) = open_view().during(Stage::View)?;
+    let landlock = Landlock::prepare_alone(&places)?;
+    let of_inits: &'static OwnedFd = Box::leak(Box::new(scopes()?));
+    let listener = seccomp::enforce(seccomp::Broker::Listens, reads, Walls::Landlock)?;
+    let handle = broker::Handle::new(process, channel);
+    handle.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?)?;
+    let own: Fenced = fence(single, broker.as_raw_nonzero().get())?;
+    let session = Session {
+        identity,
+        limits: setup.limits,
+        processes_are_bounded: false,
+        landlock: Some(landlock),
+        broker: Some(handle),
+        commands,
+        fence: Some(Fence { own, of_inits }),
+    };
+    Ok((settled, Ready { root, mounts, gate: Ok(None) }, session))
+}

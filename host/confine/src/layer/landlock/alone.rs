@@ -1,0 +1,101 @@
+//! The rules where there are no mounts: what is hidden is what no rule gives.
+//!
+//! Landlock knows rules that give and none that take. Where something lies hidden in a tree that is shown, the tree is
+//! not given as a whole but name by name, as far down as it must be: what appears beside a hidden name later is not
+//! given, and neither are the listings of the directories on the way.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use portcullis_sys::landlock::{Rights, restrict_self};
+use portcullis_sys::process::{Fenced, SingleThread};
+use rustix::io::Errno;
+
+use super::super::places::Places;
+use super::super::processes::is_told_to_root_alone;
+use super::{During, FIRST_VERSION_WITH_SCOPES, Failure, Landlock, OwnedFd, usable_version};
+use super::{Others, create};
+use crate::{Access, Stage};
+
+/// The devices that every program expects; terminals are those of the user's own session.
+pub(crate) const DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+impl Landlock {
+    /// Makes the rules for places without mounts. What can be written is written by the broker, but for what lies in
+    /// the session's temporary directory.
+    pub(crate) fn prepare_alone(places: &Places) -> Result<Self, Failure> {
+        let version = version_with_scopes().during(Stage::Landlock)?;
+        Self::make(&wanted(places), version)
+    }
+}
+
+/// Puts the calling process under rules that its signals do not leave, and makes sure of it by one that must not
+/// reach `outside`, a living process of the same user.
+pub(crate) fn fence(single: &SingleThread, outside: i32) -> Result<Fenced, Failure> {
+    let rules = scopes()?;
+    restrict_self(&rules).during(Stage::Landlock)?;
+    Fenced::check(single, outside).during(Stage::Landlock)
+}
+
+/// Makes rules that only keep signals and abstract sockets in.
+pub(crate) fn scopes() -> Result<OwnedFd, Failure> {
+    version_with_scopes().during(Stage::Landlock)?;
+    create(Rights::NONE, Others::Unreachable).during(Stage::Landlock)
+}
+
+fn version_with_scopes() -> Result<u32, Errno> {
+    usable_version().filter(|version| *version >= FIRST_VERSION_WITH_SCOPES).ok_or(Errno::OPNOTSUPP)
+}
+
+/// Returns what is given where.
+fn wanted(places: &Places) -> Vec<(PathBuf, Rights)> {
+    let read = Rights::EXECUTE | Rights::READ_FILE | Rights::READ_DIRECTORY;
+    let use_device = Rights::WRITE_FILE | Rights::DEVICE_REQUESTS;
+    let change = use_device | Rights::CHANGE_NAMES | Rights::MOVE | Rights::TRUNCATE;
+    let mut shown = Vec::new();
+    show(places, Path::new("/"), &mut shown);
+    for (path, access) in places.iter() {
+        match access {
+            // The broker keeps hidden what is in it.
+            Access::ReadWrite => shown.push(path.to_owned()),
+            Access::ReadOnly => show(places, path, &mut shown),
+            Access::Hidden => {}
+        }
+    }
+    let mut wanted: Vec<_> = shown.into_iter().map(|path| (path, read)).collect();
+    wanted.push((places.temp().to_owned(), read | change));
+    wanted.extend(DEVICES.map(|device| (device.into(), Rights::READ_FILE | use_device)));
+    wanted.extend(of_the_system().map(|path| (path, Rights::READ_FILE | Rights::READ_DIRECTORY)));
+    wanted
+}
+
+/// Adds what is shown of a read-only tree.
+fn show(places: &Places, path: &Path, shown: &mut Vec<PathBuf>) {
+    if !places.hides_below(path) {
+        return shown.push(path.to_owned());
+    }
+    for name in names(path) {
+        let below = path.join(name);
+        // Another place speaks for itself.
+        if !places.begins_at(&below) {
+            show(places, &below, shown);
+        }
+    }
+}
+
+/// What of `/proc` is about the system and not about a process.
+fn of_the_system() -> impl Iterator<Item = PathBuf> {
+    let is_a_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let names = names(Path::new("/proc")).filter(move |name| {
+        name.to_str().is_some_and(|name| !is_a_process(name) && !is_told_to_root_alone(name))
+    });
+    names.map(|name| Path::new("/proc").join(name))
+}
+
+/// The names in a directory but for links, which are given where they lead. What cannot be listed shows nothing.
+fn names(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+    plain.map(|entry| entry.file_name().into())
+}
