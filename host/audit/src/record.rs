@@ -79,8 +79,10 @@ pub struct PolicyLine {
     pub reason: String,
     /// The setting that made it so, where it is known.
     pub setting: String,
-    /// False for a policy that is only observed.
+    /// False for a policy that is only observed, and for the permission of one that can only tighten.
     pub counts: bool,
+    /// Whether it can only tighten.
+    pub tightens: bool,
     /// How long it took.
     pub cost_us: u64,
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use portcullis_audit::{Log, OutcomeLine, PolicyLine, VerdictLine};
-use portcullis_decision::{AnsweredBy, Mode, Vote};
+use portcullis_decision::{AnsweredBy, Effect, Mode, Vote};
 use portcullis_session::{Entry, Journal, JournalError};
 
 /// Writes decisions to the audit log.
@@ -44,7 +44,7 @@ impl Journal for AuditJournal {
             },
         };
         let number = self.log.verdict(&line).map_err(|error| failed(&error))?;
-        if decision.effect() == portcullis_decision::Effect::Allow {
+        if decision.effect() == Effect::Allow {
             self.lines
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -83,7 +83,12 @@ fn policy_line(vote: &Vote) -> PolicyLine {
         rule: vote.cause.rule.clone(),
         reason: vote.cause.reason.clone(),
         setting: vote.cause.setting.clone(),
-        counts: vote.mode == Mode::Enforce,
+        counts: match vote.mode {
+            Mode::Enforce => true,
+            Mode::Tighten => vote.failed || vote.effect.is_some_and(|effect| effect != Effect::Allow),
+            Mode::Observe => false,
+        },
+        tightens: vote.mode == Mode::Tighten,
         cost_us: vote.cost_us,
     }
 }

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use portcullis_config::{AllowLists, PolicyMode, PolicySource, Resolved, is_policy_name};
+use portcullis_config::{AllowLists, PolicyMode, PolicySource, Resolved, ResolvedPolicy, is_policy_name};
 use portcullis_decision::{Chain, Combine, Member, Mode};
-use portcullis_packs::{Locked, Store, Trust, digest};
+use portcullis_packs::{Locked, Seconds, Store, Trust, Voucher, digest, signatures_beside, vouched};
 use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
 use serde_json::{Map, Value};
 
-use crate::{manifest, trusted};
+use crate::{manifest, surroundings, trusted};
 
 /// The policies that come with the program; CI proves that they are what their sources build.
 const SHIPPED: [(&str, &[u8]); 5] = [
@@ -35,24 +35,22 @@ pub(crate) fn load(
     let mut members = Vec::new();
     if named.is_empty() {
         for policy in &resolved.policies {
-            let mode = match policy.mode {
-                PolicyMode::Enforce => Mode::Enforce,
-                PolicyMode::Observe => Mode::Observe,
-            };
             let component = shelf
                 .component(&policy.source)
                 .with_context(|| format!("loading policy `{}`", policy.name))?;
+            let mode = component.origin.at_most(mode_of(policy.mode));
             members.push(loader.member(&policy.name, &component, &policy.config, mode)?);
         }
     } else {
         for file in named {
+            // Whoever names a file on the command line trusts it.
             let component = shelf.file(file)?;
             let name = unique(&members, file)?;
             members.push(loader.member(&name, &component, &Map::new(), Mode::Enforce)?);
         }
     }
     let combine = if named.is_empty() { resolved.combine.clone() } else { Combine::Strictest };
-    Ok((Chain { members, combine, stopwatch: crate::surroundings::stopwatch }, loader.lists))
+    Ok((Chain { members, combine, stopwatch: surroundings::stopwatch }, loader.lists))
 }
 
 /// Where components come from.
@@ -70,10 +68,95 @@ struct Component {
 enum Origin {
     /// It comes with the program.
     Shipped,
-    /// A file that the user has named: its own manifest speaks for it.
-    File(PathBuf),
+    /// A file that the user has named: its own manifest speaks for it. Who vouches for it.
+    File(PathBuf, Option<Voucher>),
     /// A pack: what the user has agreed to when it was added.
     Pack(Box<Locked>),
+}
+
+impl Origin {
+    /// The weight of its answers: a file that nobody vouches for can only tighten.
+    fn at_most(&self, mode: Mode) -> Mode {
+        match (self, mode) {
+            (Self::File(_, None), Mode::Enforce) => Mode::Tighten,
+            (Self::Shipped | Self::Pack(_) | Self::File(..), mode) => mode,
+        }
+    }
+
+    /// In words, for who looks at the settings.
+    fn words(&self) -> String {
+        match self {
+            Self::Shipped => "comes with Portcullis".to_owned(),
+            Self::File(_, Some(Voucher::Digest)) => "a file, trusted by its digest".to_owned(),
+            Self::File(_, Some(Voucher::Keys(keys))) => format!("a file, signed by {}", keys.join(", ")),
+            Self::File(_, None) => UNVOUCHED.to_owned(),
+            Self::Pack(locked) if locked.signed_by.is_empty() => "a pack, trusted by its digest".to_owned(),
+            Self::Pack(locked) => format!("a pack, signed by {}", locked.signed_by.join(", ")),
+        }
+    }
+}
+
+/// What is said of a file that only its place speaks for.
+pub(crate) const UNVOUCHED: &str =
+    "a file that nobody vouches for: it can only tighten; `portcullis policy trust file` trusts its digest";
+
+/// A policy of the settings, for who looks at them.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Shown {
+    /// Its name.
+    pub(crate) name: String,
+    /// `sha256:...` of the component.
+    pub(crate) digest: String,
+    /// How its answers count: `enforce`, `tighten` or `observe`.
+    pub(crate) mode: Mode,
+    /// Whose it is and who vouches for it.
+    pub(crate) origin: String,
+}
+
+/// Finds the policies of the settings, and runs none of them. What cannot be found is said in place of its origin.
+pub(crate) fn shown(resolved: &Resolved, agent_directory: &Path) -> anyhow::Result<Vec<Shown>> {
+    let shelf = Shelf::open(agent_directory)?;
+    let of = |policy: &ResolvedPolicy| {
+        let mode = mode_of(policy.mode);
+        let name = policy.name.clone();
+        match shelf.component(&policy.source) {
+            Ok(Component { bytes, origin }) => Shown {
+                name,
+                digest: format!("sha256:{}", digest(&bytes)),
+                mode: origin.at_most(mode),
+                origin: origin.words(),
+            },
+            Err(error) => Shown { name, digest: String::new(), mode, origin: format!("{error:#}") },
+        }
+    };
+    Ok(resolved.policies.iter().map(of).collect())
+}
+
+/// Says who vouches for the component of a file.
+pub(crate) fn vouching(file: &Path, bytes: &[u8], trust: &Trust) -> Option<Voucher> {
+    // What cannot be read vouches for nothing.
+    let signatures = signatures_beside(file).unwrap_or_default();
+    vouched(bytes, &signatures, trust, seconds())
+}
+
+/// Who vouches for the component of a file, in words.
+pub(crate) fn vouching_words(file: &Path, bytes: &[u8], agent_directory: &Path) -> anyhow::Result<String> {
+    let trust = trusted::read(agent_directory)?;
+    Ok(Origin::File(file.to_owned(), vouching(file, bytes, &trust)).words())
+}
+
+/// Seconds since 1970.
+fn seconds() -> Seconds {
+    let since = surroundings::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+fn mode_of(mode: PolicyMode) -> Mode {
+    match mode {
+        PolicyMode::Enforce => Mode::Enforce,
+        PolicyMode::Tighten => Mode::Tighten,
+        PolicyMode::Observe => Mode::Observe,
+    }
 }
 
 impl Shelf {
@@ -99,7 +182,8 @@ impl Shelf {
     fn file(&self, path: &Path) -> anyhow::Result<Component> {
         let bytes = read_component(path)?;
         self.check(&format!("sha256:{}", digest(&bytes)), &[])?;
-        Ok(Component { bytes, origin: Origin::File(path.to_owned()) })
+        let voucher = vouching(path, &bytes, &self.trust);
+        Ok(Component { bytes, origin: Origin::File(path.to_owned(), voucher) })
     }
 
     /// The digest in the lock is what counts; the file only has to have it.
@@ -166,7 +250,7 @@ impl Loader<'_> {
         let policy = self.runtime.load(name, bytes, &config).with_context(context)?;
         let rewrites = match origin {
             Origin::Shipped => false,
-            Origin::File(file) => manifest::of(bytes, file, &description.id)
+            Origin::File(file, _) => manifest::of(bytes, file, &description.id)
                 .with_context(context)?
                 .is_some_and(|manifest| manifest.capabilities.rewrites),
             Origin::Pack(locked) => locked.capabilities.contains("rewrites"),

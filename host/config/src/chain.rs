@@ -14,6 +14,7 @@ pub(crate) fn policies(place: &Place<'_>) -> Result<Vec<PolicyEntry>, Fault> {
         name: "workspace".to_owned(),
         source: PolicySource::Shipped("workspace".to_owned()),
         config: serde_json::Map::new(),
+        config_file: None,
         mode: PolicyMode::Enforce,
     };
     if place.node.is_none() {
@@ -50,11 +51,26 @@ fn policy(item: &Place<'_>) -> Result<PolicyEntry, Fault> {
         Some(serde_json::Value::Object(config)) => config,
         _ => serde_json::Map::new(),
     };
+    let config_file = config_file(item)?;
     let mode = match item.child("mode").text() {
         Some("observe") => PolicyMode::Observe,
+        Some("tighten") => PolicyMode::Tighten,
         _ => PolicyMode::Enforce,
     };
-    Ok(PolicyEntry { name, source, config, mode })
+    Ok(PolicyEntry { name, source, config, config_file, mode })
+}
+
+fn config_file(item: &Place<'_>) -> Result<Option<PathBuf>, Fault> {
+    let place = item.child("configFile");
+    let Some(text) = place.text() else { return Ok(None) };
+    crate::check::usable_path(text).map_err(|reason| place.fault(reason))?;
+    if crate::policy_config::Form::of(Path::new(text)).is_none() {
+        return Err(place.fault("the file of a policy's configuration ends in `.toml` or `.json`"));
+    }
+    if item.child("config").node.is_some() {
+        return Err(place.fault("a policy has either `config` or `configFile`"));
+    }
+    Ok(Some(PathBuf::from(text)))
 }
 
 fn policy_source(text: &str) -> Result<PolicySource, String> {
@@ -129,8 +145,10 @@ pub(crate) fn combine(place: &Place<'_>, policies: &[PolicyEntry]) -> Result<Com
         let counts = |policy: &&PolicyEntry| policy.mode == PolicyMode::Enforce;
         let forgotten = policies.iter().filter(counts).find(|policy| !named.contains(&policy.name.as_str()));
         if let Some(policy) = forgotten {
-            let reason =
-                format!("the policy `{}` is not in it, name it or give it the mode `observe`", policy.name);
+            let reason = format!(
+                "the policy `{}` is not in it, name it or give it the mode `tighten` or `observe`",
+                policy.name
+            );
             return Err(place.fault(reason));
         }
     }

@@ -174,6 +174,7 @@ fn obstacle(error: ConfigError) -> Obstacle {
         | ConfigError::Missing { .. }
         | ConfigError::Unusable { .. }
         | ConfigError::Path { .. }
+        | ConfigError::PolicyConfig { .. }
         | ConfigError::NotAbsolute { .. }) => Obstacle { pointer: String::new(), text: other.to_string() },
     }
 }

@@ -54,6 +54,14 @@ pub enum ConfigError {
         #[source]
         source: std::io::Error,
     },
+    /// The file with the configuration of a policy cannot be used.
+    #[error("reading the configuration `{}` of a policy: {}", shown(&file.to_string_lossy()), shown(reason))]
+    PolicyConfig {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// A path of the surroundings is not absolute.
     #[error("`{}` is not an absolute path, and {what} has to be one", shown(&path.to_string_lossy()))]
     NotAbsolute {

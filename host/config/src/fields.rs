@@ -601,11 +601,18 @@ pub const FIELDS: &[Field] = &[
         "Handed to the policy, which knows what it means.",
     ),
     row(
-        "policies[].mode",
-        Shape::OneOf(&["enforce", "observe"]),
+        "policies[].configFile",
+        Shape::Text,
         Optional,
         Honoured,
-        "`observe`: its verdicts are logged and do not count. Default `enforce`.",
+        "A `.toml` or `.json` file that has it in place of `config` (relative to the settings file).",
+    ),
+    row(
+        "policies[].mode",
+        Shape::OneOf(&["enforce", "tighten", "observe"]),
+        Optional,
+        Honoured,
+        "`tighten`: what it says counts where it is stricter than what holds without it, whatever `combine` says. `observe`: its verdicts are logged and do not count. Default `enforce`; for a `.wasm` file that nobody vouches for it means `tighten`.",
     ),
     row(
         "combine",

@@ -42,6 +42,7 @@ mod own_git;
 mod parent_proxy;
 mod pattern;
 mod places;
+mod policy_config;
 mod protect;
 mod reference;
 mod region;

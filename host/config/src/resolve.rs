@@ -273,20 +273,27 @@ fn policies(
     around: &Surroundings<'_>,
 ) -> Result<Vec<ResolvedPolicy>, ConfigError> {
     let directory = found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
+    let place = |path: &Path, what: &'static str| {
+        let path = match path.strip_prefix("~") {
+            Ok(rest) => around.home.join(rest),
+            Err(_) => directory.join(path),
+        };
+        crate::places::absolute(&path, what)?;
+        canonical(&path, around.disk)
+    };
     let resolve = |policy: &crate::settings::PolicyEntry| {
         let source = match &policy.source {
             PolicySource::Shipped(name) => PolicySource::Shipped(name.clone()),
             PolicySource::Pack(id) => PolicySource::Pack(id.clone()),
-            PolicySource::File(path) => {
-                let path = match path.strip_prefix("~") {
-                    Ok(rest) => around.home.join(rest),
-                    Err(_) => directory.join(path),
-                };
-                crate::places::absolute(&path, "the path of a policy")?;
-                PolicySource::File(canonical(&path, around.disk)?)
-            }
+            PolicySource::File(path) => PolicySource::File(place(path, "the path of a policy")?),
         };
-        let mut config = policy.config.clone();
+        let config_file =
+            policy.config_file.as_deref().map(|path| place(path, "the path of a configuration"));
+        let config_file = config_file.transpose()?;
+        let mut config = match &config_file {
+            None => policy.config.clone(),
+            Some(file) => crate::policy_config::read(file, around.disk)?,
+        };
         let is_guard = matches!(&source, PolicySource::Shipped(name) if name == "guard");
         if is_guard && matches!(found.source, Source::Layered { .. }) {
             // The second seed's policy decides by the second seed's lists, unless it is given others.
@@ -294,7 +301,7 @@ fn policies(
                 config.entry(key).or_insert(lists);
             }
         }
-        Ok(ResolvedPolicy { name: policy.name.clone(), source, config, mode: policy.mode })
+        Ok(ResolvedPolicy { name: policy.name.clone(), source, config, config_file, mode: policy.mode })
     };
     found.settings.policies.iter().map(resolve).collect()
 }
@@ -318,6 +325,7 @@ fn decisive_files(
         // Packs lie in the directory of the settings.
         PolicySource::Shipped(_) | PolicySource::Pack(_) => None,
     }));
+    files.extend(policies.iter().filter_map(|policy| policy.config_file.clone()));
     Ok(files)
 }
 

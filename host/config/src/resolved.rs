@@ -90,6 +90,8 @@ pub struct ResolvedPolicy {
     pub source: PolicySource,
     /// What is handed to it.
     pub config: serde_json::Map<String, serde_json::Value>,
+    /// The file that this came from, absolute and canonical; none: the settings.
+    pub config_file: Option<PathBuf>,
     /// Whether its verdicts count.
     pub mode: PolicyMode,
 }

@@ -92,7 +92,11 @@ pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<Rule
             .filter(|rule| rule.layer == layer)
             .map(ConnectionRule::to_network_rule)
             .collect();
-        RuleLayer { name: layer.name().to_owned(), profile: Profile { files, network, ..Profile::default() } }
+        RuleLayer {
+            name: layer.name().to_owned(),
+            profile: Profile { files, network, ..Profile::default() },
+            tightens: false,
+        }
     };
     order.into_iter().map(make).collect()
 }

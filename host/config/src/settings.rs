@@ -180,6 +180,8 @@ pub struct PolicyEntry {
     pub source: PolicySource,
     /// What is handed to it.
     pub config: serde_json::Map<String, serde_json::Value>,
+    /// The file that has what is handed to it, as written: relative to the settings file's directory, or below `~`.
+    pub config_file: Option<PathBuf>,
     /// Whether its verdicts count.
     pub mode: PolicyMode,
 }
@@ -201,6 +203,8 @@ pub enum PolicyMode {
     /// They count.
     #[default]
     Enforce,
+    /// They count where they are stricter than what holds without them.
+    Tighten,
     /// They are logged and do not count.
     Observe,
 }

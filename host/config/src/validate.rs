@@ -210,6 +210,7 @@ fn position(error: &ConfigError) -> Position {
         | ConfigError::Missing { .. }
         | ConfigError::Unusable { .. }
         | ConfigError::Path { .. }
+        | ConfigError::PolicyConfig { .. }
         | ConfigError::NotAbsolute { .. } => Position::default(),
     }
 }

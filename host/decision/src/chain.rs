@@ -109,7 +109,7 @@ impl Chain {
 
     /// Whether the policies that ask in `votes` ask about `blind` by the same rules.
     fn asks_alike(&self, blind: &Request, context: &Context, votes: &[Vote]) -> bool {
-        let asking = |vote: &&Vote| vote.effect == Some(Effect::Ask) && vote.mode == Mode::Enforce;
+        let asking = |vote: &&Vote| vote.effect == Some(Effect::Ask) && vote.mode != Mode::Observe;
         let blind = self.evaluate(blind, context).votes;
         // The votes of policies come first; what the rules say does not depend on the text.
         votes.iter().take(blind.len()).filter(asking).all(|vote| {
@@ -121,7 +121,7 @@ impl Chain {
     /// Hears every policy.
     fn evaluate(&self, request: &Request, context: &Context) -> Heard {
         let mut votes = Vec::with_capacity(self.members.len() + 1);
-        let mut heard = Vec::new();
+        let (mut heard, mut tightening) = (Vec::new(), Vec::new());
         for member in &self.members {
             let policy = member.policy.as_ref();
             let started = (self.stopwatch)();
@@ -138,19 +138,64 @@ impl Chain {
                 failed,
                 cost_us: (self.stopwatch)().saturating_sub(started),
             });
-            if member.mode == Mode::Enforce {
-                heard.push((policy.name(), evaluation, failed));
+            match member.mode {
+                Mode::Enforce => heard.push(Opinion { policy: policy.name(), evaluation, failed }),
+                Mode::Tighten => tightening.push(Opinion { policy: policy.name(), evaluation, failed }),
+                Mode::Observe => {}
             }
         }
+        self.combined(heard, tightening, votes)
+    }
+
+    /// Combines what was said: first those who count in full, as the settings have it; then those who can only
+    /// tighten, of whom each is heard whatever the settings say.
+    fn combined(&self, mut heard: Vec<Opinion<'_>>, tightening: Vec<Opinion<'_>>, votes: Vec<Vote>) -> Heard {
+        // An expression may name them; there they have no opinion.
+        let silent = tightening.iter().map(|opinion| (opinion.policy, Answer::Abstain));
         let answers: Vec<(&str, Answer)> =
-            heard.iter().map(|(name, evaluation, failed)| (*name, answer(evaluation, *failed))).collect();
+            heard.iter().map(|opinion| (opinion.policy, opinion.answer())).chain(silent).collect();
         let obligations = obligations(&heard, &self.combine.supporters(&answers));
         let counts = match self.combine.combine(&answers) {
             Outcome::NoOpinion => None,
-            Outcome::Winner(index) | Outcome::Failed(index) => heard.into_iter().nth(index),
+            Outcome::Winner(index) | Outcome::Failed(index) if index < heard.len() => {
+                Some(heard.swap_remove(index))
+            }
+            Outcome::Winner(_) | Outcome::Failed(_) => None,
         };
-        let evaluation = counts.map(|(name, evaluation, _)| (name.to_owned(), evaluation));
+        let restricts = |opinion: &Opinion<'_>| {
+            opinion.evaluation.verdict.effect().is_some_and(|effect| effect != Effect::Allow)
+        };
+        let counts = tightening.into_iter().filter(restricts).fold(counts, |counts, opinion| match counts {
+            Some(counts) if counts.strength() >= opinion.strength() => Some(counts),
+            _ => Some(opinion.without_offers()),
+        });
+        let evaluation = counts.map(|opinion| (opinion.policy.to_owned(), opinion.evaluation));
         Heard { evaluation, obligations, votes }
+    }
+}
+
+/// What one policy said.
+struct Opinion<'a> {
+    policy: &'a str,
+    evaluation: Evaluation,
+    failed: bool,
+}
+
+impl Opinion<'_> {
+    fn answer(&self) -> Answer {
+        answer(&self.evaluation, self.failed)
+    }
+
+    fn strength(&self) -> Effect {
+        strength(&self.evaluation)
+    }
+
+    /// What a yes lets through beyond the one action is not for a policy to offer that can only tighten.
+    fn without_offers(mut self) -> Self {
+        if let Verdict::Ask(question) = &mut self.evaluation.verdict {
+            question.options.clear();
+        }
+        self
     }
 }
 
@@ -174,10 +219,10 @@ struct Heard {
 }
 
 /// What the supporters of an answer want done if the action goes ahead, each once.
-fn obligations(heard: &[(&str, Evaluation, bool)], supporters: &[usize]) -> Vec<Obligation> {
+fn obligations(heard: &[Opinion<'_>], supporters: &[usize]) -> Vec<Obligation> {
     let mut all = Vec::new();
-    for (_, evaluation, _) in supporters.iter().filter_map(|index| heard.get(*index)) {
-        if let Verdict::Allow(obligations) = &evaluation.verdict {
+    for opinion in supporters.iter().filter_map(|index| heard.get(*index)) {
+        if let Verdict::Allow(obligations) = &opinion.evaluation.verdict {
             all.extend(obligations.iter().cloned());
         }
     }

@@ -14,6 +14,8 @@ pub enum Mode {
     /// It counts.
     #[default]
     Enforce,
+    /// It counts where it is stricter than what the others and the host say without it.
+    Tighten,
     /// It is logged and does not count.
     Observe,
 }

@@ -31,16 +31,20 @@ pub enum Inspection {
 
 impl Chain {
     /// Shows `output` to every policy. Withholding beats replacing; two different replacements withhold, and so
-    /// does a policy that fails.
+    /// does a policy that fails. One that can only tighten puts nothing in its place: what it would replace is
+    /// withheld.
     #[must_use]
     pub fn inspect(&self, output: &ToolOutput, context: &Context) -> Inspection {
         let mut result = Inspection::Pass;
-        for member in self.members.iter().filter(|member| member.mode == Mode::Enforce) {
+        for member in self.members.iter().filter(|member| member.mode != Mode::Observe) {
             let name = member.policy.name();
             let next = match member.policy.inspect(output, context) {
                 Ok(None) => continue,
                 Ok(Some(answer)) => match answer.verdict {
                     OutputVerdict::Abstain | OutputVerdict::Pass => continue,
+                    OutputVerdict::Replace(_) if member.mode == Mode::Tighten => {
+                        Inspection::Withhold { policy: name.to_owned(), cause: answer.cause }
+                    }
                     OutputVerdict::Replace(content) if is_like(&content, &output.content) => {
                         Inspection::Replace { policy: name.to_owned(), cause: answer.cause, content }
                     }

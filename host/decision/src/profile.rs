@@ -174,20 +174,31 @@ impl Limits {
     /// The stricter of two, field by field.
     #[must_use]
     pub fn strictest(self, other: Self) -> Self {
-        fn stricter(one: Option<u32>, two: Option<u32>) -> Option<u32> {
-            match (one, two) {
-                (Some(one), Some(two)) => Some(one.min(two)),
-                (one, two) => one.or(two),
-            }
-        }
+        self.joined(other, |one, two| match (one, two) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        })
+    }
+
+    /// These limits, with those of `other` where they are stricter than what holds without them: these, or where
+    /// there are none, `defaults`.
+    #[must_use]
+    pub fn tightened(self, other: Self, defaults: Self) -> Self {
+        let within = other
+            .joined(defaults, |one, default| one.filter(|one| default.is_none_or(|default| *one <= default)));
+        self.joined(other, |one, other| one.map(|one| other.map_or(one, |other| one.min(other))))
+            .joined(within, Option::or)
+    }
+
+    fn joined(self, other: Self, join: impl Fn(Option<u32>, Option<u32>) -> Option<u32>) -> Self {
         Self {
-            wall_ms: stricter(self.wall_ms, other.wall_ms),
-            cpu_ms: stricter(self.cpu_ms, other.cpu_ms),
-            memory_mib: stricter(self.memory_mib, other.memory_mib),
-            processes: stricter(self.processes, other.processes),
-            open_files: stricter(self.open_files, other.open_files),
-            file_mib: stricter(self.file_mib, other.file_mib),
-            output_kib: stricter(self.output_kib, other.output_kib),
+            wall_ms: join(self.wall_ms, other.wall_ms),
+            cpu_ms: join(self.cpu_ms, other.cpu_ms),
+            memory_mib: join(self.memory_mib, other.memory_mib),
+            processes: join(self.processes, other.processes),
+            open_files: join(self.open_files, other.open_files),
+            file_mib: join(self.file_mib, other.file_mib),
+            output_kib: join(self.output_kib, other.output_kib),
         }
     }
 }

@@ -73,7 +73,7 @@ fn ruled(pattern: FilePattern, path: &Path) -> Effect {
         setting: String::new(),
     };
     let profile = Profile { files: vec![rule], ..Profile::default() };
-    let layer = RuleLayer { name: "settings".to_owned(), profile };
+    let layer = RuleLayer { name: "settings".to_owned(), profile, tightens: false };
     let base = Base { workspace: vec![PathBuf::from("/")], temp: PathBuf::from("/tmp"), closed: vec![] };
     RuleSet::compile(vec![layer], base, &[]).file(path, FileRight::Write, Caller::Tool).effect
 }

@@ -36,7 +36,9 @@ mod archive;
 mod registry;
 mod store;
 
-pub use accept::{Approval, CAPABILITIES, Candidate, Described, Refusal, accept, capabilities};
+pub use accept::{
+    Approval, CAPABILITIES, Candidate, Described, Refusal, Voucher, accept, capabilities, vouched,
+};
 pub use archive::{ArchiveError, load, save};
 pub use date::Seconds;
 pub use error::PackError;
@@ -46,7 +48,9 @@ pub use manifest::{
     About, Build, Capabilities, Config, Contract, Language, MANIFEST_MAX, Manifest, StateScope, Tests,
 };
 pub use pack::{Pack, Provenance};
-pub use registry::{Credentials, Reference, ReferenceError, Registry, RegistryError, tag_of, version_of};
+pub use registry::{
+    Credentials, Reference, ReferenceError, Registry, RegistryError, Transfer, tag_of, version_of,
+};
 pub use signature::{Checked, PURPOSE, SignatureError, Signatures, State, TEXT_MAX};
 pub use store::{
     COMPONENT_MAX, LOCK, Signed, Store, StoreError, Writing, beside, read, read_text, signatures_beside,

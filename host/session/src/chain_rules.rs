@@ -24,10 +24,13 @@ fn layers(
     ask: impl Fn(&dyn portcullis_decision::Policy) -> Result<Option<Profile>, PolicyError>,
 ) -> Result<Vec<RuleLayer>, OpenError> {
     let mut layers = Vec::new();
-    for member in chain.members.iter().filter(|member| member.mode == Mode::Enforce) {
+    for member in chain.members.iter().filter(|member| member.mode != Mode::Observe) {
         let name = member.policy.name().to_owned();
         match ask(member.policy.as_ref()) {
-            Ok(Some(profile)) => layers.push(RuleLayer { name, profile: followed(profile) }),
+            Ok(Some(profile)) => {
+                let tightens = member.mode == Mode::Tighten;
+                layers.push(RuleLayer { name, profile: followed(profile), tightens });
+            }
             Ok(None) => {}
             Err(source) => return Err(OpenError::Rules { policy: name, source }),
         }

@@ -15,7 +15,7 @@ use portcullis_file_gate::{FileError, Purpose};
 use crate::cancel::Cancel;
 use crate::environment::{environment, environment_of_agent};
 use crate::held::Questions;
-use crate::limits::{Bounds, LimitMet, bounds, met};
+use crate::limits::{Bounds, LimitMet, bounds, defaults, met};
 use crate::network::{Sandbox, command_of};
 use crate::paths;
 use crate::reading;
@@ -204,7 +204,7 @@ impl Session {
             Ok(None) => force.confinement.clone().map_err(CommandFailure::NoSandbox)?,
             Err(reason) => return Err(CommandFailure::NoSandbox(reason)),
         };
-        let bounds = bounds(force.rules.limits(), call.origin);
+        let bounds = bounds(force.rules.limits(defaults()), call.origin);
         let bounds = Bounds { wall: [call.timeout, bounds.wall].into_iter().flatten().min(), ..bounds };
         let temp = force.rules.base().temp.to_string_lossy();
         let command = Command {

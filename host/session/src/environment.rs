@@ -269,7 +269,7 @@ mod tests {
             .collect();
         let variables = vec![("GIVEN".to_owned(), "1".to_owned()), ("NOT_GIVEN".to_owned(), "1".to_owned())];
         let profile = Profile { environment, variables, ..Profile::default() };
-        RuleSet::compile(vec![RuleLayer { name: "p".into(), profile }], Base::default(), &[])
+        RuleSet::compile(vec![RuleLayer { name: "p".into(), profile, tightens: false }], Base::default(), &[])
     }
 
     fn kept(name: &str, value: &str) -> bool {

@@ -13,6 +13,8 @@ const MIB: u64 = 1 << 20;
 const PROCESSES: u64 = 4096;
 /// A disk is not filled by one file.
 const FILE_BYTES: u64 = 16 << 30;
+/// Three quarters of what systems give to a process at least; the sandbox takes that part of what there is.
+const OPEN_FILES: u32 = 768;
 /// Output that nobody reads to its end.
 const OUTPUT_BYTES: u64 = 256 << 20;
 /// A command of the agent's that takes longer hangs. Those of the user are the user's to end.
@@ -76,6 +78,25 @@ impl fmt::Display for LimitMet {
     }
 }
 
+/// What commands are held to where no rule says otherwise, as far as it can be said in the words of rules.
+pub(crate) fn defaults() -> RuleLimits {
+    let small = |number: u64| u32::try_from(number).ok();
+    RuleLimits {
+        wall_ms: u32::try_from(WALL.as_millis()).ok(),
+        cpu_ms: None,
+        memory_mib: machine_memory().and_then(|all| small(share_of(all) / MIB)),
+        processes: small(PROCESSES),
+        open_files: Some(OPEN_FILES),
+        file_mib: small(FILE_BYTES / MIB),
+        output_kib: small(OUTPUT_BYTES / 1024),
+    }
+}
+
+/// The rest is left to whoever else works on the machine.
+fn share_of(memory: u64) -> u64 {
+    memory / 4 * 3
+}
+
 /// Returns the limits of a command; what no rule bounds has the host's default.
 pub(crate) fn bounds(rules: RuleLimits, origin: Origin) -> Bounds {
     let milliseconds = |ms: u32| Duration::from_millis(u64::from(ms));
@@ -94,8 +115,7 @@ pub(crate) fn sandbox(rules: RuleLimits) -> Limits {
         open_files: rules.open_files.map(u64::from),
         processes: Some(rules.processes.map_or(PROCESSES, u64::from)),
         file_bytes: Some(rules.file_mib.map_or(FILE_BYTES, |mib| u64::from(mib) * MIB)),
-        // The rest is left to whoever else works on the machine.
-        memory_bytes: memory_bytes.or_else(|| machine_memory().map(|all| all / 4 * 3)),
+        memory_bytes: memory_bytes.or_else(|| machine_memory().map(share_of)),
         // What a process merely reserves counts here as well, so nobody is bound by it without being asked.
         data_bytes: memory_bytes,
         cpu_seconds: rules.cpu_ms.map(|ms| u64::from(ms).div_ceil(1000)),

@@ -66,7 +66,7 @@ pub(crate) fn profile(
         places,
         temp: temp.to_owned(),
         hostname: HOSTNAME.to_owned(),
-        limits: limits::sandbox(rules.limits()),
+        limits: limits::sandbox(rules.limits(limits::defaults())),
         acting: session
             .is_root
             .then(|| rules.base().workspace.first().and_then(|workspace| owner(workspace)))
@@ -240,7 +240,7 @@ mod tests {
         let judged = |paths: &[&str], hidden: &[&str]| {
             let files = paths.iter().map(|path| deny(place.join(path))).collect();
             let profile = Rules { files, ..Default::default() };
-            let layer = RuleLayer { name: "l".to_owned(), profile };
+            let layer = RuleLayer { name: "l".to_owned(), profile, tightens: false };
             let rules = RuleSet::compile(vec![layer], Base::default(), &[]);
             let hidden = hidden.iter().map(|path| (place.join(path), Access::Hidden));
             reads(&rules, &hidden.collect()).are_judged()

@@ -60,7 +60,7 @@ fn reasons(decision: &Decision) -> String {
     let mut known = vec![(decision.policy(), decision.cause().rule.as_str())];
     let mut reasons = vec![visible(&decision.cause().reason)];
     for vote in decision.votes() {
-        let asks = vote.effect == Some(Effect::Ask) && vote.mode == Mode::Enforce;
+        let asks = vote.effect == Some(Effect::Ask) && vote.mode != Mode::Observe;
         let of = (vote.policy.strip_prefix(RULES).unwrap_or(&vote.policy), vote.cause.rule.as_str());
         if asks && !known.contains(&of) {
             known.push(of);

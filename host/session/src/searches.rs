@@ -120,7 +120,7 @@ impl Session {
         let covered = self.covered(force, &located, &authorized.decision);
         let granted = authorized.granted()?;
         let is_judged = |member: &portcullis_decision::Member| {
-            member.mode == Mode::Enforce && member.policy.handles().file
+            member.mode != Mode::Observe && member.policy.handles().file
         };
         let judged = self.basis().chain.members.iter().any(is_judged);
         let kept_back = OnceCell::new();

@@ -10,7 +10,8 @@ use portcullis_decision::context::{AgentInfo, Machine};
 use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{
-    AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantScope, Permit, Request, RuleSet, path_text,
+    AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantScope, Mode, Permit, Request, RuleSet,
+    path_text,
 };
 use portcullis_file_gate::FileError;
 
@@ -529,13 +530,14 @@ impl Session {
         self.variables.get_or_init(|| (self.setup.variables)())
     }
 
-    /// The policies' lines for the model, each under the name of its policy.
+    /// The policies' lines for the model, each under the name of its policy. One that can only tighten has none: what
+    /// the model is told is none of that.
     #[must_use]
     pub fn briefs(&self) -> Vec<(String, String)> {
         let mut context = self.setup.context.clone();
         context.now = self.seconds();
         let basis = self.basis();
-        let members = basis.chain.members.iter();
+        let members = basis.chain.members.iter().filter(|member| member.mode != Mode::Tighten);
         members
             .filter_map(|member| {
                 let brief = member.policy.brief(&context).ok()?;

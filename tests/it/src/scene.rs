@@ -118,6 +118,17 @@ impl Scene {
         Ok(command)
     }
 
+    /// Has the user trust the component at this path, so that its answers count in full.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing or does not end in time.
+    pub fn trust(&self, component: &Path) -> anyhow::Result<()> {
+        let component = component.to_str().context("a path is text")?;
+        self.portcullis(&["policy", "trust", "file", component])?.ended_with(0)?;
+        Ok(())
+    }
+
     /// Puts pi's helper programs and a `pi` that runs `version` into [`Self::bin`].
     ///
     /// # Errors

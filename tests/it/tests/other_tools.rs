@@ -63,6 +63,7 @@ fn filtered(scene: &Scene, version: PiVersion, rewrites: bool, steps: Vec<Value>
          [contract]\nversion = \"0.1\"\n[capabilities]\nrewrites = {rewrites}\n"
     );
     scene.write(&scene.at("policies/policy.toml"), &manifest)?;
+    scene.trust(&policy)?;
     under(scene, version, &json!([{ "use": policy }]), steps)
 }
 
@@ -206,6 +207,7 @@ fn tool_search(user: User) -> Result<()> {
         "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
         "policies": [{ "use": guest("filter", user)? }],
     });
+    scene.trust(&guest("filter", user)?)?;
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
     let launch = Launch::guarded(&scene, PiVersion::V1_5, &steps)?.with(["--tools", "+tool_search"]);
     launch.with(["-e".into(), extension.into_os_string()]).print("go")?.ended_with(0)?;
@@ -237,6 +239,7 @@ fn codemode(user: User) -> Result<()> {
         "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
         "policies": [{ "use": guest("filter", user)? }],
     });
+    scene.trust(&guest("filter", user)?)?;
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
     let finished = launch(Launch::guarded(&scene, PiVersion::V1_5, &guarded)?)?;
     ensure!(!scene.outside().join("made").exists(), "{finished:#?}");

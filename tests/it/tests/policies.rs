@@ -136,6 +136,11 @@ fn hosts_in_tiers_in_javascript() -> Result<()> {
     let (_desk, component) = shipped_script("net-tiers")?;
     let scene = with_component(&component)?;
     use_policies(&scene, r#"{"use": "policies/script.wasm"}"#)?;
+    // Nobody vouches for it yet: it denies, and allows nothing.
+    for (target, code) in [("registry.npmjs.org:443", 10), ("pastebin.com:443", 20)] {
+        scene.portcullis(&["check", "connect", target])?.ended_with(code)?;
+    }
+    scene.trust(&component)?;
     for (target, code) in [
         ("registry.npmjs.org:443", 0),
         ("github.com:22", 0),
@@ -148,9 +153,24 @@ fn hosts_in_tiers_in_javascript() -> Result<()> {
     Ok(())
 }
 
+/// With a run, so that it is seen to hold and not only to answer.
 #[test]
 fn runs_without_a_user_in_python() -> Result<()> {
-    shipped_script("unattended").map(drop)
+    let (_desk, component) = shipped_script("unattended")?;
+    let scene = with_component(&component)?;
+    use_policies(&scene, r#"{"use": "workspace"}, {"use": "policies/script.wasm"}"#)?;
+    // Compiling it takes as long as it takes, the first time.
+    let run = |script: &str| -> Result<Output> {
+        let arguments = ["run", "--ask", "deny", "--", "bash", "-c", script];
+        scene.portcullis_command(&arguments)?.output().context("starting `portcullis`")
+    };
+    let fine = run("echo fine > made")?;
+    ensure!(fine.status.success() && scene.project().join("made").exists(), "control: {fine:?}");
+    let refused = run("echo x > made-too; npm publish")?;
+    ensure!(!refused.status.success() && !scene.project().join("made-too").exists(), "{refused:?}");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(said.contains("unattended.publish"), "{refused:?}");
+    Ok(())
 }
 
 /// Files that the user's own builds and tests run are the agent's to write; what it wrote stands in the log.

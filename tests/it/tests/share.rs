@@ -1,8 +1,11 @@
 //! Packs on their way from one machine to another: signed, published, added, used, updated, refused.
 
 mod author;
+mod local_files;
+mod others;
 mod refusals;
 mod swap;
+mod tls;
 
 use std::fs;
 

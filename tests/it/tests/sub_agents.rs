@@ -46,6 +46,7 @@ fn launch<'a>(scene: &'a Scene, launch: Launch<'a>) -> Result<Launch<'a>> {
         "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
         "policies": [{ "use": guest("filter", scene.user())? }],
     });
+    scene.trust(&guest("filter", scene.user())?)?;
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
     let extension = scene.at("other/delegate.ts");
     scene.write(&extension, DELEGATE)?;

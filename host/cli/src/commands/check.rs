@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use portcullis_decision::Decision;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::{
     Action as Wanted, Content, Direction, FileOperation, NetworkAccess, Origin, ProcessInfo, SearchQuery,
     Stage, ToolCall, Transport,
 };
+use portcullis_decision::{Decision, Effect, Mode, Vote};
 use portcullis_file_gate::spelling;
 use portcullis_session::{Cancel, CommandCall, FileCall, Nobody, Program, Session, visible};
 use serde_json::{Map, Value, json};
@@ -108,6 +108,11 @@ fn tool(name: String, input: Map<String, Value>) -> Wanted {
     Wanted::Tool(ToolCall { name, provider, input: Value::Object(input).to_string() })
 }
 
+/// Whether a policy allows what is not allowed, because it can only tighten.
+fn is_in_vain(vote: &Vote, decision: &Decision) -> bool {
+    vote.mode == Mode::Tighten && vote.effect == Some(Effect::Allow) && decision.effect() != Effect::Allow
+}
+
 fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let cause = decision.cause();
@@ -120,6 +125,7 @@ fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
                 json!({
                     "policy": vote.policy, "digest": vote.digest, "effect": effect,
                     "rule": vote.cause.rule, "reason": vote.cause.reason, "failed": vote.failed,
+                    "mode": vote.mode,
                 })
             })
             .collect();
@@ -136,6 +142,10 @@ fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
         }
         if let Some(hint) = decision.hint() {
             writeln!(out, "  {}", visible(hint))?;
+        }
+        for vote in decision.votes().iter().filter(|vote| is_in_vain(vote, decision)) {
+            let name = visible(&vote.policy);
+            writeln!(out, "  `{name}` allows it, and can only tighten; `config show` says why")?;
         }
     }
     Ok(())

@@ -60,7 +60,11 @@ fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>)
 }
 
 fn row(vote: &PolicyLine, decided: bool) -> Vec<Cell> {
-    let note = if vote.counts { "" } else { "(only observed) " };
+    let note = match (vote.counts, vote.tightens) {
+        (true, _) => "",
+        (false, true) => "(can only tighten) ",
+        (false, false) => "(only observed) ",
+    };
     vec![
         cell(if decided { "→" } else { " " }),
         cell(&vote.name),

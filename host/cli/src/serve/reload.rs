@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use portcullis_config::{Places, PolicySource, Resolved, Stamp};
-use portcullis_decision::Chain;
+use portcullis_decision::{Chain, Mode};
 use portcullis_rpc::{EventNotification, HostNotification, NoticeLevel, Switch};
 use portcullis_session::visible;
 
@@ -152,12 +152,16 @@ fn policy_files(around: &Surroundings, ground: &Ground) -> Vec<PathBuf> {
         ground.places.sandbox_directory().join(portcullis_packs::LOCK),
         trusted::user_file(&around.agent_directory),
     ];
+    let place = |path: &Path| match path.strip_prefix("~") {
+        Ok(rest) => ground.places.home.join(rest),
+        Err(_) => directory.join(path),
+    };
     for policy in &ground.found.settings.policies {
+        files.extend(policy.config_file.as_deref().map(place));
         if let PolicySource::File(path) = &policy.source {
-            let file = match path.strip_prefix("~") {
-                Ok(rest) => ground.places.home.join(rest),
-                Err(_) => directory.join(path),
-            };
+            let file = place(path);
+            let signatures = ["sig", "minisig"].map(|ending| portcullis_packs::beside(&file, ending));
+            files.extend(signatures);
             files.extend([file.with_file_name("policy.toml"), file]);
         }
     }
@@ -256,10 +260,14 @@ fn swaps(before: &Chain, after: &Chain) -> Vec<String> {
     let short = |digest: &str| digest.chars().take(12).collect::<String>();
     let swap = |new: &portcullis_decision::Member| {
         let old = before.members.iter().find(|old| old.policy.name() == new.policy.name())?;
-        let (old, digest) = (old.policy.digest(), new.policy.digest());
-        let line =
-            format!("policy {} is sha256:{} now, was {}", new.policy.name(), short(digest), short(old));
-        (old != digest).then(|| visible(&line))
+        let (name, digest, was) = (new.policy.name(), new.policy.digest(), old.policy.digest());
+        let weight = if new.mode == Mode::Tighten { "; it can only tighten" } else { "" };
+        let line = if was == digest {
+            format!("policy {name} counts otherwise than before{weight}")
+        } else {
+            format!("policy {name} is sha256:{} now, was {}{weight}", short(digest), short(was))
+        };
+        (was != digest || old.mode != new.mode).then(|| visible(&line))
     };
     after.members.iter().filter_map(swap).collect()
 }

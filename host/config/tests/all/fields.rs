@@ -31,6 +31,7 @@ fn sample(field: &Field) -> Value {
         "escalation" => "ask".into(),
         "policies[].use" => "other".into(),
         "policies[].mode" => "observe".into(),
+        "policies[].configFile" => "lists.toml".into(),
         "ask.hold" => "accept".into(),
         "enabled" | "network.requireHostMatch" | "network.allowLocalBinding" => false.into(),
         "network.hiddenServerNames" => "allow".into(),

@@ -49,6 +49,8 @@ fn refused_chains() {
         (r#""policies": [{ "use": "./ä.wasm" }]"#, "give it one with `name`"),
         (r#""policies": [{ "use": "a", "name": "a|b" }]"#, "letters, digits"),
         (r#""policies": [{ "config": {} }]"#, "the key `policies[].use` is missing"),
+        (r#""policies": [{ "use": "a", "configFile": "x.yaml" }]"#, "ends in `.toml` or `.json`"),
+        (r#""policies": [{ "use": "a", "config": {}, "configFile": "x.toml" }]"#, "either `config` or"),
         (r#""combine": "workspace &""#, "expected the name of a policy"),
         (r#""environment": { "set": { "A=B": "x" } }"#, "`A=B` is no name of an environment variable"),
         (r#""combine": "other""#, "`other` is not the name of a policy"),
@@ -82,4 +84,31 @@ fn files_start_from_the_settings_file() {
     // The agent cannot write what decides about it, wherever it lies.
     let fixed = |path: &Path| resolved.deny_write().any(|rule| rule.pattern.matcher().matches(path));
     assert!(fixed(&home.join("b.wasm")) && fixed(Path::new("/c.wasm")) && !fixed(Path::new("/d.wasm")));
+}
+
+#[test]
+fn a_configuration_in_a_file_of_its_own() {
+    let world = World::new();
+    let settings = |file: &str| {
+        let more = format!(r#"{{ "policies": [{{ "use": "bosun", "configFile": "{file}" }}],"#);
+        world.write("home/u/.pi/agent/sandbox/default.json", &BUILT_IN.replacen('{', &more, 1));
+        world.resolve()
+    };
+    world.write("home/u/lists.toml", "# places\nallow_write = ['./out']\n[more]\na = 1\n");
+    let resolved = settings("~/lists.toml").unwrap();
+    let policy = &resolved.policies[0];
+    assert_eq!(policy.config["allow_write"][0], "./out");
+    assert_eq!(policy.config["more"]["a"], 1);
+    // The agent cannot write it, wherever it lies.
+    let file = world.places.home.join("lists.toml");
+    assert!(resolved.deny_write().any(|rule| rule.pattern.matcher().matches(&file)));
+    world.write("home/u/.pi/agent/sandbox/lists.json", r#"{ "allow_write": ["./out"] }"#);
+    assert_eq!(settings("lists.json").unwrap().policies[0].config["allow_write"][0], "./out");
+
+    // What cannot be read is never an empty configuration.
+    world.write("home/u/broken.toml", "allow_write = [");
+    for (file, said) in [("~/broken.toml", "broken.toml"), ("~/missing.toml", "missing.toml")] {
+        let error = settings(file).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
 }

@@ -38,7 +38,7 @@ fn policy(resolved: &Resolved) -> RuleLayer {
     };
     let mut files: Vec<FileRule> = resolved.allow_read.iter().map(rule(FileRights::READ)).collect();
     files.extend(resolved.allow_write.iter().map(rule(FileRights::WRITE)));
-    RuleLayer { name: "policy".to_owned(), profile: Profile { files, ..Profile::default() } }
+    RuleLayer { name: "policy".to_owned(), profile: Profile { files, ..Profile::default() }, tightens: false }
 }
 
 pub(crate) fn rule_set(world: &World) -> RuleSet {

@@ -304,6 +304,7 @@ mod laws {
         proptest::collection::vec(rule, 0..3).prop_map(|files| RuleLayer {
             name: "layer".into(),
             profile: Profile { files, ..Profile::default() },
+            tightens: false,
         })
     }
 
@@ -379,6 +380,36 @@ mod laws {
             prop_assert_eq!((with.effect(), with.cause(), with.policy()), (without.effect(), without.cause(), without.policy()));
         }
 
+        /// One that can only tighten does so, whatever the others are combined by; where it is not stricter, nothing
+        /// is as it would not be without it.
+        #[test]
+        fn a_tightening_policy_only_tightens(
+            policies in policies(), tightening in verdict(), layer in layer(), granted in any::<bool>(),
+            place in 0_usize..4, combine in proptest::sample::select(vec!["strictest", "first", "a | t", "a & t"]),
+            path in proptest::sample::select(&PATHS[..])
+        ) {
+            let grants = if granted { vec![everything()] } else { Vec::new() };
+            let mut without = chain([vec![Fixed("a", allow())], policies].concat());
+            let combine = Combine::parse(combine, &["a", "t"]).unwrap();
+            without.combine = combine.clone();
+            let mut with = without.clone();
+            let member = Member { policy: Arc::new(Fixed("t", tightening.clone())), mode: Mode::Tighten };
+            with.members.insert(place.min(with.members.len()), member);
+            let rules = rules(vec![layer]);
+            let before = without.decide(&read(path), &context(), &rules, &grants);
+            let after = with.decide(&read(path), &context(), &rules, &grants);
+            prop_assert!(after.effect() >= before.effect(), "{before:?} {after:?}");
+            if matches!(tightening, Ok(Verdict::Allow(_) | Verdict::Abstain)) {
+                prop_assert_eq!(
+                    (after.effect(), after.cause(), after.policy(), after.obligations()),
+                    (before.effect(), before.cause(), before.policy(), before.obligations())
+                );
+            }
+            let mut twice = with.clone();
+            twice.members.extend(with.members.last().cloned().filter(|last| last.mode == Mode::Tighten));
+            prop_assert_eq!(twice.decide(&read(path), &context(), &rules, &grants).effect(), after.effect());
+        }
+
         /// The same policy twice is as good as once.
         #[test]
         fn repeating_a_policy_changes_nothing(policies in policies(), path in proptest::sample::select(&PATHS[..])) {
@@ -413,4 +444,27 @@ fn the_later_stages_of_a_connection_are_for_those_who_want_to_hear_of_them() {
     // A grant for the place is none for what is asked later.
     let grant = GrantPattern::Network(NetworkPattern::parse("a.test").unwrap());
     assert!(grant.covers(&at(Stage::Connect).action) && !grant.covers(&hello.action));
+}
+
+/// What a yes would let through beyond the one action is no offer of theirs, and nothing is done on their word.
+#[test]
+fn a_tightening_policy_offers_and_obliges_nothing() {
+    let option = crate::verdict::GrantOption {
+        label: "all of it".to_owned(),
+        scope: GrantScope::Session,
+        pattern: GrantPattern::Exact(Box::new(tool().action)),
+        lifetime: 0,
+    };
+    let question = Question { options: vec![option], ..Question::default() };
+    let notify = Verdict::Allow(vec![Obligation::Notify("hello".to_owned())]);
+    for (mode, offers, obligations) in [(Mode::Enforce, 1, 1), (Mode::Tighten, 0, 0)] {
+        let decide = |verdict: Verdict| {
+            let mut chain = chain(vec![Fixed("a", Ok(verdict))]);
+            chain.members[0].mode = mode;
+            chain.decide(&tool(), &context(), &rules(vec![]), &[])
+        };
+        let asked = decide(Verdict::Ask(question.clone()));
+        assert_eq!(asked.question().unwrap().options.len(), offers);
+        assert_eq!(decide(notify.clone()).obligations().len(), obligations);
+    }
 }

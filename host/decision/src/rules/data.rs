@@ -36,7 +36,7 @@ impl RuleSet {
     pub fn data(&self) -> RuleData {
         let layers = self.layers.iter().map(|layer| {
             let profile = Profile { files: layer.profile.files.clone(), ..Profile::default() };
-            RuleLayer { name: layer.name.clone(), profile }
+            RuleLayer { name: layer.name.clone(), profile, tightens: layer.tightens }
         });
         let grants = self.grants.iter();
         RuleData {

@@ -2,7 +2,8 @@
 //! read by confinement, file tools, `check` and the summary alike.
 //!
 //! Within one layer the last matching rule answers. Over the layers the strictest answer counts, for
-//! each path and right. Where no layer has an opinion, the [`Base`] holds. Live path grants turn
+//! each path and right. Where no layer has an opinion, the [`Base`] holds. A layer that can only tighten is
+//! heard last, and only where it is stricter than what holds without it. Live path grants turn
 //! `ask` into `allow` and never touch a `deny`.
 
 mod base;
@@ -43,6 +44,9 @@ pub struct RuleLayer {
     pub name: String,
     /// Its rules.
     pub profile: Profile,
+    /// Whether it can only tighten: where it allows, it has no opinion.
+    #[serde(default)]
+    pub tightens: bool,
 }
 
 /// The answer of the rule set.
@@ -81,6 +85,29 @@ impl Answer<'_> {
     #[must_use]
     pub fn is_of_the_base(&self) -> bool {
         self.policy == BASE
+    }
+}
+
+/// Of two rules with their layers the stricter one; the earlier one where they are alike.
+fn stricter<'a>(
+    known: Option<(&'a RuleLayer, &'a FileRule)>,
+    next: (&'a RuleLayer, &'a FileRule),
+) -> Option<(&'a RuleLayer, &'a FileRule)> {
+    Some(known.filter(|(_, rule)| rule.effect >= next.1.effect).unwrap_or(next))
+}
+
+/// What holds before grants are looked at.
+enum Standing<'a> {
+    Rule(&'a RuleLayer, &'a FileRule),
+    Base(BaseRuling),
+}
+
+impl Standing<'_> {
+    fn effect(&self) -> Effect {
+        match self {
+            Self::Rule(_, rule) => rule.effect,
+            Self::Base(ruling) => ruling.effect,
+        }
     }
 }
 
@@ -170,9 +197,9 @@ impl RuleSet {
     /// Answers for one path and right.
     #[must_use]
     pub fn file(&self, path: &Path, right: FileRight, caller: Caller) -> Ruling {
-        let ruling = match self.opinion(path, right) {
-            Some((layer, rule)) => Ruling::of_rule(layer, rule),
-            None => self.base.file(path, right, caller).into(),
+        let ruling = match self.standing(path, right, caller) {
+            Standing::Rule(layer, rule) => Ruling::of_rule(layer, rule),
+            Standing::Base(ruling) => ruling.into(),
         };
         if ruling.effect == Effect::Ask && self.is_granted(path, right) {
             return Ruling {
@@ -191,12 +218,11 @@ impl RuleSet {
     /// says, for who asks often.
     #[must_use]
     pub fn answer(&self, path: &Path, right: FileRight, caller: Caller) -> Answer<'_> {
-        let mut answer = match self.opinion(path, right) {
-            Some((layer, rule)) => Answer { effect: rule.effect, policy: &layer.name, rule: &rule.id },
-            None => {
-                let BaseRuling { effect, rule, .. } = self.base.file(path, right, caller);
-                Answer { effect, policy: BASE, rule }
+        let mut answer = match self.standing(path, right, caller) {
+            Standing::Rule(layer, rule) => {
+                Answer { effect: rule.effect, policy: &layer.name, rule: &rule.id }
             }
+            Standing::Base(BaseRuling { effect, rule, .. }) => Answer { effect, policy: BASE, rule },
         };
         if answer.effect == Effect::Ask && self.is_granted(path, right) {
             answer.effect = Effect::Allow;
@@ -204,8 +230,27 @@ impl RuleSet {
         answer
     }
 
-    /// The strictest answer of the layers; none where no layer has an opinion.
-    fn opinion(&self, path: &Path, right: FileRight) -> Option<(&RuleLayer, &FileRule)> {
+    /// What holds before grants: the strictest answer of the layers, or the base's where no layer has an opinion;
+    /// and over it what is stricter of the layers that can only tighten.
+    fn standing(&self, path: &Path, right: FileRight, caller: Caller) -> Standing<'_> {
+        let last = self.last_matching(path, right);
+        let of_layers = || {
+            self.layers.iter().zip(&last).filter_map(|(layer, index)| {
+                Some((layer, index.and_then(|index| layer.profile.files.get(index))?))
+            })
+        };
+        let standing = match of_layers().filter(|(layer, _)| !layer.tightens).fold(None, stricter) {
+            Some((layer, rule)) => Standing::Rule(layer, rule),
+            None => Standing::Base(self.base.file(path, right, caller)),
+        };
+        match of_layers().filter(|(layer, _)| layer.tightens).fold(None, stricter) {
+            Some((layer, rule)) if rule.effect > standing.effect() => Standing::Rule(layer, rule),
+            _ => standing,
+        }
+    }
+
+    /// For each layer, which of its rules matches last.
+    fn last_matching(&self, path: &Path, right: FileRight) -> Vec<Option<usize>> {
         let mut last: Vec<Option<usize>> = vec![None; self.layers.len()];
         let is_shown_in_temp = self.base.is_shown_in_temp(path);
         let mut consider = |reference: RuleRef| {
@@ -223,14 +268,7 @@ impl RuleSet {
                 consider(*reference);
             }
         }
-        let mut strictest: Option<(&RuleLayer, &FileRule)> = None;
-        for (layer, index) in self.layers.iter().zip(&last) {
-            let Some(rule) = index.and_then(|index| layer.profile.files.get(index)) else { continue };
-            if strictest.is_none_or(|(_, known)| rule.effect > known.effect) {
-                strictest = Some((layer, rule));
-            }
-        }
-        strictest
+        last
     }
 
     /// Whether a rule speaks about `right`. A condition that nobody here can check counts as met for
@@ -259,10 +297,15 @@ impl RuleSet {
         })
     }
 
-    /// The limits of one command: the strictest of all layers, field by field.
+    /// The limits of one command: the strictest of all layers, field by field. `defaults` are what the host holds
+    /// commands to where this gives none; a layer that can only tighten sets none above them.
     #[must_use]
-    pub fn limits(&self) -> Limits {
-        self.layers.iter().fold(Limits::default(), |limits, layer| limits.strictest(layer.profile.limits))
+    pub fn limits(&self, defaults: Limits) -> Limits {
+        let strictest = |tightens| {
+            let layers = self.layers.iter().filter(|layer| layer.tightens == tightens);
+            layers.fold(Limits::default(), |limits, layer| limits.strictest(layer.profile.limits))
+        };
+        strictest(false).tightened(strictest(true), defaults)
     }
 
     /// What the rules say of an environment variable; none: the host's default decides.
@@ -270,14 +313,15 @@ impl RuleSet {
     pub fn environment(&self, name: &str) -> Option<Effect> {
         let last = |layer: &RuleLayer| {
             let rules = layer.profile.environment.iter().rev();
-            rules.into_iter().find(|rule| name_matches(&rule.name, name)).map(|rule| rule.effect)
+            let found = rules.into_iter().find(|rule| name_matches(&rule.name, name))?;
+            (!layer.tightens || found.effect != Effect::Allow).then_some(found.effect)
         };
         self.layers.iter().filter_map(last).max()
     }
 
-    /// Variables that policies give to commands, in the order of the layers.
+    /// Variables that policies give to commands, in the order of the layers; one that can only tighten gives none.
     pub fn variables(&self) -> impl Iterator<Item = &(String, String)> {
-        self.layers.iter().flat_map(|layer| &layer.profile.variables)
+        self.layers.iter().filter(|layer| !layer.tightens).flat_map(|layer| &layer.profile.variables)
     }
 
     /// The layers, for summaries.

@@ -28,7 +28,11 @@ impl RuleSet {
         let matches =
             |rule: &NetworkRule| rule.target.matches(target, port) && program_matches(rule, process);
         let unnamed = || of_base("base.network", "no rule names this host");
-        self.strictest_connection(matches).unwrap_or_else(unnamed)
+        let standing = self.strictest_connection(Voice::Full, matches).unwrap_or_else(unnamed);
+        match self.strictest_connection(Voice::Tightening, matches) {
+            Some(ruling) if ruling.effect > standing.effect => ruling,
+            _ => standing,
+        }
     }
 
     /// Answers for the address that a connection goes to, whatever name has led there: only rules that name
@@ -36,11 +40,15 @@ impl RuleSet {
     #[must_use]
     pub fn address(&self, address: IpAddr, port: u16, process: &ProcessInfo) -> Option<Ruling> {
         let target = Endpoint::Address(address.to_canonical());
-        self.strictest_connection(|rule| {
+        let matches = |rule: &NetworkRule| {
             rule.target.host.is_of_addresses()
                 && rule.target.matches(&target, port)
                 && program_matches(rule, process)
-        })
+        };
+        let standing = self.strictest_connection(Voice::Full, matches);
+        let known = standing.as_ref().map_or(Effect::Allow, |ruling| ruling.effect);
+        let tightening = self.strictest_connection(Voice::Tightening, matches);
+        tightening.filter(|ruling| ruling.effect > known).or(standing)
     }
 
     /// How much may be sent to `target` and `port`: the least that a layer gives.
@@ -49,6 +57,10 @@ impl RuleSet {
         let of_layer = |layer: &super::RuleLayer| {
             let mut rules = layer.profile.budgets.iter().rev();
             let rule: &BudgetRule = rules.find(|rule| rule.target.matches(target, port))?;
+            // Where more is allowed in any case there is no limit, and so nothing to tighten.
+            if layer.tightens && rule.effect == Effect::Allow {
+                return None;
+            }
             let beyond = Ruling {
                 effect: rule.effect,
                 policy: layer.name.clone(),
@@ -59,14 +71,23 @@ impl RuleSet {
             };
             Some(Budget { bytes: u64::from(rule.kib) * 1024, beyond })
         };
-        let least = self.layers.iter().filter_map(of_layer).min_by_key(|budget| {
-            // Of two that are as small the stricter one counts.
-            (budget.bytes, std::cmp::Reverse(budget.beyond.effect))
-        });
-        least.unwrap_or_else(|| Budget {
+        let least = |tightens| {
+            let layers = self.layers.iter().filter(move |layer| layer.tightens == tightens);
+            layers.filter_map(of_layer).min_by_key(order)
+        };
+        let standing = least(false).unwrap_or_else(|| Budget {
             bytes: u64::from(BUDGET_KIB) * 1024,
             beyond: of_base("base.budget", "a lot was sent there in this session already"),
-        })
+        });
+        match least(true) {
+            // Less than without it, and what follows is no milder either.
+            Some(tightening) if order(&tightening) < order(&standing) => {
+                let is_milder = tightening.beyond.effect < standing.beyond.effect;
+                let beyond = if is_milder { standing.beyond } else { tightening.beyond };
+                Budget { bytes: tightening.bytes, beyond }
+            }
+            _ => standing,
+        }
     }
 
     /// The ports of the loopback that mean the host's own, because a rule allows them by their number.
@@ -79,7 +100,8 @@ impl RuleSet {
             ];
             host.is_of_addresses() && ends.iter().any(|end| host.matches(end))
         };
-        let rules = self.layers.iter().flat_map(|layer| &layer.profile.network);
+        let layers = self.layers.iter().filter(|layer| !layer.tightens);
+        let rules = layers.flat_map(|layer| &layer.profile.network);
         let allowed = rules.filter(|rule| rule.effect == Effect::Allow && is_loopback(&rule.target.host));
         let mut ports: Vec<u16> = allowed
             .flat_map(|rule| match &rule.target.ports {
@@ -93,9 +115,9 @@ impl RuleSet {
         ports
     }
 
-    fn strictest_connection(&self, matches: impl Fn(&NetworkRule) -> bool) -> Option<Ruling> {
+    fn strictest_connection(&self, voice: Voice, matches: impl Fn(&NetworkRule) -> bool) -> Option<Ruling> {
         let mut strictest: Option<Ruling> = None;
-        for layer in &self.layers {
+        for layer in self.layers.iter().filter(|layer| layer.tightens == (voice == Voice::Tightening)) {
             let Some(rule) = layer.profile.network.iter().rev().find(|rule| matches(rule)) else { continue };
             if strictest.as_ref().is_none_or(|known| rule.effect > known.effect) {
                 strictest = Some(Ruling {
@@ -110,6 +132,20 @@ impl RuleSet {
         }
         strictest
     }
+}
+
+/// Which layers are heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    /// Those that count in full.
+    Full,
+    /// Those that can only tighten.
+    Tightening,
+}
+
+/// The order of budgets: less comes first, and of two that are as small the stricter one.
+fn order(budget: &Budget) -> (u64, std::cmp::Reverse<Effect>) {
+    (budget.bytes, std::cmp::Reverse(budget.beyond.effect))
 }
 
 fn of_base(rule: &'static str, reason: &'static str) -> Ruling {
@@ -149,7 +185,10 @@ mod tests {
 
     fn rules(layers: Vec<Profile>) -> RuleSet {
         let base = Base { workspace: Vec::new(), temp: "/tmp".into(), closed: Vec::new() };
-        let layers = layers.into_iter().map(|profile| RuleLayer { name: "l".to_owned(), profile }).collect();
+        let layers = layers
+            .into_iter()
+            .map(|profile| RuleLayer { name: "l".to_owned(), profile, tightens: false })
+            .collect();
         RuleSet::compile(layers, base, &[])
     }
 

@@ -335,3 +335,37 @@ fn nothing_unsigned_is_run() {
     assert!(accept(&candidate(&case.signatures), &case.trust, &case.lock, &case.approval, NOW).is_ok());
     assert!(ran.get());
 }
+
+#[test]
+fn files_are_vouched_for_by_their_digest_or_by_the_owner_of_their_name() {
+    let mine = pack("mine:guard", "1.0.0", "");
+    let theirs = pack("acme:guard", "1.0.0", "");
+    let none = Signatures::default();
+    let digest = |bytes: &[u8]| format!("sha256:{}", crate::digest(bytes));
+    let by_digest = |bytes: &[u8]| trust(&format!("[[trusted]]\ndigest = '{}'", digest(bytes)));
+    let revoked = |bytes: &[u8]| trust(&format!("[[revoked]]\ndigest = '{}'", digest(bytes)));
+    let keyless = |found: Option<Voucher>| found.map(|found| matches!(found, Voucher::Digest));
+    let say = |bytes: &[u8], signatures: &Signatures, trust: &Trust| {
+        keyless(vouched(bytes, signatures, trust, NOW))
+    };
+    for (bytes, signatures, trust, expected) in [
+        (&mine, &none, trust(""), None),
+        (&mine, &none, by_digest(&mine), Some(true)),
+        (&mine, &none, by_digest(&theirs), None),
+        (&mine, &signed(&mine, &[1], PURPOSE), trust(""), None),
+        (&theirs, &none, trust(""), None),
+        (&theirs, &signed(&theirs, &[1], PURPOSE), trust(""), Some(false)),
+        (&theirs, &signed(&theirs, &[2], PURPOSE), trust(""), None),
+        (&theirs, &signed(&theirs, &[1], "git"), trust(""), None),
+        (&theirs, &signed(&mine, &[1], PURPOSE), trust(""), None),
+        (&theirs, &signed(&theirs, &[1], PURPOSE), revoked(&theirs), None),
+    ] {
+        assert_eq!(say(bytes, signatures, &trust), expected, "{trust:?}");
+    }
+    let bare: &[u8] = EMPTY;
+    assert_eq!(say(bare, &none, &trust("")), None);
+    assert_eq!(say(bare, &none, &by_digest(bare)), Some(true));
+    let mut strict = by_digest(bare);
+    strict.require_signature = true;
+    assert_eq!(say(bare, &none, &strict), None);
+}

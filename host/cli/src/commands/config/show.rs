@@ -5,17 +5,21 @@ use std::path::Path;
 use anyhow::Context as _;
 use portcullis_config::{Origin, Places, RealDisk, Report, Setting, Standing, discover, report, resolve};
 use portcullis_confine::{Tier, probe};
+use portcullis_decision::Mode;
 use serde_json::Value;
 
 use crate::exit::Exit;
 use crate::page::{Cell, Page, Tint, cell, tinted};
+use crate::policies::{self, Shown};
 use crate::surroundings::Surroundings;
 use crate::wire::OWN_PROGRAM;
 
 pub(super) fn run(around: &Surroundings, places: &Places, as_json: bool) -> crate::Outcome {
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used, nothing is allowed until they are mended")?;
-    let report = report(&found, &resolve(&found, places, &RealDisk)?);
+    let resolved = resolve(&found, places, &RealDisk)?;
+    let chain = policies::shown(&resolved, &around.agent_directory)?;
+    let report = report(&found, &resolved);
     // Tried out, not read from settings of the system: `requiredTier` is held against what comes of it.
     let tier = Tier::of(&probe(Path::new(OWN_PROGRAM)));
     let mut page = Page::new(around);
@@ -23,10 +27,12 @@ pub(super) fn run(around: &Surroundings, places: &Places, as_json: bool) -> crat
         let mut value = serde_json::to_value(&report)?;
         if let Some(members) = value.as_object_mut() {
             members.insert("sandboxTier".to_owned(), tier.name().into());
+            members.insert("chain".to_owned(), serde_json::to_value(&chain)?);
         }
         page.json(&value);
     } else {
         human(&mut page, &report, tier);
+        policies(&mut page, &chain);
     }
     page.print()?;
     Ok(Exit::Done)
@@ -71,6 +77,19 @@ fn human(page: &mut Page, report: &Report, tier: Tier) {
         };
         page.table("  ", &report.warnings.iter().map(row).collect::<Vec<_>>());
     }
+}
+
+fn policies(page: &mut Page, chain: &[Shown]) {
+    page.line("\npolicies");
+    let row = |policy: &Shown| {
+        let (word, tint) = match policy.mode {
+            Mode::Enforce => ("counts", Tint::Plain),
+            Mode::Tighten => ("can only tighten", Tint::Open),
+            Mode::Observe => ("only observed", Tint::Faint),
+        };
+        vec![cell(&policy.name), tinted(word, tint), cell(&policy.origin), cell(&policy.digest)]
+    };
+    page.table("  ", &chain.iter().map(row).collect::<Vec<_>>());
 }
 
 fn source(report: &Report) -> String {

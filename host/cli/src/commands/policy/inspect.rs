@@ -7,6 +7,7 @@ use super::project::Component;
 use crate::args::policy::Inspect;
 use crate::exit::Exit;
 use crate::page::{Page, Tint, cell, tinted};
+use crate::policies;
 use crate::surroundings::Surroundings;
 
 pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
@@ -17,6 +18,7 @@ pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
     let around = Surroundings::read()?;
     let mut page = Page::new(&around);
     let digest = digest(&component.bytes);
+    let trust = policies::vouching_words(&component.file, &component.bytes, &around.agent_directory)?;
     if inspect.json {
         let pack = component.pack.as_ref().map(|pack| {
             json!({
@@ -27,6 +29,7 @@ pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
         });
         page.json(&json!({
             "component": component.file, "digest": format!("sha256:{digest}"), "bytes": component.bytes.len(),
+            "trust": trust,
             "imports": surface.imports, "exports": surface.exports, "description": said, "pack": pack,
         }));
         page.print()?;
@@ -36,6 +39,7 @@ pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
         vec![cell("policy"), cell(&format!("{} {}", said.id, said.version))],
         vec![cell("title"), cell(&said.title)],
         vec![cell("digest"), cell(&format!("sha256:{digest}"))],
+        vec![cell("trust"), cell(&trust)],
         vec![cell("size"), cell(&format!("{} bytes", component.bytes.len()))],
         vec![cell("exports"), cell(&listed(&surface.exports))],
         vec![cell("imports"), cell(&listed(&surface.imports))],

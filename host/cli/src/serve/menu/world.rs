@@ -8,7 +8,7 @@ use portcullis_config::{
     shelves,
 };
 use portcullis_decision::request::Action;
-use portcullis_decision::{Grant, GrantPattern, GrantScope};
+use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
 use portcullis_session::{ChoiceKind, Keeper as _, described, grantable, visible};
 
@@ -258,7 +258,12 @@ impl HostWorld<'_> {
             let basis = wired.session.basis();
             let policies = basis.chain.members.iter().map(|member| {
                 let digest: String = member.policy.digest().chars().take(DIGEST_SHOWN).collect();
-                format!("{} (sha256 {digest}…)", member.policy.name())
+                let weight = match member.mode {
+                    Mode::Enforce => "",
+                    Mode::Tighten => ", can only tighten",
+                    Mode::Observe => ", only observed",
+                };
+                format!("{} (sha256 {digest}…{weight})", member.policy.name())
             });
             lines.push(list("Policies", policies.collect(), "none"));
         }
