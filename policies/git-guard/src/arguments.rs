@@ -1,10 +1,44 @@
 //! The command line of git: its own options, the verb, the verb's options and words.
 
-use portcullis_sdk::SimpleCommand;
+use portcullis_sdk::{SimpleCommand, Word};
 
 /// Options of git itself that take the next word.
-const WITH_VALUE: [&str; 7] =
-    ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"];
+const WITH_VALUE: [&str; 8] = [
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--attr-source",
+    "--super-prefix",
+    "--config-env",
+];
+/// Options of git itself that stand alone. What is in neither list may take the verb for its value.
+const ALONE: [&str; 23] = [
+    "-v",
+    "--version",
+    "-h",
+    "--help",
+    "--exec-path",
+    "--html-path",
+    "--man-path",
+    "--info-path",
+    "-p",
+    "--paginate",
+    "-P",
+    "--no-pager",
+    "--no-replace-objects",
+    "--no-lazy-fetch",
+    "--no-optional-locks",
+    "--no-advice",
+    "--bare",
+    "--literal-pathspecs",
+    "--glob-pathspecs",
+    "--noglob-pathspecs",
+    "--icase-pathspecs",
+    "--no-literal-pathspecs",
+    "--no-attr-source",
+];
 
 /// A call of git, taken apart.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,6 +51,8 @@ pub(crate) struct Call {
     pub(crate) words: Vec<String>,
     /// Whether a word is not known.
     pub(crate) unclear: bool,
+    /// Whether an option of git itself is not known, so that the verb may be another one.
+    pub(crate) odd: bool,
 }
 
 impl Call {
@@ -50,10 +86,25 @@ impl Call {
             } else if !word.starts_with('-') {
                 call.verb = word.to_owned();
                 break;
+            } else if !ALONE.contains(&word) && !word.contains('=') {
+                call.odd = true;
             }
         }
         call.take_words(words);
         Some(call)
+    }
+
+    /// A call that other words of a command line come to; none when they are not git.
+    pub(crate) fn of_words(words: &[String]) -> Option<Self> {
+        let argv = words.iter().map(|value| Word { value: value.clone(), literal: true }).collect();
+        Self::of(&SimpleCommand {
+            argv,
+            assignments: Vec::new(),
+            redirects: Vec::new(),
+            joined_by: String::new(),
+            parent: None,
+            program: None,
+        })
     }
 
     fn take_words<'a>(&mut self, words: impl Iterator<Item = Option<&'a str>>) {

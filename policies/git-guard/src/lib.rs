@@ -5,15 +5,17 @@
 //! Hooks are a rule on files, which holds however they are written.
 
 mod arguments;
+mod variables;
 mod verbs;
 
 use portcullis_sdk::{
     Action, ActionKinds, CommandExecution, ConfigError, Context, Descriptor, Evaluation, FilePattern,
-    FileRights, FileRule, Policy, Profile, Request, Severity, SimpleCommand,
+    FileRights, FileRule, ParsedScript, Policy, Profile, Request, Severity, SimpleCommand,
 };
 use serde::Deserialize;
 
-use verbs::{Finding, finding};
+use arguments::Call;
+use verbs::{Finding, Targets, finding};
 
 const FORCE: &str = "git.force-push";
 const DELETE: &str = "git.delete-remote";
@@ -112,7 +114,7 @@ impl GitGuard {
         let Ok(script) = &command.parsed else { return unread(command) };
         let mut strictest = if script.hides() { unread(command) } else { Evaluation::abstain() };
         for simple in &script.commands {
-            let answer = self.simple(simple);
+            let answer = self.simple(script, simple);
             if strength(&answer) > strength(&strictest) {
                 strictest = answer;
             }
@@ -120,8 +122,10 @@ impl GitGuard {
         strictest
     }
 
-    fn simple(&self, command: &SimpleCommand) -> Evaluation {
-        match finding(command) {
+    fn simple(&self, script: &ParsedScript, command: &SimpleCommand) -> Evaluation {
+        let Some(call) = Call::of(command) else { return Evaluation::abstain() };
+        let runs = variables::running(script, command).map(|name| Finding::Runs(format!("`{name}`")));
+        match runs.or_else(|| finding(&call)) {
             None => Evaluation::abstain(),
             Some(Finding::ForcePush) => Evaluation::deny(FORCE, "it overwrites what was pushed before")
                 .hint("push without force, to a new branch if need be, or ask the user to do it"),
@@ -133,7 +137,7 @@ impl GitGuard {
                 Evaluation::deny(RUNS, format!("{what} makes git run other programs"))
                     .hint("run git without it")
             }
-            Some(Finding::Push(branches)) => self.push(&branches),
+            Some(Finding::Push(targets)) => self.push(&targets),
             Some(Finding::Rewrite(what)) => answer(
                 self.config.rewrite,
                 REWRITE,
@@ -148,13 +152,23 @@ impl GitGuard {
         }
     }
 
-    fn push(&self, branches: &[String]) -> Evaluation {
-        let protected = branches.iter().find(|branch| self.config.protected.contains(branch));
-        match protected {
-            Some(branch) => Evaluation::deny(PROTECTED, format!("`{branch}` is a protected branch"))
+    fn push(&self, targets: &Targets) -> Evaluation {
+        let protected = targets.branches.iter().find(|branch| self.config.protected.contains(branch));
+        let denied = |reason: String| {
+            Evaluation::deny(PROTECTED, reason)
                 .setting("/protected")
-                .hint("push to another branch and ask the user to merge it"),
-            None => answer(self.config.push, PUSH, "it sends commits to a remote".to_owned(), "/push"),
+                .hint("push to another branch, by its name, and ask the user to merge it")
+        };
+        match (protected, self.config.push) {
+            (Some(branch), _) => denied(format!("`{branch}` is a protected branch")),
+            (None, _) if targets.many && !self.config.protected.is_empty() => {
+                denied("it goes to all branches, protected ones too".to_owned())
+            }
+            (None, Answer::Allow) if targets.current && !self.config.protected.is_empty() => {
+                Evaluation::ask(PUSH, "it goes to the branch that is checked out", "Run this git command?")
+                    .setting("/protected")
+            }
+            (None, push) => answer(push, PUSH, "it sends commits to a remote".to_owned(), "/push"),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! What a call of git does to history.
 
-use portcullis_sdk::SimpleCommand;
-
 use crate::arguments::Call;
 
 /// What was found.
@@ -9,14 +7,25 @@ use crate::arguments::Call;
 pub(crate) enum Finding {
     ForcePush,
     DeleteRemote,
-    /// An ordinary push, with the branches that it names.
-    Push(Vec<String>),
+    /// An ordinary push.
+    Push(Targets),
     /// History or work is rewritten or thrown away, by this.
     Rewrite(String),
     /// Git is made to run other programs, by this.
     Runs(String),
     /// A word that matters is not known.
     Unclear,
+}
+
+/// Where a push goes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Targets {
+    /// The branches that it names.
+    pub(crate) branches: Vec<String>,
+    /// Whether it goes to every branch, or all that fit a pattern.
+    pub(crate) many: bool,
+    /// Whether it goes to the branch that is checked out, whatever that is.
+    pub(crate) current: bool,
 }
 
 /// Settings that name a program which git runs.
@@ -45,21 +54,25 @@ const PROGRAMS: [&str; 22] = [
     "remote.pushdefault.",
 ];
 
-/// Says what a command does; none when it is not git or harmless.
-pub(crate) fn finding(command: &SimpleCommand) -> Option<Finding> {
-    let runs =
-        |name: &str| name.starts_with("GIT_") && (name.ends_with("COMMAND") || name.ends_with("_EXEC_PATH"));
-    let call = Call::of(command)?;
-    if let Some((name, _)) = command.assignments.iter().find(|(name, _)| runs(name)) {
-        return Some(Finding::Runs(format!("`{name}`")));
-    }
+/// Says what a call does; none when it is harmless.
+pub(crate) fn finding(call: &Call) -> Option<Finding> {
     if let Some(setting) = call.settings.iter().find(|setting| names_program(setting)) {
         return Some(Finding::Runs(format!("`-c {setting}`")));
     }
+    let found = of_verb(call);
+    match (&found, call.odd) {
+        // A verb behind an option that is not known may be no verb.
+        (None | Some(Finding::Push(_) | Finding::Rewrite(_)), true) => Some(Finding::Unclear),
+        _ => found,
+    }
+}
+
+fn of_verb(call: &Call) -> Option<Finding> {
     let rewrite = |what: &str| Some(Finding::Rewrite(format!("`git {what}`")));
     match call.verb.as_str() {
-        "push" | "send-pack" => Some(push(&call)),
-        "config" => config(&call),
+        "push" | "send-pack" => Some(push(call)),
+        "config" => config(call),
+        "submodule" | "bisect" => inner(call),
         "rebase" => rewrite("rebase"),
         "filter-branch" | "filter-repo" | "replace" | "update-ref" | "fast-import" => rewrite(&call.verb),
         "commit" if call.has("--amend", None) => rewrite("commit --amend"),
@@ -113,11 +126,33 @@ fn push(call: &Call) -> Finding {
     if call.unclear {
         return Finding::Unclear;
     }
-    let target = |word: &str| {
-        let target = word.rsplit(':').next().unwrap_or_default();
-        target.strip_prefix("refs/heads/").unwrap_or(target).to_owned()
-    };
-    Finding::Push(call.operands().skip(1).map(target).collect())
+    let named: Vec<&str> = call.operands().skip(1).collect();
+    let branches: Vec<String> = named.iter().map(|word| branch(word)).collect();
+    let many = call.has("--all", None)
+        || call.has("--branches", None)
+        || branches.iter().any(|branch| branch.contains('*'));
+    let current = !many && branches.iter().all(|branch| branch == "HEAD" || branch == "@");
+    Finding::Push(Targets { branches, many, current })
+}
+
+/// The branch at the remote that a word means: `x`, `HEAD:x`, `x:refs/heads/x`, `HEAD:heads/x`.
+fn branch(word: &str) -> String {
+    let target = word.rsplit(':').next().unwrap_or_default();
+    let target = target.strip_prefix("refs/").unwrap_or(target);
+    target.strip_prefix("heads/").unwrap_or(target).to_owned()
+}
+
+/// What a command does that git runs for somebody: in each submodule, or at each step of a search.
+fn inner(call: &Call) -> Option<Finding> {
+    let runs = if call.verb == "bisect" { "run" } else { "foreach" };
+    let place = call.words.iter().position(|word| word == runs)?;
+    let is_option = |word: &&String| word.starts_with('-');
+    let words: Vec<String> = call.words.iter().skip(place + 1).skip_while(is_option).cloned().collect();
+    if let Some(inner) = Call::of_words(&words) {
+        return finding(&inner);
+    }
+    // One word is a script of its own, which nobody has read.
+    (call.unclear || words.iter().any(|word| word.contains("git"))).then_some(Finding::Unclear)
 }
 
 /// Settings that are written and name a program.
