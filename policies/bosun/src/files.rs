@@ -1,4 +1,4 @@
-//! The rules on files, and the names that pi's tools do not read.
+//! The rules on files, and the names that are not read.
 
 use portcullis_sdk::{Context, FilePattern, FileRights, FileRule};
 
@@ -32,13 +32,23 @@ pub(crate) fn standing(config: &Config, context: &Context) -> Vec<FileRule> {
             .setting(format!("/deny_write/{index}"))
     };
     rules.extend(places(&config.deny_write, context).chain(names(&config.deny_write)).map(deny_write));
-    rules.extend(places(&config.deny_read, context).map(|(pattern, index)| {
+    let unread = names_below(&config.deny_read, &tops(context));
+    rules.extend(places(&config.deny_read, context).chain(unread).map(|(pattern, index)| {
         FileRule::deny(DENY_READ, pattern, FileRights::READ_WRITE | FileRights::EXECUTE)
             .conceal()
             .reason("`deny_read` names it")
             .setting(format!("/deny_read/{index}"))
     }));
     rules
+}
+
+/// Where names are looked for on behalf of commands: what people keep. The system's own files go by such names too, and
+/// no program works without them.
+fn tops(context: &Context) -> Vec<String> {
+    let mut tops = context.workspace.roots.clone();
+    tops.push(context.machine.home.clone());
+    tops.retain(|top| !top.is_empty());
+    tops
 }
 
 /// The rules for a command that writes nothing but its temporary files.
@@ -70,10 +80,19 @@ fn places<'a>(
     entries.iter().enumerate().filter_map(place)
 }
 
-/// The entries of a list that are names, with their index.
+/// The entries of a list that are names, wherever they are, with their index.
 fn names(entries: &[String]) -> impl Iterator<Item = (FilePattern, usize)> {
+    names_below(entries, &["/".to_owned()]).into_iter()
+}
+
+/// The entries of a list that are names, below each of these directories, with their index.
+fn names_below(entries: &[String], tops: &[String]) -> Vec<(FilePattern, usize)> {
     let named = entries.iter().enumerate().filter(|(_, entry)| !is_place(entry));
-    named.map(|(index, entry)| (FilePattern::name("/", entry.as_str()), index))
+    let below = |(index, entry): (usize, &String)| {
+        let patterns = tops.iter().map(|top| FilePattern::name(top.as_str(), entry.as_str()));
+        patterns.map(|pattern| (pattern, index)).collect::<Vec<_>>()
+    };
+    named.flat_map(below).collect()
 }
 
 /// The session's temporary directory, which may lie elsewhere than its name says.

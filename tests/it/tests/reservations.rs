@@ -13,6 +13,7 @@ as_each_user!(
     a_killed_agent_has_nothing_reserved,
     the_first_to_write_has_it,
     commands_of_named_agents_write_nothing,
+    names_are_not_read,
     the_control_without_reservations
 );
 on_each_pi!(agents_reserve_with_a_tool_of_pi);
@@ -160,5 +161,24 @@ fn agents_reserve_with_a_tool_of_pi(version: PiVersion, user: User) -> Result<()
         .ended_with(0)?;
     ensure!(fs::read_to_string(scene.project().join("workspace/mine"))? == "mine");
     ensure!(write_file(&mut other, &scene, "mine")?.as_deref() == Some("bosun.unreserved"), "pi has ended");
+    Ok(())
+}
+
+/// Names of `deny_read` hold for tools and commands, also where the file comes to be later. The control reads them.
+fn names_are_not_read(user: User) -> Result<()> {
+    for (config, open) in [(json!({}), false), (json!({ "deny_read": [] }), true)] {
+        let scene = scene(user, &config)?;
+        scene.write(&scene.project().join(".env"), "hunter2")?;
+        let mut host = agent(&scene, "ann")?;
+        let (_, early) = host.run("cat .env; grep -rs hunter2 .; echo end")?;
+        scene.write(&scene.project().join("workspace/late.pem"), "hunter3")?;
+        let (_, late) = host.run("cat workspace/late.pem; echo end")?;
+        let read = |name: &str| json!({ "callId": name, "path": scene.project().join(name), "intent": { "kind": "read" } });
+        let by_tool = host.call("file/open", &read(".env"))?;
+        ensure!(early.contains("end") && late.contains("end"), "{early}{late}");
+        ensure!(early.contains("hunter2") == open && late.contains("hunter3") == open, "{early}{late}");
+        ensure!(by_tool.get("result").is_some() == open, "{by_tool}");
+        host.close()?;
+    }
     Ok(())
 }
