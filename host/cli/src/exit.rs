@@ -1,9 +1,13 @@
 //! Exit codes, and how errors are printed.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use portcullis_decision::Effect;
+use portcullis_packs::Refusal;
+use portcullis_session::visible;
+use serde_json::{Value, json};
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub(crate) enum Exit {
     Command(u8),
 }
 
+/// What every command but `run` ends with when it fails.
+const EXIT_FAILED: u8 = 1;
 /// `run`: our own failure.
 pub(crate) const RUN_FAILED: u8 = 125;
 /// `run`: the command was refused, or cannot be executed.
@@ -53,15 +59,51 @@ impl From<Effect> for Exit {
     }
 }
 
-/// Ends a command; an error is printed with all its causes and gives 1.
-pub(crate) fn of(outcome: anyhow::Result<Exit>) -> ExitCode {
+/// For whom a command answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// A person.
+    Person,
+    /// A program, which has asked for JSON.
+    Program,
+}
+
+impl Audience {
+    /// Who has typed these words: a program says `--json`.
+    pub(crate) fn of(words: &[OsString]) -> Self {
+        let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+        if is_json { Self::Program } else { Self::Person }
+    }
+}
+
+/// Ends a command; an error is printed with all its causes and gives 1. A program is given it as an object, too.
+pub(crate) fn of(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode {
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
             complain(&error);
-            ExitCode::FAILURE
+            if audience == Audience::Program {
+                // When standard output is closed there is nobody to tell.
+                let _written = writeln!(std::io::stdout().lock(), "{}", object(&error));
+            }
+            ExitCode::from(EXIT_FAILED)
         }
     }
+}
+
+/// An error for programs: what was being done, why it was not, and, where a pack is refused, a word for the reason.
+fn object(error: &anyhow::Error) -> Value {
+    let refusal = error.chain().find_map(|cause| cause.downcast_ref::<Refusal>());
+    let causes: Vec<String> = error.chain().skip(1).map(|cause| visible(&cause.to_string())).collect();
+    json!({
+        "error": {
+            "kind": if refusal.is_some() { "refused" } else { "failed" },
+            "code": refusal.map(Refusal::code),
+            "message": visible(&error.to_string()),
+            "causes": causes,
+        },
+        "exit": EXIT_FAILED,
+    })
 }
 
 /// Ends `run`: an error of our own gives 125, as with `env` and other launchers.
@@ -93,7 +135,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
 fn plain(character: char) -> String {
     match character {
         '\n' => "\n".to_owned(),
-        other => portcullis_session::visible(other.encode_utf8(&mut [0; 4])),
+        other => visible(other.encode_utf8(&mut [0; 4])),
     }
 }
 
@@ -101,4 +143,29 @@ fn plain(character: char) -> String {
 pub(crate) fn say(line: &str) {
     // When standard error is closed there is nobody to tell.
     let _written = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_say_that_they_are_some() {
+        let audience = |words: &[&str]| Audience::of(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(audience(&["policy", "add", "--json", "x"]), Audience::Program);
+        assert_eq!(audience(&["policy", "add", "x"]), Audience::Person);
+        assert_eq!(audience(&["run", "--", "x", "--json"]), Audience::Person);
+    }
+
+    #[test]
+    fn a_refusal_has_a_word_for_its_reason() {
+        let refused = anyhow::Error::new(Refusal::NoManifest).context("`x\u{1b}` is refused");
+        let object = object(&refused);
+        assert_eq!(object.pointer("/error/code"), Some(&json!("no-manifest")));
+        assert_eq!(object.pointer("/error/kind"), Some(&json!("refused")));
+        assert!(!object.to_string().contains('\u{1b}') && !object.to_string().contains("u001b"), "{object}");
+        let failed = super::object(&anyhow::anyhow!("no disk"));
+        assert_eq!(failed.pointer("/error/kind"), Some(&json!("failed")));
+        assert_eq!(failed.pointer("/error/code"), Some(&Value::Null));
+    }
 }

@@ -34,17 +34,20 @@ mod terminal;
 mod toolchains;
 mod trusted;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use args::{Arguments, Verb};
-use exit::Exit;
+use exit::{Audience, Exit};
 
 /// Runs the command line of this process.
 #[must_use]
 pub fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let audience = Audience::of(&words);
+    let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
@@ -66,7 +69,7 @@ pub fn run() -> ExitCode {
         Verb::PiExtension(action) => commands::pi_extension::run(&action),
         Verb::Completions(completions) => commands::completions::run(&completions),
     };
-    exit::of(outcome)
+    exit::of(outcome, audience)
 }
 
 /// What a command other than `run` ends with.

@@ -46,7 +46,7 @@ mod world;
 pub use deadline::{Deadline, PATIENCE};
 pub use launch::Launch;
 pub use print::Finished;
-pub use registry::Registry;
+pub use registry::{Certificate, Registry};
 pub use rpc::Rpc;
 pub use scene::Scene;
 pub use screen::Screen;

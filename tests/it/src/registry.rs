@@ -2,13 +2,45 @@
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::{Deadline, Tools, User};
+
+/// What is wrong with the certificate of a registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certificate {
+    /// Nothing.
+    Good,
+    /// It is for another host.
+    OtherName,
+    /// It was good until yesterday.
+    Expired,
+}
+
+impl Certificate {
+    /// Writes `ca.pem`, `cert.pem` and `key.pem`.
+    fn make(self, folder: &Path) -> Result<()> {
+        let address = if self == Self::OtherName { "192.0.2.1" } else { "0.0.0.0" };
+        let days = if self == Self::Expired { "-1" } else { "2" };
+        fs::write(folder.join("names"), format!("subjectAltName=IP:{address}\n"))?;
+        let script = format!(
+            "new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'\n\
+             openssl req -x509 $new -keyout ca.key -out ca.pem -days 2 -subj /CN=authority \\\n\
+               -addext basicConstraints=critical,CA:TRUE &&\n\
+             openssl req $new -keyout key.pem -out request.pem -subj /CN=registry &&\n\
+             openssl x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days {days} \\\n\
+               -extfile names -out cert.pem\n"
+        );
+        let made = Command::new("sh").arg("-c").arg(script).current_dir(folder).output();
+        let made = made.context("starting `openssl`")?;
+        ensure!(made.status.success(), "`openssl`: {}", String::from_utf8_lossy(&made.stderr));
+        Ok(())
+    }
+}
 
 /// Debian's `docker-registry`; it ends with the value.
 #[derive(Debug)]
@@ -25,7 +57,7 @@ impl Registry {
     ///
     /// When the program is missing or does not answer.
     pub fn start() -> Result<Self> {
-        Self::with("")
+        Self::with(tempfile::tempdir()?, "", "")
     }
 
     /// Starts an empty one that lets in those of an `htpasswd` file.
@@ -34,23 +66,34 @@ impl Registry {
     ///
     /// When the program is missing or does not answer.
     pub fn for_those_of(htpasswd: &str) -> Result<Self> {
-        Self::with(htpasswd)
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("htpasswd");
+        fs::write(&file, htpasswd)?;
+        let auth = format!("auth: {{htpasswd: {{realm: tests, path: {}}}}}\n", file.display());
+        Self::with(folder, "", &auth)
     }
 
-    fn with(htpasswd: &str) -> Result<Self> {
+    /// Starts an empty one that speaks TLS, with a certificate of an authority of its own.
+    ///
+    /// # Errors
+    ///
+    /// When the program or `openssl` is missing or does not answer.
+    pub fn with_tls(certificate: Certificate) -> Result<Self> {
         let folder = tempfile::tempdir()?;
+        certificate.make(folder.path())?;
+        let file = |name: &str| folder.path().join(name).display().to_string();
+        let tls = format!(", tls: {{certificate: '{}', key: '{}'}}", file("cert.pem"), file("key.pem"));
+        Self::with(folder, &tls, "")
+    }
+
+    fn with(folder: TempDir, tls: &str, auth: &str) -> Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let mut config = format!(
+        let config = format!(
             "version: 0.1\nlog: {{level: error, accesslog: {{disabled: true}}}}\n\
              storage: {{filesystem: {{rootdirectory: {}}}, delete: {{enabled: true}}}}\n\
-             http: {{addr: '127.0.0.1:{port}', secret: tests}}\n",
+             http: {{addr: '127.0.0.1:{port}', secret: tests{tls}}}\n{auth}",
             folder.path().join("data").display()
         );
-        if !htpasswd.is_empty() {
-            let file = folder.path().join("htpasswd");
-            fs::write(&file, htpasswd)?;
-            config.push_str(&format!("auth: {{htpasswd: {{realm: tests, path: {}}}}}\n", file.display()));
-        }
         let file = folder.path().join("config.yml");
         fs::write(&file, config)?;
         let program = Tools::find()?.helper("docker-registry", User::Caller)?;
@@ -73,6 +116,21 @@ impl Registry {
     #[must_use]
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Host and port, by an address that leads here and is none of the loopback's, so that TLS is spoken with it.
+    #[must_use]
+    pub fn tls_host(&self) -> String {
+        format!("0.0.0.0:{}", self.port)
+    }
+
+    /// The certificate of the authority of one that speaks TLS.
+    ///
+    /// # Errors
+    ///
+    /// When it speaks none.
+    pub fn authority(&self) -> Result<String> {
+        fs::read_to_string(self.folder.path().join("ca.pem")).context("reading the authority's certificate")
     }
 
     /// Where the bytes of a blob lie, for who tampers with them.

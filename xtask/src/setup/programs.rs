@@ -14,6 +14,8 @@ use crate::run::{find_program, quiet, step};
 const RIPGREP: &str = "1.18.0";
 /// pi passes `--no-require-git`, which versions before 10 refuse; Debian has 8.
 const FD: &str = "10.3.0";
+/// The program that others use for components in registries; nobody ships it built.
+const WKG: &str = "0.16.1";
 
 /// What asks gcc for another C library: nothing of the system's own is looked for.
 const WITH_MUSL: &str = "lib=$(echo \"$root\"/usr/lib/*-linux-musl)\n\
@@ -64,6 +66,7 @@ pub(super) fn bin_dir(cache: &Cache) -> Result<PathBuf> {
     fs::create_dir_all(&bin).with_context(|| format!("creating `{}`", bin.display()))?;
     link(&ripgrep(cache)?, &bin.join("rg"))?;
     link(&fd(cache)?, &bin.join("fd"))?;
+    link(&wkg(cache)?, &bin.join("wkg"))?;
     for program in FROM_DEBIAN {
         let link_path = bin.join(program.name);
         let own = own(program.name).filter(|found| *found != link_path);
@@ -90,13 +93,32 @@ fn ripgrep(cache: &Cache) -> Result<PathBuf> {
 }
 
 fn fd(cache: &Cache) -> Result<PathBuf> {
-    let root = cache.directory(&format!("fd-{FD}"), |root| {
-        let mut cargo = Command::new("cargo");
-        cargo.args(["install", "fd-find", "--version", FD, "--locked", "--root"]).arg(root);
-        // A shared target directory would let this build wait for, and mix with, the project's own.
-        cargo.arg("--target-dir").arg(root.join("build")).current_dir(root);
-        step("compiling fd (a minute)", || quiet(&mut cargo))?;
-        fs::remove_dir_all(root.join("build")).context("removing what fd's build left")
-    })?;
+    let root = cache.directory(&format!("fd-{FD}"), |root| compile(root, "fd-find", FD, Pace::Fast))?;
     Ok(root.join("bin/fd"))
+}
+
+fn wkg(cache: &Cache) -> Result<PathBuf> {
+    let root = cache.directory(&format!("wkg-{WKG}"), |root| compile(root, "wkg", WKG, Pace::Cheap))?;
+    Ok(root.join("bin/wkg"))
+}
+
+/// What a program is compiled for.
+enum Pace {
+    /// For being run often.
+    Fast,
+    /// For being compiled quickly: not optimised, and without what debuggers read.
+    Cheap,
+}
+
+/// Compiles a program of crates.io into `root`.
+fn compile(root: &Path, name: &str, version: &str, pace: Pace) -> Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["install", name, "--version", version, "--locked", "--root"]).arg(root);
+    if matches!(pace, Pace::Cheap) {
+        cargo.args(["--debug", "--no-default-features"]).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    }
+    // A shared target directory would let this build wait for, and mix with, the project's own.
+    cargo.arg("--target-dir").arg(root.join("build")).current_dir(root);
+    step(&format!("compiling {name} (minutes)"), || quiet(&mut cargo))?;
+    fs::remove_dir_all(root.join("build")).with_context(|| format!("removing what the build of {name} left"))
 }

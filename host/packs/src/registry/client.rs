@@ -6,17 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use ureq::http::{HeaderMap, Method, Request, Response, StatusCode};
+use ureq::Agent;
+use ureq::http::Method;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Agent, Body};
 
 use super::RegistryError;
 use super::artifact::{self, Artifact, Descriptor, MANIFEST, MANIFEST_MAX, Manifest};
 use super::credentials::Credentials;
-use super::reference::{Reference, is_loopback};
+use super::exchange::{Sent, absolute, body, body_watched, get, is_same_host, next_page, root, same};
+use super::reference::Reference;
 use crate::signature::{Signatures, TEXT_MAX};
 use crate::store::{COMPONENT_MAX, Signed};
 
@@ -28,28 +27,42 @@ const CONNECTING: Duration = Duration::from_secs(20);
 const TAGS_MAX: u64 = 4 << 20;
 /// Most pages of tags.
 const PAGES_MAX: usize = 50;
-/// Longest text of an error that is shown.
-const SAID_MAX: usize = 300;
 
 /// A client of registries.
-#[derive(Debug)]
 pub struct Registry {
     /// For this machine, where nothing is between the registry and us.
     local: Agent,
     /// For all others: whatever they redirect to is asked by TLS as well.
     remote: Agent,
-    credentials: Credentials,
+    pub(super) credentials: Credentials,
     /// The proof of who we are, and for which registry, once that has said how it wants it.
-    authorization: Option<(String, String)>,
+    pub(super) authorization: Option<(String, String)>,
+    tell: Box<dyn Fn(Transfer)>,
 }
 
-/// What is sent.
-struct Sent<'a> {
-    method: Method,
-    url: String,
-    headers: Vec<(&'static str, &'a str)>,
-    body: &'a [u8],
-    what: String,
+/// How far a component is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer {
+    /// So many bytes of so many have come.
+    Getting {
+        /// How many are here.
+        done: u64,
+        /// How many it has.
+        all: u64,
+    },
+    /// So many bytes are being sent.
+    Sending {
+        /// How many it has.
+        all: u64,
+    },
+    /// It is over, however it ended.
+    Over,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Registry").field("credentials", &self.credentials).finish_non_exhaustive()
+    }
 }
 
 impl Registry {
@@ -75,10 +88,18 @@ impl Registry {
                 .build()
                 .into()
         };
-        Self { local: agent(false), remote: agent(true), credentials, authorization: None }
+        let (local, remote) = (agent(false), agent(true));
+        Self { local, remote, credentials, authorization: None, tell: Box::new(|_| {}) }
     }
 
-    fn agent(&self, of: &Reference) -> &Agent {
+    /// Has somebody told how far a component is on its way.
+    #[must_use]
+    pub fn watched(mut self, tell: impl Fn(Transfer) + 'static) -> Self {
+        self.tell = Box::new(tell);
+        self
+    }
+
+    pub(super) fn agent(&self, of: &Reference) -> &Agent {
         if of.is_local() { &self.local } else { &self.remote }
     }
 
@@ -192,7 +213,10 @@ impl Registry {
         }
         let url = format!("{}/blobs/{}", root(of), blob.digest);
         let response = self.send(of, &get(url, &what, "application/octet-stream"))?;
-        same(&blob.digest, body(of, response, &what, blob.size)?)
+        let tell = |done| (self.tell)(Transfer::Getting { done, all: blob.size });
+        let bytes = body_watched(of, response, &what, blob.size, tell);
+        (self.tell)(Transfer::Over);
+        same(&blob.digest, bytes?)
     }
 
     fn put(&mut self, to: &Reference, artifact: &Artifact) -> Result<(), RegistryError> {
@@ -244,213 +268,9 @@ impl Registry {
             body: blob,
             what: format!("the upload of {what}"),
         };
-        self.send(to, &upload).map(drop)
-    }
-
-    /// Sends a request, once more with a proof of who we are where the registry wants one.
-    fn send(&mut self, to: &Reference, sent: &Sent<'_>) -> Result<Response<Body>, RegistryError> {
-        let mut response = self.send_once(to, sent)?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            let challenge = response.headers().get("www-authenticate").and_then(|text| text.to_str().ok());
-            let proof = self.prove(to, challenge.unwrap_or_default())?;
-            self.authorization = proof.map(|proof| (to.host.clone(), proof));
-            if self.authorization.is_some() {
-                response = self.send_once(to, sent)?;
-            }
-        }
-        let status = response.status();
-        if status.is_success() {
-            return Ok(response);
-        }
-        if status == StatusCode::NOT_FOUND {
-            return Err(RegistryError::Missing(sent.what.clone()));
-        }
-        let said = response.body_mut().with_config().limit(64 << 10).read_to_string().unwrap_or_default();
-        let said: String =
-            said.chars().filter(|character| (' '..='~').contains(character)).take(SAID_MAX).collect();
-        let hint = if status == StatusCode::UNAUTHORIZED { "; `docker login` keeps credentials" } else { "" };
-        let said = if said.is_empty() { hint.to_owned() } else { format!(": {said}{hint}") };
-        let what = sent.what.clone();
-        Err(RegistryError::Status { host: to.host.clone(), status: status.as_u16(), what, said })
-    }
-
-    fn send_once(&self, to: &Reference, sent: &Sent<'_>) -> Result<Response<Body>, RegistryError> {
-        let failed = |source: ureq::Error| RegistryError::Transport {
-            host: to.host.clone(),
-            source: Box::new(source),
-        };
-        let mut request = Request::builder().method(sent.method.clone()).uri(&sent.url);
-        for (name, value) in &sent.headers {
-            request = request.header(*name, *value);
-        }
-        // A place for uploads may be somebody else's.
-        let own =
-            self.authorization.as_ref().filter(|(host, _)| *host == to.host && is_same_host(to, &sent.url));
-        if let Some((_, authorization)) = own {
-            request = request.header("authorization", authorization.as_str());
-        }
-        let answered = if sent.method == Method::GET || sent.method == Method::HEAD {
-            request.body(()).map_err(ureq::Error::from).and_then(|request| self.agent(to).run(request))
-        } else {
-            request.body(sent.body).map_err(ureq::Error::from).and_then(|request| self.agent(to).run(request))
-        };
-        answered.map_err(failed)
-    }
-
-    /// Answers a challenge; none: there is nothing to answer it with.
-    fn prove(&self, to: &Reference, challenge: &str) -> Result<Option<String>, RegistryError> {
-        let pair = self
-            .credentials
-            .find(&to.host)
-            .map_err(|reason| RegistryError::Credentials { host: to.host.clone(), reason })?;
-        let basic = pair.map(|pair| format!("Basic {}", STANDARD.encode(pair)));
-        let Some(parameters) = challenge.strip_prefix("Bearer ") else { return Ok(basic) };
-        let parameter = |name: &str| parameter(parameters, name);
-        let realm = parameter("realm").unwrap_or_default();
-        let is_safe = realm.starts_with("https://")
-            || to.is_local() && realm.strip_prefix("http://").is_some_and(|rest| is_loopback(host_of(rest)));
-        if !is_safe {
-            return Err(RegistryError::Realm { host: to.host.clone(), realm });
-        }
-        let mut url = format!("{realm}{}", if realm.contains('?') { '&' } else { '?' });
-        for name in ["service", "scope"] {
-            if let Some(value) = parameter(name) {
-                url.push_str(&format!("{name}={}&", escaped(&value)));
-            }
-        }
-        self.token(to, url.trim_end_matches(['&', '?']), basic.as_deref()).map(Some)
-    }
-
-    fn token(&self, to: &Reference, url: &str, basic: Option<&str>) -> Result<String, RegistryError> {
-        #[derive(Deserialize)]
-        struct Token {
-            #[serde(default)]
-            token: String,
-            #[serde(default)]
-            access_token: String,
-        }
-        let failed = |source: ureq::Error| RegistryError::Transport {
-            host: to.host.clone(),
-            source: Box::new(source),
-        };
-        let mut request = self.agent(to).get(url);
-        if let Some(basic) = basic {
-            request = request.header("authorization", basic);
-        }
-        let response = request.call().map_err(failed)?;
-        let status = response.status();
-        let what = "a token".to_owned();
-        if !status.is_success() {
-            let (host, said) = (to.host.clone(), "; `docker login` keeps credentials".to_owned());
-            return Err(RegistryError::Status { host, status: status.as_u16(), what, said });
-        }
-        let bytes = body(to, response, &what, MANIFEST_MAX)?;
-        let Token { token, access_token } =
-            serde_json::from_slice(&bytes).map_err(RegistryError::Manifest)?;
-        Ok(format!("Bearer {}", if token.is_empty() { access_token } else { token }))
-    }
-}
-
-fn get<'a>(url: String, what: &str, accept: &'static str) -> Sent<'a> {
-    Sent { method: Method::GET, url, headers: vec![("accept", accept)], body: &[], what: what.to_owned() }
-}
-
-/// Plain HTTP is spoken with this very machine only.
-fn root(of: &Reference) -> String {
-    format!("{}/v2/{}", origin(of), of.repository)
-}
-
-fn origin(of: &Reference) -> String {
-    format!("{}://{}", if of.is_local() { "http" } else { "https" }, of.host)
-}
-
-fn absolute(of: &Reference, place: &str) -> String {
-    if place.starts_with('/') { format!("{}{place}", origin(of)) } else { place.to_owned() }
-}
-
-fn is_same_host(of: &Reference, url: &str) -> bool {
-    url.strip_prefix(&origin(of)).is_some_and(|rest| rest.starts_with('/'))
-}
-
-/// Host and port of what follows `http://`.
-fn host_of(rest: &str) -> &str {
-    rest.split(['/', '?', '#']).next().unwrap_or_default()
-}
-
-/// Reads an answer of at most `max` bytes.
-fn body(of: &Reference, response: Response<Body>, what: &str, max: u64) -> Result<Vec<u8>, RegistryError> {
-    let read = response.into_body().into_with_config().limit(max + 1).read_to_vec();
-    match read {
-        Ok(bytes) if bytes.len() as u64 <= max => Ok(bytes),
-        Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
-            Err(RegistryError::TooLarge { host: of.host.clone(), what: what.to_owned(), max })
-        }
-        Err(source) => Err(RegistryError::Transport { host: of.host.clone(), source: Box::new(source) }),
-    }
-}
-
-fn same(wanted: &str, bytes: Vec<u8>) -> Result<Vec<u8>, RegistryError> {
-    let found = format!("sha256:{}", crate::digest(&bytes));
-    if found == wanted { Ok(bytes) } else { Err(RegistryError::Digest { wanted: wanted.to_owned(), found }) }
-}
-
-/// The address of the next page: `Link: </v2/...>; rel="next"`.
-fn next_page(headers: &HeaderMap) -> Option<String> {
-    let link = headers.get("link")?.to_str().ok()?;
-    let (place, rest) = link.strip_prefix('<')?.split_once('>')?;
-    rest.contains("next").then(|| place.to_owned())
-}
-
-/// A parameter of a challenge: `realm="...",service="..."`.
-fn parameter(parameters: &str, name: &str) -> Option<String> {
-    let mut rest = parameters;
-    while let Some((key, after)) = rest.split_once("=\"") {
-        let (value, next) = after.split_once('"')?;
-        if key.trim_start_matches([',', ' ']) == name {
-            return Some(value.to_owned());
-        }
-        rest = next;
-    }
-    None
-}
-
-/// Writes a text as part of a query.
-fn escaped(text: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(one).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn challenges_are_read() {
-        let text = "realm=\"https://a.test/token\",service=\"a.test\",scope=\"repository:a/b:pull,push\"";
-        assert_eq!(parameter(text, "realm").as_deref(), Some("https://a.test/token"));
-        assert_eq!(parameter(text, "scope").as_deref(), Some("repository:a/b:pull,push"));
-        assert_eq!(parameter(text, "alm"), None);
-        assert_eq!(escaped("repository:a/b"), "repository%3Aa%2Fb");
-    }
-
-    #[test]
-    fn credentials_stay_with_their_host() {
-        let of = Reference::parse("localhost:5000/a").unwrap();
-        for (url, same) in [
-            ("http://localhost:5000/v2/a", true),
-            ("http://localhost:50001/v2/a", false),
-            ("http://localhost:5000.evil.test/v2/a", false),
-            ("https://localhost:5000/v2/a", false),
-        ] {
-            assert_eq!(is_same_host(&of, url), same, "{url}");
-        }
-        let client = Registry::new(Credentials::default());
-        for realm in ["http://evil.test/token", "ftp://a", "", "http://localhost@evil.test/"] {
-            let refused = client.prove(&of, &format!("Bearer realm=\"{realm}\""));
-            assert!(matches!(refused, Err(RegistryError::Realm { .. })), "{realm}");
-        }
+        (self.tell)(Transfer::Sending { all: blob.len() as u64 });
+        let sent = self.send(to, &upload).map(drop);
+        (self.tell)(Transfer::Over);
+        sent
     }
 }

@@ -3,9 +3,11 @@
 pub(crate) mod artifact;
 mod client;
 mod credentials;
+mod exchange;
+mod proof;
 mod reference;
 
-pub use client::Registry;
+pub use client::{Registry, Transfer};
 pub use credentials::Credentials;
 pub use reference::{Reference, ReferenceError, tag_of, version_of};
 

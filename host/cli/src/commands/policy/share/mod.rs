@@ -4,6 +4,7 @@ mod add;
 mod carry;
 mod find;
 mod list;
+mod progress;
 mod registry;
 mod sign;
 mod trust;
@@ -96,7 +97,7 @@ impl Desk {
             let folder = variable("DOCKER_CONFIG").unwrap_or_else(|| self.around.home.join(".docker"));
             let credentials =
                 Credentials::read(&folder.join("config.json"), &path).map_err(anyhow::Error::msg)?;
-            self.registry = Some(Registry::new(credentials));
+            self.registry = Some(Registry::new(credentials).watched(progress::shown()));
         }
         self.registry.as_mut().context("making a client of registries")
     }

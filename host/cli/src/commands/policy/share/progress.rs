@@ -1,0 +1,60 @@
+//! How far a component is on its way, in one line of the terminal that is gone afterwards.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use portcullis_packs::Transfer;
+
+/// Takes what is on the line away.
+const CLEAR: &str = "\r\x1b[K";
+
+/// Returns who is to be told: the person at the terminal, or nobody.
+pub(super) fn shown() -> impl Fn(Transfer) {
+    let is_terminal = io::stderr().is_terminal();
+    let last = Cell::new(String::new());
+    move |transfer| {
+        let line = line(transfer);
+        if is_terminal && line != last.take() {
+            // When the terminal has gone there is nobody to tell.
+            let mut error = io::stderr().lock();
+            let _written = write!(error, "{CLEAR}{line}").and_then(|()| error.flush());
+        }
+        last.set(line);
+    }
+}
+
+fn line(transfer: Transfer) -> String {
+    match transfer {
+        Transfer::Getting { done, all } => {
+            let percent = done.saturating_mul(100) / all.max(1);
+            format!("portcullis: got {percent} % of {}", size(all))
+        }
+        Transfer::Sending { all } => format!("portcullis: sending {} …", size(all)),
+        Transfer::Over => String::new(),
+    }
+}
+
+/// In tenths of a megabyte from one on, in kilobytes below.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        for (transfer, expected) in [
+            (Transfer::Getting { done: 0, all: 0 }, "portcullis: got 0 % of 0 kB"),
+            (Transfer::Getting { done: 9_100_000, all: 18_250_000 }, "portcullis: got 49 % of 18.2 MB"),
+            (Transfer::Sending { all: 1_500 }, "portcullis: sending 2 kB …"),
+            (Transfer::Over, ""),
+        ] {
+            assert_eq!(line(transfer), expected);
+        }
+    }
+}

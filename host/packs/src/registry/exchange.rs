@@ -1,0 +1,145 @@
+//! One question to a registry and its answer, within limits.
+
+use std::io::Read as _;
+
+use ureq::Body;
+use ureq::http::{HeaderMap, Method, Request, Response, StatusCode};
+
+use super::RegistryError;
+use super::client::Registry;
+use super::reference::Reference;
+
+/// How much is read before it is told, in bytes.
+const PART: u64 = 256 << 10;
+/// Longest text of an error that is shown.
+const SAID_MAX: usize = 300;
+
+/// What is sent.
+pub(super) struct Sent<'a> {
+    pub(super) method: Method,
+    pub(super) url: String,
+    pub(super) headers: Vec<(&'static str, &'a str)>,
+    pub(super) body: &'a [u8],
+    pub(super) what: String,
+}
+
+impl Registry {
+    /// Sends a request, once more with a proof of who we are where the registry wants one.
+    pub(super) fn send(&mut self, to: &Reference, sent: &Sent<'_>) -> Result<Response<Body>, RegistryError> {
+        let mut response = self.send_once(to, sent)?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let challenge = response.headers().get("www-authenticate").and_then(|text| text.to_str().ok());
+            let proof = self.prove(to, challenge.unwrap_or_default())?;
+            self.authorization = proof.map(|proof| (to.host.clone(), proof));
+            if self.authorization.is_some() {
+                response = self.send_once(to, sent)?;
+            }
+        }
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        if status == StatusCode::NOT_FOUND {
+            return Err(RegistryError::Missing(sent.what.clone()));
+        }
+        let said = response.body_mut().with_config().limit(64 << 10).read_to_string().unwrap_or_default();
+        let said: String =
+            said.chars().filter(|character| (' '..='~').contains(character)).take(SAID_MAX).collect();
+        let hint = if status == StatusCode::UNAUTHORIZED { "; `docker login` keeps credentials" } else { "" };
+        let said = if said.is_empty() { hint.to_owned() } else { format!(": {said}{hint}") };
+        let what = sent.what.clone();
+        Err(RegistryError::Status { host: to.host.clone(), status: status.as_u16(), what, said })
+    }
+
+    fn send_once(&self, to: &Reference, sent: &Sent<'_>) -> Result<Response<Body>, RegistryError> {
+        let failed = |source: ureq::Error| RegistryError::Transport {
+            host: to.host.clone(),
+            source: Box::new(source),
+        };
+        let mut request = Request::builder().method(sent.method.clone()).uri(&sent.url);
+        for (name, value) in &sent.headers {
+            request = request.header(*name, *value);
+        }
+        // A place for uploads may be somebody else's.
+        let own =
+            self.authorization.as_ref().filter(|(host, _)| *host == to.host && is_same_host(to, &sent.url));
+        if let Some((_, authorization)) = own {
+            request = request.header("authorization", authorization.as_str());
+        }
+        let answered = if sent.method == Method::GET || sent.method == Method::HEAD {
+            request.body(()).map_err(ureq::Error::from).and_then(|request| self.agent(to).run(request))
+        } else {
+            request.body(sent.body).map_err(ureq::Error::from).and_then(|request| self.agent(to).run(request))
+        };
+        answered.map_err(failed)
+    }
+}
+
+pub(super) fn get<'a>(url: String, what: &str, accept: &'static str) -> Sent<'a> {
+    Sent { method: Method::GET, url, headers: vec![("accept", accept)], body: &[], what: what.to_owned() }
+}
+
+/// Plain HTTP is spoken with this very machine only.
+pub(super) fn root(of: &Reference) -> String {
+    format!("{}/v2/{}", origin(of), of.repository)
+}
+
+fn origin(of: &Reference) -> String {
+    format!("{}://{}", if of.is_local() { "http" } else { "https" }, of.host)
+}
+
+pub(super) fn absolute(of: &Reference, place: &str) -> String {
+    if place.starts_with('/') { format!("{}{place}", origin(of)) } else { place.to_owned() }
+}
+
+pub(super) fn is_same_host(of: &Reference, url: &str) -> bool {
+    url.strip_prefix(&origin(of)).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Reads an answer of at most `max` bytes.
+pub(super) fn body(
+    of: &Reference,
+    response: Response<Body>,
+    what: &str,
+    max: u64,
+) -> Result<Vec<u8>, RegistryError> {
+    body_watched(of, response, what, max, |_| {})
+}
+
+/// Reads an answer of at most `max` bytes; `tell` hears how many are there.
+pub(super) fn body_watched(
+    of: &Reference,
+    response: Response<Body>,
+    what: &str,
+    max: u64,
+    tell: impl Fn(u64),
+) -> Result<Vec<u8>, RegistryError> {
+    let too_large = || RegistryError::TooLarge { host: of.host.clone(), what: what.to_owned(), max };
+    let mut reader = response.into_body().into_with_config().limit(max + 1).reader();
+    let mut bytes = Vec::new();
+    loop {
+        let read = (&mut reader).take(PART).read_to_end(&mut bytes);
+        let count = bytes.len() as u64;
+        match read.map_err(ureq::Error::from) {
+            Ok(_) if count > max => return Err(too_large()),
+            Ok(0) => return Ok(bytes),
+            Ok(_) => tell(count),
+            Err(ureq::Error::BodyExceedsLimit(_)) => return Err(too_large()),
+            Err(source) => {
+                return Err(RegistryError::Transport { host: of.host.clone(), source: Box::new(source) });
+            }
+        }
+    }
+}
+
+pub(super) fn same(wanted: &str, bytes: Vec<u8>) -> Result<Vec<u8>, RegistryError> {
+    let found = format!("sha256:{}", crate::digest(&bytes));
+    if found == wanted { Ok(bytes) } else { Err(RegistryError::Digest { wanted: wanted.to_owned(), found }) }
+}
+
+/// The address of the next page: `Link: </v2/...>; rel="next"`.
+pub(super) fn next_page(headers: &HeaderMap) -> Option<String> {
+    let link = headers.get("link")?.to_str().ok()?;
+    let (place, rest) = link.strip_prefix('<')?.split_once('>')?;
+    rest.contains("next").then(|| place.to_owned())
+}
