@@ -137,6 +137,8 @@ fn output_is_redacted_and_withheld(version: PiVersion, user: User) -> Result<()>
 fn a_crash_on_the_way_of_the_output_withholds(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("a.txt"), "alpha\n")?;
+    // Where it behaves it allows.
+    scene.trust(&guest("hostile", user)?)?;
     for fault in ["trap", "loop"] {
         let policies =
             json!([{ "use": guest("hostile", user)?, "config": { "fault": fault, "in": "inspect" } }]);
