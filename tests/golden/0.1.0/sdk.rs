@@ -13,13 +13,13 @@ use portcullis_sdk::{
 
 /// A policy with every method and a configuration.
 #[derive(Debug)]
-pub struct Everything {
+pub(crate) struct Everything {
     config: Config,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub(crate) struct Config {
     names: Vec<String>,
 }
 
@@ -70,12 +70,11 @@ impl Policy for Everything {
                         .step(TraceStep { rule: "one".into(), matched: true, detail: String::new() })
                 }
             }
-            Action::Tool(call) => match claims(request) {
-                Some(all) if all.iter().any(|claim| claim.covers("/a") || claim.overlaps("/b")) => {
-                    let Claim { path, agent, own } = &all[0];
+            Action::Tool(call) => match claims(request).as_deref() {
+                Some([Claim { path, agent, own }, ..]) => {
                     Evaluation::deny("one", format!("{path} {agent} {own}"))
                 }
-                Some(_) => Evaluation::allow("one", call.name.as_str())
+                Some([]) => Evaluation::allow("one", call.name.as_str())
                     .oblige(reserve(&["/a"], Until::Call))
                     .oblige(reserve(&["/b"], Until::Session))
                     .oblige(release(&["/c"]))
@@ -243,6 +242,8 @@ fn helpers_of_that_day_say_what_they_did() {
     ] {
         assert_eq!((option.label.len(), option.lifetime), (1, 0));
     }
+    let claim = Claim { path: "/a".into(), agent: "ann".into(), own: false };
+    assert!(claim.covers("/a/b") && claim.overlaps("/"));
     let context = testing::context("/srv/app");
     assert_eq!(testing::path_ref(&context, "/srv/app/x").relative, "x");
     assert_eq!(testing::text("abc").length, 3);
