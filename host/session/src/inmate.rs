@@ -57,7 +57,7 @@ impl Inmate {
     pub(crate) fn rules(&self, layers: Vec<RuleLayer>) -> Vec<RuleLayer> {
         let mut layers = self.relaxed(layers);
         if let Self::Agent(places) = self {
-            layers.push(RuleLayer { name: LAYER.to_owned(), profile: places.profile() });
+            layers.push(RuleLayer { name: LAYER.to_owned(), profile: places.profile(), tightens: false });
         }
         layers
     }
@@ -131,7 +131,11 @@ mod tests {
         let commands =
             ["/home/u/.ssh", "/home/u/.pi/agent/auth.json", "/home/u/.pi/agent/sandbox", "/opt/pi"];
         let files = commands.map(deny).to_vec();
-        let layer = RuleLayer { name: "host".into(), profile: Profile { files, ..Profile::default() } };
+        let layer = RuleLayer {
+            name: "host".into(),
+            profile: Profile { files, ..Profile::default() },
+            tightens: false,
+        };
         let at = |name: &str| Path::new("/home/u/.pi/agent").join(name);
         let agent = Inmate::Agent(AgentPlaces {
             directory: at(""),
@@ -171,7 +175,7 @@ mod tests {
 
     #[test]
     fn commands_keep_their_rules() {
-        let layer = RuleLayer { name: "host".into(), profile: Profile::default() };
+        let layer = RuleLayer { name: "host".into(), profile: Profile::default(), tightens: false };
         assert_eq!(Inmate::Commands.rules(vec![layer.clone()]), [layer]);
     }
 }
