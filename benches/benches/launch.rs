@@ -224,6 +224,7 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
             spared: vec![PathBuf::from("/tmp")],
             lifted: Vec::new(),
             reads: Reads::Free,
+            kept_back: Vec::new(),
         }),
         acting: None,
     }

@@ -29,6 +29,7 @@ mod resolve;
 mod staged;
 mod worker;
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, RwLock};
@@ -43,7 +44,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::layer::places::Places;
 use crate::layer::{During, Failure, privileges};
-use crate::names::{Names, Reads};
+use crate::names::{FileId, Names, Reads};
 use crate::{Stage, transport};
 use asking::Asking;
 use connect::Connecting;
@@ -69,6 +70,8 @@ struct Broker {
     names: Box<dyn Names>,
     /// Whether reading is judged, too.
     reads: Reads,
+    /// Files that are not read by any name.
+    kept_back: HashSet<FileId>,
     /// Writable places in which names are judged, as commands see them.
     judged: Vec<PathBuf>,
     /// What is given where, if there are no mounts that see to it.
@@ -96,6 +99,8 @@ pub(crate) struct Orders {
     pub(crate) names: Box<dyn Names>,
     /// Whether reading is judged, too.
     pub(crate) reads: Reads,
+    /// Files that are not read by any name.
+    pub(crate) kept_back: Vec<FileId>,
     /// Writable places in which names are judged, as commands see them.
     pub(crate) judged: Vec<PathBuf>,
     /// What is given where, if there are no mounts that see to it.
@@ -159,7 +164,8 @@ fn run(
     commands: SharedNumbers,
     child: Option<Pid>,
 ) -> std::io::Result<()> {
-    let Orders { names, reads, judged, places, lifted, lines: [asks, connects], host_ports } = orders;
+    let Orders { names, reads, kept_back, judged, places, lifted, lines: [asks, connects], host_ports } =
+        orders;
     let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
     match child {
         None => privileges::enforce_on_broker()?,
@@ -179,6 +185,7 @@ fn run(
         listener,
         names,
         reads,
+        kept_back: kept_back.into_iter().collect(),
         roots: judged.iter().filter(|place| *place != Path::new(TEMP)).cloned().collect(),
         judged,
         places,

@@ -172,7 +172,9 @@ fn set_up(
             let lines = [asks, connects];
             let host_ports = held_ports(&setup.network, &gate);
             let lifted = rules.lifted.clone();
-            let orders = broker::Orders { names, reads, judged, lifted, lines, host_ports, places: None };
+            let kept_back = rules.kept_back.clone();
+            let orders =
+                broker::Orders { names, reads, kept_back, judged, lifted, lines, host_ports, places: None };
             let (broker, commands) = broker::start(single, orders, commands)?;
             (Some(broker), commands)
         }

@@ -39,7 +39,8 @@
 //!
 //! # What it does not stop
 //! Sockets that lie in a visible directory can be connected to, read-only or not: hide the directory.
-//! A second name (hard link) of a hidden file that lies in a visible place shows its content.
+//! A second name (hard link) of a hidden file that lies in a visible place shows its content, unless the file is one of
+//! [`NameRules::kept_back`].
 //! The rules below the mounts say what can be changed, not what can be read: hidden files are hidden by mounts.
 //! An abstract socket of one command cannot be reached from another.
 //! A place that does not exist at the start cannot be hidden by its path: hide the directory it would be in.
@@ -115,7 +116,7 @@ pub use error::{LaunchError, PlanError, StartError, ViewError};
 pub use files::raise_file_limit;
 pub use gate::{Ends, Hold, Listeners, NoGate, WayOut};
 pub use held::{Attempt, Held, Refusal};
-pub use names::{Judgement, MakeNames, NameRules, Names, Reads};
+pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use probe::{
     Advice, Facts, Finding, PROBE_ARGUMENT, Primitive, Refused, advice, apparmor_profile, probe, probe_main,

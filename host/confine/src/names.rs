@@ -16,6 +16,17 @@ pub struct NameRules {
     pub lifted: Vec<String>,
     /// Whether names are judged also as they are read.
     pub reads: Reads,
+    /// Files with several names that are not read by any of them; only where reading is judged.
+    pub kept_back: Vec<FileId>,
+}
+
+/// Which file it is, whatever its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// Major and minor number of the device that it is on.
+    pub device: (u32, u32),
+    /// Its number there.
+    pub inode: u64,
 }
 
 /// Whether names are judged as they are read.

@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use crate::plan::{Opening, PathKind, Plan, Step, Writable};
-use crate::{Breach, Command, Hold, Limits, NameRules, Owner, Reads, Stage, Terminal, WayOut};
+use crate::{Breach, Command, FileId, Hold, Limits, NameRules, Owner, Reads, Stage, Terminal, WayOut};
 pub(crate) use codec::{Reader, Writer};
 
 /// A message that does not mean anything; the sender is not the same program.
@@ -285,13 +285,19 @@ impl Writer {
 
     fn names(&mut self, names: Option<&NameRules>) {
         self.number(u32::from(names.is_some()));
-        if let Some(NameRules { data, spared, lifted, reads }) = names {
+        if let Some(NameRules { data, spared, lifted, reads, kept_back }) = names {
             self.string(OsStr::from_bytes(data));
             self.count(spared.len());
             spared.iter().for_each(|place| self.string(place.as_os_str()));
             self.count(lifted.len());
             lifted.iter().for_each(|id| self.string(id.as_ref()));
             self.number(u32::from(reads.are_judged()));
+            self.count(kept_back.len());
+            for FileId { device: (major, minor), inode } in kept_back {
+                self.number(*major);
+                self.number(*minor);
+                self.long(*inode);
+            }
         }
     }
 
@@ -381,7 +387,10 @@ impl Reader<'_> {
         let spared = self.list(|reader| Ok::<_, Garbled>(PathBuf::from(reader.string()?)))?;
         let lifted = self.list(|reader| reader.string()?.into_string().map_err(|_not_text| Garbled))?;
         let reads = if self.number()? == 0 { Reads::Free } else { Reads::Judged };
-        Ok(Some(NameRules { data, spared, lifted, reads }))
+        let kept_back = self.list(|reader| -> Result<FileId, Garbled> {
+            Ok(FileId { device: (reader.number()?, reader.number()?), inode: reader.long()? })
+        })?;
+        Ok(Some(NameRules { data, spared, lifted, reads, kept_back }))
     }
 
     fn step(&mut self) -> Result<Step, Garbled> {

@@ -24,6 +24,12 @@ pub struct Located(Infallible);
 #[derive(Debug)]
 pub struct Editing(Infallible);
 
+/// Finds none.
+#[must_use]
+pub fn linked_files(_tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
+    HashMap::new()
+}
+
 impl Gate {
     /// Makes a gate that refuses everything.
     ///
@@ -123,12 +129,6 @@ impl Gate {
     /// None.
     pub fn names_of(&self, located: &Located, _tops: &[PathBuf]) -> Result<Names, FileError> {
         match located.0 {}
-    }
-
-    /// Finds none.
-    #[must_use]
-    pub fn linked_files(&self, _tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
-        HashMap::new()
     }
 
     /// Cannot be called, as nothing is ever located.

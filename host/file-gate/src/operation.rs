@@ -69,6 +69,14 @@ pub struct Inode {
     pub(crate) number: u64,
 }
 
+impl Inode {
+    /// Returns major and minor number of the device, and the file's number on it.
+    #[must_use]
+    pub fn numbers(self) -> ((u32, u32), u64) {
+        (self.device, self.number)
+    }
+}
+
 /// Seconds and nanoseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time {

@@ -9,11 +9,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use portcullis_confine::FileId;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, Attribute, Content, FileAccess, FileOperation, Origin, PathKind};
-use portcullis_decision::{Caller, Effect, Grant, GrantPattern, Request, Ruling, path_text};
-use portcullis_file_gate::{Identity, Inode, Located, Purpose};
+use portcullis_decision::{Caller, Effect, Grant, GrantPattern, Request, RuleSet, Ruling, path_text};
+use portcullis_file_gate::{Identity, Inode, Located, Purpose, linked_files};
 use serde_json::{Value, json};
 
 use crate::force::Force;
@@ -39,9 +40,22 @@ pub(crate) struct Linked {
 pub(crate) struct KeptBack(HashMap<Inode, (Effect, String)>);
 
 impl KeptBack {
-    /// Looks at the places that `force`'s rules keep back.
+    /// Looks at the places that `force`'s rules keep back from tools.
     pub(crate) fn of(force: &Force) -> Self {
-        let rules = force.rules.layers().iter().flat_map(|layer| &layer.profile.files);
+        Self::by(&force.rules, Caller::Tool)
+    }
+
+    /// Returns those that commands do not read.
+    pub(crate) fn from_commands(rules: &RuleSet) -> Vec<FileId> {
+        let kept = Self::by(rules, Caller::Command).0.into_keys().map(Inode::numbers);
+        let mut kept: Vec<_> = kept.map(|(device, inode)| FileId { device, inode }).collect();
+        // So that the same files are the same sandbox.
+        kept.sort_by_key(|file| (file.device, file.inode));
+        kept
+    }
+
+    fn by(all: &RuleSet, caller: Caller) -> Self {
+        let rules = all.layers().iter().flat_map(|layer| &layer.profile.files);
         let denied =
             rules.filter(|rule| rule.effect == Effect::Deny && rule.rights.contains(FileRight::Read));
         let tops: Vec<PathBuf> = denied
@@ -51,10 +65,10 @@ impl KeptBack {
             })
             .collect();
         let answered = |path: PathBuf| {
-            let answer = force.rules.answer(&path, FileRight::Read, Caller::Tool);
+            let answer = all.answer(&path, FileRight::Read, caller);
             (answer.effect == Effect::Deny).then(|| (answer.effect, answer.rule.to_owned()))
         };
-        let files = force.gate.linked_files(&tops);
+        let files = linked_files(&tops);
         Self(files.into_iter().filter_map(|(file, path)| Some((file, answered(path)?))).collect())
     }
 

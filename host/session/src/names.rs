@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use portcullis_config::Layer;
-use portcullis_confine::{Judgement, NameRules, Names, Reads};
+use portcullis_confine::{FileId, Judgement, NameRules, Names, Reads};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Caller, DataError, RuleData};
 use portcullis_decision::{Base, Effect, RuleSet};
@@ -12,8 +12,14 @@ use portcullis_decision::{Base, Effect, RuleSet};
 const GIT_HOOKS: &str = "host.git-hooks";
 
 /// Returns what commands are held to beside the places of their profile. `reads` says whether they are held to rules
-/// on reading, which places do not cover where these are patterns, or name what is not there yet.
-pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String], reads: Reads) -> Result<NameRules, DataError> {
+/// on reading, which places do not cover where these are patterns, or name what is not there yet; `kept_back` are files
+/// that they do not read by any name.
+pub(crate) fn name_rules(
+    rules: &RuleSet,
+    lifted: &[String],
+    reads: Reads,
+    kept_back: Vec<FileId>,
+) -> Result<NameRules, DataError> {
     let temp = &rules.base().temp;
     let restricts = |right| rules.restricts_below(temp, right);
     // By another name, what is not to be read could be.
@@ -21,7 +27,7 @@ pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String], reads: Reads) -> Re
     let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
     // Git makes this directory and puts samples in it; the broker tells them from hooks.
     let data = rules.data().without(Layer::Host.name(), GIT_HOOKS);
-    Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec(), reads })
+    Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec(), reads, kept_back })
 }
 
 /// Returns what commands are held to by names where nobody has a rule and `base` answers.
@@ -29,7 +35,7 @@ pub(crate) fn name_rules(rules: &RuleSet, lifted: &[String], reads: Reads) -> Re
 /// # Errors
 /// Never in a build whose tests pass.
 pub fn plain_name_rules(base: Base) -> Result<NameRules, DataError> {
-    name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[], Reads::Free)
+    name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[], Reads::Free, Vec::new())
 }
 
 /// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].
@@ -83,7 +89,8 @@ mod tests {
     #[test]
     fn the_broker_says_what_the_rules_say() {
         let base = Base { workspace: vec!["/w".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
-        let rules = name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[], Reads::Judged).unwrap();
+        let rules =
+            name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[], Reads::Judged, Vec::new()).unwrap();
         assert_eq!(rules.spared, [Path::new("/tmp")]);
         let names = make_names(&rules.data).unwrap();
         let judge = |path: &str| names.judge(Path::new(path));

@@ -12,6 +12,7 @@ use portcullis_decision::{Caller, Effect, RuleSet};
 
 use crate::error::with_causes;
 use crate::limits;
+use crate::links::KeptBack;
 use crate::names::name_rules;
 use crate::sandbox::Wanted;
 
@@ -61,7 +62,10 @@ pub(crate) fn profile(
         .filter(|(path, _)| path != &rules.base().temp && !is_own(path))
         .map(|(path, access)| Place { path, access })
         .collect();
-    let names = name_rules(rules, session.lifted, reads).map_err(|error| with_causes(&error))?;
+    let kept_back = KeptBack::from_commands(rules);
+    // Whatever such a file is called, what is secret by one of its names stays so.
+    let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
+    let names = name_rules(rules, session.lifted, reads, kept_back).map_err(|error| with_causes(&error))?;
     Ok(Profile {
         places,
         temp: temp.to_owned(),

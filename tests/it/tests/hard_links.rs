@@ -12,6 +12,7 @@ as_each_user!(
     a_package_store_is_read_and_not_written,
     an_answer_holds_for_that_file,
     a_secret_by_another_name,
+    commands_read_no_secret_by_another_name,
     a_hook_by_another_name,
 );
 
@@ -135,6 +136,20 @@ fn a_secret_by_another_name(user: User) -> Result<()> {
     let search = json!({ "callId": "f", "cwd": scene.project(), "pattern": "*" });
     let reply = host.succeed("file/find", &search)?;
     ensure!(reply.to_string().contains("hunter2"), "{reply}");
+    Ok(())
+}
+
+/// Row 4: a file that a rule denies has been given another name in the project, by the host.
+fn commands_read_no_secret_by_another_name(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let secret = scene.home().join(".pi/agent/auth.json");
+    scene.write(&secret, "hunter2\n")?;
+    link(&scene, &secret, "innocent")?;
+    scene.write(&scene.project().join("plain"), "plain\n")?;
+    let script = "cat innocent; cp innocent copy; cat copy; ln innocent other; cat < other; cat plain";
+    let inside = scene.portcullis(&["run", "--", "sh", "-c", &format!("exec 2>/dev/null; {script}")])?;
+    ensure!(inside.stdout == "plain\n", "{inside:#?}");
+    ensure!(fs::read_to_string(scene.project().join("innocent"))? == "hunter2\n", "control");
     Ok(())
 }
 

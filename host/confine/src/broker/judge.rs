@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use portcullis_names::git::Content;
 use portcullis_names::{Anywhere, Change, Class, EXAMINED, PACKAGES, Rule, Site, class_under};
-use rustix::fs::{AtFlags, CWD, FileType, statat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, CWD, FileType, fstat, major, minor, statat};
+use rustix::io::{self, Errno};
 
 use super::Broker;
 use super::asking::Question;
@@ -16,7 +16,7 @@ use super::directories::Moving;
 use super::resolve::Place;
 use super::worker::{Refusal, Stop, Turn, Worker};
 use crate::Attempt;
-use crate::names::Judgement;
+use crate::names::{FileId, Judgement};
 
 /// A change that may be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +47,16 @@ impl Broker {
     /// What the session's rules say of reading a name.
     pub(super) fn judge_reading(&self, path: &Path) -> Judgement {
         if self.reads.are_judged() { self.names.judge_reading(path) } else { Judgement::Free }
+    }
+
+    /// Whether it is a file that is not read by any of its names.
+    pub(super) fn is_kept_back(&self, file: &OwnedFd) -> io::Result<bool> {
+        if self.kept_back.is_empty() {
+            return Ok(false);
+        }
+        let status = fstat(file)?;
+        let device = (major(status.st_dev), minor(status.st_dev));
+        Ok(self.kept_back.contains(&FileId { device, inode: status.st_ino }))
     }
 
     pub(super) fn holds(&self, rule: &Rule) -> bool {

@@ -245,6 +245,11 @@ impl Processes {
             .is_some_and(|flags| flags & OFlags::RWMODE != OFlags::WRONLY && !flags.contains(OFlags::PATH))
     }
 
+    /// Opens the program of a process, for its place only.
+    pub(super) fn program(&self, process: i32) -> io::Result<OwnedFd> {
+        openat(&self.proc, format!("{process}/exe"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    }
+
     /// Returns the text of a process's `maps`.
     pub(super) fn maps(&self, process: i32) -> Option<Vec<u8>> {
         let path = format!("{process}/maps");

@@ -70,9 +70,11 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
         places.iter().filter(|(path, access)| *access == Access::ReadWrite && *path != places.temp());
     let judged = writable.map(|(path, _)| path.to_owned()).collect();
     let lifted = rules.lifted.clone();
+    let kept_back = rules.kept_back.clone();
     let orders = broker::Orders {
         names,
         reads,
+        kept_back,
         judged,
         lifted,
         lines,

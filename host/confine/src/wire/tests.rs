@@ -25,6 +25,7 @@ fn setup() -> Setup {
         spared: vec!["/tmp".into()],
         lifted: vec!["a".into()],
         reads: Reads::Judged,
+        kept_back: vec![FileId { device: (8, 1), inode: u64::MAX }],
     };
     let (plan, hostname, names) = (Plan::from_steps(steps), "box".into(), Some(names));
     let acting = Some(Owner { uid: 1000, gid: 100 });

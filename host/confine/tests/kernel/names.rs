@@ -74,7 +74,13 @@ pub(crate) fn make(data: &[u8]) -> Option<Box<dyn Names>> {
 }
 
 pub(crate) fn rules(lines: &str) -> NameRules {
-    NameRules { data: lines.into(), spared: vec!["/tmp".into()], lifted: Vec::new(), reads: Reads::Free }
+    NameRules {
+        data: lines.into(),
+        spared: vec!["/tmp".into()],
+        lifted: Vec::new(),
+        reads: Reads::Free,
+        kept_back: Vec::new(),
+    }
 }
 
 pub(crate) fn session(lines: &str) -> Session {

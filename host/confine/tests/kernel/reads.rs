@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use portcullis_confine::{Attempt, Exit, Reads};
+use portcullis_confine::{Attempt, Exit, FileId, NameRules, Reads};
 
 use crate::held::asked;
 use crate::kit::Session;
@@ -17,6 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("reads::everything_else_is_read_as_ever", everything_else_is_read_as_ever),
     ("reads::errors_are_the_kernels", errors_are_the_kernels),
     ("reads::links_do_not_lead_into_the_brokers_processes", links_do_not_lead_into_the_brokers_processes),
+    ("reads::a_file_is_kept_back_by_all_its_names", a_file_is_kept_back_by_all_its_names),
     ("reads::somebody_can_say_yes", somebody_can_say_yes),
     ("reads::no_race_reads_it", no_race_reads_it),
     ("reads::no_race_executes_it", no_race_executes_it),
@@ -186,6 +187,44 @@ fn links_do_not_lead_into_the_brokers_processes() {
     assert_eq!(own.output, "0\n0\n", "{own:?}");
     running.kill();
     running.wait();
+}
+
+/// Row 4: the host has given a hidden file another name in the project.
+fn a_file_is_kept_back_by_all_its_names() {
+    let session = Session::with(|place, profile| {
+        for (hidden, name) in [("secret/key", "work/innocent"), ("secret/program", "work/tool")] {
+            if hidden.ends_with("program") {
+                fs::copy("/bin/true", place.join(hidden)).expect("a copy");
+            }
+            fs::hard_link(place.join(hidden), place.join(name)).expect("a link");
+        }
+        let kept_back = ["secret/key", "secret/program"].map(|file| {
+            let status = rustix::fs::stat(place.join(file)).expect("there");
+            let device = (rustix::fs::major(status.st_dev), rustix::fs::minor(status.st_dev));
+            FileId { device, inode: status.st_ino }
+        });
+        profile.names = Some(NameRules { reads: Reads::Judged, kept_back: kept_back.into(), ..rules("") });
+    });
+    for script in [
+        "cat innocent",
+        "cat < innocent",
+        "cp innocent copy",
+        "ln innocent other; cat other",
+        "mv innocent moved; cat moved; s=$?; mv moved innocent; exit $s",
+        "ln -sfn innocent l; cat l",
+        "cat $P/work/../work/innocent",
+        "exec 3<> innocent && head -c1 <&3",
+        "perl -e 'sysopen(F, q(innocent), 0x200000) or die; $n = fileno F; open(G, q(<), qq(/proc/self/fd/$n)) or exit 1'",
+        "./tool",
+        "sh -c 'exec ./tool'",
+    ] {
+        let outcome = session.sh(script);
+        outcome.assert_fails();
+        assert!(!outcome.output.contains("content"), "{outcome:?}");
+        assert!(session.control(script), "control: {script}");
+        assert!(session.control("rm -f copy other l"));
+    }
+    session.allows("cat file sub/file && cp file copy && /bin/true");
 }
 
 fn somebody_can_say_yes() {

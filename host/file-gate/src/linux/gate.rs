@@ -1,6 +1,6 @@
 //! The gate: where paths are located, and permits are checked and used up.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::FileError;
-use crate::operation::{FileContent, Inode, Limits, Links, Listing, Names, Purpose, WriteOptions, Written};
+use crate::operation::{FileContent, Limits, Links, Listing, Names, Purpose, WriteOptions, Written};
 use crate::search::{
     FindQuery, Flow, Found, GrepQuery, IgnoreFiles, Line, SearchEnd, SearchError, SearchGuard,
 };
@@ -240,13 +240,6 @@ impl Gate {
     /// When nothing is there any more.
     pub fn names_of(&self, located: &Located, tops: &[PathBuf]) -> Result<Names, FileError> {
         links::names(self.root_of(located), located, tops)
-    }
-
-    /// Finds the files at and below `tops` that have several names, in the host's own view, each with one of them.
-    /// What cannot be looked at is left out.
-    #[must_use]
-    pub fn linked_files(&self, tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
-        links::linked(tops)
     }
 
     /// Uses a permit up for somebody else, who will open what was located by its canonical name, in the host's own

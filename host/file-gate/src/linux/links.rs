@@ -51,8 +51,10 @@ pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Resu
     Ok(Names { paths, is_complete, count: before.links, identity: before.identity })
 }
 
-/// Finds the files at and below `tops` that have several names, as the host sees them.
-pub(crate) fn linked(tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
+/// Finds the files at and below `tops` that have several names, in the host's own view, each with one of them. What
+/// cannot be looked at is left out.
+#[must_use]
+pub fn linked(tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
     let mut found = HashMap::new();
     Places { root: Root::Host, left: KEPT_BACK }.visit(tops, &mut |at| {
         if let Ok(status) = at.status()

@@ -15,4 +15,5 @@ mod walk;
 mod write;
 
 pub use gate::Gate;
+pub use links::linked as linked_files;
 pub use located::{Editing, Located};

@@ -67,7 +67,11 @@ fn what_has_several_names_in_a_place() {
     let place = Place::new();
     place.put("p/alone", "x");
     linked(&place, "secret/f", "p/h");
-    let found = place.gate.linked_files(&[place.path("secret"), place.path("p/alone"), "/proc/self".into()]);
+    let found = portcullis_file_gate::linked_files(&[
+        place.path("secret"),
+        place.path("p/alone"),
+        "/proc/self".into(),
+    ]);
     let located = place.locate("p/h", Purpose::Existing).expect("located");
     let inode = located.inode().expect("a file");
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [(inode, place.path("secret/f"))]);

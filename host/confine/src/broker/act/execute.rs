@@ -53,7 +53,11 @@ pub(crate) fn execute(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attem
 
 /// Judges the reading of all files that a new program consists of.
 fn judge(worker: &Worker, turn: &Turn, stopped: &Stopped) -> Result<(), Stop> {
-    let maps = worker.broker.processes.maps(stopped.thread()).ok_or(Errno::ACCESS)?;
+    let processes = &worker.broker.processes;
+    if worker.broker.is_kept_back(&processes.program(stopped.thread())?)? {
+        return Err(Errno::ACCESS.into());
+    }
+    let maps = processes.maps(stopped.thread()).ok_or(Errno::ACCESS)?;
     let mut seen: &[u8] = b"";
     for line in maps.split(|byte| *byte == b'\n') {
         let Some(text) = mapped(line) else { continue };

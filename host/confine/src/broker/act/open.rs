@@ -125,6 +125,10 @@ fn is_pointer(content: Content) -> bool {
 
 /// Hands a file to the caller, opened as it wanted it.
 pub(crate) fn give(broker: &Broker, turn: &Turn, file: &OwnedFd, flags: OFlags) -> Ending {
+    // The last thing before it is the caller's: whatever way has led to it, it is this file.
+    if reads(flags) && broker.is_kept_back(file)? {
+        return Err(Errno::ACCESS.into());
+    }
     if !flags.contains(OFlags::NONBLOCK) {
         let kept = OFlags::APPEND | OFlags::DIRECT | OFlags::NOATIME;
         fcntl_setfl(file, flags & kept)?;

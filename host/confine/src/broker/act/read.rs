@@ -138,6 +138,10 @@ fn make(worker: &Worker, turn: &Turn, (at, path): (At, &CStr), (flags, mode): (O
 /// Judges the reading of a file by the name that it has now, or had at last.
 pub(super) fn permit_reading(worker: &Worker, turn: &Turn, file: &OwnedFd) -> Result<(), Stop> {
     let text = worker.broker.processes.path_of(file.as_fd())?;
+    if worker.broker.is_kept_back(file)? {
+        let path = Path::new(OsStr::from_bytes(&text)).to_owned();
+        return Err(Stop::Refused(Box::new(Refusal { attempt: Attempt::Read, path, rule: "" })));
+    }
     names_of(&text).try_for_each(|path| permit_reading_of(worker, turn, path))
 }
 
