@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::process::{Child, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use portcullis_it::processes::{self, Process};
 use portcullis_it::script::{bash, expecting, read, say, turns, write};
 use portcullis_it::{Deadline, Finished, Launch, PiVersion, Rpc, Scene, User, script};
 use serde_json::{Value, json};
@@ -118,7 +119,11 @@ fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) ->
         bash("echo sum-$((40+2)); cat report.json; cat ~/.ssh/id; ls /tmp"),
         expecting("sum-42", write("a/b.txt", "alpha\n")),
         expecting("[Ww]rote", read("a/b.txt")),
-        expecting("alpha", say("done")),
+        // The whole of a long output is a file of pi's, in a `/tmp` that nobody else has.
+        expecting("alpha", bash("seq 1 30000")),
+        expecting("pi-bash-", bash("basename -s .log /tmp/pi-bash-* | cut -d- -f3 | tr -d '\\n'")),
+        expecting("^[0-9a-f]{16}$", read("/tmp/pi-bash-{{result}}.log")),
+        expecting("^1\n2\n", say("done")),
     ]);
     let launch = Launch::contained(&scene, version, &script)?;
     let finished = prey.attacked(launch)?.print("go")?.ended_with(0)?;
@@ -133,6 +138,8 @@ fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) ->
     }
     ensure!(!scene.outside().join("made").exists() && finished.stdout.contains("done"), "{finished:#?}");
     ensure!(!finished.tool_result(0)?.contains("hunter2"), "{finished:#?}");
+    let left = fs::read_dir(scene.home().join(".local/state/portcullis/sessions"))?.count();
+    ensure!(left == 0, "{left} directories of sessions are left");
     let logged = scene.portcullis(&["audit", "tail", "--json"])?.stdout;
     ensure!(logged.contains("host:contained"), "the log does not say that pi was contained: {logged}");
     Ok(())
@@ -147,13 +154,22 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
         ("allowed", vec![read(&path), expecting("hunter1", say("first over"))]),
         ("refused", vec![bash(&format!("echo x > '{path}-2'")), say("second over")]),
     ]);
-    let screen = Launch::contained(&scene, version, &script)?.screen()?;
+    let prey = Prey::new(&scene)?;
+    let screen = prey.attacked(Launch::contained(&scene, version, &script)?)?.screen()?;
+    // Keys count when the mark is there.
+    let mark = |text: &str| text.lines().any(|line| line.trim_end() == ">");
+    // What pi does by itself, or somebody in it, is a question as well.
+    screen.wait_for("outside of pi")?;
+    let asked = screen.wait("the mark", mark)?;
+    ensure!(asked.contains("asked by pi itself") && asked.contains("made"), "{asked}");
+    screen.press("Enter")?;
     screen.wait_for("pi contained")?;
+    ensure!(!scene.outside().join("made").exists());
 
     screen.enter("to be allowed")?;
     screen.wait_for("outside of pi")?;
-    // Nothing of pi is on this screen, and keys count when the mark is there.
-    let asked = screen.wait("the mark", |text| text.lines().any(|line| line.trim_end() == ">"))?;
+    // Nothing of pi is on this screen.
+    let asked = screen.wait("the mark", mark)?;
     ensure!(asked.contains("notes") && !asked.contains("pi contained"), "{asked}");
     screen.press("o")?;
     screen.press("Enter")?;
@@ -162,7 +178,7 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
 
     screen.enter("to be refused")?;
     screen.wait_for("outside of pi")?;
-    screen.wait("the mark", |text| text.lines().any(|line| line.trim_end() == ">"))?;
+    screen.wait("the mark", mark)?;
     screen.press("Enter")?;
     screen.wait_for("second over")?;
     ensure!(!scene.outside().join("notes-2").exists());
@@ -176,13 +192,14 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// The first question that waits, as `portcullis asks` outside calls it.
-fn waiting(scene: &Scene) -> Result<String> {
+/// The first question that waits, as `portcullis asks` outside calls it; `known` was answered.
+pub(crate) fn waiting(scene: &Scene, known: &str) -> Result<String> {
     Deadline::start().until("a question", || {
         let told = scene.portcullis(&["asks", "list", "--json"])?;
         let told: Value = serde_json::from_str(&told.stdout).unwrap_or_default();
-        let first = told.pointer("/0/id").or_else(|| told.pointer("/questions/0/id"));
-        Ok(first.and_then(Value::as_str).map(str::to_owned))
+        let all = told.get("questions").and_then(Value::as_array).into_iter().flatten();
+        let mut ids = all.filter_map(|question| question.get("id")?.as_str());
+        Ok(ids.find(|id| *id != known).map(str::to_owned))
     })
 }
 
@@ -211,13 +228,13 @@ fn nobody_inside_speaks_for_the_user(user: User) -> Result<()> {
     drop(pi);
     ensure!(said(&report, "first") == "opened" && said(&report, "without") == "disabled", "{report:#}");
 
-    let scene = Scene::new(user)?;
+    fs::remove_file(scene.project().join("forged.json"))?;
     let launch = Launch::contained(&scene, PiVersion::V1_5, &script([say("done")]))?;
     let mut pi: Rpc = with_forger(&scene, launch)?.rpc()?;
     // It answers its own first question with yes, which is no answer; out here it is no.
-    let first = waiting(&scene)?;
+    let first = waiting(&scene, "")?;
     scene.portcullis(&["asks", "answer", &first, "no"])?.ended_with(0)?;
-    let second = waiting(&scene)?;
+    let second = waiting(&scene, &first)?;
     scene.portcullis(&["asks", "answer", &second, "o"])?.ended_with(0)?;
     let report = forged(&scene)?;
     for (what, is_held) in [
@@ -233,7 +250,16 @@ fn nobody_inside_speaks_for_the_user(user: User) -> Result<()> {
     }
     pi.prompt("go")?;
     pi.wait_for("agent_end")?;
-    Ok(())
+    // With the host everything ends that it holds.
+    let is_host = |process: &Process| process.command_line.contains("portcullis pi --contain");
+    let is_model = |process: &Process| process.command_line.contains("model.mjs");
+    let all = processes::of_scene(&scene)?;
+    let inside = |process: &&Process| !is_host(process) && !is_model(process);
+    ensure!(all.iter().any(|process| inside(&process)), "nothing is seen of pi: {all:?}");
+    let host = all.iter().find(|process| is_host(process) && !is_model(process)).context("the host")?;
+    let id = i32::try_from(host.id).ok().and_then(rustix::process::Pid::from_raw).context("a process id")?;
+    rustix::process::kill_process(id, rustix::process::Signal::KILL)?;
+    processes::wait_scene_gone(&scene, is_model)
 }
 
 fn what_cannot_be_contained_is_not_started(user: User) -> Result<()> {

@@ -5,7 +5,10 @@ use portcullis_it::script::{bash, call, calls, expecting, say, turns};
 use portcullis_it::{Launch, PiVersion, Scene, User, guest};
 use serde_json::{Value, json};
 
+use crate::contained::waiting;
+
 on_each_pi!(by_the_program_of_pi, by_its_name, switched_off);
+as_each_user!(contained);
 
 /// A tool that hands a task to a pi without extensions.
 const DELEGATE: &str = r#"
@@ -72,6 +75,26 @@ fn by_the_program_of_pi(version: PiVersion, user: User) -> Result<()> {
 
 fn by_its_name(version: PiVersion, user: User) -> Result<()> {
     guarded(version, user, "name")
+}
+
+/// Where pi is contained its sub-agents are, too, and theirs are questions like its own.
+fn contained(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let extension = scene.at("other/delegate.ts");
+    scene.write(&extension, DELEGATE)?;
+    let inside = Launch::contained(&scene, PiVersion::V1_5, &script(&scene, "program", 1))?;
+    let mut pi = inside.with(["-e".into(), extension.into_os_string()]).rpc()?;
+    pi.prompt("go")?;
+    // The tool is unknown, and what the sub-agent's command writes lies outside.
+    let tool = waiting(&scene, "")?;
+    scene.portcullis(&["asks", "answer", &tool, "o"])?.ended_with(0)?;
+    scene.portcullis(&["asks", "answer", &waiting(&scene, &tool)?, "no"])?.ended_with(0)?;
+    pi.wait_for("agent_end")?;
+    let requests = pi.requests()?;
+    let failed = requests.iter().find(|request| request.get("failures") != Some(&json!([])));
+    ensure!(failed.is_none() && requests.len() == 4, "{requests:#?}");
+    ensure!(!scene.outside().join("made").exists(), "the sub-agent wrote outside");
+    Ok(())
 }
 
 /// Without the sandbox sub-agents are none of our business.
