@@ -8,12 +8,11 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command as Bare, ExitCode, Stdio};
+use std::process::{Command as Bare, ExitCode, Stdio};
 
-use portcullis_benches::{Contestant, Race};
+use portcullis_benches::{Contestant, Race, Told};
 use portcullis_confine::{
     Access, Command, Confinement, Exit, Judgement, KEEPER_ARGUMENT, Limits, NameRules, Names, Place, Profile,
     Reads, Terminal, keeper_main,
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
     let myself = PathBuf::from("/proc/self/exe");
     let ready = Confinement::start(&myself, &profile).expect("a sandbox");
 
-    let runtime = Runtime::start(&project).map(RefCell::new);
+    let runtime = runtime(&project).map(RefCell::new);
     let mut contestants = vec![
         Contestant::new("posix_spawn", 20, bare),
         Contestant::new("sandbox that stands ready", 20, || launch(&ready, &project)),
@@ -118,7 +117,7 @@ const IN_FLIGHT: usize = 8;
 /// How many commands each of them starts in a round.
 const EACH: usize = 10;
 
-fn throughput(ready: &Confinement, project: &Path, runtime: Option<&RefCell<Runtime>>) {
+fn throughput(ready: &Confinement, project: &Path, runtime: Option<&RefCell<Told>>) {
     let at_once = |act: &(dyn Fn() + Sync)| {
         std::thread::scope(|scope| {
             for _ in 0..IN_FLIGHT {
@@ -160,47 +159,16 @@ fn trees(myself: &Path, scratch: &Path) {
     println!("{}", Race::new("fresh sandbox around a tree").run(contestants));
 }
 
-/// A program that uses sandbox-runtime, and waits to be told to run something.
-struct Runtime {
-    program: Child,
-    say: ChildStdin,
-    hear: BufReader<ChildStdout>,
-}
-
-impl Runtime {
-    fn start(project: &Path) -> Option<Self> {
-        let Some(installed) = std::env::var_os("SANDBOX_RUNTIME") else {
-            println!("sandbox-runtime takes no part: SANDBOX_RUNTIME names no directory that has it");
-            return None;
-        };
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/runtime.mjs");
-        let mut program = Bare::new("node")
-            .arg(script)
-            .arg(installed)
-            .current_dir(project)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("node");
-        let say = program.stdin.take().expect("a pipe");
-        let hear = BufReader::new(program.stdout.take().expect("a pipe"));
-        Some(Self { program, say, hear })
-    }
-
-    fn say(&mut self, what: &str) {
-        writeln!(self.say, "{what}").expect("it listens");
-        let mut answer = String::new();
-        self.hear.read_line(&mut answer).expect("it answers");
-        assert_eq!(answer.trim(), "done");
-    }
-}
-
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        // It ends with its input otherwise; either way it is gone.
-        drop(self.program.kill());
-        drop(self.program.wait());
-    }
+/// A program that uses sandbox-runtime, if there is one.
+fn runtime(project: &Path) -> Option<Told> {
+    let Some(installed) = std::env::var_os("SANDBOX_RUNTIME") else {
+        println!("sandbox-runtime takes no part: SANDBOX_RUNTIME names no directory that has it");
+        return None;
+    };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/runtime.mjs");
+    let mut node = Bare::new("node");
+    node.arg(script).arg(installed).current_dir(project);
+    Some(Told::start(node))
 }
 
 fn has_bubblewrap() -> bool {

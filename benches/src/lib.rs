@@ -16,8 +16,12 @@
 //! assert!(outcome.ratio("two", "one").unwrap().median > 0.0);
 //! ```
 
+mod told;
+
 use std::fmt;
 use std::time::{Duration, Instant};
+
+pub use told::Told;
 
 /// Rounds that do not count, for caches and clocks of the processor.
 const WARM_UPS: usize = 2;
