@@ -1,6 +1,7 @@
 //! The few things this crate asks of a disk, and following paths with them.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -65,6 +66,42 @@ impl Disk for RealDisk {
             return path.read_link().map(Seen::Link);
         }
         Ok(Seen::Other)
+    }
+}
+
+/// A disk on which each name is looked at once: whoever follows many paths sees the same links in all of them, even
+/// where somebody swaps them meanwhile.
+pub(crate) struct Remembering<'a> {
+    disk: &'a dyn Disk,
+    /// What is at a path; nothing where nothing is.
+    looks: RefCell<HashMap<PathBuf, Option<Seen>>>,
+}
+
+impl<'a> Remembering<'a> {
+    pub(crate) fn new(disk: &'a dyn Disk) -> Self {
+        Self { disk, looks: RefCell::default() }
+    }
+}
+
+impl Disk for Remembering<'_> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.disk.read(path)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Seen> {
+        let known = self.looks.borrow().get(path).cloned();
+        let seen = match known {
+            Some(seen) => seen,
+            None => {
+                let seen = match self.disk.look(path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                    look => Some(look?),
+                };
+                self.looks.borrow_mut().insert(path.to_owned(), seen.clone());
+                seen
+            }
+        };
+        seen.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 

@@ -9,7 +9,7 @@ use portcullis_decision::profile::{BudgetRule, FileRights};
 use portcullis_decision::verdict::Effect;
 
 use crate::discover::{Found, Source};
-use crate::disk::Disk;
+use crate::disk::{Disk, Remembering};
 use crate::error::{ConfigError, shown};
 use crate::git_directory::git_directory;
 use crate::json::Position;
@@ -39,6 +39,7 @@ use crate::writable::Writable;
 /// # Errors
 /// When an entry cannot be made into a pattern, or a path of the surroundings cannot be followed.
 pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolved, ConfigError> {
+    let disk: &dyn Disk = &Remembering::new(disk);
     let workspace = places.canonical_workspace(disk)?;
     let homes = places.canonical_homes(disk)?;
     let home = homes.first().cloned().unwrap_or_else(|| PathBuf::from("/"));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_config::Resolved;
+use portcullis_config::{Disk, RealDisk, Resolved, Seen};
 use portcullis_decision::Profile;
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::profile::FileRight::{self, Read, Write};
@@ -464,4 +464,35 @@ proptest::proptest! {
             proptest::prop_assert!(effect(&after) >= effect(&before));
         }
     }
+}
+
+/// A disk whose links change with every look.
+#[derive(Default)]
+struct Swapping(std::cell::Cell<u32>);
+
+impl Disk for Swapping {
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        RealDisk.read(path)
+    }
+
+    fn look(&self, path: &Path) -> std::io::Result<Seen> {
+        if !path.ends_with("swapped") {
+            return RealDisk.look(path);
+        }
+        self.0.set(self.0.get() + 1);
+        Ok(Seen::Link(PathBuf::from(format!("/somewhere/{}", self.0.get()))))
+    }
+}
+
+#[test]
+fn all_rules_of_one_resolution_see_the_same_links() {
+    let world = World::new();
+    filesystem(
+        &world,
+        r#""denyRead": ["swapped/a"], "allowWrite": ["."], "denyWrite": ["swapped/b", "swapped/c"]"#,
+    );
+    let disk = Swapping::default();
+    let resolved = portcullis_config::resolve(&world.discover().unwrap(), &world.places, &disk).unwrap();
+    assert!(resolved.deny_read().any(|rule| rule.pattern.to_string().contains("/somewhere/1/a")));
+    assert_eq!(disk.0.get(), 1);
 }
