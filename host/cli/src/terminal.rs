@@ -1,8 +1,13 @@
 //! Questions on the terminal, for `run`.
+//!
+//! The command has the same terminal: it may paint over a question, or have shown another one under which its letter
+//! means something else. So what has been typed before the question is thrown away, and an answer that permits
+//! carries a number that only the question itself shows; a command cannot read what a terminal shows.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 
+use nix::sys::termios::{FlushArg, tcflush};
 use portcullis_decision::GrantScope;
 use portcullis_session::{Answer, Answerer, Desk, Question, Refusal};
 
@@ -26,6 +31,7 @@ impl Desk for Terminal {
 
 fn ask(question: &Question) -> io::Result<Answer> {
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    let number = number()?;
     let mut text = format!(
         "\n{}\n  {}\n  asked by {}; {}\n",
         question.title, question.subject, question.asker, question.reason
@@ -36,15 +42,23 @@ fn ask(question: &Question) -> io::Result<Answer> {
     }
     for choice in &question.choices {
         let kept = choice.target.as_ref().map(|target| format!(" → {target}")).unwrap_or_default();
-        text.push_str(&format!("  [{}] {}{kept}\n", choice.code(), choice.spoken()));
+        text.push_str(&format!("  [{}{number}] {}{kept}\n", choice.code(), choice.spoken()));
     }
     text.push_str("  [n] No (default)\n> ");
+    tcflush(&terminal, FlushArg::TCIFLUSH)?;
     terminal.write_all(text.as_bytes())?;
     let mut line = String::new();
     BufReader::new(terminal).read_line(&mut line)?;
-    let typed = line.trim();
-    let chosen = question.choices.iter().position(|choice| typed == choice.code());
+    let typed = line.trim().strip_suffix(&number);
+    let chosen = question.choices.iter().position(|choice| typed == Some(&choice.code()));
     Ok(chosen.map_or(Answer::Refused(Refusal::User), Answer::Choice))
+}
+
+/// Four digits that cannot be known beforehand.
+fn number() -> io::Result<String> {
+    let mut random = [0; 4];
+    getrandom::fill(&mut random)?;
+    Ok(random.map(|byte| char::from(b'0' + byte % 10)).iter().collect())
 }
 
 /// Answers every question with "once", because the user said so on the command line.

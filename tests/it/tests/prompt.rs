@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Scene, Terminal, User, processes};
 
-as_each_user!(once_is_once, enter_refuses, an_interrupt_runs_nothing);
+as_each_user!(once_is_once, enter_refuses, what_was_typed_before_is_no_answer, an_interrupt_runs_nothing);
 
 const QUESTION: &str = "No (default)";
 const CANNOT_EXECUTE: i32 = 126;
@@ -12,9 +12,7 @@ const INTERRUPTED: i32 = 128 + 2;
 fn once_is_once(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut terminal = asked(&scene)?;
-    let key = terminal.shown().lines().find_map(|line| line.trim().strip_suffix("] Allow once"));
-    let key = key.and_then(|text| text.strip_prefix('[')).context("a key for once")?.to_owned();
-    terminal.press(&format!("{key}\r"))?;
+    terminal.press(&format!("{}\r", key_of_once(&terminal)?))?;
     let (code, shown) = terminal.end()?;
     ensure!(code == 0 && scene.project().join("made").exists(), "{code}:\n{shown}");
     Ok(())
@@ -27,6 +25,30 @@ fn enter_refuses(user: User) -> Result<()> {
     let (code, shown) = terminal.end()?;
     ensure!(code == CANNOT_EXECUTE && !scene.project().join("made").exists(), "{code}:\n{shown}");
     Ok(())
+}
+
+/// The command could have told the user what to type: the letter alone, or one typed before, permits nothing.
+fn what_was_typed_before_is_no_answer(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let outside = scene.outside().join("made");
+    let script = format!("read word; touch {}; echo left", outside.display());
+    let mut terminal =
+        Terminal::start(&scene, &["run", "--ask", "prompt", "--", "/bin/bash", "-c", &script])?;
+    terminal.press("go\ro\ro")?;
+    terminal.wait_for(QUESTION)?;
+    let letter: String = key_of_once(&terminal)?.chars().filter(|key| !key.is_ascii_digit()).collect();
+    ensure!(!letter.is_empty() && !terminal.shown().contains("left"));
+    terminal.press(&format!("{letter}\r"))?;
+    let (_, shown) = terminal.end()?;
+    ensure!(shown.contains("left") && !outside.exists(), "{shown}");
+    Ok(())
+}
+
+/// What to type, as the question shows it.
+fn key_of_once(terminal: &Terminal) -> Result<String> {
+    let shown = terminal.shown();
+    let key = shown.lines().find_map(|line| line.trim().strip_prefix('[')?.split_once("] Allow"));
+    Ok(key.context("a key for once")?.0.to_owned())
 }
 
 /// Ctrl-C at the question ends us, with nothing run and nothing left.

@@ -71,9 +71,24 @@ fn code_of_project(project: &Path) -> Option<&'static str> {
     if std::fs::read_dir(own.join("extensions")).is_ok_and(|mut entries| entries.next().is_some()) {
         return Some("`.pi/extensions`");
     }
-    let settings: Value = serde_json::from_slice(&std::fs::read(own.join("settings.json")).ok()?).ok()?;
-    let names_some = |key| settings.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    ["extensions", "packages"].into_iter().any(names_some).then_some("extensions in `.pi/settings.json`")
+    let settings = std::fs::read(own.join("settings.json"));
+    settings.is_ok_and(|text| names_code(&text)).then_some("what `.pi/settings.json` names")
+}
+
+/// The settings by which pi takes code: as a part of itself, or as the programs that it starts by itself.
+const NAMES_OF_CODE: [&str; 4] = ["extensions", "packages", "npmCommand", "shellPath"];
+
+/// Whether settings may name code. What is read here in another way than in pi must not count as none: a file that is
+/// no JSON for us may be some for it, and a text in the place of a list is a list of letters to it.
+fn names_code(settings: &[u8]) -> bool {
+    let Ok(settings) = serde_json::from_slice::<Value>(settings) else { return true };
+    NAMES_OF_CODE.into_iter().filter_map(|key| settings.get(key)).any(|value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(true) | Value::Number(_) => true,
+    })
 }
 
 /// Whether this pi does not ask before it runs what a project brings along.
@@ -142,9 +157,18 @@ mod tests {
         assert_eq!(code_of_project(project.path()), None);
         std::fs::create_dir_all(own.join("extensions")).unwrap();
         assert_eq!(code_of_project(project.path()), None);
-        for (settings, is_code) in
-            [("{}", false), ("[", false), (r#"{"packages":[]}"#, false), (r#"{"packages":["npm:x"]}"#, true)]
-        {
+        for (settings, is_code) in [
+            ("{}", false),
+            (r#"{"packages":[]}"#, false),
+            (r#"{"packages":null,"theme":"dark"}"#, false),
+            (r#"{"packages":["npm:x"]}"#, true),
+            (r#"{"packages":"p"}"#, true),
+            (r#"{"extensions":"e"}"#, true),
+            (r#"{"npmCommand":["./npm"]}"#, true),
+            // JavaScript reads these, and serde does not.
+            (r#"{"x":"\ud800","extensions":["./evil.ts"]}"#, true),
+            (r#"{"x":1e999,"extensions":["./evil.ts"]}"#, true),
+        ] {
             std::fs::write(own.join("settings.json"), settings).unwrap();
             assert_eq!(code_of_project(project.path()).is_some(), is_code, "{settings}");
         }
