@@ -168,7 +168,9 @@ fn covers_script(patterns: &[CommandPattern], command: &CommandExecution) -> boo
         return false;
     };
     let features = parsed.features;
-    if parsed.commands.is_empty() || features.substitution || features.dynamic || features.redefinition {
+    // What is in a compound command besides its simple ones can do something as well.
+    let is_open = features.substitution || features.dynamic || features.redefinition || !parsed.plain;
+    if parsed.commands.is_empty() || is_open {
         return false;
     }
     parsed.commands.iter().all(|simple| {
@@ -188,6 +190,7 @@ fn covers_script(patterns: &[CommandPattern], command: &CommandExecution) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::{ParsedScript, PathKind, PathRef, ScriptFeatures, SimpleCommand, Word, Zone};
 
     fn tool(name: &str, input: &str) -> Action {
         Action::Tool(ToolCall { name: name.into(), provider: "mcp:x".into(), input: input.into() })
@@ -215,6 +218,49 @@ mod tests {
         let granted = GrantPattern::Exact(Box::new(tool("t", "{}")));
         assert!(granted.covers(&tool("t", "{}")));
         assert!(!granted.covers(&tool("t", "{ }")));
+    }
+
+    #[test]
+    fn a_grant_for_a_command_covers_plain_lists_only() {
+        let word = |value: &str| Word { value: value.into(), literal: true };
+        let parsed = ParsedScript {
+            commands: vec![SimpleCommand {
+                argv: vec![word("git"), word("clean")],
+                assignments: vec![],
+                redirects: vec![],
+                joined_by: String::new(),
+                parent: None,
+                program: None,
+            }],
+            features: ScriptFeatures::default(),
+            plain: true,
+        };
+        let command = |parsed: ParsedScript| {
+            Action::Command(CommandExecution {
+                script: "git clean".into(),
+                shell: None,
+                cwd: PathRef {
+                    given: "/p".into(),
+                    absolute: "/p".into(),
+                    canonical: "/p".into(),
+                    zone: Zone::Workspace,
+                    relative: String::new(),
+                    kind: PathKind::Directory,
+                },
+                parsed: Ok(parsed),
+                timeout_ms: None,
+                background: false,
+            })
+        };
+        let granted = GrantPattern::Command(vec![CommandPattern {
+            argv_prefix: vec!["git".into(), "clean".into()],
+            open_ended: false,
+        }]);
+        assert!(granted.covers(&command(parsed.clone())));
+        // As the command would stand in `[[ -v 'a[$(evil)]' ]]; git clean`.
+        assert!(!granted.covers(&command(ParsedScript { plain: false, ..parsed.clone() })));
+        let features = ScriptFeatures { dynamic: true, ..ScriptFeatures::default() };
+        assert!(!granted.covers(&command(ParsedScript { features, ..parsed })));
     }
 
     #[test]

@@ -349,6 +349,9 @@ pub struct ParsedScript {
     pub commands: Vec<SimpleCommand>,
     /// What makes the script hard to judge.
     pub features: ScriptFeatures,
+    /// Whether it is nothing but lists of simple commands: no conditions, loops, groups, functions or arithmetic.
+    #[serde(default)]
+    pub plain: bool,
 }
 
 /// Things that make a script hard to judge statically.

@@ -33,6 +33,11 @@ impl Reader<'_> {
                 let rest = self.digits(8, 2);
                 (first.to_digit(8).unwrap_or_default() << (3 * rest.1)) | rest.0
             }
+            // Braces around the digits are read by some versions of bash.
+            Some('x') if self.peek_raw() == Some('{') => {
+                text.literal = false;
+                return Ok(());
+            }
             Some('x') => match self.digits(16, 2) {
                 (_, 0) => return unknown(text, 'x'),
                 (code, _) => code,

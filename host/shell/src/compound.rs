@@ -1,6 +1,7 @@
 //! Compound commands and functions. Their parts are listed like any others.
 
 use crate::ReadError;
+use crate::evaluating::is_evaluating;
 use crate::scan::{METACHARACTERS, Reader};
 
 impl Reader<'_> {
@@ -8,6 +9,7 @@ impl Reader<'_> {
     pub(crate) fn compound(&mut self) -> Result<bool, ReadError> {
         self.enter()?;
         let found = self.compound_within()?;
+        self.found.has_compounds |= found;
         self.leave();
         Ok(found)
     }
@@ -99,7 +101,8 @@ impl Reader<'_> {
                 return Err(self.error("the head of a loop is not closed"));
             }
         } else {
-            self.word()?.ok_or_else(|| self.error("a loop has no variable"))?;
+            let name = self.word()?.ok_or_else(|| self.error("a loop has no variable"))?;
+            self.found.give(&name.value);
             self.skip_newlines()?;
             if self.plain_ahead() == "in" {
                 self.take("in");
@@ -162,9 +165,11 @@ impl Reader<'_> {
         }
     }
 
-    /// `[[ ... ]]`: runs nothing but the substitutions in it.
+    /// `[[ ... ]]`: runs nothing but the substitutions in it, and those in what it evaluates.
     fn condition(&mut self) -> Result<(), ReadError> {
         self.take("[[");
+        let start = self.position();
+        let mut evaluates = false;
         loop {
             while self.peek().is_some_and(|next| " \t\n".contains(next)) {
                 self.bump();
@@ -172,6 +177,9 @@ impl Reader<'_> {
             match self.peek() {
                 None | Some(';' | '#') => return Err(self.error("`[[` is not closed")),
                 Some(_) if self.plain_ahead() == "]]" => {
+                    if evaluates {
+                        self.found.calculate(self.between(start, self.position()));
+                    }
                     self.take("]]");
                     return Ok(());
                 }
@@ -182,7 +190,7 @@ impl Reader<'_> {
                     self.bump();
                 }
                 Some(_) => {
-                    self.word()?;
+                    evaluates |= self.word()?.is_some_and(|word| is_evaluating(&word.value));
                 }
             }
         }

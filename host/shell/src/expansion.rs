@@ -19,12 +19,19 @@ impl Reader<'_> {
                 if self.peek().is_none_or(|next| " \t\n|".contains(next)) {
                     return Err(self.error("`${` is followed by a blank or a bar"));
                 }
-                self.matched('}', quoted)
+                let start = self.position();
+                self.matched('}', quoted)?;
+                let inside = self.between(start, self.position());
+                self.found.expand(inside.strip_suffix('}').unwrap_or(inside));
+                Ok(())
             }
             Some('[') => {
                 text.literal = false;
                 self.bump();
-                self.matched(']', true)
+                let start = self.position();
+                self.matched(']', true)?;
+                self.found.calculate(self.between(start, self.position()));
+                Ok(())
             }
             Some('\'') if !quoted => {
                 self.bump();
@@ -101,7 +108,9 @@ impl Reader<'_> {
         self.bump();
         self.matched(')', true)?;
         let is_arithmetic = self.take(")");
-        if !is_arithmetic {
+        if is_arithmetic {
+            self.found.calculate(self.between(start, self.position()));
+        } else {
             self.go_back(start);
             self.found.commands.truncate(commands);
             self.found.words = words;

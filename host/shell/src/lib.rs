@@ -30,6 +30,7 @@
 mod ansi;
 mod command;
 mod compound;
+mod evaluating;
 mod expansion;
 mod heredoc;
 mod redirect;
@@ -43,6 +44,7 @@ mod tests;
 
 use portcullis_decision::request::{ParsedScript, ScriptFeatures, SimpleCommand, Word};
 
+use evaluating::Variables;
 use scan::Reader;
 
 pub use wrapper::is_wrapper;
@@ -105,6 +107,9 @@ pub fn read_argv(argv: &[String]) -> Result<ParsedScript, ReadError> {
 struct Found {
     commands: Vec<SimpleCommand>,
     features: ScriptFeatures,
+    /// Whether there is anything but lists of simple commands.
+    has_compounds: bool,
+    variables: Variables,
     /// Bytes of scripts that were read.
     bytes: usize,
     words: usize,
@@ -136,8 +141,9 @@ impl Found {
         if self.words > WORDS_MAX { Err(ReadError::Size { what: "10,000 words" }) } else { Ok(()) }
     }
 
-    fn into_script(self) -> ParsedScript {
-        ParsedScript { commands: self.commands, features: self.features }
+    fn into_script(mut self) -> ParsedScript {
+        self.features.dynamic |= self.variables.meet();
+        ParsedScript { commands: self.commands, features: self.features, plain: !self.has_compounds }
     }
 }
 

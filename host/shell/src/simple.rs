@@ -6,21 +6,6 @@ use crate::scan::Reader;
 use crate::word::Text;
 use crate::{ReadError, nothing, wrapper};
 
-/// Assigning to these changes what the names of programs mean.
-pub(crate) const REDEFINING: [&str; 2] = ["PATH", "FPATH"];
-/// Assigning to these makes programs run something else first.
-pub(crate) const INJECTING: [&str; 9] = [
-    "BASH_ENV",
-    "ENV",
-    "LD_PRELOAD",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
-    "PROMPT_COMMAND",
-    "SHELLOPTS",
-    "BASHOPTS",
-    "PS4",
-];
-
 impl Reader<'_> {
     /// Reads a simple command.
     pub(crate) fn simple(&mut self) -> Result<(), ReadError> {
@@ -113,9 +98,11 @@ impl Reader<'_> {
     /// where an assignment may stand, and as something else elsewhere.
     fn subscript(&mut self) -> Result<(), ReadError> {
         self.bump();
+        let start = self.position();
         while let Some(next) = self.peek() {
             match next {
                 ']' => {
+                    self.found.calculate(self.between(start, self.position()));
                     self.bump();
                     return Ok(());
                 }
@@ -151,10 +138,8 @@ impl Reader<'_> {
 
     /// Notes what a command does to those after it.
     fn note(&mut self, command: &SimpleCommand) {
-        let features = &mut self.found.features;
-        for (name, _) in &command.assignments {
-            features.redefinition |= REDEFINING.contains(&name.as_str());
-            features.dynamic |= INJECTING.contains(&name.as_str());
+        for (name, value) in &command.assignments {
+            self.found.assign(name, value);
         }
     }
 }

@@ -204,6 +204,14 @@ fn what_cannot_be_told_is_dynamic() {
         "parallel git",
         "tmux new x",
         "nice -x git",
+        "b='x[$(git)]'; ((b))",
+        "[[ -v 'x[$(git)]' ]]",
+        "b=$(cat file); [[ $b -gt 3 ]]",
+        "echo $(( $(cat file) ))",
+        "echo ${b@P}",
+        "echo ${!b}",
+        "for BASH_ENV in x; do bash script; done",
+        "read ENV",
     ] {
         let read = read(script).unwrap_or_else(|error| panic!("{script}: {error}"));
         assert!(read.features.dynamic, "{script}: {:?}", shown(&read));
@@ -216,6 +224,14 @@ fn what_cannot_be_told_is_dynamic() {
         "sudo -l",
         "command -v git",
         "find . -name x",
+        "i=0; while ((i < 3)); do ((i++)); done",
+        "for ((i=0; i<3; i++)); do echo ${a[i]} ${a[1]} ${a[@]}; done",
+        "for f in a b; do echo \"$f\" ${f%.c} ${f:-x} ${#f} ${f^^}; done",
+        "[[ -f x && $y == z* ]] && [ \"$a\" = b ]",
+        "while read -r line; do printf '%s\\n' \"$line\"; done",
+        "declare -a a; local b=$c; export D=\"$e\"; unset f",
+        "set -euo pipefail; test -n \"$x\"",
+        "x=$(a); echo ${x:0:3} ${!x@} $((1 + 2))",
     ] {
         assert!(!read(script).unwrap().features.dynamic, "{script}");
     }
@@ -231,8 +247,31 @@ fn what_changes_the_meaning_of_names_is_noted() {
         "export PATH=.",
         "enable -f x y",
         "hash -p /x git",
+        "for PATH in ./evil; do git; done",
+        "read PATH < file",
+        "BASH_CMDS[git]=/x",
+        "printf -v PATH x",
     ] {
         assert!(read(script).unwrap().features.redefinition, "{script}");
+    }
+}
+
+#[test]
+fn a_plain_script_is_a_list_of_simple_commands() {
+    for (script, plain) in [
+        ("a && ! b | c; X=1 d >e &", true),
+        ("sudo bash -c 'a; b'", true),
+        ("echo $(a)", true),
+        ("[[ a ]]; b", false),
+        ("((1)); b", false),
+        ("(a)", false),
+        ("{ a; }", false),
+        ("if a; then b; fi", false),
+        ("case a in b) c;; esac", false),
+        ("bash -c 'for x in y; do a; done'", false),
+        ("f() { a; }", false),
+    ] {
+        assert_eq!(read(script).unwrap().plain, plain, "{script}");
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn resolve(found: &mut Found, index: u32, depth: usize) -> Result<(),
     match kind {
         Kind::Prefix(grammar) => match after_options(&command.argv, &grammar) {
             After::Command { at, assigned } => {
-                note_assigned(found, &assigned);
+                assigned.iter().for_each(|word| found.declared(word));
                 inner.words(found, command.argv.get(at..).unwrap_or_default().to_vec())
             }
             After::Nothing => Ok(()),
@@ -69,8 +69,11 @@ pub(crate) fn resolve(found: &mut Found, index: u32, depth: usize) -> Result<(),
             Ok(())
         }
         Kind::Declaring => {
-            let assigned: Vec<String> = command.argv.iter().skip(1).map(|word| word.value.clone()).collect();
-            note_assigned(found, &assigned);
+            found.declaration(command.argv.get(1..).unwrap_or_default());
+            Ok(())
+        }
+        Kind::Evaluating => {
+            found.builtin(name, command.argv.get(1..).unwrap_or_default());
             Ok(())
         }
         Kind::Opaque => unknown(found),
@@ -93,17 +96,6 @@ pub(crate) fn resolve_fed(found: &mut Found, index: u32, depth: usize) -> Result
 fn unknown(found: &mut Found) -> Result<(), ReadError> {
     found.features.dynamic = true;
     Ok(())
-}
-
-/// `NAME=value` that a wrapper or a declaration sets.
-fn note_assigned(found: &mut Found, assigned: &[String]) {
-    for word in assigned {
-        let name = word.split(['=', '+']).next().unwrap_or_default();
-        if word.contains('=') {
-            found.features.redefinition |= crate::simple::REDEFINING.contains(&name);
-            found.features.dynamic |= crate::simple::INJECTING.contains(&name);
-        }
-    }
 }
 
 /// Whether an interpreter is given code in its words or on its standard input.

@@ -31,7 +31,7 @@ pub(crate) enum After {
         /// Index of its first word.
         at: usize,
         /// `NAME=value` words before it.
-        assigned: Vec<String>,
+        assigned: Vec<Word>,
     },
     /// No command.
     Nothing,
@@ -71,7 +71,7 @@ pub(crate) fn after_options(argv: &[Word], grammar: &Grammar) -> After {
             // `env -` is `env -i`.
         } else if grammar.assigns && is_assignment(text) {
             options = false;
-            assigned.push(text.to_owned());
+            assigned.push(word.clone());
         } else if operands > 0 {
             operands -= 1;
             options &= operands > 0;

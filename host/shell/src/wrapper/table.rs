@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Redefining,
     /// Sets variables.
     Declaring,
+    /// A builtin that evaluates some of its words.
+    Evaluating,
     /// Runs something that cannot be told.
     Opaque,
 }
@@ -144,6 +146,8 @@ pub(crate) fn kind(name: &str) -> Option<Kind> {
         "awk" | "gawk" | "mawk" | "nawk" => Some(Kind::Awk),
         "alias" | "unalias" | "enable" | "hash" | "shopt" => Some(Kind::Redefining),
         "export" | "declare" | "typeset" | "readonly" | "local" => Some(Kind::Declaring),
+        "let" | "compgen" | "complete" | "bind" | "fc" | "mapfile" | "readarray" | "read" | "unset"
+        | "getopts" | "printf" | "wait" | "test" | "[" => Some(Kind::Evaluating),
         "source" | "." | "zsh" | "fish" | "csh" | "tcsh" | "pwsh" | "su" | "runuser" | "script" | "watch"
         | "parallel" | "unshare" | "nsenter" | "bwrap" | "firejail" | "systemd-run" | "at" | "batch"
         | "crontab" | "expect" | "gdb" | "perf" | "start-stop-daemon" | "daemonize" | "tmux" | "screen"
