@@ -27,7 +27,7 @@ export class MenuView {
     switch (key) {
       case "up": return this.#mark(this.#marked === 0 ? last : this.#marked - 1);
       case "down": return this.#mark(this.#marked === last ? 0 : this.#marked + 1);
-      case "left": case "right": return undefined;
+      case "left": case "right": case "pageUp": case "pageDown": return undefined;
       case "enter": return last < 0 ? undefined : { kind: "choose", index: this.#marked };
     }
     const known = this.#screen.keys.some((wanted) => wanted.key === key.character);

@@ -18,10 +18,11 @@ export class TerminalDialogs implements Dialogs {
     const view = new PromptView(ask);
     this.attention();
     return await draw<number | "refuse">(this.#canvas, {
+      scroll: view.scroll,
       lines: (): Painted[] => {
         view.drawn(Date.now());
         return view.lines(waiting()).map(({ text, tone }) =>
-          ({ text, color: COLORS[tone], ...(tone === "subject" ? { before: BAR } : {}) }));
+          ({ text, color: COLORS[tone], ...(tone === "subject" ? { before: BAR, scrolls: true } : {}) }));
       },
       press: (key, done) => {
         const outcome = view.press(key, Date.now());

@@ -4,6 +4,7 @@
  */
 import { plain } from "./messages.ts";
 import type { AskParams } from "./protocol.ts";
+import { Scroll } from "./scroll.ts";
 
 /** Keys pressed sooner than this after one another, or after the question was drawn, were meant for something else. */
 export const QUIET_MS = 350;
@@ -12,7 +13,7 @@ export const QUIET_MS = 350;
 export const BAR = "  │ ";
 
 /** What a key press means to a question. */
-export type Key = "up" | "down" | "left" | "right" | "enter" | "escape"
+export type Key = "up" | "down" | "left" | "right" | "enter" | "escape" | "pageUp" | "pageDown"
   /** A character, or several that came at once. */
   | { character: string };
 
@@ -27,6 +28,8 @@ interface Row {
 export type Outcome = number | "refuse" | undefined;
 
 export class PromptView {
+  /** How far the subject has been read: nothing is permitted before all of it was on the screen. */
+  readonly scroll = new Scroll();
   readonly #ask: AskParams;
   readonly #rows: Row[];
   #marked = 0;
@@ -66,7 +69,10 @@ export class PromptView {
       case "down": return this.#mark(this.#marked + 1);
       case "left": return this.#widen(-1);
       case "right": return this.#widen(1);
+      case "pageUp": return this.scroll.back();
+      case "pageDown": return this.scroll.forth();
     }
+    if (key.character === " ") return this.scroll.forth();
     const row = this.#rowOf(key.character);
     if (row === -1) return undefined;
     this.#mark(row);
@@ -89,7 +95,9 @@ export class PromptView {
 
   #chosen(row: Row | undefined): Outcome {
     if (row === undefined) return undefined;
-    return row.options.length === 0 ? "refuse" : this.#option(row);
+    if (row.options.length === 0) return "refuse";
+    const option = this.#option(row);
+    return this.scroll.done || this.#ask.options[option]!.effect === "deny" ? option : undefined;
   }
 
   /** The option of a row that covers as much as is wanted, or as little less as there is. */

@@ -2,6 +2,7 @@
 import type { ExtensionUIContext } from "@earendil-works/pi-coding-agent";
 import { decodeKittyPrintable, isKeyRelease, parseKey, wrapTextWithAnsi } from "@earendil-works/pi-tui";
 import type { Key } from "./prompt-view.ts";
+import { fitted, type Scroll } from "./scroll.ts";
 
 /** What is needed of `ctx.ui` for a component of our own. */
 export type Canvas = Pick<ExtensionUIContext, "custom">;
@@ -13,13 +14,19 @@ export interface Painted {
   color: Color;
   /** What stands before the rest of a line that does not fit: such a rest must not look like a line of its own. */
   before?: string;
+  /** Whether it may be shown piece by piece where the screen is too small for everything. */
+  scrolls?: boolean;
 }
 
+/** Lines of the screen that are pi's own. */
+const OF_PI = 6;
 const REST = "      ";
 
 /** A component that is drawn from lines and told of keys. */
 export interface Drawing<T> {
   lines(): Painted[];
+  /** How far its long text has been read; without it everything is shown at once. */
+  scroll?: Scroll;
   /** Takes a key; calls `done` when it is the last one. */
   press(key: Key, done: (result: T) => void): void;
 }
@@ -44,10 +51,12 @@ export function draw<T>(
       if (!over) tui.requestRender();
     });
     return {
-      render: (width: number) => drawing.lines().flatMap(({ text, color, before = REST }) => {
-        const paint = (line: string) => theme.fg(color, line);
-        return wrapped(text, width, before).map(paint);
-      }),
+      render: (width: number) => {
+        const pieces = drawing.lines().map(({ text, color, before = REST, scrolls = false }) =>
+          ({ scrolls, lines: wrapped(text, width, before).map((line) => theme.fg(color, line)) }));
+        const where = (text: string) => wrapped(`  ${text}`, width, REST).map((line) => theme.fg("warning", line));
+        return fitted(pieces, (process.stdout.rows ?? 24) - OF_PI, drawing.scroll, where);
+      },
       handleInput: (data: string) => {
         const key = keyOf(data);
         if (key === undefined || over) return;
@@ -67,7 +76,7 @@ export function wrapped(text: string, width: number, before: string): string[] {
 
 const NAMED: Record<string, Key> = {
   up: "up", down: "down", left: "left", right: "right", enter: "enter", return: "enter", escape: "escape",
-  esc: "escape", backspace: { character: "\b" }, tab: "right", "shift+tab": "left", "ctrl+c": "escape",
+  esc: "escape", pageUp: "pageUp", pageDown: "pageDown", backspace: { character: "\b" }, tab: "right", "shift+tab": "left", "ctrl+c": "escape",
 };
 
 /** The key that a terminal sent; nothing for what means nothing here. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Key, type Outcome, PromptView, QUIET_MS } from "../src/prompt-view.ts";
+import { fitted, Scroll } from "../src/scroll.ts";
 import type { AskOption, AskParams } from "../src/protocol.ts";
 import { askOf } from "./support.ts";
 
@@ -55,6 +56,46 @@ function answer(ask: AskParams, ...keys: Key[]): Outcome {
 const c = (character: string): Key => ({ character });
 const label = (ask: AskParams, outcome: Outcome) =>
   typeof outcome === "number" ? `${ask.options[outcome]!.key}${ask.options[outcome]!.width}` : outcome;
+
+test("nothing is permitted before all of a long subject was on the screen", () => {
+  const lines = Array.from({ length: 50 }, (_, number) => `line ${number}`);
+  const view = shown(EXACT);
+  const draw = () => view.scroll.window(lines, 20);
+  let now = 0;
+  const press = (key: Key) => {
+    const outcome = view.press(key, (now += 1_000));
+    draw();
+    return outcome;
+  };
+  draw();
+  assert.equal(press(c("o")), undefined);
+  assert.equal(press("enter"), undefined);
+  assert.equal(press(c(" ")), undefined);
+  assert.equal(press(c("o")), undefined);
+  assert.equal(press("pageDown"), undefined);
+  assert.deepEqual(draw().shown, lines.slice(30));
+  press("pageUp");
+  assert.deepEqual(draw().shown, lines.slice(10, 30));
+  assert.equal(press(c("o")), 0);
+  // In another width it is another text; a refusal needs nothing to be seen.
+  view.scroll.window(lines.slice(0, 40), 20);
+  assert.equal(view.press(c("o"), (now += 1_000)), undefined);
+  assert.equal(label(EXACT, view.press(c("d"), (now += 1_000))), "d0");
+});
+
+test("what scrolls gives way to what must be seen", () => {
+  const pieces = [
+    { scrolls: false, lines: ["title"] }, { scrolls: true, lines: Array.from({ length: 30 }, (_, n) => `${n}`) },
+    { scrolls: false, lines: ["yes", "no"] },
+  ];
+  const scroll = new Scroll();
+  const drawn = fitted(pieces, 12, scroll, (text) => [text]);
+  assert.ok(drawn.length <= 12);
+  assert.deepEqual([drawn[0], ...drawn.slice(-2)], ["title", "yes", "no"]);
+  assert.equal(scroll.done, false);
+  assert.equal(fitted(pieces, 33, scroll, (text) => [text]).length, 33);
+  assert.equal(scroll.done, true);
+});
 
 test("the keys of the first seed", () => {
   const cases: [AskParams, Key[], string | undefined][] = [
