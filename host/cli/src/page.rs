@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use portcullis_session::visible;
+use portcullis_session::{visible, visible_subject};
 use serde_json::Value;
 
 use crate::surroundings::Surroundings;
@@ -50,6 +50,11 @@ pub(crate) struct Cell {
 /// Makes a cell of any text.
 pub(crate) fn cell(text: &str) -> Cell {
     Cell { text: visible(text), tint: Tint::Plain }
+}
+
+/// Makes a cell of what somebody is to say yes or no to: as long as a question shows it.
+pub(crate) fn subject(text: &str) -> Cell {
+    Cell { text: visible_subject(text).0, tint: Tint::Plain }
 }
 
 /// Makes a cell with a colour.

@@ -67,4 +67,4 @@ pub use searches::{Listed, SearchFailure};
 pub use session::{Authorized, Basis, Granted, Session, Settings, Setup, advice};
 pub use taken_over::TakenOver;
 pub use tools::Output;
-pub use visible::visible;
+pub use visible::{visible, visible_subject};

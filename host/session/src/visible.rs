@@ -18,7 +18,8 @@ pub fn visible(text: &str) -> String {
 }
 
 /// As [`visible`], for what a question is about. The second is whether a part was left out.
-pub(crate) fn visible_subject(text: &str) -> (String, bool) {
+#[must_use]
+pub fn visible_subject(text: &str) -> (String, bool) {
     (visible_up_to(text, SUBJECT_MAX), text.chars().nth(SUBJECT_MAX).is_some())
 }
 

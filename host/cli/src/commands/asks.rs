@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::args::asks::Asks;
 use crate::control::{Asked, Order, Outcome, ask, sessions};
-use crate::exit::Exit;
-use crate::page::{Page, Tint, cell, tinted};
+use crate::exit::{Exit, say};
+use crate::page::{Page, Tint, cell, subject, tinted};
 use crate::surroundings::Surroundings;
 
 /// Digits of a session's name that tell it from others.
@@ -29,9 +29,9 @@ pub(crate) fn run(asks: &Asks) -> crate::Outcome {
 fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
-    for (name, directory) in sessions(&directory_of_all(around))? {
-        if let Some(Outcome::Questions { questions }) = ask(&directory, &Order::Questions {})? {
-            all.extend(questions.into_iter().map(|question| (short(&name), question)));
+    for (name, outcome) in ask_all(around, &Order::Questions {})? {
+        if let Outcome::Questions { questions } = outcome {
+            all.extend(questions.into_iter().map(|question| (name.clone(), question)));
         }
     }
     if as_json {
@@ -54,7 +54,7 @@ fn human(page: &mut Page, session: &str, question: &Asked) {
     page.row("", &[tinted(&id, Tint::Open), cell(&question.title)], &[]);
     // Every line of a subject is one of ours: what came from outside was made visible before.
     for line in question.subject.lines() {
-        page.row("  ", &[cell(line)], &[]);
+        page.row("  ", &[subject(line)], &[]);
     }
     let why = format!("asked by {} in {}: {}", question.asker, question.project, question.reason);
     page.row("  ", &[tinted(&why, Tint::Faint)], &[]);
@@ -101,8 +101,23 @@ pub(super) fn done(around: &Surroundings, session: &str, outcome: Option<Outcome
 }
 
 /// Where the directories of all sessions lie.
-pub(super) fn directory_of_all(around: &Surroundings) -> PathBuf {
+fn directory_of_all(around: &Surroundings) -> PathBuf {
     around.state.join("sessions")
+}
+
+/// Asks every running session; returns what each said, with the beginning of its name. One that does not answer is
+/// told of and keeps no other from being heard.
+pub(super) fn ask_all(around: &Surroundings, order: &Order) -> anyhow::Result<Vec<(String, Outcome)>> {
+    let mut all = Vec::new();
+    for (name, directory) in sessions(&directory_of_all(around))? {
+        match ask(&directory, order) {
+            Ok(outcome) => all.extend(outcome.map(|outcome| (short(&name), outcome))),
+            Err(error) => {
+                say(&format!("portcullis: session {}: {}", short(&name), visible(&format!("{error:#}"))))
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// The directory of the session whose name begins so.
@@ -117,6 +132,6 @@ pub(super) fn directory(around: &Surroundings, beginning: &str) -> anyhow::Resul
 }
 
 /// The beginning of a session's name that is shown.
-pub(super) fn short(name: &str) -> String {
+fn short(name: &str) -> String {
     name.chars().take(SHORT).collect()
 }

@@ -7,9 +7,9 @@ use portcullis_config::{KeptGrant, RealDisk, Store, kept_grants, revoke};
 use portcullis_session::visible;
 use serde_json::json;
 
-use super::asks::{directory, directory_of_all, done, parts, short};
+use super::asks::{ask_all, directory, done, parts};
 use crate::args::asks::Grants;
-use crate::control::{Kept, Order, Outcome, ask, sessions};
+use crate::control::{Kept, Order, Outcome, ask};
 use crate::exit::Exit;
 use crate::page::{Cell, Page, Tint, cell, tinted, utc};
 use crate::surroundings::Surroundings;
@@ -67,9 +67,9 @@ fn end(expires_at: u32) -> String {
 /// What running sessions remember, with the beginning of their names.
 fn remembered(around: &Surroundings) -> anyhow::Result<Vec<(String, Kept)>> {
     let mut all = Vec::new();
-    for (name, directory) in sessions(&directory_of_all(around))? {
-        if let Some(Outcome::Remembered { remembered }) = ask(&directory, &Order::Remembered {})? {
-            all.extend(remembered.into_iter().map(|kept| (short(&name), kept)));
+    for (name, outcome) in ask_all(around, &Order::Remembered {})? {
+        if let Outcome::Remembered { remembered } = outcome {
+            all.extend(remembered.into_iter().map(|kept| (name.clone(), kept)));
         }
     }
     Ok(all)

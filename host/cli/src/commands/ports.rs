@@ -3,9 +3,9 @@
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::asks::{directory, directory_of_all, done, parts, short};
+use super::asks::{ask_all, directory, done, parts};
 use crate::args::ports::Ports;
-use crate::control::{Order, Outcome, Port, ask, sessions};
+use crate::control::{Order, Outcome, Port, ask};
 use crate::exit::Exit;
 use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
@@ -37,9 +37,9 @@ fn session_and_port(id: &str) -> anyhow::Result<(&str, u16)> {
 fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
-    for (name, directory) in sessions(&directory_of_all(around))? {
-        if let Some(Outcome::Ports { ports }) = ask(&directory, &Order::Ports {})? {
-            all.extend(ports.into_iter().map(|port| (short(&name), port)));
+    for (name, outcome) in ask_all(around, &Order::Ports {})? {
+        if let Outcome::Ports { ports } = outcome {
+            all.extend(ports.into_iter().map(|port| (name.clone(), port)));
         }
     }
     if as_json {
