@@ -50,7 +50,7 @@ const SHORTEST_TOKEN: usize = 16;
 const SHORTEST_OPAQUE: usize = 32;
 
 /// Parts of names whose value is a secret; compared in lower case without `-` and `_`.
-const SECRET_NAMES: [&str; 13] = [
+const SECRET_NAMES: [&str; 14] = [
     "accesskey",
     "apikey",
     "authorization",
@@ -63,8 +63,22 @@ const SECRET_NAMES: [&str; 13] = [
     "pgpass",
     "secret",
     "sessionkey",
+    "signature",
     "token",
 ];
+
+/// Last parts of such names, where they have others before.
+const SECRET_ENDS: [&str; 3] = ["pass", "pat", "pwd"];
+
+/// What stands before a secret in a header whose name is one of a secret.
+const SCHEMES: [&str; 3] = ["basic", "bearer", "token"];
+
+/// Places on the net whose paths are secrets.
+const SECRET_PATHS: [&str; 3] =
+    ["hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"];
+
+/// Options before `user:password`, and before a password of `sshpass`.
+const USER_OPTIONS: [&str; 2] = ["-u", "--user"];
 
 /// The key of a command's text. What a long one begins with is kept: padding must not hide what was run.
 const SCRIPT: &str = "script";
@@ -123,8 +137,8 @@ pub fn mask(value: Value) -> Value {
 /// Masks secrets in one text.
 #[must_use]
 pub fn mask_text(text: &str) -> String {
-    let mut scan =
-        Scan { rest: text, before: "", gap: String::new(), out: String::with_capacity(text.len()) };
+    let out = String::with_capacity(text.len());
+    let mut scan = Scan { rest: text, earlier: "", before: "", gap: String::new(), out };
     while !scan.rest.is_empty() {
         if !scan.private_key() && !scan.user_in_url() && !scan.word() {
             scan.one_character();
@@ -135,6 +149,8 @@ pub fn mask_text(text: &str) -> String {
 
 struct Scan<'a> {
     rest: &'a str,
+    /// The word before the one before.
+    earlier: &'a str,
     /// The word before.
     before: &'a str,
     /// What stands between it and here.
@@ -173,9 +189,15 @@ impl<'a> Scan<'a> {
         if word.is_empty() {
             return false;
         }
-        if self.names_a_secret(word) {
-            let length = value_length(self.rest, &self.gap);
+        if self.names_a_secret(word, tail) {
+            let length = value_length(self.rest, &self.gap, is_cookie(self.before));
             self.replace(self.rest.get(length..).unwrap_or_default());
+            return true;
+        }
+        let secret_path = SECRET_PATHS.iter().find_map(|place| Some(word.find(place)? + place.len()));
+        if let Some((place, _)) = secret_path.and_then(|at| word.split_at_checked(at)) {
+            self.out.push_str(place);
+            self.replace(tail);
             return true;
         }
         for (index, part) in word.split('/').enumerate() {
@@ -184,23 +206,28 @@ impl<'a> Scan<'a> {
             }
             self.out.push_str(if is_token(part) { MASK } else { part });
         }
-        (self.before, self.rest) = (word, tail);
+        (self.earlier, self.before, self.rest) = (self.before, word, tail);
         self.gap.clear();
         true
     }
 
-    /// Whether what stands before says that `word` is a secret: `TOKEN=`, `"password": `, `Bearer `, `--token `.
-    fn names_a_secret(&self, word: &str) -> bool {
+    /// Whether what stands before says that `word` is a secret: `TOKEN=`, `"password": `, `Bearer `, `--token `,
+    /// `-u user:`.
+    fn names_a_secret(&self, word: &str, tail: &str) -> bool {
         let gap: String = self.gap.chars().filter(|character| !"\"'\\ \t".contains(*character)).collect();
         let assigned = gap == "=" || gap == ":" || gap == ":=";
         let spaced = gap.is_empty() && !self.gap.is_empty();
-        if is_secret_name(self.before) {
-            let is_scheme = ["bearer", "basic", "token"].contains(&word.to_ascii_lowercase().as_str());
+        let before = self.before.to_ascii_lowercase();
+        let is_of_header = is_secret_name(self.earlier) && SCHEMES.contains(&before.as_str());
+        if is_secret_name(self.before) && !is_of_header {
+            let is_scheme = SCHEMES.contains(&word.to_ascii_lowercase().as_str());
             return (assigned && !is_scheme)
                 || (spaced && self.before.starts_with("--") && !word.starts_with('-'));
         }
-        let scheme = ["bearer", "basic"].contains(&self.before.to_ascii_lowercase().as_str());
-        spaced && scheme && word.len() >= 8
+        let is_scheme = ["bearer", "basic"].contains(&before.as_str()) && word.len() >= 8;
+        let is_login = USER_OPTIONS.contains(&self.before) && tail.starts_with(':');
+        let is_of_sshpass = self.earlier == "sshpass" && self.before == "-p";
+        spaced && (is_of_header || is_scheme || is_login || is_of_sshpass)
     }
 
     fn one_character(&mut self) {
@@ -214,18 +241,29 @@ impl<'a> Scan<'a> {
 
     fn replace(&mut self, tail: &'a str) {
         self.out.push_str(MASK);
-        (self.before, self.rest) = ("", tail);
+        (self.earlier, self.before, self.rest) = ("", "", tail);
         self.gap.clear();
     }
 }
 
-/// How far a value goes: to its closing quote, or to where a shell would end the word.
-fn value_length(rest: &str, gap: &str) -> usize {
+/// How far a value goes: to its closing quote, or to where a shell would end the word; several cookies are one value.
+fn value_length(rest: &str, gap: &str, is_cookie: bool) -> usize {
     let end = match gap.chars().last() {
-        Some(quote @ ('"' | '\'')) => rest.find(quote),
+        Some(quote @ ('"' | '\'')) => {
+            // A quote inside a quote is escaped once more than the one that opened the value.
+            let is_escaped = gap.trim_end_matches(quote).ends_with('\\');
+            let closes =
+                |at: &usize| rest.get(..*at).is_some_and(|value| value.ends_with('\\')) == is_escaped;
+            rest.match_indices(quote).map(|(at, _)| at).find(closes).map(|at| at - usize::from(is_escaped))
+        }
+        _ if is_cookie => rest.find(|character: char| "\n\"'`".contains(character)),
         _ => rest.find(|character: char| character.is_whitespace() || ";&|\"'`),}".contains(character)),
     };
     end.unwrap_or(rest.len())
+}
+
+fn is_cookie(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with("cookie")
 }
 
 fn is_word_character(character: char) -> bool {
@@ -243,7 +281,11 @@ fn is_secret_name(name: &str) -> bool {
         .filter(|character| !"-_.".contains(*character))
         .map(|character| character.to_ascii_lowercase())
         .collect();
-    SECRET_NAMES.iter().any(|secret| plain.contains(secret))
+    let parts = name.to_ascii_lowercase();
+    let is_ended = parts.rsplit_once(['_', '-']).is_some_and(|(before, end)| {
+        !before.trim_start_matches('-').is_empty() && SECRET_ENDS.contains(&end)
+    });
+    is_ended || SECRET_NAMES.iter().any(|secret| plain.contains(secret))
 }
 
 fn is_token(word: &str) -> bool {
@@ -290,6 +332,18 @@ mod tests {
         check("echo aB3dEfGhIjKlMnOpQrStUvWxYz012345", "echo [masked]");
         check("x -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- y", "x [masked] y");
         check("-----BEGIN PRIVATE KEY-----\nabc", "[masked]");
+        check("curl -H 'Authorization: token s3cr3t' u", "curl -H 'Authorization: token [masked]' u");
+        check("curl -H 'Cookie: a=1; session=2' u", "curl -H 'Cookie: [masked]' u");
+        check("curl -u ann:hunter2 https://x", "curl -u [masked] https://x");
+        check("sshpass -p hunter2 ssh x", "sshpass -p [masked] ssh x");
+        check("u?X-Amz-Signature=0a1b&b=c", "u?X-Amz-Signature=[masked]&b=c");
+        check(
+            "GH_PAT=x MYSQL_PWD=y DB_PASS=z run",
+            "GH_PAT=[masked] MYSQL_PWD=[masked] DB_PASS=[masked] run",
+        );
+        check("https://hooks.slack.com/services/T0/B0/xyz", "https://hooks.slack.com/services/[masked]");
+        check(r#"{"password": "a\"b", "c": 1}"#, r#"{"password": "[masked]", "c": 1}"#);
+        check(r#""{\"password\": \"a b\"}" c"#, r#""{\"password\": \"[masked]\"}" c"#);
     }
 
     #[test]
@@ -302,6 +356,8 @@ mod tests {
             "https://example.com:8443/x@y",
             "/usr/lib/x86_64-linux-gnu/libFoo.so.1.2.3",
             "grep -rn token .",
+            "PWD=/home/u OLDPWD=/ ls",
+            "tail -u 1 --user x",
             "sk-short",
             "-----BEGIN CERTIFICATE-----\nabc",
             "",
