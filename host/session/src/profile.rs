@@ -80,14 +80,17 @@ pub(crate) fn profile(
 }
 
 /// Whether what is read has to be judged by its name: where a rule on reading is a pattern, or names what is not there
-/// yet, and would come into sight. The host's own rules are none of these: what they name lies in homes, which are
-/// closed, or is root's.
+/// yet, and would come into sight. The host's own rules are among these only where commands may write around what they
+/// name: otherwise that lies in homes, which are closed, in toolchains, which change rarely, or is root's.
 fn reads(rules: &RuleSet, wanted: &BTreeMap<PathBuf, Access>) -> Reads {
     let may_appear = |path: &Path| {
         let answer = rules.answer(path, FileRight::Read, Caller::Command);
-        let is_asked_for = !answer.is_of_the_base() && answer.policy != Layer::Host.name();
-        is_asked_for
-            && existing(path).is_some_and(|there| there != path && access_at(wanted, there) != Access::Hidden)
+        let Some(there) = existing(path).filter(|there| *there != path) else { return false };
+        match access_at(wanted, there) {
+            Access::Hidden => false,
+            Access::ReadWrite => !answer.is_of_the_base(),
+            Access::ReadOnly => !answer.is_of_the_base() && answer.policy != Layer::Host.name(),
+        }
     };
     let mut hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
     let is_judged = rules.patterns_on_reading().next().is_some() || hidden.any(|(path, _)| may_appear(path));

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, Attribute, Origin};
 use portcullis_decision::reservation::{Claim, RESERVATIONS, Reservation, Until, overlap};
-use portcullis_decision::{Decision, Effect, Request, Ruling, path_text};
+use portcullis_decision::{Caller, Decision, Effect, Request, Ruling, path_text};
 use portcullis_file_gate::Purpose;
 
 use crate::files::locate;
@@ -136,7 +137,7 @@ impl Session {
 
     fn claim(&self, request: &Request, paths: &[PathBuf], until: Until) -> Result<(), ClaimError> {
         if until == Until::Session {
-            return self.setup.reservations.claim(paths, None);
+            return self.all_are_writable(paths).and_then(|()| self.setup.reservations.claim(paths, None));
         }
         let call = call_of(request);
         self.setup.reservations.claim(paths, Some(call))?;
@@ -146,6 +147,17 @@ impl Session {
             self.end_claims(request);
         }
         Ok(())
+    }
+
+    /// What this session may not write without a question is not its to keep from others either.
+    fn all_are_writable(&self, paths: &[PathBuf]) -> Result<(), ClaimError> {
+        let force = self.force();
+        let is_foreign =
+            |path: &&PathBuf| force.rules.file(path, FileRight::Write, Caller::Tool).effect != Effect::Allow;
+        paths.iter().find(is_foreign).map_or(Ok(()), |path| {
+            let path = visible(&path_text::encode(path));
+            Err(ClaimError::Failed(format!("`{path}` cannot be reserved: this session may not write it")))
+        })
     }
 
     /// Gives back what was claimed until `request` is over.
