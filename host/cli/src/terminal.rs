@@ -54,11 +54,12 @@ fn ask(question: &Question) -> io::Result<Answer> {
     Ok(chosen.map_or(Answer::Refused(Refusal::User), Answer::Choice))
 }
 
-/// Four digits that cannot be known beforehand.
+/// The end of an answer that permits: four digits that cannot be known beforehand.
 fn number() -> io::Result<String> {
     let mut random = [0; 4];
     getrandom::fill(&mut random)?;
-    Ok(random.map(|byte| char::from(b'0' + byte % 10)).iter().collect())
+    let digits: String = random.map(|byte| char::from(b'0' + byte % 10)).iter().collect();
+    Ok(format!("-{digits}"))
 }
 
 /// Answers every question with "once", because the user said so on the command line.

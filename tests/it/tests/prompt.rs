@@ -36,7 +36,7 @@ fn what_was_typed_before_is_no_answer(user: User) -> Result<()> {
         Terminal::start(&scene, &["run", "--ask", "prompt", "--", "/bin/bash", "-c", &script])?;
     terminal.press("go\ro\ro")?;
     terminal.wait_for(QUESTION)?;
-    let letter: String = key_of_once(&terminal)?.chars().filter(|key| !key.is_ascii_digit()).collect();
+    let letter: String = key_of_once(&terminal)?.chars().filter(char::is_ascii_alphabetic).collect();
     ensure!(!letter.is_empty() && !terminal.shown().contains("left"));
     terminal.press(&format!("{letter}\r"))?;
     let (_, shown) = terminal.end()?;
