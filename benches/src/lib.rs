@@ -34,25 +34,21 @@ const BUSY: f64 = 3.0;
 pub struct Contestant<'a> {
     name: String,
     calls: u32,
-    run: Box<dyn FnMut(u32) + 'a>,
+    run: Box<dyn FnMut() + 'a>,
 }
 
 impl<'a> Contestant<'a> {
     /// Takes part under `name`; each round makes `calls` calls of `run` and counts
     /// the time of one.
-    pub fn new(name: &str, calls: u32, mut run: impl FnMut() + 'a) -> Self {
-        Self::in_one(name, calls, move |calls| (0..calls).for_each(|_| run()))
-    }
-
-    /// Takes part under `name` with something that makes its calls by itself, as a program beside this one does:
-    /// each round hands `run` the number of `calls` and counts the time of one.
-    pub fn in_one(name: &str, calls: u32, run: impl FnMut(u32) + 'a) -> Self {
+    pub fn new(name: &str, calls: u32, run: impl FnMut() + 'a) -> Self {
         Self { name: name.to_owned(), calls, run: Box::new(run) }
     }
 
     fn round(&mut self) -> Duration {
         let start = Instant::now();
-        (self.run)(self.calls);
+        for _ in 0..self.calls {
+            (self.run)();
+        }
         start.elapsed() / self.calls.max(1)
     }
 }
