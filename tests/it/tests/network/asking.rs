@@ -219,8 +219,13 @@ fn many_that_wait_cost_little_and_are_one_question(user: User) -> Result<()> {
     let question = host.question()?;
     ensure!(text(&question, "/params/subject") == "203.0.113.1:80", "{question}");
     let descriptors = format!("/proc/{}/fd", process.id);
+    // Where the host may not have as many descriptors, the rest is refused at once.
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.id))?;
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files")).context("a limit")?;
+    let limit: usize = limit.split_whitespace().next().context("a number")?.parse()?;
+    let waiting = many.min((limit - 256) / 2);
     Deadline::start().until("all of them to wait", || {
-        Ok((std::fs::read_dir(&descriptors)?.count() > many).then_some(()))
+        Ok((std::fs::read_dir(&descriptors)?.count() > waiting).then_some(()))
     })?;
     let cost = (status("Threads")?.saturating_sub(threads), status("VmRSS")?.saturating_sub(memory));
     let memory = u64::try_from(MEMORY * many)?;

@@ -15,7 +15,7 @@ int main(int count, char **words) {
     for (; found; found = found->ai_next) {
         int stream = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
         if (stream < 0 || connect(stream, found->ai_addr, found->ai_addrlen)) continue;
-        snprintf(text, sizeof text, "GET /file HTTP/1.0\r\nHost: %s:%s\r\n\r\n", words[1], words[2]);
+        snprintf(text, sizeof text, "GET /file HTTP/1.0\r\nHost: %s:%s\r\nConnection: close\r\n\r\n", words[1], words[2]);
         if (write(stream, text, strlen(text)) < 0) return 1;
         while ((length = read(stream, text, sizeof text)) > 0) fwrite(text, 1, length, stdout);
         return 0;

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::PROGRAM;
 use super::asking::ASK;
+use super::programs::{CLIENT, FETCHED};
 
 as_each_user!(programs_survive_the_hold_as_the_table_says);
 
@@ -32,15 +33,26 @@ const TABLE: &[(&str, &str, bool, bool)] = &[
     ("ssh with a limit", "ssh -v -o BatchMode=yes -o ConnectTimeout=5 -o StrictHostKeyChecking=no HOST 2>&1 | grep 'banner line'", false, true),
     ("python", "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://HOST/\").read())'", true, true),
     ("python with a limit", "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://HOST/\", timeout=5).read())'", false, true),
+    ("pip", "pip3 download --no-deps --no-cache-dir --retries 0 --timeout 9 --trusted-host HOST --index-url http://HOST:8080/simple hello 2>&1 | sed 's/.*No matching distribution.*/REACHED/'", true, true),
+    ("Go", "GODEBUG=netdns=go hey -n 1 -c 1 -t 60 http://HOST/ | sed -n 's/.*\\[200\\].*/REACHED/p'", true, true),
+    // Gives up after five seconds, and its clock runs while it stands still.
+    ("Go with TLS and a limit", "certinfo -insecure HOST:443 | sed -n 's/.*CN=test.*/REACHED/p'", false, false),
+    ("Java with TLS", "keytool -printcert -sslserver HOST:443 | sed -n 's/Owner: CN=test/REACHED/p'", true, true),
+    ("busybox", "busybox wget -qO- http://HOST/", true, true),
+    ("a program with musl", "musl-gcc '../world/client.c' -o client1 && ./client1 HOST 80", true, true),
     ("Node's fetch", "NODE -e 'fetch(\"http://HOST/\").then(r => r.text()).then(console.log, e => console.log(e.cause))'", true, true),
     ("Node's fetch with TLS", "NODE_TLS_REJECT_UNAUTHORIZED=0 NODE -e 'fetch(\"https://HOST/\").then(r => r.text()).then(() => console.log(\"REACHED\"), e => console.log(e.cause))'", false, true),
 ];
 
 fn programs_survive_the_hold_as_the_table_says(user: User) -> Result<()> {
-    let node = Tools::find()?.pi(PiVersion::V0_74, user)?.node;
+    let tools = Tools::find()?;
+    let folders = std::env::join_paths(tools.folders(FETCHED)?)?;
+    let path = format!("/usr/local/bin:/usr/bin:/bin:{}", folders.to_string_lossy());
+    let node = tools.pi(PiVersion::V0_74, user)?.node;
     for hold in ["accept", "connect"] {
         let scene = Scene::new(user)?;
         let world = World::new(&scene, PROGRAM)?.holding(hold);
+        scene.write(&scene.at("world").join("client.c"), CLIENT)?;
         let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
         let mut script = String::new();
         for (number, (_, program, ..)) in TABLE.iter().enumerate() {
@@ -49,7 +61,7 @@ fn programs_survive_the_hold_as_the_table_says(user: User) -> Result<()> {
             writeln!(script, "( {program} ) > out{number} 2>&1 < /dev/null &")?;
         }
         script.push_str("wait");
-        let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+        let id = host.begin(&script, &json!({ "PATH": path }))?;
         let mut question = host.question()?;
         std::thread::sleep(VERDICT);
         // What did not fit into the first question comes in the next ones.

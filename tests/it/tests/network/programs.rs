@@ -70,10 +70,11 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 /// What of these set-up has fetched, where the system does not have it.
-const FETCHED: &[&str] = &["psql", "keytool", "hey", "certinfo", "musl-gcc", "wget", "busybox", "pip3"];
+pub(super) const FETCHED: &[&str] =
+    &["psql", "keytool", "hey", "certinfo", "musl-gcc", "wget", "busybox", "pip3"];
 
 /// Asks for a name as programs do that want to know which families the machine has, and for a file there.
-const CLIENT: &str = include_str!("client.c");
+pub(super) const CLIENT: &str = include_str!("client.c");
 
 fn prepared(scene: &Scene) -> Result<()> {
     let folders = Tools::find()?.folders(&["sshd"])?;
