@@ -235,14 +235,23 @@ fn is_run_together(word: &str, secret: &str) -> bool {
 }
 
 fn looks_secret(value: &str) -> bool {
-    SECRET_VALUES.iter().any(|beginning| value.starts_with(beginning)) || has_password(value)
+    let begins = |text: &str| SECRET_VALUES.iter().any(|beginning| text.starts_with(beginning));
+    // In the middle of other text only what is long enough to be one: `sk-learn` is none.
+    let mut words =
+        value.split(|character: char| character.is_whitespace() || "\"'=:,;@/&?".contains(character));
+    begins(value) || words.any(|word| word.len() >= TOKEN_MIN && begins(word)) || has_password(value)
 }
 
-/// Whether the value is a URL with a password in it.
+/// Shorter words in the middle of a value are no tokens.
+const TOKEN_MIN: usize = 20;
+
+/// Whether the value has a URL with a password in it, or with a user's name that is as long as a token.
 fn has_password(value: &str) -> bool {
-    let Some((_, rest)) = value.split_once("://") else { return false };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    value.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', '?', '#', ' ', ',']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        user.is_some_and(|user| user.contains(':') || user.len() >= TOKEN_MIN)
+    })
 }
 
 fn any_name_matches(patterns: &[impl AsRef<str>], name: &str) -> bool {
@@ -329,7 +338,23 @@ mod tests {
         for value in ["ghp_abcdef", "sk-abc", "AKIAABC", "postgres://u:p@db/x", "eyJhbGciOi.x.y"] {
             assert!(!kept("SOMETHING", value), "{value}");
         }
-        assert!(kept("SOMETHING", "https://example.com/a:b@c"));
+        for value in [
+            "Bearer ghp_0123456789abcdef0123",
+            "https://ghp_0123456789abcdef0123@github.com/a/b",
+            "https://0123456789abcdef01234567@pypi.example/simple",
+            "http://proxy.example https://u:p@proxy.example",
+            "--header=Authorization:sk-0123456789abcdef0123",
+        ] {
+            assert!(!kept("SOMETHING", value), "{value}");
+        }
+        for value in [
+            "https://example.com/a:b@c",
+            "https://me@example.com/x",
+            "ssh://git@github.com/a/b",
+            "a/sk-learn:/usr/npm_x",
+        ] {
+            assert!(kept("SOMETHING", value), "{value}");
+        }
     }
 
     #[test]
