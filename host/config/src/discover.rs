@@ -109,6 +109,11 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
         layered::names_at_every_depth(&mut settings.filesystem.deny_write);
     }
     let mut documents = vec![document];
+    if files.layout == Layout::Layered
+        && let Some(text) = read(&places.default_file(), disk)?
+    {
+        documents.push(Document::read(&text, &places.default_file(), Layer::User)?);
+    }
     let mut layers = Vec::new();
     for (file, layer) in tightening_files(places, files.layout) {
         if layer != Layer::Machine {

@@ -277,6 +277,7 @@ fn default_value(field: &str) -> Json {
         "network.strictAllowlist" => json!(false),
         "policies" => json!({ "use": "workspace" }),
         "combine" => json!("strictest"),
+        "layout" => json!("projects"),
         "ask.hold" => json!("connect"),
         "requiredTier" => json!("full"),
         "escalation" => json!("off"),

@@ -437,6 +437,7 @@ fn every_value_says_where_it_was_written() {
         ]
     );
     assert_eq!(told("filesystem.denyRead")[0].2, ExplicitDeny);
+    assert_eq!(told("layout"), [(json!("layered"), Layer::User, InForce, name("default.json"), 1)]);
     let at = resolved.origin("settings", "filesystem.denyWrite[1]").unwrap();
     assert_eq!(
         (at.file.as_path(), at.pointer.as_str()),
