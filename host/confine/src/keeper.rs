@@ -15,7 +15,7 @@ use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
 use portcullis_sys::process::{Cloned, Fenced, SingleThread, clone, exit_now};
 use portcullis_sys::signal::Settled;
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, lstat, openat};
 use rustix::io::Errno;
 
 use crate::broker;
@@ -212,7 +212,17 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
         | Step::Resolver { .. } => None,
     });
     let is_spared = |place: &&Path| names.spared.iter().any(|spared| spared == place);
-    writable.filter(|place| !is_spared(place)).map(Path::to_owned).collect()
+    let places: Vec<PathBuf> = writable.filter(|place| !is_spared(place)).map(Path::to_owned).collect();
+    // A file that is given by itself has no names in it, and is written by commands themselves. One that has other
+    // names as well could be more than what was given, and is not written.
+    let is_alone = |place: &PathBuf| {
+        let lies_in = |other: &PathBuf| place != other && place.starts_with(other);
+        let has_one_name = |status: rustix::fs::Stat| {
+            FileType::from_raw_mode(status.st_mode) == FileType::RegularFile && status.st_nlink == 1
+        };
+        lstat(place).is_ok_and(has_one_name) && !places.iter().any(lies_in)
+    };
+    places.iter().filter(|place| !is_alone(place)).cloned().collect()
 }
 
 /// Returns the ports of the loopback that mean the host's own, where connections are held inside connect(2).

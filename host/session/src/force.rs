@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_confine::{Report, Tier, Walls};
 use portcullis_decision::reservation::RESERVATIONS;
@@ -13,6 +13,7 @@ use portcullis_file_gate::{Gate, RootView, Views};
 use crate::chain_rules;
 use crate::elsewhere::closed_below_temp;
 use crate::error::{OpenError, with_causes};
+use crate::loose::Loose;
 use crate::network::{Network, Sandbox};
 use crate::sandbox::{Wanted, confinement, required_tier};
 use crate::session::{Basis, Setup};
@@ -48,6 +49,8 @@ pub struct Force {
     pub(crate) wants_reservations: bool,
     /// What it was made with.
     grants: Vec<Grant>,
+    /// What its mounts do not hold on to.
+    loose: Mutex<Loose>,
 }
 
 impl Force {
@@ -131,10 +134,12 @@ impl Force {
         let base = closed_below_temp(base, &layers, grants);
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
+        let loose = Loose::of(&rules);
         let confinement = match before {
             Some(before)
                 if before.confinement.is_ok()
                     && before.places == places
+                    && *before.loose() == loose
                     && before.rules.data() == rules.data()
                     && before.rules.loopback_ports() == rules.loopback_ports()
                     // Beside the rules these make the sandbox.
@@ -154,7 +159,8 @@ impl Force {
         let wants_reservations = layers.iter().any(wants_reservations);
         let basis = Arc::clone(basis);
         let (gate, grants) = (Arc::new(gate), grants.to_vec());
-        Ok(Self { rules, confinement, gate, basis, places, layers, wants_reservations, grants })
+        let loose = Mutex::new(loose);
+        Ok(Self { rules, confinement, gate, basis, places, layers, wants_reservations, grants, loose })
     }
 
     /// The same without a sandbox: commands are refused for `reason`.
@@ -175,6 +181,7 @@ impl Force {
             layers: self.layers.clone(),
             wants_reservations: self.wants_reservations,
             grants: grants.to_vec(),
+            loose: Mutex::new(self.loose().clone()),
         }
     }
 
@@ -206,9 +213,19 @@ impl Force {
         confinement(how, &rules, Some(&rules), wanted).map(Some)
     }
 
-    /// Whether every grant in it is still live at `now`.
+    /// Whether every grant in it is still live at `now`, and its sandbox shows what is there.
     pub(crate) fn outlives(&self, now: u32) -> bool {
         self.grants.iter().all(|grant| grant.is_live(now))
+            && (self.confinement.is_err() || self.loose().is_as_it_was())
+    }
+
+    /// No other sandbox can be had: this one is as good as any until something else changes.
+    pub(crate) fn settle(&self) {
+        *self.loose() = Loose::of(&self.rules);
+    }
+
+    fn loose(&self) -> MutexGuard<'_, Loose> {
+        self.loose.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How much of the sandbox commands have.

@@ -11,8 +11,8 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use portcullis_confine::{Attempt, Held};
-use portcullis_decision::Decision;
 use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
+use portcullis_decision::{Decision, Effect};
 
 use crate::cancel::Cancel;
 use crate::commands::Started;
@@ -161,7 +161,16 @@ impl Session {
             HARD_LINKS => self.other_names(&path),
             _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
         });
-        let rule = self.decide(&request).cause().rule.clone();
+        let decision = self.decide(&request);
+        if decision.effect() == Effect::Allow {
+            // Not an answer to a question: it says nothing of what else lies there.
+            return match self.authorize(request, started.call.as_deref(), &started.questions.cancel).granted()
+            {
+                Ok(_) => held.allow(),
+                Err(_) => held.refuse(),
+            };
+        }
+        let rule = decision.cause().rule.clone();
         let is_own = has_own_question(held.rule()) || has_own_question(&rule);
         let place = if is_own { &path } else { path.parent().unwrap_or(Path::new("/")) };
         let attempt = if attempt == Attempt::MakeDirectory { Attempt::Write } else { attempt };

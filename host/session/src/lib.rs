@@ -21,6 +21,7 @@ mod ask;
 mod cancel;
 mod keeper;
 mod lookalike;
+mod loose;
 mod memory;
 mod question;
 mod reservations;

@@ -1,12 +1,14 @@
 //! The rule set as the broker of a sandbox asks it, name by name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use portcullis_config::Layer;
 use portcullis_confine::{FileId, Judgement, NameRules, Names, Reads};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Caller, DataError, RuleData};
 use portcullis_decision::{Base, Effect, RuleSet};
+
+use crate::loose::Loose;
 
 /// The protection of hooks, which forbids tools the whole directory.
 const GIT_HOOKS: &str = "host.git-hooks";
@@ -26,7 +28,7 @@ pub(crate) fn name_rules(
     let is_free = !restricts(FileRight::Write) && (reads == Reads::Free || !restricts(FileRight::Read));
     let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
     // Git makes this directory and puts samples in it; the broker tells them from hooks.
-    let data = rules.data().without(Layer::Host.name(), GIT_HOOKS);
+    let data = rules.data().without(Layer::Host.name(), GIT_HOOKS).with_missing(Loose::of(rules).missing());
     Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec(), reads, kept_back })
 }
 
@@ -41,23 +43,33 @@ pub fn plain_name_rules(base: Base) -> Result<NameRules, DataError> {
 /// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].
 #[must_use]
 pub fn make_names(data: &[u8]) -> Option<Box<dyn Names>> {
-    let rules = RuleData::decode(data).ok()?.compile().ok()?;
-    Some(Box::new(RuleNames(rules)))
+    let data = RuleData::decode(data).ok()?;
+    let missing = data.missing().ok()?;
+    Some(Box::new(RuleNames { rules: data.compile().ok()?, missing }))
 }
 
-/// The rule set.
-struct RuleNames(RuleSet);
+/// The rule set, and what it allows to be written although no mount shows it.
+struct RuleNames {
+    rules: RuleSet,
+    missing: Vec<PathBuf>,
+}
 
 impl RuleNames {
+    fn is_missing(&self, path: &Path) -> bool {
+        self.missing.iter().any(|missing| path.starts_with(missing))
+    }
+
     fn is_seen(&self, path: &Path) -> bool {
-        self.0.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow
+        self.rules.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow
     }
 }
 
 impl Names for RuleNames {
     fn judge(&self, path: &Path) -> Judgement {
-        let answer = self.0.answer(path, FileRight::Write, Caller::Command);
+        let answer = self.rules.answer(path, FileRight::Write, Caller::Command);
         match answer.effect {
+            // The host, which knows that it is allowed, does it in its own view.
+            Effect::Allow if self.is_missing(path) => Judgement::Asked,
             Effect::Allow => Judgement::Free,
             // What commands do not see they do not ask for either.
             Effect::Ask if answer.is_of_the_base() && !self.is_seen(path) => Judgement::Refused,
@@ -67,7 +79,7 @@ impl Names for RuleNames {
     }
 
     fn judge_reading(&self, path: &Path) -> Judgement {
-        let answer = self.0.answer(path, FileRight::Read, Caller::Command);
+        let answer = self.rules.answer(path, FileRight::Read, Caller::Command);
         match answer.effect {
             // Where no rule speaks, what the mounts show can be read.
             Effect::Allow => Judgement::Free,
@@ -78,7 +90,7 @@ impl Names for RuleNames {
     }
 
     fn is_alike_below(&self, one: &Path, other: &Path) -> bool {
-        self.0.is_alike_below(one, other)
+        self.rules.is_alike_below(one, other)
     }
 }
 

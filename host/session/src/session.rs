@@ -415,6 +415,7 @@ impl Session {
                 self.setup.desk.notice(&text);
             }
             (_, reason) => {
+                force.settle();
                 let reason = visible(&reason.unwrap_or_default());
                 self.setup.desk.notice(&format!("the sandbox of commands stays as it was: {reason}"));
             }

@@ -11,6 +11,7 @@ as_each_user!(
     a_question_is_answered_elsewhere,
     answers_are_listed_and_taken_back,
     what_is_taken_back_does_not_stay_in_a_sandbox_that_cannot_be_made_anew,
+    a_file_that_was_allowed_is_one_file_to_tools_and_commands,
     nobody_inside_reaches_the_socket,
     a_session_that_was_killed_leaves_no_socket,
 );
@@ -132,6 +133,52 @@ fn what_is_taken_back_does_not_stay_in_a_sandbox_that_cannot_be_made_anew(user: 
     let question = host.question()?;
     host.answer(&question, &json!("refuse"))?;
     ensure!(host.reply(id)?.get("error").is_some(), "tools are asked again");
+    Ok(())
+}
+
+/// An answer for one file, which tools replace by renaming another one over it, and commands write in place.
+fn a_file_that_was_allowed_is_one_file_to_tools_and_commands(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let (notes, beside) = (scene.outside().join("notes"), scene.outside().join("beside"));
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let text = |host: &mut Serve| -> Result<String> {
+        let open = json!({ "callId": "r", "path": notes, "intent": { "kind": "read" } });
+        let handle = host.succeed("file/open", &open)?.get("handle").cloned().context("a handle")?;
+        let read = host.succeed("file/read", &json!({ "handle": handle, "offset": 0 }))?;
+        let bytes = read.get("contentBase64").and_then(Value::as_str).context("what is in it")?.to_owned();
+        host.succeed("file/close", &json!({ "handle": handle }))?;
+        Ok(bytes)
+    };
+    let write = |content: &str| json!({ "callId": "w", "path": notes, "content": content });
+    let id = host.request("file/write", &write("one"))?;
+    let question = host.question()?;
+    let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
+    let narrowest = options.iter().position(|option| option.get("key") == Some(&json!("s")));
+    host.answer(&question, &json!(narrowest.context("an answer for the session")?))?;
+    ensure!(host.reply(id)?.get("result").is_some());
+    let one = text(&mut host)?;
+    let script = |content: &str| format!("cat {0}; echo {content} > {0} && cat {0}", notes.display());
+    let (ended, output) = host.run(&script("two"))?;
+    ensure!(output == "onetwo\n", "what the tool made is there for commands: {output} {ended}");
+    host.succeed("file/write", &write("three"))?;
+    ensure!(text(&mut host)? != one, "and the tool sees what it wrote");
+    let (ended, output) = host.run(&script("four"))?;
+    ensure!(output == "threefour\n", "{output} {ended}");
+    // Away with it, and made again by a command.
+    std::fs::remove_file(&notes)?;
+    let (ended, output) = host.run(&format!("echo five > {0} && cat {0}", notes.display()))?;
+    ensure!(output == "five\n", "{output} {ended}");
+    let (ended, output) = host.run(&script("six"))?;
+    ensure!(output == "five\nsix\n", "{output} {ended}");
+    // It was an answer for this file: what lies beside it is still a question.
+    std::fs::remove_file(&notes)?;
+    let both = format!("echo x > {}; echo y > {} && echo beside", notes.display(), beside.display());
+    let id = host.begin(&both, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    ensure!(question.to_string().contains("outside/beside"), "{question}");
+    host.answer(&question, &json!("refuse"))?;
+    let (_, output) = host.finish(id)?;
+    ensure!(!output.lines().any(|line| line == "beside") && notes.exists() && !beside.exists(), "{output}");
     Ok(())
 }
 

@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("files::protected_names_cannot_be_moved_away", protected_names_cannot_be_moved_away),
     ("files::tmp_is_private", tmp_is_private),
     ("files::a_workspace_below_tmp_is_at_its_path", a_workspace_below_tmp_is_at_its_path),
+    ("files::a_file_to_write_is_written_in_place", a_file_to_write_is_written_in_place),
     ("files::shared_memory_is_private", shared_memory_is_private),
     ("files::devices_are_few", devices_are_few),
     ("files::proc_and_sys_are_read_only", proc_and_sys_are_read_only),
@@ -150,6 +151,33 @@ fn a_workspace_below_tmp_is_at_its_path() {
     session.refuses(&format!("cat {at}/a/file"));
     session.sh(&format!("mv {at}/a {at}/b")).assert_fails();
     session.sh(&format!("echo x > {at}/single")).assert_fails();
+}
+
+/// Whatever is judged of names in directories: a file alone is written in place, and stays where it is.
+fn a_file_to_write_is_written_in_place() {
+    let below =
+        tempfile::Builder::new().prefix("portcullis-test-").tempdir_in("/var/tmp").expect("a directory");
+    let file = below.path().join("single");
+    fs::write(&file, "old").expect("a file");
+    let session = Session::with(|_, wanted| {
+        wanted.places.push(Place { path: file.clone(), access: Access::ReadWrite });
+    });
+    let at = below.path().display();
+    session.allows(&format!("echo x > {at}/single && echo y >> {at}/single && cat {at}/single"));
+    assert_eq!(fs::read_to_string(&file).expect("what was written"), "x\ny\n");
+    for attempt in
+        ["echo z > {at}/beside", "rm {at}/single", "mv {at}/single {at}/other", "ln {at}/single {at}/other"]
+    {
+        session.sh(&attempt.replace("{at}", &at.to_string())).assert_fails();
+    }
+    assert_eq!(fs::read_dir(below.path()).expect("a directory").count(), 1);
+    // What else it is called nobody has said.
+    fs::hard_link(&file, below.path().join("other")).expect("a link");
+    let session = Session::with(|_, wanted| {
+        wanted.places.push(Place { path: file.clone(), access: Access::ReadWrite });
+    });
+    session.sh(&format!("echo z > {at}/single")).assert_fails();
+    assert_eq!(fs::read_to_string(&file).expect("what was written"), "x\ny\n");
 }
 
 fn shared_memory_is_private() {

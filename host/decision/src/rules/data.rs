@@ -1,6 +1,6 @@
 //! The file rules as data, for a process that is to answer with the same rules.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,8 @@ pub struct RuleData {
     temp: String,
     closed: Vec<String>,
     grants: Vec<PathPattern>,
+    /// Places that commands may write and that no mount gives them.
+    missing: Vec<String>,
 }
 
 /// The data are not those of a rule set.
@@ -47,6 +49,7 @@ impl RuleSet {
             grants: grants
                 .map(|grant| PathPattern { pattern: grant.pattern.clone(), rights: grant.rights })
                 .collect(),
+            missing: Vec::new(),
         }
     }
 }
@@ -59,6 +62,21 @@ impl RuleData {
             known.profile.files.retain(|rule| rule.id != id);
         }
         self
+    }
+
+    /// Names the places that commands may write, and that are not there to be given to them.
+    #[must_use]
+    pub fn with_missing<'a>(mut self, missing: impl Iterator<Item = &'a Path>) -> Self {
+        self.missing = missing.map(path_text::encode).collect();
+        self
+    }
+
+    /// Returns them.
+    ///
+    /// # Errors
+    /// When what should be a path is none.
+    pub fn missing(&self) -> Result<Vec<PathBuf>, DataError> {
+        paths(self.missing.clone())
     }
 
     /// Writes the data.

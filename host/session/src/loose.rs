@@ -1,0 +1,100 @@
+//! Places that commands may write and that a mount does not hold on to: single files, which are replaced by renaming
+//! another one over them, and what is not there yet.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::RuleSet;
+
+/// Such places, as they were when a sandbox was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Loose(Vec<(PathBuf, Found)>);
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// It cannot be looked at.
+    Unknown,
+    Directory,
+    /// Device and inode.
+    File(u64, u64),
+}
+
+impl Loose {
+    /// Looks for them among the places that rules and grants name.
+    pub(crate) fn of(rules: &RuleSet) -> Self {
+        let base = rules.base();
+        let is_named = |path: &PathBuf| *path != base.temp && !base.workspace.contains(path);
+        let places = rules.places().into_iter().filter(|place| place.write).map(|place| place.path);
+        let writable = places.filter(is_named);
+        let found = writable.map(|path| (found(&path), path));
+        Self(
+            found
+                .filter(|(found, _)| *found != Found::Directory)
+                .map(|(found, path)| (path, found))
+                .collect(),
+        )
+    }
+
+    /// Whether the same is there now.
+    pub(crate) fn is_as_it_was(&self) -> bool {
+        self.0.iter().all(|(path, before)| found(path) == *before)
+    }
+
+    /// Those that are not there.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().filter(|(_, found)| *found == Found::Nothing).map(|(path, _)| path.as_path())
+    }
+}
+
+fn found(path: &Path) -> Found {
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => Found::Directory,
+        Ok(metadata) => Found::File(metadata.dev(), metadata.ino()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Found::Nothing,
+        Err(_) => Found::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_decision::grant::PathPattern;
+    use portcullis_decision::pattern::FilePattern;
+    use portcullis_decision::profile::FileRights;
+    use portcullis_decision::{Base, Grant, GrantPattern, GrantScope};
+
+    use super::*;
+
+    #[test]
+    fn what_was_replaced_or_made_is_not_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("file"), "").unwrap();
+        std::fs::create_dir(at("directory")).unwrap();
+        let grant = |name: &str| Grant {
+            scope: GrantScope::Session,
+            pattern: GrantPattern::Path(PathPattern {
+                pattern: FilePattern::Tree(at(name)),
+                rights: FileRights::READ_WRITE,
+            }),
+            granted_at: 0,
+            expires_at: 0,
+        };
+        let base = Base { workspace: vec!["/w".into()], temp: "/tmp/x".into(), closed: vec![] };
+        let rules = RuleSet::compile(Vec::new(), base, &["file", "directory", "new"].map(grant));
+        let loose = Loose::of(&rules);
+        assert_eq!(loose.missing().collect::<Vec<_>>(), [at("new")]);
+        std::fs::write(at("file"), "more").unwrap();
+        std::fs::write(at("directory/x"), "").unwrap();
+        assert!(loose.is_as_it_was());
+        std::fs::write(at("other"), "").unwrap();
+        std::fs::rename(at("other"), at("file")).unwrap();
+        assert!(!loose.is_as_it_was());
+        let loose = Loose::of(&rules);
+        std::fs::write(at("new"), "").unwrap();
+        assert!(!loose.is_as_it_was());
+        assert_eq!(Loose::of(&rules).missing().count(), 0);
+    }
+}
