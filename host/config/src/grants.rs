@@ -108,6 +108,14 @@ pub(crate) fn paths(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<PathE
     })
 }
 
+/// The paths of which entries let commands write.
+pub(crate) fn written(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<PathEntry>> {
+    entries.iter().filter_map(|entry| match &entry.what {
+        What::Path { entry, rights, .. } if rights.write => Some(&**entry),
+        What::Path { .. } | What::Connect(_) | What::Tool(_) | What::Commands(_) => None,
+    })
+}
+
 /// Makes grants of entries; paths are followed as everywhere in settings.
 pub(crate) fn resolve(
     entries: &[GrantEntry],

@@ -65,6 +65,13 @@ impl Resolved {
         Ok(patterns)
     }
 
+    /// Returns the links on the way that commands could lead elsewhere. What is denied would not be found behind them
+    /// any more by whoever uses the name, nor by these settings when they are read again.
+    pub(crate) fn movable_links(&self, writable: &Writable) -> Vec<FilePattern> {
+        let links = self.followed.links.iter().map(|link| &link.at).filter(|link| writable.holds(link));
+        links.cloned().map(FilePattern::Exact).collect()
+    }
+
     fn pattern(&self, base: &Path) -> Result<FilePattern, ConfigError> {
         let Some(glob) = &self.glob else { return Ok(FilePattern::Tree(base.to_owned())) };
         let Some(base) = base.to_str() else {

@@ -16,6 +16,7 @@ use crate::own_git;
 use crate::places::Places;
 use crate::rule::Rule;
 use crate::tighten::Layer;
+use crate::writable::Writable;
 
 /// A group of protected names.
 #[derive(Debug, Clone, Copy)]
@@ -283,6 +284,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) homes: &'a [PathBuf],
     /// The workspace's repository, where it lies elsewhere.
     pub(crate) git_directory: Option<&'a Path>,
+    /// Where commands could lead links elsewhere.
+    pub(crate) writable: &'a Writable,
     pub(crate) disk: &'a dyn Disk,
 }
 
@@ -319,7 +322,7 @@ impl Ground<'_> {
         }
         self.own_files(&mut rules, decisive)?;
         self.path_directories(&mut rules)?;
-        Ok(rules)
+        Ok(links_last(rules))
     }
 
     /// An agent's directory inside the workspace, because that is the home directory: what is not in it yet
@@ -387,26 +390,31 @@ impl Ground<'_> {
         reason: &str,
     ) -> Result<(), ConfigError> {
         crate::places::absolute(path, "a protected path")?;
-        for path in self.follow(path)?.all() {
+        let followed = self.follow(path)?;
+        let effect = |path: &Path| match kind {
+            Kind::FixedOutside if path.starts_with(self.workspace) => Effect::Ask,
+            Kind::Hidden | Kind::Fixed | Kind::FixedOutside => Effect::Deny,
+        };
+        let mut put = |pattern, rights, effect, reason: String| {
+            let (id, layer) = (id.to_owned(), Layer::Host);
+            let rule = Rule { layer, id, pattern, rights, effect, reason, origin: None };
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        };
+        for path in followed.all() {
             // `~/.npmrc` is often a link to `/dev/null`; that file holds nothing and everybody needs it.
             if ["/dev", "/proc", "/sys"].iter().any(|top| path.starts_with(top)) || *path == Path::new("/") {
                 continue;
             }
-            let effect = match kind {
-                Kind::FixedOutside if path.starts_with(self.workspace) => Effect::Ask,
-                Kind::Hidden | Kind::Fixed | Kind::FixedOutside => Effect::Deny,
-            };
-            let rule = Rule {
-                layer: Layer::Host,
-                id: id.to_owned(),
-                pattern: FilePattern::Tree(path.clone()),
-                rights: if kind == Kind::Hidden { FileRights::ALL } else { FileRights::WRITE },
-                effect,
-                reason: reason.to_owned(),
-                origin: None,
-            };
-            if !rules.contains(&rule) {
-                rules.push(rule);
+            let rights = if kind == Kind::Hidden { FileRights::ALL } else { FileRights::WRITE };
+            put(FilePattern::Tree(path.clone()), rights, effect(path), reason.to_owned());
+        }
+        // Whoever leads a link elsewhere replaces what is behind it. One that has the whole name is protected by that.
+        for link in followed.links.iter().filter(|link| link.at != link.name) {
+            if self.writable.holds(&link.at) {
+                let reason = format!("it is a link on the way to `{}`, and {reason}", path.display());
+                put(FilePattern::Exact(link.at.clone()), FileRights::WRITE, effect(&link.at), reason);
             }
         }
         Ok(())
@@ -415,6 +423,23 @@ impl Ground<'_> {
     fn follow(&self, path: &Path) -> Result<crate::disk::Followed, ConfigError> {
         follow(path, self.disk).map_err(|source| ConfigError::Path { path: path.to_owned(), source })
     }
+}
+
+/// Puts the rules on links behind all others, so that none of those opens one again; and none that asks about a link
+/// opens what another rule refuses.
+fn links_last(rules: Vec<Rule>) -> Vec<Rule> {
+    let is_link = |rule: &Rule| matches!(rule.pattern, FilePattern::Exact(_));
+    let (links, mut rules): (Vec<Rule>, Vec<Rule>) = rules.into_iter().partition(is_link);
+    let (refused, asked): (Vec<Rule>, Vec<Rule>) =
+        links.into_iter().partition(|link| link.effect == Effect::Deny);
+    let is_refused = |link: &Rule| {
+        let (FilePattern::Exact(link) | FilePattern::Tree(link)) = &link.pattern else { return false };
+        let covers = |rule: &Rule| matches!(&rule.pattern, FilePattern::Tree(top) if link.starts_with(top));
+        rules.iter().any(|rule| rule.effect == Effect::Deny && covers(rule))
+    };
+    let asked: Vec<Rule> = asked.into_iter().filter(|link| !is_refused(link)).collect();
+    rules.extend(asked.into_iter().chain(refused));
+    rules
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use portcullis_decision::verdict::Effect;
 
 use crate::error::{ConfigError, shown};
 use crate::pattern::{Resolved, Surroundings};
-use crate::resolve::deny;
+use crate::resolve::{deny, keep_links};
 use crate::rule::Rule;
 use crate::settings::{Entry, PathEntry, Settings};
 use crate::tighten::Layer;
@@ -53,10 +53,11 @@ pub(crate) fn files(
     }
 
     let mut covered: Vec<PathBuf> = Vec::new();
-    let (mut plain, mut globs) = (Vec::new(), Vec::new());
+    let (mut plain, mut globs, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for (index, entry) in filesystem.deny_read.iter().enumerate() {
         let id = format!("filesystem.denyRead[{index}]");
         let resolved = around.resolve(entry)?;
+        links.extend(keep_links(Layer::User, &id, entry, around)?);
         if resolved.glob.is_some() {
             globs.extend(deny(Layer::User, &id, entry, FileRights::ALL, around)?);
             continue;
@@ -73,13 +74,9 @@ pub(crate) fn files(
         own_home(home, &allowed, &mut files, &mut plain);
     }
     for (index, entry) in settings.credentials.files.iter().enumerate() {
-        globs.extend(deny(
-            Layer::User,
-            &format!("credentials.files[{index}]"),
-            entry,
-            FileRights::ALL,
-            around,
-        )?);
+        let id = format!("credentials.files[{index}]");
+        links.extend(keep_links(Layer::User, &id, entry, around)?);
+        globs.extend(deny(Layer::User, &id, entry, FileRights::ALL, around)?);
     }
 
     // The longest match wins for reads, and the last match answers: so the shallow ones come first.
@@ -90,7 +87,9 @@ pub(crate) fn files(
     for (index, entry) in filesystem.deny_write.iter().enumerate() {
         let id = format!("filesystem.denyWrite[{index}]");
         files.rules.extend(deny(Layer::User, &id, entry, FileRights::WRITE, around)?);
+        links.extend(keep_links(Layer::User, &id, entry, around)?);
     }
+    files.rules.extend(links);
     files.closed.sort();
     files.closed.dedup();
     Ok(files)

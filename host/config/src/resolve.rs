@@ -55,10 +55,11 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         places,
         workspace: &workspace,
         homes: &homes,
+        writable: &writable,
         disk,
         git_directory: git_directory.as_deref(),
     };
-    let mut rules = ground.rules(&decisive_files(found, places, &policies, disk)?)?;
+    let mut rules = ground.rules(&decisive_files(found, places, &around)?)?;
     rules.retain(|rule| !settings.lifted.contains(&rule.id));
     let mut files = region::files(settings, &around, &homes)?;
     if !narrowed.gone.is_empty() {
@@ -128,6 +129,7 @@ fn writable(
     let alone = Writable::new(workspace, std::iter::empty());
     let around = Surroundings { workspace, home, writable: &alone, disk };
     let entries = settings.filesystem.allow_write.iter().map(|entry| around.resolve(entry));
+    let entries = entries.chain(crate::grants::written(&settings.grants).map(|entry| around.resolve(entry)));
     let trees: Vec<PathBuf> = entries.map(|entry| Ok(entry?.base)).collect::<Result<_, ConfigError>>()?;
     Ok(Writable::new(workspace, trees.into_iter()))
 }
@@ -147,7 +149,9 @@ fn tightening_rules(layer: &Tightening, around: &Surroundings<'_>) -> Result<Vec
     let mut rules = Vec::new();
     for (field, entries, rights) in lists {
         for (index, entry) in entries.iter().enumerate() {
-            rules.extend(deny(layer.layer, &format!("{field}[{index}]"), entry, rights, around)?);
+            let id = format!("{field}[{index}]");
+            rules.extend(deny(layer.layer, &id, entry, rights, around)?);
+            rules.extend(keep_links(layer.layer, &id, entry, around)?);
         }
     }
     Ok(rules)
@@ -171,6 +175,25 @@ pub(crate) fn deny(
         origin: Some(entry.origin.clone()),
     };
     Ok(around.resolve(entry)?.denying()?.into_iter().map(rule).collect())
+}
+
+/// Makes the rules that keep the links on the way of an entry that denies as they are.
+pub(crate) fn keep_links(
+    layer: Layer,
+    id: &str,
+    entry: &Entry<PathEntry>,
+    around: &Surroundings<'_>,
+) -> Result<Vec<Rule>, ConfigError> {
+    let rule = |pattern| Rule {
+        layer,
+        id: id.to_owned(),
+        pattern,
+        rights: FileRights::WRITE,
+        effect: Effect::Deny,
+        reason: format!("it is a link on the way to `{}`, which the settings deny", shown(&entry.text)),
+        origin: Some(entry.origin.clone()),
+    };
+    Ok(around.resolve(entry)?.movable_links(around.writable).into_iter().map(rule).collect())
 }
 
 /// The rules of one layer; `allowed` is what the user allows, which is all that `strictAllowlist` leaves in any of
@@ -273,23 +296,15 @@ fn policies(
     allowed: &[NetworkPattern],
     around: &Surroundings<'_>,
 ) -> Result<Vec<ResolvedPolicy>, ConfigError> {
-    let directory = found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
-    let place = |path: &Path, what: &'static str| {
-        let path = match path.strip_prefix("~") {
-            Ok(rest) => around.home.join(rest),
-            Err(_) => directory.join(path),
-        };
-        crate::places::absolute(&path, what)?;
-        canonical(&path, around.disk)
-    };
+    let place =
+        |path: &Path, what: &'static str| canonical(&named_file(path, what, found, around)?, around.disk);
     let resolve = |policy: &crate::settings::PolicyEntry| {
         let source = match &policy.source {
             PolicySource::Shipped(name) => PolicySource::Shipped(name.clone()),
             PolicySource::Pack(id) => PolicySource::Pack(id.clone()),
-            PolicySource::File(path) => PolicySource::File(place(path, "the path of a policy")?),
+            PolicySource::File(path) => PolicySource::File(place(path, POLICY)?),
         };
-        let config_file =
-            policy.config_file.as_deref().map(|path| place(path, "the path of a configuration"));
+        let config_file = policy.config_file.as_deref().map(|path| place(path, CONFIGURATION));
         let config_file = config_file.transpose()?;
         let mut config = match &config_file {
             None => policy.config.clone(),
@@ -307,28 +322,59 @@ fn policies(
     found.settings.policies.iter().map(resolve).collect()
 }
 
+/// A file of a policy under the name that the settings give it.
+fn named_file(
+    path: &Path,
+    what: &'static str,
+    found: &Found,
+    around: &Surroundings<'_>,
+) -> Result<PathBuf, ConfigError> {
+    let directory = found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
+    let path = match path.strip_prefix("~") {
+        Ok(rest) => around.home.join(rest),
+        Err(_) => directory.join(path),
+    };
+    crate::places::absolute(&path, what)?;
+    Ok(path)
+}
+
+const POLICY: &str = "the path of a policy";
+const CONFIGURATION: &str = "the path of a configuration";
+
 /// The files that decide about the agent in this very session.
 fn decisive_files(
     found: &Found,
     places: &Places,
-    policies: &[ResolvedPolicy],
-    disk: &dyn Disk,
+    around: &Surroundings<'_>,
 ) -> Result<Vec<PathBuf>, ConfigError> {
-    let mut files: Vec<PathBuf> = vec![places.sandbox_directory()];
+    let sandbox = places.sandbox_directory();
     // Each by itself: one of them may be a link out of the directories that are protected, into the project.
+    let mut files: Vec<PathBuf> = DECISIVE.iter().map(|name| sandbox.join(name)).collect();
+    files.push(sandbox);
     files.extend(found.watched.iter().cloned());
     for file in &found.watched {
         // What is written here first takes the file's place.
-        files.extend(crate::store::new_name(&canonical(file, disk)?));
+        files.extend(crate::store::new_name(&canonical(file, around.disk)?));
     }
-    files.extend(policies.iter().filter_map(|policy| match &policy.source {
-        PolicySource::File(path) => Some(path.clone()),
+    for policy in &found.settings.policies {
         // Packs lie in the directory of the settings.
-        PolicySource::Shipped(_) | PolicySource::Pack(_) => None,
-    }));
-    files.extend(policies.iter().filter_map(|policy| policy.config_file.clone()));
+        if let Some(path) = &policy.config_file {
+            files.push(named_file(path, CONFIGURATION, found, around)?);
+        }
+        let PolicySource::File(path) = &policy.source else { continue };
+        // As it is written: the name is followed anew whenever the policies are read again.
+        let file = named_file(path, POLICY, found, around)?;
+        let manifests = [&canonical(&file, around.disk)?, &file].map(|file| file.with_file_name(MANIFEST));
+        files.extend(manifests);
+        files.push(file);
+    }
     Ok(files)
 }
+
+/// What else lies in the directory of the settings: which packs are used, they themselves, and whose are taken.
+const DECISIVE: [&str; 3] = ["packs", "policy.lock", "trust.toml"];
+/// What a policy may do beyond saying yes and no is written in the file of this name beside it.
+const MANIFEST: &str = "policy.toml";
 
 fn warnings(
     found: &Found,

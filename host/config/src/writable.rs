@@ -28,6 +28,11 @@ impl Writable {
         })
     }
 
+    /// Whether `path` lies in one of these places, where a command can put something else in its stead.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        self.around(path).is_some()
+    }
+
     /// The innermost of the places that hold `path`.
     fn around(&self, path: &Path) -> Option<&Path> {
         let all = std::iter::once(&self.workspace).chain(&self.others).map(PathBuf::as_path);

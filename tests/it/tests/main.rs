@@ -17,6 +17,7 @@ mod held_files;
 mod layered;
 mod leaving;
 mod left_behind;
+mod links;
 mod machine;
 mod many_calls;
 mod network;

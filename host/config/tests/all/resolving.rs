@@ -259,6 +259,93 @@ fn links_are_denied_under_every_name() {
 }
 
 #[test]
+fn links_on_the_way_stay_as_they_are() {
+    let world = World::new();
+    let project = world.root.join("home/u/work/foo");
+    world.write("home/u/work/foo/.git/config", "[core]\n\thooksPath = mine/hooks\n");
+    world.write("home/u/work/foo/common/bashrc", "");
+    world.write("home/u/work/foo/cfg1/prod.yaml", "");
+    world.write("home/u/work/foo/free/x", "");
+    world.write("home/u/dotfiles/vim/vimrc", "");
+    for (link, target) in [("mine", "tools"), ("host", "common"), ("cfg", "cfg1"), ("other", "free")] {
+        world.link(&format!("home/u/work/foo/{link}"), Path::new(target));
+    }
+    world.link("home/u/.bashrc", &project.join("host/bashrc"));
+    world.link("home/u/dotfiles/now", Path::new("vim"));
+    world.link("home/u/.vimrc", &world.root.join("home/u/dotfiles/now/vimrc"));
+    filesystem(
+        &world,
+        r#""denyRead": ["ROOT/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": ["./cfg/*.yaml"]"#,
+    );
+    let granted = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] }, "filesystem": { "denyRead": ["ROOT/home"],
+        "allowRead": ["."], "allowWrite": ["."], "denyWrite": ["./cfg/prod.yaml"] },
+        "grants": [{ "path": "ROOT/home/u/dotfiles", "rights": "write", "grantedAt": 1 }] }"#;
+    let check_all = |world: &World| {
+        check(
+            world,
+            &[
+                ("home/u/work/foo/mine", Write, Deny),
+                ("home/u/work/foo/host", Write, Ask),
+                ("home/u/work/foo/cfg", Write, Deny),
+                // The link itself, and nothing but the way through it.
+                ("home/u/work/foo/cfg1/x", Write, Allow),
+                ("home/u/work/foo/common/x", Write, Allow),
+                ("home/u/work/foo/other", Write, Allow),
+            ],
+        );
+    };
+    check_all(&world);
+    check(&world, &[("home/u/dotfiles/now", Write, Ask)]);
+    world.write(DEFAULT, &granted.replace("ROOT", &world.root.to_string_lossy()));
+    check_all(&world);
+    check(&world, &[("home/u/dotfiles/now", Write, Deny)]);
+}
+
+#[test]
+fn all_that_decides_is_protected_wherever_links_lead_it() {
+    let world = World::new();
+    let project = world.root.join("home/u/work/foo");
+    for name in ["policy.lock", "trust.toml", "packs/x.wasm", "v1/guard.wasm", "rel/two.wasm"] {
+        world.write(&format!("home/u/work/foo/{name}"), "");
+    }
+    for name in ["policy.lock", "trust.toml", "packs"] {
+        world.link(&format!("home/u/.pi/agent/sandbox/{name}"), &project.join(name));
+    }
+    world.write("home/u/rel/three.wasm", "");
+    world.link("home/u/work/foo/result", Path::new("v1"));
+    world.link("home/u/work/foo/two.wasm", Path::new("rel/two.wasm"));
+    world.link("home/u/work/foo/three.wasm", &world.root.join("home/u/rel/three.wasm"));
+    let policies: Vec<String> = ["result/guard.wasm", "two.wasm", "three.wasm"]
+        .iter()
+        .map(|name| format!("{{ \"use\": \"{}/{name}\" }}", project.display()))
+        .collect();
+    let text = format!(
+        r#"{{ "network": {{ "allowedDomains": [], "deniedDomains": [] }}, "policies": [{}],
+            "filesystem": {{ "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] }} }}"#,
+        policies.join(", ")
+    );
+    world.write(DEFAULT, &text);
+    let denied = [
+        "policy.lock",
+        "trust.toml",
+        "packs/y.wasm",
+        "v1/guard.wasm",
+        "v1/policy.toml",
+        "result",
+        "two.wasm",
+        "policy.toml",
+        "rel/two.wasm",
+        "rel/policy.toml",
+        "three.wasm",
+    ];
+    let paths: Vec<String> = denied.iter().map(|name| format!("home/u/work/foo/{name}")).collect();
+    let mut cases: Vec<(&str, FileRight, Effect)> =
+        paths.iter().map(|path| (path.as_str(), Write, Deny)).collect();
+    cases.push(("home/u/work/foo/v1/other.wasm", Write, Allow));
+    check(&world, &cases);
+}
+
+#[test]
 fn what_opens_something_does_not_follow_the_agents_links() {
     let world = World::new();
     let text = r#"{ "network": { "allowedDomains": [], "deniedDomains": [], "allowUnixSockets": ["run.sock"] },

@@ -1,0 +1,71 @@
+//! Links on the way to what decides about the agent, or is run by the user: whoever leads one elsewhere replaces all
+//! that is behind it. The control leads the same links elsewhere without Portcullis.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use portcullis_it::{Finished, Interface, Scene, Serve, User};
+use serde_json::json;
+
+as_each_user!(no_link_on_the_way_is_led_elsewhere);
+
+/// Hooks, a start-up file, a file that the settings deny, and the settings themselves, each behind a link in the
+/// project; and a link that leads to nothing of the kind.
+const LINKS: [(&str, &str); 5] =
+    [("myhooks", "tools/hooks"), ("host", "common"), ("cfg", "cfg1"), ("conf", "conf1"), ("free", "common")];
+
+const BEFORE: &str = "set -e
+git init -q . && git config core.hooksPath myhooks
+mkdir -p tools/hooks common cfg1 conf1 ~/.pi/agent/sandbox
+printf '#!/bin/sh\\n' > tools/hooks/pre-commit && chmod +x tools/hooks/pre-commit
+echo '# mine' > common/bashrc && echo good > cfg1/prod.yaml
+mv default.json conf1/default.json
+ln -s tools/hooks myhooks; ln -s common host; ln -s cfg1 cfg; ln -s conf1 conf; ln -s common free
+ln -s \"$PWD/host/bashrc\" ~/.bashrc
+ln -s \"$PWD/conf/default.json\" ~/.pi/agent/sandbox/default.json";
+
+/// Tries one way after the other; the last ones leave nothing of the name.
+const LEAD_ELSEWHERE: &str = "mkdir -p evil
+ln -sfn evil LINK; ln -s evil new && mv -fT new LINK; rm -f new
+mv LINK gone && ln -s evil LINK
+rm -f LINK && ln -s evil LINK; true";
+
+fn no_link_on_the_way_is_led_elsewhere(user: User) -> Result<()> {
+    let attack = |link: &str| LEAD_ELSEWHERE.replace("LINK", link);
+    let control = prepared(user)?;
+    for (link, _) in LINKS {
+        shell(&control, &attack(link))?.ended_with(0)?;
+        ensure!(leads(&control, link)? == PathBuf::from("evil"), "control: `{link}`");
+    }
+
+    let scene = prepared(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    for (link, target) in LINKS {
+        let done = host.run(&attack(link))?;
+        let expected = if link == "free" { "evil" } else { target };
+        ensure!(leads(&scene, link)? == PathBuf::from(expected), "`{link}`: {done:#?}");
+    }
+    Ok(())
+}
+
+fn prepared(user: User) -> Result<Scene> {
+    let scene = Scene::new(user)?;
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": ["./cfg/prod.yaml"] },
+    });
+    scene.write(&scene.project().join("default.json"), &settings.to_string())?;
+    shell(&scene, BEFORE)?.ended_with(0)?;
+    Ok(scene)
+}
+
+fn leads(scene: &Scene, link: &str) -> Result<PathBuf> {
+    Ok(std::fs::read_link(scene.project().join(link))?)
+}
+
+fn shell(scene: &Scene, script: &str) -> Result<Finished> {
+    let mut command = scene.user().command("/bin/sh".as_ref());
+    command.args(["-c", script]);
+    scene.enter(&mut command);
+    Finished::run(&mut command)
+}
