@@ -21,6 +21,11 @@ const ALL_MAX: u64 = 512 << 20;
 const NAME: &str = "org.opencontainers.image.ref.name";
 const LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 
+const INDEX: &str = "index.json";
+
+/// The files of an archive, by name.
+type Files = BTreeMap<String, Vec<u8>>;
+
 /// Why an archive cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
@@ -80,7 +85,7 @@ pub fn save(packs: &[(String, Signed)], to: impl Write) -> Result<(), ArchiveErr
     }
     let index = serde_json::to_vec(&Index { schema_version: 2, manifests }).map_err(ArchiveError::Index)?;
     append(&mut archive, "oci-layout", LAYOUT)?;
-    append(&mut archive, "index.json", &index)?;
+    append(&mut archive, INDEX, &index)?;
     for (digest, bytes) in &blobs {
         append(&mut archive, &format!("blobs/sha256/{digest}"), bytes)?;
     }
@@ -93,50 +98,70 @@ pub fn save(packs: &[(String, Signed)], to: impl Write) -> Result<(), ArchiveErr
 /// # Errors
 /// When anything in it is not what it should be.
 pub fn load(from: impl Read) -> Result<Vec<Signed>, ArchiveError> {
-    let files = entries(from)?;
-    let find = |name: &str| files.get(name).ok_or_else(|| ArchiveError::Missing(name.to_owned()));
-    let blob = |descriptor: &Descriptor, max: u64| {
-        if !is_digest(&descriptor.digest) {
-            return Err(ArchiveError::Missing(descriptor.digest.clone()));
-        }
-        let name = format!("blobs/{}", descriptor.digest.replacen(':', "/", 1));
-        let bytes = find(&name)?;
-        let reason = match format!("sha256:{}", crate::digest(bytes)) == descriptor.digest {
-            true if bytes.len() as u64 <= max => return Ok(bytes.clone()),
-            true => "is too large",
-            false => "has other bytes than its name says",
-        };
-        Err(ArchiveError::Entry { name, reason })
-    };
-    let index: Index = serde_json::from_slice(find("index.json")?).map_err(ArchiveError::Index)?;
+    let mut files = entries(from)?;
+    let index = files.get(INDEX).ok_or_else(|| ArchiveError::Missing(INDEX.to_owned()))?;
+    let index: Index = serde_json::from_slice(index).map_err(ArchiveError::Index)?;
+    if index.manifests.len() > ENTRIES_MAX {
+        return Err(ArchiveError::TooLarge);
+    }
     let mut manifests = BTreeMap::new();
     for descriptor in &index.manifests {
-        let bytes = blob(descriptor, artifact::MANIFEST_MAX)?;
-        let manifest = Manifest::parse(&bytes).map_err(ArchiveError::Pack)?;
+        let bytes = blob(&files, descriptor, artifact::MANIFEST_MAX)?;
+        let manifest = Manifest::parse(bytes).map_err(ArchiveError::Pack)?;
         let named = descriptor.annotations.as_ref().and_then(|all| all.get(NAME)).cloned();
         let name = named.unwrap_or_else(|| descriptor.digest.clone());
         manifests.insert(name, manifest);
     }
-    let mut packs = Vec::new();
+    let mut packs: BTreeMap<&str, Signatures> = BTreeMap::new();
     for manifest in manifests.iter().filter(|(name, _)| !is_signature(name)).map(|(_, manifest)| manifest) {
         let component = manifest.component().map_err(ArchiveError::Pack)?;
-        let bytes = blob(component, COMPONENT_MAX)?;
-        let signing = manifests.get(&artifact::signature_tag(&bytes));
-        let mut texts = [String::new(), String::new()];
-        for (text, layer) in texts.iter_mut().zip(signing.map(Manifest::signatures).unwrap_or_default()) {
-            if let Some(layer) = layer {
-                let signature = blob(layer, TEXT_MAX as u64)?;
-                *text = String::from_utf8(signature).map_err(|_| {
-                    ArchiveError::Pack(RegistryError::Shape("a signature is no text".to_owned()))
-                })?;
-            }
+        // One pack may have many names.
+        if !packs.contains_key(component.digest.as_str()) {
+            let bytes = blob(&files, component, COMPONENT_MAX)?;
+            let signing = manifests.get(&artifact::signature_tag(bytes));
+            packs.insert(&component.digest, signatures(&files, signing)?);
         }
-        let [ssh, minisign] = &texts;
-        let signatures = Signatures::parse(ssh, minisign)
-            .map_err(|error| ArchiveError::Pack(RegistryError::Signatures(error)))?;
-        packs.push(Signed { bytes, signatures });
     }
-    Ok(packs)
+    // Taken out, not copied: nothing of an archive is in memory twice.
+    let mut take = |(digest, signatures): (&str, Signatures)| {
+        let bytes =
+            files.remove(&blob_name(digest)).ok_or_else(|| ArchiveError::Missing(digest.to_owned()))?;
+        Ok(Signed { bytes, signatures })
+    };
+    packs.into_iter().map(&mut take).collect()
+}
+
+/// The signatures that a manifest names.
+fn signatures(files: &Files, signing: Option<&Manifest>) -> Result<Signatures, ArchiveError> {
+    let mut texts = [String::new(), String::new()];
+    for (text, layer) in texts.iter_mut().zip(signing.map(Manifest::signatures).unwrap_or_default()) {
+        if let Some(layer) = layer {
+            let signature = blob(files, layer, TEXT_MAX as u64)?.to_owned();
+            *text = String::from_utf8(signature)
+                .map_err(|_| ArchiveError::Pack(RegistryError::Shape("a signature is no text".to_owned())))?;
+        }
+    }
+    let [ssh, minisign] = &texts;
+    Signatures::parse(ssh, minisign).map_err(|error| ArchiveError::Pack(RegistryError::Signatures(error)))
+}
+
+/// What a descriptor names, if it is that.
+fn blob<'a>(files: &'a Files, descriptor: &Descriptor, max: u64) -> Result<&'a [u8], ArchiveError> {
+    if !is_digest(&descriptor.digest) {
+        return Err(ArchiveError::Missing(descriptor.digest.clone()));
+    }
+    let name = blob_name(&descriptor.digest);
+    let bytes = files.get(&name).ok_or_else(|| ArchiveError::Missing(name.clone()))?;
+    let reason = match format!("sha256:{}", crate::digest(bytes)) == descriptor.digest {
+        true if bytes.len() as u64 <= max => return Ok(bytes),
+        true => "is too large",
+        false => "has other bytes than its name says",
+    };
+    Err(ArchiveError::Entry { name, reason })
+}
+
+fn blob_name(digest: &str) -> String {
+    format!("blobs/{}", digest.replacen(':', "/", 1))
 }
 
 fn is_signature(name: &str) -> bool {
@@ -144,7 +169,7 @@ fn is_signature(name: &str) -> bool {
 }
 
 /// All files of an archive, as far as they may be in it.
-fn entries(from: impl Read) -> Result<BTreeMap<String, Vec<u8>>, ArchiveError> {
+fn entries(from: impl Read) -> Result<Files, ArchiveError> {
     let mut files = BTreeMap::new();
     let (mut count, mut all) = (0, 0);
     // Headers with long names and the like are entries to this reader; they are refused as every unknown kind is.
@@ -163,7 +188,7 @@ fn entries(from: impl Read) -> Result<BTreeMap<String, Vec<u8>>, ArchiveError> {
         }
         let is_blob =
             plain.strip_prefix("blobs/sha256/").is_some_and(|hex| is_digest(&format!("sha256:{hex}")));
-        if !is_blob && plain != "oci-layout" && plain != "index.json" {
+        if !is_blob && plain != "oci-layout" && plain != INDEX {
             return Err(refused("has no place in an archive of policies"));
         }
         let size = entry.header().entry_size()?;
@@ -209,7 +234,8 @@ mod tests {
     #[test]
     fn what_is_saved_is_loaded() {
         let loaded = load(archive().as_slice()).unwrap();
-        let bytes: Vec<&[u8]> = loaded.iter().map(|signed| signed.bytes.as_slice()).collect();
+        let mut bytes: Vec<&[u8]> = loaded.iter().map(|signed| signed.bytes.as_slice()).collect();
+        bytes.sort_unstable();
         assert_eq!(bytes, [b"one", b"two"]);
         assert_eq!(archive(), archive());
     }
@@ -254,6 +280,29 @@ mod tests {
         }
         // The control: without the entry the archive is taken.
         assert!(load(archive().as_slice()).is_ok());
+    }
+
+    /// An archive of one component under many names.
+    fn named(times: usize) -> Vec<u8> {
+        let artifact = artifact::of_component(b"one", &[], &[]);
+        let descriptor = |number: usize| {
+            let mut descriptor = Descriptor::of(MANIFEST, &artifact.manifest);
+            descriptor.annotations = Some(BTreeMap::from([(NAME.to_owned(), format!("a:a@{number}"))]));
+            descriptor
+        };
+        let index = Index { schema_version: 2, manifests: (0..times).map(descriptor).collect() };
+        let mut archive = tar::Builder::new(Vec::new());
+        append(&mut archive, INDEX, &serde_json::to_vec(&index).unwrap()).unwrap();
+        for bytes in artifact.blobs.iter().chain([&artifact.manifest]) {
+            append(&mut archive, &format!("blobs/sha256/{}", crate::digest(bytes)), bytes).unwrap();
+        }
+        archive.into_inner().unwrap()
+    }
+
+    #[test]
+    fn many_names_are_one_pack() {
+        assert_eq!(load(named(60).as_slice()).unwrap().len(), 1);
+        assert!(matches!(load(named(ENTRIES_MAX + 1).as_slice()), Err(ArchiveError::TooLarge)));
     }
 
     #[test]

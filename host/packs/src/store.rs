@@ -5,10 +5,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 use crate::lock::{LOCK_MAX, Lock, LockError, Locked};
 use crate::signature::{SignatureError, Signatures, TEXT_MAX};
@@ -26,6 +28,16 @@ const GUARD: &str = ".guard";
 #[derive(Debug, Clone)]
 pub struct Store {
     root: PathBuf,
+    owner: Owner,
+}
+
+/// Whose a directory of packs is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// The user's settings: the folder of the components may be a link of the user's.
+    User,
+    /// Anybody's, as the project's: a link there leads where somebody else wants files written and removed.
+    Anybody,
 }
 
 /// A component with what signs it.
@@ -96,10 +108,16 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// Names a directory; it need not be there.
+    /// Names the directory of the user's settings; it need not be there.
     #[must_use]
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { root: root.to_owned(), owner: Owner::User }
+    }
+
+    /// Names any other directory; nothing is written through a link in it.
+    #[must_use]
+    pub fn elsewhere(root: &Path) -> Self {
+        Self { root: root.to_owned(), owner: Owner::Anybody }
     }
 
     /// Where the lock lies.
@@ -155,58 +173,103 @@ impl Store {
     /// When the directory cannot be made or written.
     pub fn begin(&self) -> Result<Writing<'_>, StoreError> {
         let packs = self.root.join(PACKS);
-        fs::create_dir_all(&packs).map_err(failed("making", &packs))?;
+        fs::create_dir_all(&self.root).map_err(failed("making", &self.root))?;
+        let root = directory(CWD, &self.root, OFlags::empty()).map_err(failed("opening", &self.root))?;
+        match mkdirat(&root, PACKS, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed("making", &packs)(error.into())),
+        }
+        let follow = if self.owner == Owner::Anybody { OFlags::NOFOLLOW } else { OFlags::empty() };
+        let folder = directory(&root, Path::new(PACKS), follow).map_err(|error| {
+            let text = "it must be a directory; a link is not followed there, so remove it";
+            let is_none = matches!(
+                error.raw_os_error().map(Errno::from_raw_os_error),
+                Some(Errno::NOTDIR | Errno::LOOP)
+            );
+            failed("opening", &packs)(if is_none { io::Error::other(text) } else { error })
+        })?;
         let path = packs.join(GUARD);
-        let guard = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .custom_flags(flags())
-            .open(&path)
-            .map_err(failed("opening", &path))?;
+        let wanted = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let guard = openat(&folder, GUARD, wanted, Mode::RUSR | Mode::WUSR);
+        let guard = File::from(guard.map_err(|error| failed("opening", &path)(error.into()))?);
+        if !guard.metadata().map_err(failed("opening", &path))?.is_file() {
+            return Err(failed("opening", &path)(io::Error::other("it is no regular file; remove it")));
+        }
         guard.lock().map_err(failed("waiting for", &path))?;
-        Ok(Writing { store: self, _guard: guard })
+        Ok(Writing { store: self, root, folder, _guard: guard })
     }
 }
 
-/// The right to change a directory of packs.
+/// The right to change a directory of packs. It is held open: whatever takes its name meanwhile is not written to.
 #[derive(Debug)]
 pub struct Writing<'a> {
     store: &'a Store,
+    root: OwnedFd,
+    /// Where the components lie.
+    folder: OwnedFd,
     _guard: File,
 }
 
 impl Writing<'_> {
-    /// Puts a lock in force, and what it names beside it; what it no longer names is removed.
+    /// Puts a lock in force, and what it names beside it; what the one before named and it does not is removed.
     ///
     /// # Errors
     /// When something cannot be written; the lock that was in force is still there then.
     pub fn commit(&self, lock: &Lock, new: &[(&Locked, &Signed)]) -> Result<(), StoreError> {
+        // One that cannot be read leaves what it named, which does no harm.
+        let before = self.store.lock().unwrap_or_default();
         for (policy, signed) in new {
-            let file = self.store.file(policy);
-            write_signed(&file, signed)?;
+            self.put(policy, signed)?;
         }
         let path = self.store.lock_file();
         let text = lock.text().map_err(|source| StoreError::Lock { path: path.clone(), source })?;
-        write(&path, text.as_bytes())?;
-        self.sweep(lock);
+        write_at(&self.root, LOCK, text.as_bytes()).map_err(failed("writing", &path))?;
+        self.sweep(&before, lock);
         Ok(())
     }
 
-    /// Removes components that no entry names. One that stays does no harm.
-    fn sweep(&self, lock: &Lock) {
-        let kept: Vec<PathBuf> = lock.policies.iter().map(|policy| self.store.file(policy)).collect();
-        let Ok(entries) = fs::read_dir(self.store.root.join(PACKS)) else { return };
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let component = name.split('.').next().unwrap_or_default();
-            let is_ours = component.len() == 64 && component.bytes().all(|byte| byte.is_ascii_hexdigit());
-            let used = kept.iter().any(|file| file.file_stem().is_some_and(|stem| stem == component));
-            if is_ours && !used {
-                drop(fs::remove_file(&path));
+    fn put(&self, policy: &Locked, signed: &Signed) -> Result<(), StoreError> {
+        let path = self.store.file(policy);
+        let signatures = [
+            ("sig", signed.signatures.ssh_text()),
+            ("minisig", signed.signatures.minisign_text().to_owned()),
+        ];
+        for (ending, text) in signatures {
+            let path = beside(&path, ending);
+            match text.as_str() {
+                "" => self.remove(&path),
+                text => {
+                    write_at(&self.folder, name_of(&path), text.as_bytes())
+                        .map_err(failed("writing", &path))?;
+                }
+            }
+        }
+        write_at(&self.folder, name_of(&path), &signed.bytes).map_err(failed("writing", &path))
+    }
+
+    /// Removes the components that only the lock before named. One that stays does no harm.
+    fn sweep(&self, before: &Lock, lock: &Lock) {
+        let is_used = |digest: &str| lock.policies.iter().any(|policy| policy.digest == digest);
+        for policy in before.policies.iter().filter(|policy| !is_used(&policy.digest)) {
+            let path = self.store.file(policy);
+            for path in [beside(&path, "sig"), beside(&path, "minisig"), path] {
+                self.remove(&path);
             }
         }
     }
+
+    fn remove(&self, path: &Path) {
+        let _often_there_is_none = unlinkat(&self.folder, name_of(path), AtFlags::empty());
+    }
+}
+
+/// Opens a directory for what is done in it.
+fn directory(around: impl std::os::fd::AsFd, path: &Path, how: OFlags) -> io::Result<OwnedFd> {
+    Ok(openat(around, path, OFlags::DIRECTORY | OFlags::CLOEXEC | how, Mode::empty())?)
+}
+
+fn name_of(path: &Path) -> &Path {
+    path.file_name().map_or(path, Path::new)
 }
 
 /// Reads the signatures that lie beside a component: `FILE.sig` and `FILE.minisig`.
@@ -284,24 +347,30 @@ pub fn read_text(path: &Path, max: usize) -> Result<String, StoreError> {
 /// # Errors
 /// When the system refuses.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let part = beside(path, &format!("part-{}", std::process::id()));
-    // A rest of an earlier process with this number.
-    drop(fs::remove_file(&part));
-    let written = OpenOptions::new()
-        .create_new(true)
-        .write(true)
-        .custom_flags(flags())
-        .open(&part)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&part, path));
-    written.map_err(|source| {
-        drop(fs::remove_file(&part));
-        failed("writing", path)(source)
-    })
+    let parent =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let written =
+        directory(CWD, parent, OFlags::empty()).and_then(|folder| write_at(&folder, name_of(path), bytes));
+    written.map_err(failed("writing", path))
 }
 
-fn flags() -> i32 {
-    OFlags::NOFOLLOW.bits().cast_signed()
+/// The same in an open directory. A link that has the name is replaced, never followed.
+fn write_at(folder: &OwnedFd, name: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
+    let name = name.as_ref();
+    let part = beside(name, &format!("part-{}", std::process::id()));
+    // A rest of an earlier process with this number.
+    let _often_there_is_none = unlinkat(folder, &part, AtFlags::empty());
+    let wanted = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+    let mut file = File::from(openat(folder, &part, wanted, mode)?);
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| Ok(renameat(folder, &part, folder, name)?));
+    if written.is_err() {
+        let _nothing_more_to_do = unlinkat(folder, &part, AtFlags::empty());
+    }
+    written
 }
 
 fn nonblocking() -> i32 {
@@ -375,6 +444,66 @@ mod tests {
         lock.put(policy.clone());
         assert!(writing.commit(&lock, &[(&policy, &signed)]).is_err());
         assert!(!store.lock_file().exists());
+    }
+
+    /// Commits one pack and then another in its place, in a directory whose `packs` is made by `prepare`.
+    fn replaced(
+        make: fn(&Path) -> Store,
+        prepare: impl Fn(&Path),
+    ) -> (tempfile::TempDir, Result<(), StoreError>) {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        fs::create_dir_all(&root).unwrap();
+        let (one, two) = (signed(b"one"), signed(b"two"));
+        let mut lock = Lock::default();
+        lock.put(one.0);
+        fs::write(root.join(LOCK), lock.text().unwrap()).unwrap();
+        prepare(&root);
+        let store = make(&root);
+        lock.put(two.0.clone());
+        let done = store.begin().and_then(|writing| writing.commit(&lock, &[(&two.0, &two.1)]));
+        (directory, done)
+    }
+
+    #[test]
+    fn nothing_is_written_or_removed_through_a_link_of_somebody_elses() {
+        let lead_away = |root: &Path| {
+            let (one, other) = (crate::digest(b"one"), crate::digest(b"other"));
+            let away = root.with_file_name("away");
+            fs::create_dir(&away).unwrap();
+            for name in [format!("{one}.wasm"), one, format!("{other}.wasm")] {
+                fs::write(away.join(name), "x").unwrap();
+            }
+            std::os::unix::fs::symlink("../away", root.join(PACKS)).unwrap();
+        };
+        let left =
+            |directory: &tempfile::TempDir| fs::read_dir(directory.path().join("away")).unwrap().count();
+        let (directory, done) = replaced(Store::elsewhere, lead_away);
+        assert!(done.is_err());
+        assert_eq!(left(&directory), 3);
+        // The control: the user's own link is followed, and only what the lock had named goes.
+        let (directory, done) = replaced(Store::new, lead_away);
+        done.unwrap();
+        let two = directory.path().join("away").join(crate::digest(b"two")).with_extension("wasm");
+        assert!(two.exists());
+        assert_eq!(left(&directory), 4, "one has gone, the guard and the new one have come");
+    }
+
+    #[test]
+    fn a_pipe_or_a_link_is_no_guard() {
+        for make in [Store::new, Store::elsewhere] {
+            let (_directory, done) = replaced(make, |root| {
+                let guard = root.join(PACKS).join(GUARD);
+                fs::create_dir(root.join(PACKS)).unwrap();
+                rustix::fs::mknodat(CWD, &guard, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+            });
+            assert!(done.is_err());
+            let (directory, done) = replaced(make, |root| {
+                fs::create_dir(root.join(PACKS)).unwrap();
+                std::os::unix::fs::symlink("../../new", root.join(PACKS).join(GUARD)).unwrap();
+            });
+            assert!(done.is_err() && !directory.path().join("new").exists());
+        }
     }
 
     #[test]

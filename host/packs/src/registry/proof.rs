@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use ureq::http::Uri;
 
 use super::RegistryError;
 use super::artifact::MANIFEST_MAX;
@@ -21,9 +22,7 @@ impl Registry {
         let Some(parameters) = challenge.strip_prefix("Bearer ") else { return Ok(basic) };
         let parameter = |name: &str| parameter(parameters, name);
         let realm = parameter("realm").unwrap_or_default();
-        let is_safe = realm.starts_with("https://")
-            || to.is_local() && realm.strip_prefix("http://").is_some_and(|rest| is_loopback(host_of(rest)));
-        if !is_safe {
+        if !is_safe(&realm, to) {
             return Err(RegistryError::Realm { host: to.host.clone(), realm });
         }
         let mut url = format!("{realm}{}", if realm.contains('?') { '&' } else { '?' });
@@ -65,9 +64,18 @@ impl Registry {
     }
 }
 
-/// Host and port of what follows `http://`.
-fn host_of(rest: &str) -> &str {
-    rest.split(['/', '?', '#']).next().unwrap_or_default()
+/// Whether credentials may be sent to where a registry says that tokens are to be had: encrypted, or on this machine.
+/// Who asks there is said by the credentials, never by the address.
+fn is_safe(realm: &str, to: &Reference) -> bool {
+    let Ok(uri) = realm.parse::<Uri>() else { return false };
+    let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {
+        return false;
+    };
+    match uri.scheme_str() {
+        Some("https") => true,
+        Some("http") => to.is_local() && is_loopback(authority.as_str()),
+        Some(_) | None => false,
+    }
 }
 
 /// A parameter of a challenge: `realm="...",service="..."`.
@@ -119,9 +127,27 @@ mod tests {
             assert_eq!(is_same_host(&of, url), same, "{url}");
         }
         let client = Registry::new(Credentials::default());
-        for realm in ["http://evil.test/token", "ftp://a", "", "http://localhost@evil.test/"] {
+        for realm in [
+            "http://evil.test/token",
+            "ftp://a",
+            "",
+            "http://localhost@evil.test/",
+            "http://localhost:1@192.0.2.2/token",
+            "https://localhost:1@192.0.2.2/token",
+            "http://localhost.evil.test/",
+            "http:///token",
+        ] {
             let refused = client.prove(&of, &format!("Bearer realm=\"{realm}\""));
             assert!(matches!(refused, Err(RegistryError::Realm { .. })), "{realm}");
+        }
+        for (realm, host, safe) in [
+            ("http://localhost:1/token", "localhost:5000", true),
+            ("http://[::1]:1/token?a=b", "localhost:5000", true),
+            ("http://localhost:1/token", "a.test", false),
+            ("https://auth.test/token", "a.test", true),
+        ] {
+            let of = Reference::parse(&format!("{host}/a")).unwrap();
+            assert_eq!(is_safe(realm, &of), safe, "{realm}");
         }
     }
 }

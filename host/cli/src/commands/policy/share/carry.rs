@@ -16,7 +16,7 @@ pub(super) fn vendor(vendor: &Vendor) -> crate::Outcome {
     let signed = desk.all(&lock.policies)?;
     let to = here(&desk.around, &vendor.to);
     let new: Vec<(&Locked, &Signed)> = lock.policies.iter().zip(&signed).collect();
-    Store::new(&to).begin()?.commit(&lock, &new)?;
+    Store::elsewhere(&to).begin()?.commit(&lock, &new)?;
     say(&format!("portcullis: {} packs and their lock are in `{}`", new.len(), to.display()));
     Ok(Exit::Done)
 }

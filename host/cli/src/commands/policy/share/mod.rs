@@ -71,13 +71,13 @@ struct Offer {
 impl Desk {
     fn open(place: &Place) -> anyhow::Result<Self> {
         let around = Surroundings::read()?;
-        let root = match &place.dir {
-            Some(directory) => around.cwd.join(directory),
-            None => around.agent_directory.join("sandbox"),
+        let store = match &place.dir {
+            Some(directory) => Store::elsewhere(&around.cwd.join(directory)),
+            None => Store::new(&around.agent_directory.join("sandbox")),
         };
         let trust = trusted::read(&around.agent_directory)?;
         let runtime = super::runtime()?;
-        Ok(Self { store: Store::new(&root), trust, runtime, registry: None, around })
+        Ok(Self { store, trust, runtime, registry: None, around })
     }
 
     /// The client of registries, with the credentials that docker keeps.
