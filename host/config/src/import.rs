@@ -114,7 +114,15 @@ impl Foreign {
     #[must_use]
     pub fn project(self, given: &Json) -> Imported {
         let mut import = Import::into("{}\n", FileKind::Tightening(Layer::Project));
-        import.carry_all(&names_at_every_depth(given.clone()));
+        match self {
+            Self::Bosun => {
+                import.notes.push(OTHER_TABLES);
+                import.bosun(given);
+            }
+            Self::Oddsjam | Self::Srt | Self::PiSandbox | Self::Sysid => {
+                import.carry_all(&names_at_every_depth(given.clone()));
+            }
+        }
         import.end()
     }
 }
@@ -127,16 +135,6 @@ pub fn read_foreign(file: &Path, disk: &dyn Disk) -> Result<Option<Json>, Config
     let Some(text) = discover::read(file, disk)? else { return Ok(None) };
     let document = crate::json::read(&text).map_err(|fault| crate::settings::invalid(file, fault))?;
     Ok(Some(document.to_json()))
-}
-
-/// Reads one that a project has for itself: `.pi/sandbox.json`.
-///
-/// # Errors
-/// As for [`read_foreign`], and when it leads out of the project: lines of it would be shown.
-pub fn read_foreign_project(places: &Places, disk: &dyn Disk) -> Result<Option<Json>, ConfigError> {
-    let file = places.workspace.join(".pi/sandbox.json");
-    stays_in_project(&file, places, disk)?;
-    read_foreign(&file, disk)
 }
 
 /// Makes sure that a file of the project's own lies in the project, not behind a link that leads out of it.
@@ -292,7 +290,10 @@ impl Import {
         let Some(table) = table_with_lists(given) else {
             return self.leave("", &Json::Null, "no table has `deny_read`, `allow_write` or `deny_write`");
         };
-        self.carry(&["filesystem", "allowRead"], &json!(["."]));
+        let is_users = self.kind == FileKind::Settings;
+        if is_users {
+            self.carry(&["filesystem", "allowRead"], &json!(["."]));
+        }
         let mut lists = Map::new();
         for (key, value) in table {
             let way: &[&str] = match key.as_str() {
@@ -311,7 +312,9 @@ impl Import {
             lists.insert(key.clone(), entries.into());
         }
         // Its own policy decides by the lists as they are; those of the settings hold whatever decides.
-        self.carry(&["policies"], &json!([{ "use": "bosun", "config": lists }]));
+        if is_users {
+            self.carry(&["policies"], &json!([{ "use": "bosun", "config": lists }]));
+        }
     }
 
     /// Carries one entry into the settings, and returns what the policy takes for it.

@@ -67,7 +67,7 @@ pub use edit::{Change, EditError};
 pub use error::{ConfigError, Problem};
 pub use fields::FIELDS;
 pub use grants::{AllowLists, GrantEntry, Seed, Shelf};
-pub use import::{Foreign, Imported, Left, read_foreign, read_foreign_project, stays_in_project};
+pub use import::{Foreign, Imported, Left, read_foreign, stays_in_project};
 pub use json::Position;
 pub use json_schema::json_schema;
 pub use layered::LAYERED_BUILT_IN;

@@ -127,9 +127,8 @@ fn others_settings_are_taken_over(user: User) -> Result<()> {
         "project/config.toml",
         "[other]\nx = 1\n[bwrap]\ndeny_read = ['.ssh', '*.pem']\nnetwork = 'open'\nallow_write = ['.']\n",
     )?;
-    let told =
-        scene.portcullis(&["config", "import", "--from", "bosun", "--replace", "--json"])?.ended_with(0)?;
-    let told: Value = serde_json::from_str(&told.stdout)?;
+    let named = ["config", "import", "--from", "./config.toml", "--replace", "--json"];
+    let told: Value = serde_json::from_str(&scene.portcullis(&named)?.ended_with(0)?.stdout)?;
     ensure!(
         told.pointer("/files/0/settings/filesystem/denyRead") == Some(&json!(["~/.ssh", "**/*.pem"])),
         "{told:#}"
@@ -147,6 +146,24 @@ fn others_settings_are_taken_over(user: User) -> Result<()> {
 }
 
 fn a_project_does_not_loosen_by_an_import(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let own = "[bwrap]\nallow_read = ['/']\nallow_write = ['/']\ndeny_write = ['*.lock']\n";
+    with(&scene, "project/config.toml", own)?;
+    let told = scene.portcullis(&["config", "import", "--from", "bosun"])?.ended_with(0)?;
+    for part in ["allowRead", "allowWrite", "can only tighten", "portcullis.json"] {
+        ensure!(told.stdout.contains(part), "bosun: no `{part}` in {told:#?}");
+    }
+    ensure!(!sandbox(&scene).join("default.json").exists(), "the project has made settings of the user's");
+    scene.portcullis(&["check", "write", "deep/x.lock"])?.ended_with(20)?;
+    scene.portcullis(&["check", "write", "deep/x"])?.ended_with(0)?;
+    std::fs::remove_file(scene.project().join("config.toml"))?;
+    std::os::unix::fs::symlink(
+        with(&scene, "secret", "hunter2 hunter2")?,
+        scene.project().join("config.toml"),
+    )?;
+    let refused = scene.portcullis(&["config", "import", "--from", "bosun"])?.ended_with(FAILED)?;
+    ensure!(!format!("{refused:?}").contains("hunter2"), "{refused:#?}");
+
     for (source, file) in [("sysid", "extensions/sandbox.json"), ("pi-sandbox", "sandbox.json")] {
         let scene = Scene::new(user)?;
         let users = r#"{ "network": { "allowedDomains": ["a.test"] } }"#;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_config::{
-    Change, FileKind, Foreign, Imported, Layer, Places, RealDisk, Store, read_foreign, read_foreign_project,
+    Change, Disk as _, FileKind, Foreign, Imported, Layer, Places, RealDisk, Store, read_foreign,
     stays_in_project,
 };
 use serde_json::{Value, json};
@@ -75,14 +75,16 @@ fn steps(around: &Surroundings, places: &Places, options: &Import) -> anyhow::Re
             steps.extend(of_user(places, source, from, &given));
         }
     }
-    if file.is_none() && matches!(source, Foreign::Sysid | Foreign::PiSandbox) {
-        let from = places.workspace.join(".pi/sandbox.json");
-        if let Some(given) = read_foreign_project(places, &RealDisk)? {
+    let projects = if file.is_none() { of_project(places, source) } else { None };
+    if let Some(from) = &projects {
+        stays_in_project(from, places, &RealDisk)?;
+        if let Some(given) = read(from, source)? {
             let (to, kind) = (places.project_file(), FileKind::Tightening(Layer::Project));
+            let from = from.clone();
             steps.push(Step { from, key: None, to, kind, imported: source.project(&given) });
         }
     }
-    let looked: Vec<_> = users.iter().map(|file| format!("`{}`", file.display())).collect();
+    let looked: Vec<_> = users.iter().chain(&projects).map(|file| format!("`{}`", file.display())).collect();
     ensure!(!steps.is_empty(), "there is nothing to take over: no settings in {}", looked.join(" and "));
     Ok(steps)
 }
@@ -97,7 +99,16 @@ fn usual(around: &Surroundings, places: &Places, source: Foreign) -> Vec<PathBuf
         Foreign::Sysid => vec![agent.join("extensions/sandbox.json")],
         Foreign::PiSandbox => vec![agent.join("sandbox.json")],
         Foreign::Srt => vec![around.home.join(".srt-settings.json")],
-        Foreign::Bosun => vec![places.workspace.join("config.toml")],
+        Foreign::Bosun => Vec::new(),
+    }
+}
+
+/// Where a project keeps its own: of that only what tightens is taken, because an agent may have written it.
+fn of_project(places: &Places, source: Foreign) -> Option<PathBuf> {
+    match source {
+        Foreign::Sysid | Foreign::PiSandbox => Some(places.workspace.join(".pi/sandbox.json")),
+        Foreign::Bosun => Some(places.workspace.join("config.toml")),
+        Foreign::Oddsjam | Foreign::Srt => None,
     }
 }
 
@@ -105,11 +116,12 @@ fn read(file: &Path, source: Foreign) -> anyhow::Result<Option<Value>> {
     if source != Foreign::Bosun {
         return Ok(read_foreign(file, &RealDisk)?);
     }
-    match std::fs::read_to_string(file) {
+    let reading = || format!("reading `{}`", file.display());
+    match RealDisk.read(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        text => {
-            let reading = || format!("reading `{}`", file.display());
-            toml::from_str(&text.with_context(reading)?).with_context(reading).map(Some)
+        bytes => {
+            let text = String::from_utf8(bytes.with_context(reading)?).with_context(reading)?;
+            toml::from_str(&text).with_context(reading).map(Some)
         }
     }
 }
