@@ -1,14 +1,13 @@
 //! The manifest of a policy that is run: what the policy may do beyond saying yes and no.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use portcullis_packs::{MANIFEST_MAX, Manifest, Pack};
+use portcullis_packs::{MANIFEST_MAX, Manifest, Pack, StoreError, read_text};
 
 /// Name of a manifest, in the directory of the component.
-const MANIFEST: &str = "policy.toml";
+pub(crate) const MANIFEST: &str = "policy.toml";
 
 /// The manifest of the component of the policy `id`: the one it carries, or else the one that lies beside
 /// it. None where there is no manifest, or the one beside is another policy's.
@@ -33,12 +32,11 @@ pub(crate) fn of(component: &[u8], file: &Path, id: &str) -> anyhow::Result<Opti
 fn beside(component: &Path) -> anyhow::Result<Option<Manifest>> {
     let file = component.with_file_name(MANIFEST);
     let context = || format!("reading the manifest `{}`", file.display());
-    let opened = match File::open(&file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        opened => opened.with_context(context)?,
+    // Only a regular file: a pipe would hold the host for ever.
+    let text = match read_text(&file, MANIFEST_MAX) {
+        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.with_context(context)?,
     };
-    let mut text = String::new();
-    let _size = opened.take(MANIFEST_MAX as u64 + 1).read_to_string(&mut text).with_context(context)?;
     Manifest::parse(&text).map(Some).with_context(context)
 }
 
@@ -74,6 +72,12 @@ mod tests {
         assert_eq!(rewrites(Some(&manifest("a:c", true))).expect("read"), None);
         assert!(rewrites(Some("[policy")).is_err());
         assert!(rewrites(Some(&" ".repeat(MANIFEST_MAX + 1))).is_err());
+
+        let pipe = directory.path().join(MANIFEST);
+        fs::remove_file(&pipe).expect("removed");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+        assert!(made.success());
+        assert!(rewrites(None).is_err(), "a pipe is waited for");
     }
 
     #[test]

@@ -16,13 +16,36 @@ pub(crate) fn user_file(agent_directory: &Path) -> PathBuf {
     agent_directory.join("sandbox").join(TRUST)
 }
 
+/// The machine's trust file.
+pub(crate) fn machine_file() -> PathBuf {
+    Path::new(MACHINE).join(TRUST)
+}
+
+/// The files of signers that the trust files name: who can write one of these says whose packs are taken. Of a trust
+/// file that cannot be used, those up to the mistake.
+pub(crate) fn signers(agent_directory: &Path) -> Vec<PathBuf> {
+    let mut named = Vec::new();
+    for file in [user_file(agent_directory), machine_file()] {
+        let Ok(text) = read_text(&file, TRUST_MAX) else { continue };
+        let found = std::cell::RefCell::new(Vec::new());
+        let note = |name: &str| {
+            found.borrow_mut().push(file.with_file_name(name));
+            Ok(String::new())
+        };
+        // Whether it can be used is for those to say who use it.
+        drop(Trust::parse(&text, &note));
+        named.extend(found.into_inner());
+    }
+    named
+}
+
 /// Reads both files; the machine's outranks the user's.
 ///
 /// # Errors
 /// When one of them is there and cannot be used.
 pub(crate) fn read(agent_directory: &Path) -> anyhow::Result<Trust> {
     let user = read_file(&user_file(agent_directory))?;
-    let machine = read_file(&Path::new(MACHINE).join(TRUST))?;
+    let machine = read_file(&machine_file())?;
     Ok(user.under(machine))
 }
 

@@ -17,12 +17,14 @@ use crate::control::{self, Control};
 use crate::git_identity;
 use crate::journal::AuditJournal;
 use crate::keeper::FileKeeper;
+use crate::manifest::MANIFEST;
 use crate::policies;
 use crate::reach::Reach;
 use crate::reservations::SharedReservations;
 use crate::scratch::Scratch;
 use crate::surroundings::{Surroundings, now, random_name};
 use crate::toolchains;
+use crate::trusted;
 
 /// The running program itself, also when its file has been replaced since.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -101,12 +103,34 @@ impl Drop for Wired {
 
 /// Finds and reads the settings.
 pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<Ground> {
-    let places = places(around, &wanted.project, wanted.settings.as_deref())?;
+    let mut places = places(around, &wanted.project, wanted.settings.as_deref())?;
+    for file in wanted.policies.iter().map(|file| absolute(around, file)) {
+        places.programs.extend([file.with_file_name(MANIFEST), file]);
+    }
     let found = discover(&places, &RealDisk)?;
     let resolved = resolve(&found, &places, &RealDisk)?;
     // What the settings let commands write is known only now.
     let toolchains = toolchains(around, &Reach::of(&resolved, &around.homes()));
     Ok(Ground { places: Places { toolchains, ..places }, found, resolved })
+}
+
+/// What the agent can have made in a project. Settings that cannot be read make no difference to what is known of the
+/// project itself; a session will tell what is wrong with them.
+pub(crate) fn reach(around: &Surroundings, project: &Path) -> Reach {
+    let wanted = Wanted {
+        project: project.to_owned(),
+        settings: None,
+        policies: Vec::new(),
+        agent: AgentInfo::default(),
+        trusted: false,
+        interactive: false,
+        purpose: Purpose::Judge,
+        inmate: portcullis_session::Inmate::Commands,
+    };
+    match ground(around, &wanted) {
+        Ok(ground) => Reach::of(&ground.resolved, &around.homes()),
+        Err(_) => Reach::of_project(project, &around.homes()),
+    }
 }
 
 fn toolchains(around: &Surroundings, reach: &Reach) -> Vec<PathBuf> {
@@ -132,7 +156,10 @@ pub(crate) fn places(
         other_homes: around.account_home.iter().filter(|home| home.is_absolute()).cloned().collect(),
         state_directory: around.state.clone(),
         cache_directory: around.cache.clone(),
-        programs: vec![around.executable.clone(), around.data.clone()],
+        programs: [around.executable.clone(), around.data.clone()]
+            .into_iter()
+            .chain(trusted::signers(&around.agent_directory))
+            .collect(),
         path: around.path.clone(),
         toolchains: toolchains(around, &Reach::of_project(&project, &around.homes())),
         settings: settings.map(|file| absolute(around, file)),

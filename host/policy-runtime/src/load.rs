@@ -1,12 +1,14 @@
 //! From the bytes of a component to a policy that can be asked.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_decision::PolicyError;
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker};
@@ -58,7 +60,15 @@ pub enum CachePlace {
 pub fn read_component(path: &Path) -> Result<Vec<u8>, LoadError> {
     let failed = |source| LoadError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
+    // Without it a pipe in the file's place would hold the host for ever.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(failed(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file")));
+    }
     file.take(limits::COMPONENT + 1).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }

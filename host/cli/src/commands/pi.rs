@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
-use portcullis_decision::context::AgentInfo;
 use serde_json::Value;
 
 use crate::args::Pi;
@@ -14,7 +13,7 @@ use crate::commands::pi_extension;
 use crate::contain::{self, CONTAIN};
 use crate::reach::Reach;
 use crate::surroundings::Surroundings;
-use crate::wire::{self, Purpose, Wanted};
+use crate::wire;
 
 /// Tells the extension what PATH was before.
 const WHOLE_PATH: &str = "PORTCULLIS_PATH";
@@ -26,7 +25,7 @@ pub(crate) fn run(pi: &Pi) -> crate::Outcome {
     // Wherever it stands: a word that pi ignores must not be taken for a sandbox.
     arguments.retain(|word| word != CONTAIN);
     let is_contained = pi.contain || arguments.len() < pi.arguments.len();
-    let reach = reach(&around);
+    let reach = wire::reach(&around, &around.cwd);
     let program = around.find_program("pi".as_ref(), &reach).context(
         "there is no `pi` on PATH outside of what commands may write; install it with `npm install -g \
          @earendil-works/pi-coding-agent`",
@@ -100,25 +99,6 @@ fn is_trustful(program: &Path, reach: &Reach) -> anyhow::Result<bool> {
     // 0.x says it on standard error.
     let version = [said.stdout, said.stderr].concat();
     Ok(String::from_utf8_lossy(&version).lines().any(|line| line.trim().starts_with("0.")))
-}
-
-/// What the agent can have made here. Settings that cannot be read make no difference to what is known of the project
-/// itself; the session will tell what is wrong with them.
-fn reach(around: &Surroundings) -> Reach {
-    let wanted = Wanted {
-        project: around.cwd.clone(),
-        settings: None,
-        policies: Vec::new(),
-        agent: AgentInfo::default(),
-        trusted: false,
-        interactive: false,
-        purpose: Purpose::Judge,
-        inmate: portcullis_session::Inmate::Commands,
-    };
-    match wire::ground(around, &wanted) {
-        Ok(ground) => Reach::of(&ground.resolved, &around.homes()),
-        Err(_) => Reach::of_project(&around.cwd, &around.homes()),
-    }
 }
 
 /// pi starts programs by their names (`node`, `fd`, `rg`, `git`), so it gets the directories of PATH that commands

@@ -145,13 +145,15 @@ impl Changed {
 }
 
 /// The policies of the settings as files, as they were written there: a link may lead elsewhere by now. Packs are
-/// named by their lock, and what is revoked is in the trust file.
+/// named by their lock, and what is revoked is in the trust files.
 fn policy_files(around: &Surroundings, ground: &Ground) -> Vec<PathBuf> {
     let directory = ground.found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
     let mut files = vec![
         ground.places.sandbox_directory().join(portcullis_packs::LOCK),
         trusted::user_file(&around.agent_directory),
+        trusted::machine_file(),
     ];
+    files.extend(trusted::signers(&around.agent_directory));
     let place = |path: &Path| match path.strip_prefix("~") {
         Ok(rest) => ground.places.home.join(rest),
         Err(_) => directory.join(path),

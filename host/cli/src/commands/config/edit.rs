@@ -1,5 +1,6 @@
 //! `portcullis config edit`: a settings file in an editor, put in place only when it can be used.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,9 @@ use super::validate::human;
 use crate::args::config::Which;
 use crate::exit::{Exit, say};
 use crate::page::Page;
+use crate::reach::Reach;
 use crate::surroundings::{Surroundings, random_name};
+use crate::wire;
 
 /// What is started where neither VISUAL nor EDITOR says otherwise.
 const USUAL_EDITOR: &str = "vi";
@@ -27,8 +30,9 @@ pub(super) fn run(around: &Surroundings, places: &Places, which: Option<Which>) 
     let usual = if kind == FileKind::Settings { BUILT_IN } else { "{}\n" };
     let begins = before.as_deref().unwrap_or(usual.as_bytes());
     let copy = Copy::make(around, &file, begins)?;
+    let path = path(around, &wire::reach(around, &places.workspace))?;
     loop {
-        edit(around, &copy.file)?;
+        edit(around, &copy.file, &path)?;
         let text = std::fs::read_to_string(&copy.file).context("reading what was edited")?;
         if begins == text.as_bytes() {
             say("nothing was changed");
@@ -70,16 +74,22 @@ fn wanted(places: &Places, which: Option<Which>) -> anyhow::Result<(PathBuf, Fil
     Ok((file, kind))
 }
 
+/// The directories of PATH that commands cannot write: the editor runs outside any sandbox, and is found by its name.
+fn path(around: &Surroundings, reach: &Reach) -> anyhow::Result<OsString> {
+    let kept = around.path.iter().filter(|directory| !reach.holds(directory));
+    std::env::join_paths(kept).context("taking directories out of PATH")
+}
+
 /// Starts the editor as git and others do: what the variable says is a command line of the shell.
-fn edit(around: &Surroundings, file: &Path) -> anyhow::Result<()> {
+fn edit(around: &Surroundings, file: &Path, path: &OsStr) -> anyhow::Result<()> {
     let variable = |wanted: &str| {
         let found = around.variables.iter().find(|(name, value)| name == wanted && !value.trim().is_empty());
         found.map(|(_, value)| value.as_str())
     };
     let editor = variable("VISUAL").or_else(|| variable("EDITOR")).unwrap_or(USUAL_EDITOR);
-    let status =
-        Command::new("/bin/sh").arg("-c").arg(format!("{editor} \"$1\"")).arg(editor).arg(file).status();
-    let status = status.with_context(|| format!("starting the editor `{editor}`"))?;
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(format!("{editor} \"$1\"")).arg(editor).arg(file).env("PATH", path);
+    let status = command.status().with_context(|| format!("starting the editor `{editor}`"))?;
     ensure!(
         status.success(),
         "the editor `{editor}` ended with {status}, nothing was changed; set VISUAL or EDITOR to another one"
