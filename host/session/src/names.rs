@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use portcullis_config::Layer;
 use portcullis_confine::{FileId, Judgement, NameRules, Names, Reads};
-use portcullis_decision::profile::FileRight;
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::{FileRight, FileRule};
 use portcullis_decision::rules::{Caller, DataError, RuleData};
 use portcullis_decision::{Base, Effect, RuleSet};
 
@@ -27,9 +28,16 @@ pub(crate) fn name_rules(
     // By another name, what is not to be read could be.
     let is_free = !restricts(FileRight::Write) && (reads == Reads::Free || !restricts(FileRight::Read));
     let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
-    // Git makes this directory and puts samples in it; the broker tells them from hooks.
-    let data = rules.data().without(Layer::Host.name(), GIT_HOOKS).with_missing(Loose::of(rules).missing());
+    let data = rules.data().without(Layer::Host.name(), is_gits_own).with_missing(Loose::of(rules).missing());
     Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec(), reads, kept_back })
+}
+
+/// Whether a rule is on the directory that git makes itself and puts samples in: the broker tells them from hooks. Any
+/// other directory of hooks is one that the user named, and a link is no directory of git's.
+fn is_gits_own(rule: &FileRule) -> bool {
+    let FilePattern::Tree(path) = &rule.pattern else { return false };
+    let is_link = || path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    rule.id == GIT_HOOKS && path.ends_with(".git/hooks") && !is_link()
 }
 
 /// Returns what commands are held to by names where nobody has a rule and `base` answers.
@@ -97,6 +105,35 @@ impl Names for RuleNames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_git_makes_itself_is_left_to_the_broker() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |path: &str| place.path().join(path);
+        std::fs::create_dir_all(at("real/.git/hooks")).unwrap();
+        std::fs::create_dir_all(at("linked/.git")).unwrap();
+        std::os::unix::fs::symlink("../tools", at("linked/.git/hooks")).unwrap();
+        let rule = |pattern: FilePattern| FileRule {
+            id: GIT_HOOKS.to_owned(),
+            pattern,
+            rights: portcullis_decision::profile::FileRights::WRITE,
+            effect: Effect::Deny,
+            conceal: false,
+            condition: String::new(),
+            reason: String::new(),
+            setting: String::new(),
+        };
+        for (path, left) in [
+            ("real/.git/hooks", true),
+            ("new/.git/hooks", true),
+            ("linked/.git/hooks", false),
+            ("scripts/hooks", false),
+            (".husky/_", false),
+        ] {
+            assert_eq!(is_gits_own(&rule(FilePattern::Tree(at(path)))), left, "{path}");
+        }
+        assert!(!is_gits_own(&rule(FilePattern::Exact(at("real/.git/hooks")))));
+    }
 
     #[test]
     fn the_broker_says_what_the_rules_say() {

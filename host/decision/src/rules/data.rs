@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Base, RuleLayer, RuleSet};
 use crate::grant::{Grant, GrantPattern, GrantScope, PathPattern};
 use crate::path_text;
-use crate::profile::Profile;
+use crate::profile::{FileRule, Profile};
 
 /// What a rule set on files is compiled from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,11 +55,11 @@ impl RuleSet {
 }
 
 impl RuleData {
-    /// Leaves out the rules with this id in this layer.
+    /// Leaves out those rules on files of a layer that `is_left_out` names.
     #[must_use]
-    pub fn without(mut self, layer: &str, id: &str) -> Self {
+    pub fn without(mut self, layer: &str, is_left_out: impl Fn(&FileRule) -> bool) -> Self {
         for known in self.layers.iter_mut().filter(|known| known.name == layer) {
-            known.profile.files.retain(|rule| rule.id != id);
+            known.profile.files.retain(|rule| !is_left_out(rule));
         }
         self
     }
