@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::pattern::{FilePattern, GlobText};
 
+use crate::discover::Found;
 use crate::disk::{Disk, Followed, follow};
 use crate::error::{ConfigError, Problem};
 use crate::settings::{Entry, Origin, PathEntry};
@@ -11,6 +12,9 @@ use crate::writable::Writable;
 
 /// The characters that make a path a glob.
 const GLOB_CHARACTERS: [char; 4] = ['*', '?', '[', '{'];
+
+/// All globs of all files together, in bytes. Some of them take the compiler of globs 25 ms for each KiB.
+const GLOBS_MAX: usize = 64 << 10;
 
 /// What entries are read against; all paths canonical.
 #[derive(Clone, Copy)]
@@ -138,6 +142,29 @@ impl Surroundings<'_> {
             origin: origin.clone(),
         })
     }
+}
+
+/// Refuses more globs than can be compiled while somebody waits.
+pub(crate) fn globs_are_few(found: &Found) -> Result<(), ConfigError> {
+    let filesystem = &found.settings.filesystem;
+    let own = [
+        &filesystem.deny_read,
+        &filesystem.allow_read,
+        &filesystem.allow_write,
+        &filesystem.deny_write,
+        &found.settings.credentials.files,
+    ];
+    let layers = found.layers.iter().flat_map(|layer| [&layer.deny_read, &layer.deny_write]);
+    let mut length: usize = 0;
+    for entry in own.into_iter().chain(layers).flatten() {
+        let is_glob = !entry.value.literal && entry.value.text.contains(GLOB_CHARACTERS);
+        length = length.saturating_add(if is_glob { entry.value.text.len() } else { 0 });
+        if length > GLOBS_MAX {
+            let reason = "with it all globs together are longer than 64 KiB; name directories in their place";
+            return Err(refused(&entry.origin, reason));
+        }
+    }
+    Ok(())
 }
 
 /// Splits a glob into the fixed directory it starts from and the rest.

@@ -44,6 +44,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let homes = places.canonical_homes(disk)?;
     let home = homes.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
     let settings = &found.settings;
+    crate::pattern::globs_are_few(found)?;
     let writable = writable(settings, &workspace, &home, disk)?;
     let around = Surroundings { workspace: &workspace, home: &home, writable: &writable, disk };
     let narrowed = narrow::narrowed(found, &around)?;

@@ -39,6 +39,19 @@ pub enum LoadError {
         #[source]
         source: wasmtime::Error,
     },
+    /// The compiler would have too much to do.
+    #[error(
+        "compiling the policy would take too long: it has {found} {what}, and may have {limit}; build it optimised, or \
+         leave out what it does not need"
+    )]
+    TooMuchCode {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there is.
+        found: u64,
+        /// How much there may be.
+        limit: u64,
+    },
     /// It does not export what makes a policy.
     #[error("this component is no policy: it does not export {missing}; {hint}")]
     MissingExports {

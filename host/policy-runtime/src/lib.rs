@@ -31,6 +31,7 @@
 //! Platform: everything wasmtime compiles for; the cache wants Unix.
 
 mod cache;
+mod cost;
 mod engine;
 mod error;
 mod instance;

@@ -37,6 +37,15 @@ pub const ANSWER: usize = 8 << 20;
 pub const ANSWER_TEXT: usize = 4 << 20;
 /// Largest component file.
 pub const COMPONENT: u64 = 64 << 20;
+/// Code of a component, in bytes: the time of the compiler grows with it. Python's whole interpreter has 7 MB.
+pub const CODE: u64 = 16 << 20;
+/// Code of one function; the largest of Python's has 427 KB.
+pub const FUNCTION_CODE: u64 = 1 << 20;
+/// Functions of a component; Python has 13,500.
+pub const FUNCTIONS: u64 = 50_000;
+/// Local variables times blocks, over all functions; Python has 1.5 million. The compiler looks at each of these pairs,
+/// about a million in a second, so a file of 80 KB could be 20 seconds of work.
+pub const MEETINGS: u64 = 4_000_000;
 /// Largest configuration, as JSON.
 pub const CONFIGURATION: usize = 1 << 20;
 /// Policies that run at the same moment; more wait for their turn.

@@ -14,6 +14,7 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker};
 
 use crate::cache::{Cache, CacheKey, Start, hex};
+use crate::cost;
 use crate::engine::SharedEngine;
 use crate::error::{ConfigurationFault, LoadError};
 use crate::instance::{Runner, Running};
@@ -145,6 +146,7 @@ impl Runtime {
     /// When it is no component or does not compile.
     pub fn surface(&self, component: &[u8]) -> Result<Surface, LoadError> {
         check_bytes(component)?;
+        cost::check(component)?;
         Ok(Surface::of(&self.compile(component)?.component_type(), self.shared.engine()))
     }
 
@@ -176,6 +178,7 @@ impl Runtime {
         if let Some(known) = last.as_ref().filter(|known| known.digest == digest) {
             return Ok(Arc::clone(known));
         }
+        cost::check(component)?;
         let compiled = match Readable::prepare(component) {
             Some(readable) => self.compile(&readable.component)?,
             None => self.compile(component)?,

@@ -302,6 +302,23 @@ fn links_on_the_way_stay_as_they_are() {
 }
 
 #[test]
+fn globs_have_a_limit_together() {
+    let world = World::new();
+    let resolved = |globs: usize| {
+        let entries: Vec<String> =
+            (0..globs).map(|number| format!("\"**/{}{number}\"", "*a".repeat(150))).collect();
+        filesystem(
+            &world,
+            &format!(r#""denyRead": [], "allowWrite": ["."], "denyWrite": [{}]"#, entries.join(",")),
+        );
+        world.resolve()
+    };
+    resolved(20).unwrap();
+    let error = resolved(1000).unwrap_err().to_string();
+    assert!(error.contains("64 KiB"), "{error}");
+}
+
+#[test]
 fn all_that_decides_is_protected_wherever_links_lead_it() {
     let world = World::new();
     let project = world.root.join("home/u/work/foo");

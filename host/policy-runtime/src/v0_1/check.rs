@@ -13,6 +13,9 @@ pub(super) const LINE: usize = 1 << 10;
 pub(super) const LONG: usize = 8 << 10;
 /// Entries in one list of a profile.
 pub(super) const PROFILE_ENTRIES: usize = 10_000;
+/// All globs of a profile together: a little more than settings may have, each with the path of its directory before
+/// it.
+pub(super) const GLOBS: usize = 256 << 10;
 /// Entries in any other list.
 pub(super) const ENTRIES: usize = 1_000;
 /// Options of one question.
@@ -30,7 +33,7 @@ pub(super) fn bad_pattern(error: &PatternError) -> PolicyError {
     bad(error.to_string())
 }
 
-fn too_large(what: &str, limit: usize) -> PolicyError {
+pub(super) fn too_large(what: &str, limit: usize) -> PolicyError {
     PolicyError::AnswerSize { detail: format!("{what} of more than {limit}") }
 }
 

@@ -15,6 +15,7 @@ use super::from_guest::attribute;
 pub(super) fn profile(profile: guest::Profile) -> Result<Profile, PolicyError> {
     let all = check::PROFILE_ENTRIES;
     refuse_unenforced(&profile)?;
+    globs_are_few(&profile.files)?;
     Ok(Profile {
         files: check::list(profile.files, "profile.files", all, file_rule)?,
         network: check::list(profile.network, "profile.network", all, network_rule)?,
@@ -42,6 +43,19 @@ fn refuse_unenforced(profile: &guest::Profile) -> Result<(), PolicyError> {
         return Err(bad(
             "`budget-rule.span` is counted over the session by this host, never over one command",
         ));
+    }
+    Ok(())
+}
+
+/// Each glob is compiled, while a session waits.
+fn globs_are_few(rules: &[guest::FileRule]) -> Result<(), PolicyError> {
+    let length = |rule: &guest::FileRule| match &rule.pattern {
+        types::FilePattern::Exact(_) | types::FilePattern::Tree(_) => 0,
+        types::FilePattern::Glob(glob) => glob.len(),
+        types::FilePattern::Name(name) => name.glob.len(),
+    };
+    if rules.iter().map(length).sum::<usize>() > check::GLOBS {
+        return Err(check::too_large("globs in `profile.files`, bytes of all together", check::GLOBS));
     }
     Ok(())
 }
@@ -183,6 +197,26 @@ mod tests {
             tracing: guest::Choice::NoOpinion,
             attributes: Vec::new(),
         }
+    }
+
+    #[test]
+    fn globs_have_a_limit_together() {
+        let rule = |pattern: types::FilePattern| guest::FileRule {
+            id: "x".to_owned(),
+            pattern,
+            rights: types::FileRights::WRITE,
+            effect: guest::Effect::Deny,
+            conceal: false,
+            condition: String::new(),
+            reason: String::new(),
+            setting: String::new(),
+        };
+        let rules = |count: usize, pattern: fn(String) -> types::FilePattern| {
+            (0..count).map(|_| rule(pattern("x".repeat(1024)))).collect::<Vec<_>>()
+        };
+        globs_are_few(&rules(256, types::FilePattern::Glob)).unwrap();
+        assert!(globs_are_few(&rules(257, types::FilePattern::Glob)).is_err());
+        globs_are_few(&rules(1000, types::FilePattern::Tree)).unwrap();
     }
 
     #[test]
