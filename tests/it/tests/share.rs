@@ -146,9 +146,20 @@ fn a_teams_lock(user: User) -> Result<()> {
     third.portcullis(&["policy", "add", "--lock", team])?.ended_with(0)?;
     ensure!(lock(&third)? == lock(&other)?);
 
-    // Other bytes in the repository are refused.
+    // Where it came from is taken over unseen only if the user knows that place.
     let file = folder.join("policy.lock");
     let text = fs::read_to_string(&file)?;
+    let known = text.lines().find(|line| line.starts_with("source = ")).context("a source")?;
+    one.write(&file, &text.replace(known, "source = \"oci://registry.test/other/deny-one\""))?;
+    let stranger = machine(user, &author, &registry)?;
+    let told = stranger.portcullis(&["policy", "add", "--lock", team])?.ended_with(REFUSED)?;
+    for part in ["oci://registry.test/other/deny-one", "^0.1", "policy trust publisher"] {
+        ensure!(told.stderr.contains(part), "no `{part}` in {told:#?}");
+    }
+    ensure!(lock(&stranger)?.is_empty());
+    one.write(&file, &text)?;
+
+    // Other bytes in the repository are refused.
     let flipped = format!("sha256:{}", digest.trim_start_matches("sha256:").replace(['a', 'b', 'c'], "d"));
     one.write(&file, &text.replace(&digest, &flipped))?;
     let fourth = machine(user, &author, &registry)?;

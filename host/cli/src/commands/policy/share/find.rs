@@ -8,7 +8,8 @@ use portcullis_packs::{
 };
 use semver::{Version, VersionReq};
 
-use super::{Desk, Offer, here};
+use super::{Desk, Offer, confirmed, here};
+use crate::exit::say;
 
 /// What the user names.
 #[derive(Debug, PartialEq, Eq)]
@@ -128,6 +129,7 @@ impl Desk {
         store: &portcullis_packs::Store,
         locked: &Locked,
     ) -> anyhow::Result<Offer> {
+        self.agree_to_source(locked)?;
         let signed = match store.signed(locked) {
             Ok(signed) => signed,
             Err(missing) if locked.source == FROM_FILE => return Err(missing.into()),
@@ -144,6 +146,30 @@ impl Desk {
             pinned: Some(locked.digest.clone()),
             requirement: locked.requirement.clone(),
         })
+    }
+}
+
+impl Desk {
+    /// Shows where another lock says that newer versions come from, and asks where nothing of the user's says so too:
+    /// `update` would go there from now on.
+    fn agree_to_source(&self, locked: &Locked) -> anyhow::Result<()> {
+        let visible = portcullis_session::visible;
+        let (id, source) = (visible(&locked.id), visible(&locked.source));
+        let versions = locked.requirement.as_ref().map(|wanted| format!(" that fit `{wanted}`"));
+        let versions = versions.unwrap_or_default();
+        say(&format!("portcullis: `{id}` comes from `{source}`, as do newer versions{versions}"));
+        let is_named = self.place_of(&locked.id).is_ok_and(|place| place.place() == locked.source);
+        let is_used = self.store.lock()?.find(&locked.id).is_some_and(|own| own.source == locked.source);
+        if locked.source == FROM_FILE || is_named || is_used {
+            return Ok(());
+        }
+        if confirmed("Only that lock says so. Take it over? [y/N]") {
+            return Ok(());
+        }
+        bail!(
+            "only that lock says that `{id}` comes from `{source}`, and nothing was changed; name it yourself with \
+             `portcullis policy add`, or its publisher with `portcullis policy trust publisher`"
+        )
     }
 }
 

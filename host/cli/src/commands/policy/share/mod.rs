@@ -153,15 +153,19 @@ fn seconds() -> Seconds {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Asks the person at the terminal; nobody there agrees to nothing.
 fn agrees(name: &str, wanted: &str) -> bool {
+    let name = portcullis_session::visible(name);
+    confirmed(&format!("`{name}` wants more than saying yes and no: {wanted}. Let it? [y/N]"))
+}
+
+/// Asks the person at the terminal; nobody there agrees to nothing.
+fn confirmed(question: &str) -> bool {
     use std::io::{BufRead as _, IsTerminal as _};
     let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if !is_person {
         return false;
     }
-    let name = portcullis_session::visible(name);
-    crate::exit::say(&format!("`{name}` wants more than saying yes and no: {wanted}. Let it? [y/N]"));
+    crate::exit::say(question);
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
     read.is_ok() && ["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str())
