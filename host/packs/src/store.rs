@@ -510,8 +510,7 @@ mod tests {
     fn pipes_and_large_files_are_not_read() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
-            .unwrap();
+        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
         assert!(matches!(read(&pipe, 1), Err(StoreError::Io { .. })));
         assert!(matches!(read(Path::new("/dev/zero"), 1), Err(StoreError::Io { .. })));
         let large = directory.path().join("large");

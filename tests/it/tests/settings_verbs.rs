@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 as_each_user!(
     an_edit_is_put_in_place_only_when_it_can_be_used,
     an_edit_of_what_somebody_else_changed_meanwhile_is_kept_beside,
+    no_editor_of_the_projects_is_started,
     others_settings_are_taken_over,
     a_project_does_not_loosen_by_an_import,
     silenced_reports_stay_refusals,
@@ -90,6 +91,31 @@ fn an_edit_of_what_somebody_else_changed_meanwhile_is_kept_beside(user: User) ->
     let told = edit(&scene, &script, &[])?.ended_with(FAILED)?;
     ensure!(told.stderr.contains("what you wrote is in"), "{told:#?}");
     ensure!(std::fs::read_to_string(&default)? == other, "the other's change stays");
+    Ok(())
+}
+
+/// The directory of a virtual environment is first in PATH, and the agent writes in it.
+fn no_editor_of_the_projects_is_started(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let own = scene.project().join(".venv/bin");
+    let mark = scene.project().join("was-run");
+    for name in ["vi", "myeditor"] {
+        scene.write(&own.join(name), &format!("#!/bin/sh\ntouch '{}'\n", mark.display()))?;
+        std::fs::set_permissions(own.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    }
+    let path = format!("{}:/usr/bin:/bin", own.display());
+    let mut control = scene.user().command("/bin/sh".as_ref());
+    scene.enter(&mut control);
+    Finished::run(control.args(["-c", "vi"]).env("PATH", &path))?.ended_with(0)?;
+    ensure!(mark.exists(), "control: it is found by its name");
+    std::fs::remove_file(&mark)?;
+    for editor in ["", "myeditor"] {
+        let mut command = scene.portcullis_command(&["config", "edit"])?;
+        command.env("PATH", &path).env("EDITOR", editor).env("TERM", "dumb");
+        // Whatever editor the system has: without a terminal it ends.
+        Finished::run(command.stdin(std::process::Stdio::null()))?;
+        ensure!(!mark.exists(), "`{editor}` of the project was started");
+    }
     Ok(())
 }
 

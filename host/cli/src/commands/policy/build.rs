@@ -23,8 +23,10 @@ pub(super) fn run(build: &Build) -> crate::Outcome {
     let component = toolchain::compile(&project)?;
     let packed = pack(&project)?.embed(&component).context("putting the manifest into the component")?;
     check(&project, &packed)?;
-    let output = build.output.clone().unwrap_or_else(|| project.output());
-    write(&output, &packed)?;
+    let output = match &build.output {
+        Some(output) => write(output, &packed).map(|()| output.clone())?,
+        None => project.bounds.replace(&project.built(), &packed).map(|()| project.output())?,
+    };
     let around = Surroundings::read()?;
     let mut page = Page::new(&around);
     let digest = format!("sha256:{}", digest(&packed));
@@ -49,7 +51,7 @@ fn pack(project: &Project) -> anyhow::Result<Pack> {
         provenance: Provenance {
             builder: concat!("portcullis ", env!("CARGO_PKG_VERSION")).to_owned(),
             language,
-            source: source_digest(&project.source())?,
+            source: source_digest(&project.source()?)?,
         },
     })
 }
@@ -73,15 +75,13 @@ fn check(project: &Project, component: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The file appears whole, or not at all.
+/// Where the user wants it; the file appears whole, or not at all.
 fn write(output: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
         fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
     }
-    let part = output.with_extension("wasm.part");
-    fs::write(&part, bytes).with_context(|| format!("writing `{}`", part.display()))?;
-    fs::rename(&part, output).with_context(|| format!("writing `{}`", output.display()))
+    Ok(portcullis_packs::write(output, bytes)?)
 }
 
 /// SHA-256 over names and contents of the source.

@@ -1,6 +1,7 @@
 //! `portcullis policy`: for authors of policies, and for those who share them.
 
 mod bench;
+mod bounds;
 mod build;
 mod compare;
 mod inspect;

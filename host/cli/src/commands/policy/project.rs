@@ -8,14 +8,15 @@ use anyhow::{Context as _, bail};
 use portcullis_packs::{Manifest, Pack};
 use portcullis_policy_runtime::read_component;
 
-/// Largest text file that is read into a pack.
-const TEXT_MAX: u64 = 512 << 10;
+use super::bounds::{Bounds, TEXT_MAX};
+use crate::manifest::MANIFEST;
 
 /// The folder of a policy.
 #[derive(Debug)]
 pub(super) struct Project {
     pub(super) folder: PathBuf,
     pub(super) manifest: Manifest,
+    pub(super) bounds: Bounds,
 }
 
 /// A component with what it carries.
@@ -32,36 +33,48 @@ pub(super) struct Component {
 impl Project {
     /// Reads the manifest in a folder.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Self> {
-        let file = folder.join("policy.toml");
-        let text = read_text(&file).with_context(|| {
-            format!("there is no policy in `{}`; `portcullis policy new` begins one", folder.display())
-        })?;
+        let missing =
+            || format!("there is no policy in `{}`; `portcullis policy new` begins one", folder.display());
+        let bounds = Bounds::around(folder).with_context(missing)?;
+        let text = bounds.text(Path::new(MANIFEST)).with_context(missing)?;
+        let file = folder.join(MANIFEST);
         let manifest = Manifest::parse(&text).with_context(|| format!("reading `{}`", file.display()))?;
-        Ok(Self { folder: folder.to_owned(), manifest })
+        Ok(Self { folder: folder.to_owned(), manifest, bounds })
+    }
+
+    /// Where `policy build` puts the component, seen from the folder.
+    pub(super) fn built(&self) -> PathBuf {
+        let id = self.manifest.policy.id.as_str();
+        let name = id.split_once(':').map_or(id, |(_, name)| name);
+        Path::new("build").join(name).with_extension("wasm")
     }
 
     /// Where `policy build` puts the component.
     pub(super) fn output(&self) -> PathBuf {
-        let id = self.manifest.policy.id.as_str();
-        let name = id.split_once(':').map_or(id, |(_, name)| name);
-        self.folder.join("build").join(name).with_extension("wasm")
+        self.folder.join(self.built())
     }
 
-    /// The folder of the source.
-    pub(super) fn source(&self) -> PathBuf {
-        self.folder.join(&self.manifest.build.source)
+    /// The folder of the source, which lies in the same repository.
+    pub(super) fn source(&self) -> anyhow::Result<PathBuf> {
+        self.bounds.inside(Path::new(&self.manifest.build.source))
     }
 
     /// The cases that the manifest names, by file name.
     pub(super) fn cases(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let mut cases = BTreeMap::new();
+        let mut take = |file: &Path| -> anyhow::Result<()> {
+            cases.insert(name_of(file), self.bounds.text(file)?);
+            Ok(())
+        };
         for pattern in &self.manifest.tests.files {
             match pattern.strip_suffix("*.toml") {
-                Some(folder) => cases.extend(cases_in(&self.folder.join(folder))?),
-                None => {
-                    let file = self.folder.join(pattern);
-                    cases.insert(name_of(&file), read_text(&file)?);
+                Some(folder) => {
+                    let folder = Path::new(folder);
+                    let names = self.bounds.names(folder)?;
+                    let cases = names.iter().map(|name| folder.join(name)).filter(|file| is_case(file));
+                    cases.into_iter().try_for_each(|file| take(&file))?;
                 }
+                None => take(Path::new(pattern))?,
             }
         }
         Ok(cases)
@@ -71,14 +84,13 @@ impl Project {
     pub(super) fn schema(&self) -> anyhow::Result<String> {
         match self.manifest.config.schema.as_str() {
             "" => Ok(String::new()),
-            file => read_text(&self.folder.join(file)),
+            file => self.bounds.text(Path::new(file)),
         }
     }
 
     /// A text that may be missing.
     pub(super) fn optional(&self, name: &str) -> anyhow::Result<String> {
-        let file = self.folder.join(name);
-        if file.exists() { read_text(&file) } else { Ok(String::new()) }
+        Ok(self.bounds.text_if_there(Path::new(name))?.unwrap_or_default())
     }
 }
 
@@ -132,11 +144,15 @@ fn cases_in(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
         fs::read_dir(folder).with_context(|| format!("listing the cases in `{}`", folder.display()))?;
     for entry in entries {
         let file = entry?.path();
-        if file.extension().is_some_and(|ending| ending == "toml") {
+        if is_case(&file) {
             cases.insert(name_of(&file), read_text(&file)?);
         }
     }
     Ok(cases)
+}
+
+fn is_case(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "toml")
 }
 
 fn name_of(file: &Path) -> String {

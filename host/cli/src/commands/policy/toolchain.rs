@@ -18,14 +18,15 @@ const WORLD: &str = "pure-full-policy";
 
 /// Compiles a project to a component.
 pub(super) fn compile(project: &Project) -> anyhow::Result<Vec<u8>> {
+    let source = &project.source()?;
     bring_helpers(project)?;
     match project.manifest.build.language {
-        Language::Rust => rust(&project.source()),
-        Language::Js => js(&project.source()),
-        Language::Python => python(&project.source()),
-        Language::C => c(&project.source()),
+        Language::Rust => rust(source),
+        Language::Js => js(source),
+        Language::Python => python(source),
+        Language::C => c(source),
         Language::None => {
-            let file = project.source().join("component.wasm");
+            let file = source.join("component.wasm");
             Ok(portcullis_policy_runtime::read_component(&file)?)
         }
     }
@@ -33,14 +34,9 @@ pub(super) fn compile(project: &Project) -> anyhow::Result<Vec<u8>> {
 
 /// Writes what of ours is missing in the folder, as in a fresh clone of a policy that does not keep it.
 fn bring_helpers(project: &Project) -> anyhow::Result<()> {
+    let source = Path::new(&project.manifest.build.source);
     for (path, text) in templates::helpers(project.manifest.build.language) {
-        let file = project.source().join(path);
-        if file.exists() {
-            continue;
-        }
-        let context = || format!("writing `{}`", file.display());
-        fs::create_dir_all(file.with_file_name("")).with_context(context)?;
-        fs::write(&file, text).with_context(context)?;
+        project.bounds.add(source, Path::new(path), text.as_bytes())?;
     }
     Ok(())
 }
@@ -214,10 +210,23 @@ fn c_compiler(build: &Path, source: &Path) -> anyhow::Result<Command> {
     Ok(zig)
 }
 
+/// The folder for what tools make; they would write through links that lie there.
 fn build_folder(source: &Path) -> anyhow::Result<PathBuf> {
     let folder = source.join("build");
-    fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
-    Ok(folder)
+    let context = || format!("making `{}`", folder.display());
+    match fs::create_dir(&folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        made => made.with_context(context)?,
+    }
+    let made =
+        ["policy.bundle.js", "policy.component.wasm", "policy.module.wasm"].map(|name| folder.join(name));
+    let is_link = |path: &&PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    match std::iter::once(&folder).chain(&made).find(is_link) {
+        Some(link) => {
+            bail!("`{}` is a link, and tools would write where it leads; remove it", link.display())
+        }
+        None => Ok(folder),
+    }
 }
 
 /// Tools are started in the folder of the source, so names must not depend on where we are.
