@@ -125,7 +125,7 @@ pub(crate) fn reach(around: &Surroundings, project: &Path) -> Reach {
         trusted: false,
         interactive: false,
         purpose: Purpose::Judge,
-        inmate: portcullis_session::Inmate::Commands,
+        inmate: Inmate::Commands,
     };
     match ground(around, &wanted) {
         Ok(ground) => Reach::of(&ground.resolved, &around.homes()),
