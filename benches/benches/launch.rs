@@ -72,6 +72,10 @@ impl Names for NoRules {
     fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
         true
     }
+
+    fn restricts_alike_below(&self, _path: &Path, _other: &Path) -> bool {
+        true
+    }
 }
 
 /// What many rules on paths cost a fresh sandbox, and bubblewrap with as many binds.

@@ -197,11 +197,10 @@ fn plain_path(pattern: &FilePattern) -> Option<&Path> {
     }
 }
 
-/// A path as an item of a list: taken literally where it could be read as something else.
+/// A path as an item of a list, taken literally: no glob, and through no link that is not there yet.
 pub(crate) fn path_item(path: &Path) -> Option<Json> {
     let text = path.to_str()?;
-    let is_odd = text.contains(['*', '?', '[', '{']);
-    Some(if is_odd { json!({ "path": text, "literal": true }) } else { text.into() })
+    Some(json!({ "path": text, "literal": true }))
 }
 
 /// Where an answer can be kept.

@@ -32,6 +32,7 @@ mod error;
 mod fields;
 mod git_directory;
 mod grants;
+mod hook_links;
 mod import;
 mod json;
 mod json_schema;

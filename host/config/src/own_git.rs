@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::path_text::normalize;
+use portcullis_names::GIT_CONFIG;
 use portcullis_names::git::config_text::parse;
-use portcullis_names::{GIT_CONFIG, GIT_HOOKS};
 
 use crate::disk::Disk;
+use crate::hook_links::HOOK_FILES;
 use crate::protect::Kind;
 
 /// As many files as git follows includes through one another.
@@ -77,14 +78,14 @@ impl Reading<'_> {
             let is_include = entry.name == b"include.path"
                 || entry.name.starts_with(b"includeif.") && entry.name.ends_with(b".path");
             if entry.name == b"core.hookspath" {
-                self.add(&GIT_HOOKS, self.expand(&value, &self.top), Kind::Fixed, HOOKS);
+                self.add(HOOK_FILES, self.expand(&value, &self.top), Kind::Fixed, HOOKS);
             } else if is_include && depth < DEEPEST_INCLUDE {
                 let from = file.parent().unwrap_or(Path::new("/"));
                 let path = self.expand(&value, from);
                 // One that was read before is known, or is git's own file, which is judged by its content.
                 if !self.read.contains(&path) {
                     self.file(&path, depth + 1);
-                    self.add(&GIT_CONFIG, path, Kind::FixedOutside, INCLUDED);
+                    self.add(GIT_CONFIG.id, path, Kind::FixedOutside, INCLUDED);
                 }
             }
         }
@@ -99,14 +100,8 @@ impl Reading<'_> {
         normalize(&path)
     }
 
-    fn add(
-        &mut self,
-        rule: &'static portcullis_names::Rule,
-        path: PathBuf,
-        kind: Kind,
-        reason: &'static str,
-    ) {
-        let source = Source { id: rule.id, path, kind, reason };
+    fn add(&mut self, id: &'static str, path: PathBuf, kind: Kind, reason: &'static str) {
+        let source = Source { id, path, kind, reason };
         // A directory around the whole working tree cannot be kept from being changed.
         if !self.top.starts_with(&source.path) && !self.found.contains(&source) {
             self.found.push(source);
@@ -145,8 +140,8 @@ mod tests {
             "[core]\n\thooksPath = scripts/hooks\n[include]\n\tpath = ../.gitconfig\n\tpath = ~/shared\n";
         let files = [("p/.git/config", config), ("p/.gitconfig", "[core]\nhooksPath = other\n")];
         let expected = [
-            pair("host.git-hooks", "p/scripts/hooks"),
-            pair("host.git-hooks", "p/other"),
+            pair("host.git-hook-files", "p/scripts/hooks"),
+            pair("host.git-hook-files", "p/other"),
             pair("host.git-config", "p/.gitconfig"),
             pair("host.git-config", "home/shared"),
         ];
@@ -162,8 +157,8 @@ mod tests {
             ("p/f", ""),
         ];
         let expected = [
-            pair("host.git-hooks", "p/.githooks"),
-            pair("host.git-hooks", "p/mine"),
+            pair("host.git-hook-files", "p/.githooks"),
+            pair("host.git-hook-files", "p/mine"),
             pair("host.git-config", "home/work"),
         ];
         assert_eq!(found(&files, "p"), expected);
@@ -177,7 +172,10 @@ mod tests {
             ("p/.git/worktrees/w/config.worktree", "[core]\nhooksPath = own\n"),
             ("w/.git", "gitdir: TOP/p/.git/worktrees/w\n"),
         ];
-        assert_eq!(found(&files, "w"), [pair("host.git-hooks", "w/hooks"), pair("host.git-hooks", "w/own")]);
+        assert_eq!(
+            found(&files, "w"),
+            [pair("host.git-hook-files", "w/hooks"), pair("host.git-hook-files", "w/own")]
+        );
     }
 
     #[test]

@@ -113,10 +113,16 @@ impl Surroundings<'_> {
     }
 
     /// The same for an entry that opens something: a link that the agent can have made is not followed out of
-    /// where it lies.
+    /// where it lies. A whole path that is taken literally is as an answer is kept: it had no link in it when it was
+    /// given, so that none is followed.
     pub(crate) fn resolve_to_open(&self, entry: &Entry<PathEntry>) -> Result<Resolved, ConfigError> {
         let mut resolved = self.resolve(entry)?;
-        if let Some(link) = self.writable.strayed(&resolved.followed) {
+        let is_kept = entry.value.literal && Path::new(&entry.value.text).is_absolute();
+        let link = match resolved.followed.links.first() {
+            Some(first) if is_kept => Some(first),
+            _ => self.writable.strayed(&resolved.followed),
+        };
+        if let Some(link) = link {
             let target = std::mem::replace(&mut resolved.base, link.name.clone());
             resolved.strayed = Some(Strayed { link: link.at.clone(), target });
         }

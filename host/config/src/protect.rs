@@ -12,6 +12,7 @@ use portcullis_names::PROJECT_AGENT_SETTINGS;
 
 use crate::disk::{Disk, follow};
 use crate::error::ConfigError;
+use crate::hook_links::{self, HOOK_FILES};
 use crate::own_git;
 use crate::places::Places;
 use crate::rule::Rule;
@@ -161,7 +162,7 @@ pub const PROTECTIONS: &[Protection] = &[
     // that is asked about each name. This one is a plain place, which is read-only by a mount where there is none. The
     // broker is asked without it, or git could not put its samples there.
     Protection {
-        id: "host.git-hooks",
+        id: GIT_HOOKS,
         anchor: Anchor::Workspace,
         names: &[".git/hooks"],
         kind: Kind::Fixed,
@@ -226,10 +227,18 @@ pub const PROTECTIONS: &[Protection] = &[
             ".config/direnv",
             ".config/fish",
             ".config/git",
+            ".config/hypr",
+            ".config/i3",
+            ".config/kitty",
             ".config/nvim",
+            ".config/sway",
             ".direnvrc",
+            ".emacs",
+            ".emacs.d",
             ".gitconfig",
             ".inputrc",
+            ".ipython",
+            ".local/share/applications",
             ".pam_environment",
             ".profile",
             ".vim",
@@ -258,6 +267,7 @@ pub const LIFTABLE: &[&str] = &[
     "host.editor-files",
     "host.git-attributes",
     "host.git-config",
+    HOOK_FILES,
     "host.git-hooks",
     "host.git-index",
     "host.git-pointers",
@@ -273,6 +283,9 @@ pub const LIFTABLE: &[&str] = &[
     "host.tool-files",
     "host.toolchain-credentials",
 ];
+
+/// The rule on directories of hooks.
+const GIT_HOOKS: &str = "host.git-hooks";
 
 /// Names in the root of a toolchain that hold credentials.
 const TOOLCHAIN_SECRETS: [&str; 2] = ["credentials", "credentials.toml"];
@@ -315,11 +328,12 @@ impl Ground<'_> {
         }
         if let Some(repository) = self.git_directory {
             let reason = "your own git runs programs from it";
-            self.add(&mut rules, "host.git-hooks", &repository.join("hooks"), Kind::Fixed, reason)?;
+            self.add(&mut rules, GIT_HOOKS, &repository.join("hooks"), Kind::Fixed, reason)?;
         }
         for source in own_git::sources(self.workspace, self.homes, self.disk) {
             self.add(&mut rules, source.id, &source.path, source.kind, source.reason)?;
         }
+        self.hooks(&mut rules)?;
         self.own_files(&mut rules, decisive)?;
         self.path_directories(&mut rules)?;
         Ok(links_last(rules))
@@ -334,6 +348,25 @@ impl Ground<'_> {
                 let reason = "the agent's settings and extensions lie in it";
                 self.add(rules, "host.agent-directory", &directory, Kind::FixedOutside, reason)?;
             }
+        }
+        Ok(())
+    }
+
+    /// What directories of hooks, and hooks in them, lead to. It has a rule of its own: in what is called `hooks` git
+    /// puts samples, which commands may do as well.
+    fn hooks(&self, rules: &mut Vec<Rule>) -> Result<(), ConfigError> {
+        let repository = self.git_directory.map(|repository| repository.join("hooks"));
+        let own: Vec<PathBuf> = [self.workspace.join(".git/hooks")].into_iter().chain(repository).collect();
+        let mut directories = Vec::new();
+        for rule in rules.iter_mut().filter(|rule| [GIT_HOOKS, HOOK_FILES].contains(&rule.id.as_str())) {
+            let FilePattern::Tree(directory) = &rule.pattern else { continue };
+            if !own.contains(directory) {
+                HOOK_FILES.clone_into(&mut rule.id);
+            }
+            directories.push(directory.clone());
+        }
+        for hook in directories.iter().flat_map(|directory| hook_links::links(directory, self.disk)) {
+            self.add(rules, HOOK_FILES, &hook, Kind::Fixed, hook_links::REASON)?;
         }
         Ok(())
     }
@@ -450,7 +483,7 @@ mod tests {
     fn all_but_what_decides_about_the_agent_can_be_lifted() {
         let mut ids: Vec<&str> = PROTECTIONS.iter().map(|protection| protection.id).collect();
         ids.extend(portcullis_names::RULES.iter().map(|rule| rule.id));
-        ids.push("host.path-directories");
+        ids.extend(["host.path-directories", HOOK_FILES]);
         ids.sort_unstable();
         ids.dedup();
         ids.retain(|id| !["host.agent-settings", "host.project-agent-settings"].contains(id));

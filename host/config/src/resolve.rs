@@ -404,8 +404,8 @@ fn warnings(
     for entry in lists.into_iter().flatten().chain(crate::grants::paths(&found.settings.grants)) {
         if let Some(strayed) = around.resolve_to_open(entry)?.strayed {
             let text = format!(
-                "`{}` opens nothing: `{}` is a link in a place that commands write, and leads to `{}`; remove the \
-                 link, or name what is to be opened",
+                "`{}` opens nothing: `{}` is a link that commands can have made, and leads to `{}`; remove the link, \
+                 or name what is to be opened",
                 shown(&entry.text),
                 shown(&strayed.link.to_string_lossy()),
                 shown(&strayed.target.to_string_lossy())

@@ -38,6 +38,15 @@ pub struct KeptGrant {
     way: Vec<String>,
 }
 
+impl KeptGrant {
+    /// The item as a person would write it: a literal path as the path.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let path = self.value.get("path").filter(|_| self.value.get("literal").is_some());
+        path.unwrap_or(&self.value).as_str().map_or_else(|| self.value.to_string(), str::to_owned)
+    }
+}
+
 /// The lists that answers are kept in.
 const LISTS: [&[&str]; 4] = [
     &["network", "allowedDomains"],

@@ -31,12 +31,12 @@ pub(crate) fn hear(link: &Link, socket: &Arc<OwnedFd>, acting: Option<Owner>) {
             }
             Err(_garbled) => return,
         };
-        let (command, attempt) = (asked.command, asked.attempt);
+        let (command, attempt, deed) = (asked.command, asked.attempt, asked.deed.clone());
         let (path, rule, reason) = (asked.path.clone(), asked.rule.clone(), asked.reason.clone());
         let line = Arc::clone(socket);
         // When the broker has gone there is nobody to be told.
         let answer = Box::new(move |answer| drop(tell(&line, &asked, answer, acting)));
-        link.hold(command, Held { attempt, path, rule, reason, answer: Some(answer) });
+        link.hold(command, Held { attempt, deed, path, rule, reason, answer: Some(answer) });
     }
 }
 

@@ -48,7 +48,7 @@ use crate::names::{FileId, Names, Reads};
 use crate::{Stage, transport};
 use asking::Asking;
 use connect::Connecting;
-use directories::{Linked, Made};
+use directories::{Gone, Linked, Made};
 use process::Processes;
 use staged::Staging;
 
@@ -86,6 +86,7 @@ struct Broker {
     connecting: Option<Connecting>,
     processes: Processes,
     made: Made,
+    gone: Gone,
     linked: Linked,
     /// Held by every call, where threads cannot have masks for new files of their own: filters of containers refuse
     /// that together with namespaces. Nobody has panicked with it and gone on.
@@ -195,6 +196,7 @@ fn run(
         connecting: host_ports.map(|ports| Connecting::new(connects, ports)),
         processes,
         made: Made::default(),
+        gone: Gone::default(),
         linked: Linked::default(),
         one_at_a_time,
         still: RwLock::new(()),

@@ -1,6 +1,7 @@
 //! Calls of commands that wait, inside the call, until somebody has answered for them.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,25 @@ pub enum Attempt {
     MakeDirectory,
     /// The name goes.
     Remove,
+}
+
+/// What a waiting call does besides, where that is more than its [`Attempt`] says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Deed {
+    /// Nothing more.
+    Plain,
+    /// The name becomes a symbolic link with this target.
+    Symlink(OsString),
+    /// The name becomes a further one of the file that has this name.
+    LinkOf(PathBuf),
+    /// The file gets this name besides.
+    LinkTo(PathBuf),
+    /// What has this name gets the name instead.
+    MoveOf(PathBuf),
+    /// It gets this name instead.
+    MoveTo(PathBuf),
+    /// The name becomes a pipe, a socket or a device.
+    Special,
 }
 
 /// A call of a command that a rule has refused, without a question.
@@ -33,6 +53,7 @@ pub struct Refusal {
 pub struct Held {
     /// What it is about to do.
     pub(crate) attempt: Attempt,
+    pub(crate) deed: Deed,
     pub(crate) path: PathBuf,
     pub(crate) rule: String,
     pub(crate) reason: String,
@@ -50,6 +71,11 @@ impl Held {
     /// Returns what the call is about to do.
     pub fn attempt(&self) -> Attempt {
         self.attempt
+    }
+
+    /// Returns what it does besides.
+    pub fn deed(&self) -> &Deed {
+        &self.deed
     }
 
     /// Returns the name that it is about, as commands see it: canonical but for the last component.
@@ -163,6 +189,7 @@ mod tests {
         let answer = Box::new(move |answer| told.lock().expect("no panic").push(answer));
         Held {
             attempt: Attempt::Write,
+            deed: Deed::Plain,
             path: "/x".into(),
             rule: String::new(),
             reason: String::new(),

@@ -115,7 +115,7 @@ pub use error::{LaunchError, PlanError, StartError, ViewError};
 #[cfg(target_os = "linux")]
 pub use files::raise_file_limit;
 pub use gate::{Ends, Hold, Listeners, NoGate, WayOut};
-pub use held::{Attempt, Held, Refusal};
+pub use held::{Attempt, Deed, Held, Refusal};
 pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use probe::{

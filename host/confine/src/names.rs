@@ -63,6 +63,9 @@ pub trait Names: Send + Sync {
 
     /// Whether the same answers hold for every name below both directories.
     fn is_alike_below(&self, one: &Path, other: &Path) -> bool;
+
+    /// Whether all that is refused or asked for below `path`, by what it is called there, is so below `other` as well.
+    fn restricts_alike_below(&self, path: &Path, other: &Path) -> bool;
 }
 
 /// What holds for a name.

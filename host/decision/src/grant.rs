@@ -108,6 +108,8 @@ impl GrantPattern {
                         FileOperation::Move(other) | FileOperation::Link(other) => {
                             pattern.covers(&other.canonical, FileRight::Write)
                         }
+                        // A link is not what was allowed under its name; among all that lies around it, it may be.
+                        FileOperation::Symlink(_) => pattern.covers_around(&access.path.canonical),
                         FileOperation::Read
                         | FileOperation::Write(_)
                         | FileOperation::Edit(_)
@@ -115,7 +117,6 @@ impl GrantPattern {
                         | FileOperation::Search(_)
                         | FileOperation::CreateDirectory
                         | FileOperation::Delete
-                        | FileOperation::Symlink(_)
                         | FileOperation::ChangeMetadata
                         | FileOperation::Other(_) => true,
                     }
@@ -141,6 +142,14 @@ impl GrantPattern {
 }
 
 impl PathPattern {
+    /// Whether it covers writing in the directory that holds `canonical`.
+    fn covers_around(&self, canonical: &str) -> bool {
+        let path = crate::path_text::decode(canonical);
+        path.as_deref()
+            .and_then(std::path::Path::parent)
+            .is_some_and(|holder| self.rights.write && self.pattern.matcher().matches(holder))
+    }
+
     fn covers(&self, canonical: &str, right: FileRight) -> bool {
         let right_given = self.rights.contains(right) || right == FileRight::Read && self.rights.write;
         right_given

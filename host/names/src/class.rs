@@ -7,12 +7,15 @@ use crate::Site;
 use crate::git::Content;
 use crate::known::{has_known_name, is_known};
 use crate::repository;
-use crate::rules::{Anywhere, RULES, Rule};
+use crate::rules::{Anywhere, RULES, Rule, TOOL_FILES};
 use crate::temporary;
 
 /// The directory in which names under [`Anywhere::Asked`] are free: packages bring such files along by the hundred, and
 /// nobody works in there.
 pub const PACKAGES: &str = "node_modules";
+
+/// Directories of systems for versions other than git.
+const SYSTEMS: [&str; 6] = [".bzr", ".hg", ".jj", ".pijul", ".sl", ".svn"];
 
 /// What is done at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,8 +65,8 @@ pub enum Class {
     /// Every file below has to be classed under its new name, with [`Change::Install`]: it means something else
     /// there.
     Walk,
-    /// It makes this directory a git directory. The names [`crate::EXAMINED`] in it have to be classed first, as if
-    /// it were one already, and judged files have to be replaced by copies: somebody may hold the old ones open.
+    /// It makes this directory a git directory. What lies in it has to be classed first, as if it were one already,
+    /// and judged files have to be replaced by copies: somebody may hold the old ones open.
     Completes(PathBuf),
     /// The content decides, see [`crate::git::judge`].
     Judged(&'static Rule, Content),
@@ -123,11 +126,13 @@ pub fn class_under(
     if let Some(class) = temporary::class(path, change) {
         return class;
     }
-    if !has_known_name(path) {
+    // Links and special files matter by where they lie, whatever their name.
+    let is_odd = matches!(change, Change::Symlink | Change::Special | Change::MoveTree);
+    if !is_odd && !has_known_name(path) {
         return Class::Free;
     }
     let named = by_name(site.relative(path), change, holds);
-    named.or(repository::class(path, change, site, holds))
+    named.or(other_systems(path, change).under(holds)).or(repository::class(path, change, site, holds))
 }
 
 /// By the rules that have names.
@@ -151,6 +156,25 @@ fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -
         }
     }
     class
+}
+
+/// What other systems for versions write to lies in their own directories, as with git. Mercurial's locks are links that
+/// lead nowhere, and by others it finds out whether there are links.
+fn other_systems(path: &Path, change: Change) -> Class {
+    let is_system = |name: &OsStr| SYSTEMS.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let is_inside = || path.iter().rev().skip(1).any(is_system);
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let is_own = || name == b"lock" || name == b"wlock" || name.starts_with(b"checklink");
+    let class = if change == Change::Symlink && !is_own() {
+        Class::Asked(&TOOL_FILES)
+    } else if change == Change::Special {
+        Class::Denied(&TOOL_FILES)
+    } else if change == Change::MoveTree {
+        Class::Walk
+    } else {
+        return Class::Free;
+    };
+    if is_inside() { class } else { Class::Free }
 }
 
 fn on_whole(rule: &'static Rule, change: Change) -> Class {

@@ -39,7 +39,7 @@ mod temporary;
 pub mod git;
 
 pub use class::{Change, Class, PACKAGES, class, class_under};
-pub use repository::{EXAMINED, is_probe_for_links};
+pub use repository::{EXAMINED, is_link_of_git};
 pub use rules::{
     AGENT_FILES, Anywhere, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX,
     GIT_POINTERS, GIT_REBASE, HOOK_MANAGERS, PROJECT_AGENT_SETTINGS, RULES, Rule, SHELL_FILES, TOOL_FILES,

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::Site;
 use crate::class::{Change, Class, normal};
-use crate::git::Content;
+use crate::git::{Content, is_reference};
 use crate::rules::{GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX, GIT_POINTERS, GIT_REBASE, Rule};
 
-/// What has to be looked at in a directory that becomes a git directory: these files, and all below these
-/// directories.
+/// Names in a git directory that mean something by what is in them, or below them. Of what else lies there only links
+/// and special files matter.
 pub const EXAMINED: [&str; 12] = [
     "branches",
     "config",
@@ -29,8 +29,8 @@ pub const EXAMINED: [&str; 12] = [
 pub(crate) const SHARED_INDEX: &str = "sharedindex.";
 
 /// Names that mean something for git at the end of a path.
-pub(crate) const LAST_NAMES: [&str; 7] =
-    [".git", ".gitmodules", "HEAD", "commondir", "git-rebase-todo", "objects", "refs"];
+pub(crate) const LAST_NAMES: [&str; 8] =
+    [".git", ".gitmodules", "alternates", "HEAD", "commondir", "git-rebase-todo", "objects", "refs"];
 
 /// Says what `change` at `path` comes to for git.
 pub(crate) fn class(
@@ -50,7 +50,31 @@ pub(crate) fn class(
         }
         directory.push(name);
     }
-    class.or(completing(path, change, site))
+    class.or(elsewhere(&names, change, site).under(holds)).or(completing(path, change, site).under(holds))
+}
+
+/// What lies in a git directory lies there: git writes through a link, and waits for a pipe. The user's git would write
+/// to a file of the user's what a branch, a name or a message says.
+fn elsewhere(names: &[&OsStr], change: Change, site: &Site<'_>) -> Class {
+    let class = match change {
+        Change::Symlink => Class::Asked(&GIT_POINTERS),
+        Change::Special => Class::Denied(&GIT_POINTERS),
+        Change::MoveTree => Class::Walk,
+        Change::MakeDirectory
+        | Change::Write
+        | Change::Install
+        | Change::Remove
+        | Change::MoveAway
+        | Change::Link
+        | Change::Metadata => return Class::Free,
+    };
+    let mut directory = PathBuf::from("/");
+    let holders = names.split_last().map(|(_, holders)| holders).unwrap_or_default();
+    let is_inside = holders.iter().any(|name| {
+        directory.push(name);
+        is_git_directory(&directory, site)
+    });
+    if is_inside { class } else { Class::Free }
 }
 
 /// By names that mean the same wherever they are.
@@ -62,6 +86,11 @@ fn by_last_name(path: &Path, change: Change) -> Class {
             return Class::Walk;
         }
         return judged(&GIT_POINTERS, Content::GitFile, change);
+    }
+    let holders = [path.parent(), path.parent().and_then(Path::parent)].map(|holder| holder?.file_name());
+    if is("alternates") && holders.map(|name| name.unwrap_or_default()) == ["info", "objects"].map(OsStr::new)
+    {
+        return judged(&GIT_POINTERS, Content::Alternates, change);
     }
     if is("commondir") {
         return judged(&GIT_POINTERS, Content::CommonDirectory, change);
@@ -75,14 +104,18 @@ fn by_last_name(path: &Path, change: Change) -> Class {
     Class::Free
 }
 
-/// Whether a link is the one by which git finds out whether there are links: it leads to a name beside it that git
-/// never makes, from one that nothing else has.
+/// Whether a link is one that git makes itself: the one by which it finds out whether there are links, which leads to a
+/// name beside it that git never makes; and the old form of `HEAD`, which leads to a branch.
 #[must_use]
-pub fn is_probe_for_links(path: &Path, target: &[u8]) -> bool {
-    let is_random = |name: &[u8]| name.len() == 7 && name.iter().all(u8::is_ascii_alphanumeric);
+pub fn is_link_of_git(path: &Path, target: &[u8]) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    let lies_in_module = path.iter().skip_while(|part| *part != ".git").any(|part| part == "modules");
-    lies_in_module && name.first() == Some(&b't') && is_random(name) && target == b"testing"
+    let is_probe =
+        name.len() == 7 && name.first() == Some(&b't') && name.iter().all(u8::is_ascii_alphanumeric);
+    let is_branch = || {
+        let target = std::str::from_utf8(target).unwrap_or_default();
+        target.starts_with("refs/heads/") && is_reference(target)
+    };
+    is_probe && target == b"testing" || name == b"HEAD" && is_branch()
 }
 
 /// Names that mean something at the top of a git directory.
@@ -193,11 +226,13 @@ fn completing(path: &Path, change: Change, site: &Site<'_>) -> Class {
     if !change.is_new_name() || !is_part || is_git_directory(directory, site) {
         return Class::Free;
     }
-    let has_more = || EXAMINED.iter().any(|name| (site.exists)(&directory.join(name)));
-    if has_shape(directory, Some(name), site) && has_more() {
-        Class::Completes(directory.to_owned())
+    if !has_shape(directory, Some(name), site) {
+        return Class::Free;
+    }
+    if matches!(change, Change::Symlink | Change::Special) {
+        Class::Denied(&GIT_POINTERS)
     } else {
-        Class::Free
+        Class::Completes(directory.to_owned())
     }
 }
 

@@ -150,7 +150,7 @@ impl Session {
     }
 
     /// Whether only this session sees what lies there.
-    fn is_private(&self, path: &Path, force: &Force, roots: &[PathBuf]) -> bool {
+    pub(crate) fn is_private(&self, path: &Path, force: &Force, roots: &[PathBuf]) -> bool {
         let temp = &force.rules.base().temp;
         path.starts_with(temp) && !roots.iter().any(|root| root.starts_with(temp) && path.starts_with(root))
     }
@@ -232,7 +232,7 @@ pub(crate) fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
 
 /// Whether a grant on paths speaks of names under `rule`: one for a directory around them was given for what
 /// else lies there, and content that nobody has seen cannot have been allowed.
-fn may_be_granted(rule: &Rule, pattern: &GrantPattern, site: &Site<'_>) -> bool {
+pub(crate) fn may_be_granted(rule: &Rule, pattern: &GrantPattern, site: &Site<'_>) -> bool {
     match pattern {
         GrantPattern::Exact(_) => true,
         GrantPattern::Path(granted) => match &granted.pattern {

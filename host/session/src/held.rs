@@ -11,15 +11,15 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use portcullis_confine::{Attempt, Held};
-use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
-use portcullis_decision::{Decision, Effect};
+use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
+use portcullis_decision::{Decision, Effect, path_text};
 
+use crate::asked;
 use crate::cancel::Cancel;
 use crate::commands::Started;
 use crate::executed;
 use crate::links::HARD_LINKS;
 use crate::lookalike::revealed;
-use crate::paths;
 use crate::refused;
 use crate::session::Session;
 
@@ -32,6 +32,8 @@ struct Subject {
     rule: String,
     place: PathBuf,
     attempt: Attempt,
+    /// What is done to which names, where the place does not say it all.
+    deed: Option<String>,
     /// A number of its own for content that decides: a yes to one text is none to the next.
     content: Option<u64>,
 }
@@ -120,6 +122,9 @@ fn has_own_question(rule: &str) -> bool {
 
 /// What a yes to a call that waits is called, so that it says how far it goes.
 pub(crate) fn once(access: &FileAccess, decision: &Decision) -> String {
+    if asked::is_only_once(&access.operation) {
+        return "Allow once".to_owned();
+    }
     let place =
         Path::new(&access.path.canonical).parent().filter(|_| !has_own_question(&decision.cause().rule));
     let Some(place) = place else { return "Allow for this command".to_owned() };
@@ -136,6 +141,14 @@ pub(crate) fn once(access: &FileAccess, decision: &Decision) -> String {
         | FileOperation::Other(_) => "makes and writes",
     };
     format!("Allow for this command: all that it {what} in {}", revealed(&place.to_string_lossy()))
+}
+
+/// The name, and what is done with it, where one answer speaks of nothing else.
+fn only_once(action: &Action) -> Option<(PathBuf, String)> {
+    let Action::File(access) = action else { return None };
+    let is_only_once = asked::is_only_once(&access.operation);
+    let path = path_text::decode(&access.path.canonical).unwrap_or_default();
+    is_only_once.then(|| (path, format!("{:?}", access.operation)))
 }
 
 impl Session {
@@ -156,7 +169,10 @@ impl Session {
         let (reason, attempt) = (held.reason().to_owned(), held.attempt());
         let content =
             (!reason.is_empty()).then(|| started.questions.contents.fetch_add(1, Ordering::Relaxed));
-        let mut request = self.request(Origin::Process, self.held_action(&path, attempt));
+        let action = self.held_action(&held);
+        let deed = only_once(&action);
+        let mut request = self.request(Origin::Process, action);
+        request.attributes.extend(asked::attribute(held.rule(), held.deed()));
         request.attributes.extend(match held.rule() {
             HARD_LINKS => self.other_names(&path),
             _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
@@ -172,9 +188,18 @@ impl Session {
         }
         let rule = decision.cause().rule.clone();
         let is_own = has_own_question(held.rule()) || has_own_question(&rule);
-        let place = if is_own { &path } else { path.parent().unwrap_or(Path::new("/")) };
-        let attempt = if attempt == Attempt::MakeDirectory { Attempt::Write } else { attempt };
-        let subject = Subject { rule: held.rule().to_owned(), place: place.to_owned(), attempt, content };
+        let (place, kind) = match &deed {
+            Some((path, _)) => (path.as_path(), Attempt::Write),
+            None if is_own => (path.as_path(), attempt),
+            None => (path.parent().unwrap_or(Path::new("/")), attempt),
+        };
+        let subject = Subject {
+            rule: held.rule().to_owned(),
+            place: place.to_owned(),
+            attempt: if kind == Attempt::MakeDirectory { Attempt::Write } else { kind },
+            deed: deed.as_ref().map(|(_, deed)| deed.clone()),
+            content,
+        };
         let is_allowed = started.questions.answer(subject, |cancel| {
             let granted = self.authorize(request, started.call.as_deref(), cancel).granted();
             granted
@@ -185,18 +210,6 @@ impl Session {
         });
         if is_allowed { held.allow() } else { held.refuse() }
     }
-
-    fn held_action(&self, path: &Path, attempt: Attempt) -> Action {
-        let operation = match attempt {
-            Attempt::Read => FileOperation::Read,
-            Attempt::Write => FileOperation::Write(Content::Unknown),
-            Attempt::MakeDirectory => FileOperation::CreateDirectory,
-            Attempt::Remove => FileOperation::Delete,
-        };
-        let kind = if attempt == Attempt::MakeDirectory { PathKind::Directory } else { PathKind::File };
-        let path = paths::reference(&self.setup.context, &path.to_string_lossy(), path, path, kind);
-        Action::File(FileAccess { path, operation, facts: FileFacts::default() })
-    }
 }
 
 #[cfg(test)]
@@ -206,7 +219,13 @@ mod tests {
     use super::*;
 
     fn subject(place: &str) -> Subject {
-        Subject { rule: String::new(), place: place.into(), attempt: Attempt::Write, content: None }
+        Subject {
+            rule: String::new(),
+            place: place.into(),
+            attempt: Attempt::Write,
+            deed: None,
+            content: None,
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod taken_over;
 mod tools;
 
 mod ask;
+mod asked;
 mod cancel;
 mod keeper;
 mod lookalike;

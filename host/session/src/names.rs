@@ -100,6 +100,10 @@ impl Names for RuleNames {
     fn is_alike_below(&self, one: &Path, other: &Path) -> bool {
         self.rules.is_alike_below(one, other)
     }
+
+    fn restricts_alike_below(&self, path: &Path, other: &Path) -> bool {
+        self.rules.restricts_alike_below(path, other)
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use portcullis_decision::request::{
 use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, Mode, Request, path_text};
 
 use crate::ask::{Choice, ChoiceKind, Question};
+use crate::asked;
 use crate::commands::quoted;
 use crate::executed;
 use crate::held;
@@ -46,7 +47,7 @@ pub(crate) fn question(
         title: title(&request.action),
         subject,
         asker: asker(request),
-        reason: reasons(decision),
+        reason: reasons(request, decision),
         policy: visible(decision.policy()),
         rule: visible(&decision.cause().rule),
         quote: quote.filter(|text| !text.trim().is_empty()).map(|text| visible(&text)),
@@ -56,7 +57,7 @@ pub(crate) fn question(
 }
 
 /// Why it is asked, by everybody who asks: one answer is an answer to all of them.
-fn reasons(decision: &Decision) -> String {
+fn reasons(request: &Request, decision: &Decision) -> String {
     let mut known = vec![(decision.policy(), decision.cause().rule.as_str())];
     let mut reasons = vec![visible(&decision.cause().reason)];
     for vote in decision.votes() {
@@ -66,6 +67,9 @@ fn reasons(decision: &Decision) -> String {
             known.push(of);
             reasons.push(format!("{} ({}, {})", visible(&vote.cause.reason), visible(of.0), visible(of.1)));
         }
+    }
+    if let Action::File(access) = &request.action {
+        reasons.extend(asked::meaning(access).map(|meaning| revealed(&meaning)));
     }
     reasons.join("; and ")
 }
@@ -94,7 +98,9 @@ fn title(action: &Action) -> String {
 /// What is asked for, as it is used: the canonical path, not the spelling.
 fn subject(action: &Action) -> String {
     match action {
-        Action::File(access) => access.path.canonical.clone(),
+        Action::File(access) => {
+            format!("{}{}", access.path.canonical, asked::other_end(access).unwrap_or_default())
+        }
         Action::Command(command) | Action::Escalation(command) => command.script.clone(),
         Action::Network(access) => {
             let place = format!("{}:{}", access.target, access.port);
@@ -157,7 +163,14 @@ fn choices(
         pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         lifetime: 0,
     };
-    if matches!(request.action, Action::Escalation(_)) {
+    let is_only_once = match &request.action {
+        Action::Escalation(_) => true,
+        Action::File(access) => asked::is_only_once(&access.operation),
+        Action::Network(_) | Action::Command(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_) => {
+            false
+        }
+    };
+    if is_only_once {
         return vec![once];
     }
     let widths = widths(request, decision);

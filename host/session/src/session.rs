@@ -293,8 +293,11 @@ impl Session {
         let force = self.force();
         let decision = force.basis.chain.decide(request, &context, rules, &grants);
         let decision = escalation::tightened(&request.action, decision);
-        let rulings =
-            [self.ruling_on_names(request, &force, &grants), Self::ruling_on_links(request, &grants)];
+        let rulings = [
+            self.ruling_of_broker(request, &force, &grants),
+            self.ruling_on_names(request, &force, &grants),
+            Self::ruling_on_links(request, &grants),
+        ];
         rulings.into_iter().flatten().fold(decision, Decision::tightened)
     }
 

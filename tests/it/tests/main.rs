@@ -3,6 +3,7 @@
 #[macro_use]
 mod matrix;
 
+mod asked_links;
 mod attacks;
 mod beside_others;
 mod cli;

@@ -246,7 +246,10 @@ fn a_parents_entry(version: PiVersion, user: User) -> Result<()> {
     let allowed =
         |key: &str| written.get(key).and_then(|entry| entry.pointer("/filesystem/allowRead")).cloned();
     ensure!(allowed(&above) == Some(serde_json::json!(["."])), "the parent's entry stays: {written}");
-    ensure!(allowed(&project) == Some(serde_json::json!([".", path])), "{written}");
+    ensure!(
+        allowed(&project) == Some(serde_json::json!([".", { "path": path, "literal": true }])),
+        "{written}"
+    );
     let domains = written.get(&project).and_then(|entry| entry.pointer("/network/allowedDomains/0"));
     ensure!(domains == Some(&"parent.example".into()), "copied from the parent: {written}");
     ensure!(screen.quit()? == 0, "{}", screen.text()?);

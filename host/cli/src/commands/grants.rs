@@ -92,6 +92,5 @@ fn take_back(around: &Surroundings, project: Option<&Path>, id: &str) -> crate::
 }
 
 fn spoken(grant: &KeptGrant) -> String {
-    let value = grant.value.as_str().map_or_else(|| grant.value.to_string(), str::to_owned);
-    format!("{} {value}", grant.list)
+    format!("{} {}", grant.list, grant.shown())
 }

@@ -144,9 +144,9 @@ fn what_is_granted_stands_in_the_list_that_says_it() {
     put(&world, &shelf, &path("/srv/a[1]", FileRights::READ));
     put(&world, &shelf, &path("/srv/in", FileRights::READ));
     let written: serde_json::Value = serde_json::from_str(&read(&world, "default.json")).unwrap();
-    let odd = json!({ "path": "/srv/a[1]", "literal": true });
-    assert_eq!(written["filesystem"]["allowRead"], json!([".", "~/.pi", "/srv/in", odd]));
-    assert_eq!(written["filesystem"]["allowWrite"], json!([".", "/srv/out"]));
+    let kept = |path: &str| json!({ "path": path, "literal": true });
+    assert_eq!(written["filesystem"]["allowRead"], json!([".", "~/.pi", kept("/srv/in"), kept("/srv/a[1]")]));
+    assert_eq!(written["filesystem"]["allowWrite"], json!([".", kept("/srv/out")]));
 
     let tool = ToolPattern { name: "t".into(), provider: "mcp:x".into(), input_equals: vec![] };
     let words = |text: &str| CommandPattern {
@@ -181,10 +181,8 @@ fn a_kept_answer_is_listed_and_taken_back() {
     put(&world, &Shelf::Default, &path("/srv/x", FileRights::READ));
     let kept = kept_grants(&world.places, &RealDisk, false).unwrap();
     let values: Vec<_> = kept.iter().map(|grant| (grant.list.as_str(), grant.value.clone())).collect();
-    assert_eq!(
-        values,
-        [("network.allowedDomains", json!("a.example")), ("filesystem.allowRead", json!("/srv/x"))]
-    );
+    let path = json!({ "path": "/srv/x", "literal": true });
+    assert_eq!(values, [("network.allowedDomains", json!("a.example")), ("filesystem.allowRead", path)]);
     assert!(revoke(&Store::new(&world.places), &kept[0]).unwrap());
     let left = kept_grants(&world.places, &RealDisk, false).unwrap();
     assert_eq!(left.iter().map(|grant| &grant.id).collect::<Vec<_>>(), [&kept[1].id]);

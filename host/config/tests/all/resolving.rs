@@ -403,6 +403,37 @@ fn what_opens_something_does_not_follow_the_agents_links() {
     assert!(!told.iter().any(|text| text.contains("inside") || text.contains("mine")), "{told:?}");
 }
 
+/// An answer named no link. Who has put one there since, in whatever place, has not been answered.
+#[test]
+fn what_an_answer_opened_is_not_followed_through_a_link() {
+    let world = World::new();
+    let kept = |name: &str| world.root.join(name).display().to_string();
+    let text = format!(
+        r#"{{ "network": {{ "allowedDomains": [], "deniedDomains": [] }},
+            "filesystem": {{ "denyRead": ["~"], "allowRead": ["."], "denyWrite": [],
+                "allowWrite": [".", {{ "path": "{}", "literal": true }}, {{ "path": "{}", "literal": true }}] }},
+            "grants": [{{ "path": "{}", "rights": "write", "grantedAt": 1 }}] }}"#,
+        kept("other/notes.md"),
+        kept("other/file"),
+        kept("other/lent"),
+    );
+    world.write(DEFAULT, &text);
+    world.write("home/u/secret/key", "");
+    world.write("other/file", "");
+    for name in ["notes.md", "lent"] {
+        world.link(&format!("other/{name}"), &world.root.join("home/u/secret"));
+    }
+    check(&world, &[("home/u/secret/key", Write, Ask), ("other/file", Write, Allow)]);
+    let resolved = world.resolve().unwrap();
+    let granted = format!("{:?}", resolved.grants);
+    assert!(!granted.contains("secret"), "{granted}");
+    for name in ["notes.md", "lent"] {
+        let begin = format!("`{}` opens nothing", kept(&format!("other/{name}")));
+        let told = resolved.warnings.iter().any(|warning| warning.text.starts_with(&begin));
+        assert!(told, "{name}: {:?}", resolved.warnings);
+    }
+}
+
 #[test]
 fn a_linked_home_is_one_home() {
     let mut world = World::new();

@@ -17,7 +17,7 @@ use super::calls::Kind;
 use super::process::Processes;
 use super::worker::{Refusal, Stop, Turn, Worker};
 use crate::wire::asks::{Answered, Asked, Ending, Outside, Refused};
-use crate::{Attempt, transport};
+use crate::{Attempt, Deed, transport};
 
 /// How many calls may wait at once.
 const AT_ONCE: usize = 1024;
@@ -30,6 +30,7 @@ const NAMES: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) attempt: Attempt,
+    pub(super) deed: Deed,
     pub(super) path: PathBuf,
     /// The rule on names, empty for the session's own rules.
     pub(super) rule: &'static str,
@@ -54,6 +55,7 @@ type Waiting = (Turn, Yes);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Yes {
     pub(super) attempt: Attempt,
+    pub(super) deed: Deed,
     pub(super) path: PathBuf,
     /// As in [`Question`].
     pub(super) rule: &'static str,
@@ -63,8 +65,18 @@ pub(super) struct Yes {
 
 impl Yes {
     /// Whether it was said to this. The call is read anew after the answer, and may say something else by then.
-    pub(super) fn covers(&self, attempt: Attempt, path: &Path, rule: &str, text: Option<&[u8]>) -> bool {
-        self.attempt == attempt && self.path == path && self.rule == rule && self.text.as_deref() == text
+    pub(super) fn covers(
+        &self,
+        (attempt, deed): (Attempt, &Deed),
+        path: &Path,
+        rule: &str,
+        text: Option<&[u8]>,
+    ) -> bool {
+        self.attempt == attempt
+            && self.deed == *deed
+            && self.path == path
+            && self.rule == rule
+            && self.text.as_deref() == text
     }
 }
 
@@ -109,13 +121,14 @@ impl Asking {
             }
             let (path, text) =
                 (question.path.clone(), question.content.as_ref().map(|(text, _)| text.clone()));
-            let (attempt, rule) = (question.attempt, question.rule);
-            waiting.insert(id, (turn.clone(), Yes { attempt, path, rule, text }));
+            let (attempt, deed, rule) = (question.attempt, question.deed.clone(), question.rule);
+            waiting.insert(id, (turn.clone(), Yes { attempt, deed, path, rule, text }));
         }
         let asked = Asked {
             id,
             command,
             attempt: question.attempt,
+            deed: question.deed.clone(),
             path: question.path.clone(),
             rule: question.rule.to_owned(),
             reason: question.content.as_ref().map(|(_, reason)| reason.clone()).unwrap_or_default(),
@@ -178,11 +191,16 @@ mod tests {
     #[test]
     fn a_yes_is_for_what_was_asked_about() {
         let (path, other) = (Path::new("/w/.envrc"), Path::new("/w/.npmrc"));
-        let yes = Yes { attempt: Attempt::Remove, path: path.to_owned(), rule: "a", text: None };
-        assert!(yes.covers(Attempt::Remove, path, "a", None));
-        assert!(!yes.covers(Attempt::Write, path, "a", None));
-        assert!(!yes.covers(Attempt::Remove, other, "a", None));
-        assert!(!yes.covers(Attempt::Remove, path, "b", None));
-        assert!(!yes.covers(Attempt::Remove, path, "a", Some(b"text")));
+        let deed = Deed::Symlink("target".into());
+        let yes =
+            Yes { attempt: Attempt::Write, deed: deed.clone(), path: path.to_owned(), rule: "a", text: None };
+        let write = (Attempt::Write, &deed);
+        assert!(yes.covers(write, path, "a", None));
+        assert!(!yes.covers((Attempt::Remove, &deed), path, "a", None));
+        assert!(!yes.covers((Attempt::Write, &Deed::Plain), path, "a", None));
+        assert!(!yes.covers((Attempt::Write, &Deed::Symlink("other".into())), path, "a", None));
+        assert!(!yes.covers(write, other, "a", None));
+        assert!(!yes.covers(write, path, "b", None));
+        assert!(!yes.covers(write, path, "a", Some(b"text")));
     }
 }

@@ -26,7 +26,9 @@ use super::worker::{Stop, Turn, Worker};
 /// The longest text that is asked about: it is kept until there is an answer.
 const ASKED_BYTES: usize = 64 << 10;
 /// How many names are looked at in a directory that becomes a repository.
-const LOOKED_AT: usize = 10_000;
+const LOOKED_AT: usize = 50_000;
+/// Directories of a repository in which no name has a meaning of its own, and git writes.
+const WRITTEN: [&str; 6] = ["lfs", "logs", "objects", "refs", "reftable", "rr-cache"];
 /// How many levels of directories are looked into. There can be far more than fit a path, and than fit the stack.
 pub(super) const LEVELS: usize = 256;
 
@@ -56,7 +58,7 @@ impl Broker {
             Judgement::Harmless => {}
             Judgement::Asks(_) if text.len() <= ASKED_BYTES => {
                 let reason = judgement.reason().unwrap_or_default();
-                ask_about(turn, Change::Install, new, rule.id, Some((text.clone(), reason)))?;
+                ask_about(turn, &Change::Install.into(), new, rule.id, Some((text.clone(), reason)))?;
             }
             Judgement::Asks(_) | Judgement::Unreadable(_) => return Err(Errno::ACCESS.into()),
         }
@@ -105,10 +107,7 @@ impl Worker {
         self.must_be_alone()?;
         let (broker, left) = (self.broker, LOOKED_AT);
         let mut looked = Looked { broker, repository: directory, left, levels_left: LEVELS };
-        EXAMINED.iter().try_for_each(|name| {
-            let name = std::ffi::CString::new(*name).map_err(|_nul| Errno::INVAL)?;
-            looked.at(part.directory.as_fd(), &name, directory)
-        })?;
+        for_each_name(part.directory.as_fd(), c".", |holder, name| looked.at(holder, name, directory))?;
         Ok(())
     }
 }
@@ -146,7 +145,21 @@ impl Looked<'_> {
             Class::Judged(_, content) => self.judge(holder, name, &path, content)?,
             Class::Free | Class::Walk | Class::Completes(_) => {}
         }
-        if kind == FileType::Directory { self.below(holder, name, &path) } else { Ok(()) }
+        let is_to_look_into = kind == FileType::Directory && self.means_something(&path);
+        if is_to_look_into { self.below(holder, name, &path) } else { Ok(()) }
+    }
+
+    /// Whether git uses what lies in a directory, and writes it more than once: not objects, of which there are very
+    /// many, nor the files of a project that has the shape of a repository by chance.
+    fn means_something(&self, path: &Path) -> bool {
+        let inside = path.strip_prefix(self.repository).unwrap_or(path);
+        let names: Vec<String> =
+            inside.iter().map(|name| name.to_string_lossy().to_ascii_lowercase()).collect();
+        match names.as_slice() {
+            [first, second] if first == "objects" => second.len() != 2 && second != "pack",
+            [first, ..] => EXAMINED.iter().chain(&WRITTEN).any(|known| first == known),
+            [] => true,
+        }
     }
 
     fn judge(&self, holder: BorrowedFd<'_>, name: &CStr, path: &Path, content: Content) -> Result<(), Errno> {

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
@@ -27,6 +28,58 @@ struct Identity {
 /// The directories of all running commands.
 #[derive(Default)]
 pub(super) struct Made(Mutex<HashMap<u64, HashSet<Identity>>>);
+
+/// Paths at which somebody else's directories were before commands took them away: what comes there instead is taken
+/// for them.
+#[derive(Default)]
+pub(super) struct Gone(Mutex<Taken>);
+
+#[derive(Default)]
+struct Taken {
+    /// Every directory that a command of this session has made.
+    made: HashSet<Identity>,
+    paths: HashSet<PathBuf>,
+    /// There were more than are remembered.
+    is_full: bool,
+}
+
+impl Gone {
+    /// Notes a directory that a command has made.
+    pub(super) fn note_made(&self, holder: impl AsFd, name: &std::ffi::CStr) {
+        let Ok(identity) = identify(holder, name) else { return };
+        let mut taken = self.lock();
+        if taken.made.len() < REMEMBERED {
+            taken.made.insert(identity);
+        }
+    }
+
+    /// Notes that somebody else's directory is about to go from `path`; says whether that was not known.
+    pub(super) fn note(&self, path: &Path) -> bool {
+        let mut taken = self.lock();
+        taken.is_full |= taken.paths.len() >= REMEMBERED;
+        !taken.is_full && taken.paths.insert(path.to_owned())
+    }
+
+    /// Takes back what was noted: the directory has not gone.
+    pub(super) fn forget(&self, path: &Path) {
+        self.lock().paths.remove(path);
+    }
+
+    /// Whether what is called `name` in `holder` is there and no command has made it, as a directory.
+    pub(super) fn is_others(&self, holder: impl AsFd, name: &std::ffi::CStr) -> bool {
+        identify(holder, name).is_ok_and(|found| !self.lock().made.contains(&found))
+    }
+
+    /// Whether `path` was somebody else's, or lay in what was.
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        let taken = self.lock();
+        taken.is_full || !taken.paths.is_empty() && path.ancestors().any(|above| taken.paths.contains(above))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Files of which every name was given to them in this session.
 #[derive(Default)]
@@ -127,12 +180,14 @@ impl Made {
 pub(super) struct Moving<'a> {
     identity: Identity,
     to: BorrowedFd<'a>,
+    /// It takes the place of somebody else's.
+    pub(super) replaces: bool,
 }
 
 impl<'a> Moving<'a> {
     /// The directory `name` in `holder`, which is to lie in `to`.
     pub(super) fn new(holder: impl AsFd, name: &std::ffi::CStr, to: BorrowedFd<'a>) -> io::Result<Self> {
-        Ok(Self { identity: identify(holder, name)?, to })
+        Ok(Self { identity: identify(holder, name)?, to, replaces: false })
     }
 }
 
@@ -165,6 +220,24 @@ mod tests {
         assert!(
             linked.holds(&top, c"other") && !linked.holds(&top, c"shared") && !linked.holds(&top, c"none")
         );
+    }
+
+    #[test]
+    fn where_somebody_elses_directory_was_is_known() {
+        let place = tempfile::tempdir().expect("a directory");
+        let top = File::open(place.path()).expect("open");
+        for name in ["theirs", "ours"] {
+            std::fs::create_dir(place.path().join(name)).expect("made");
+        }
+        let gone = Gone::default();
+        gone.note_made(&top, c"ours");
+        assert!(gone.is_others(&top, c"theirs") && !gone.is_others(&top, c"ours"));
+        assert!(!gone.is_others(&top, c"nobodys"));
+        let theirs = Path::new("/p/theirs");
+        assert!(gone.note(theirs) && !gone.note(theirs));
+        assert!(gone.holds(theirs) && gone.holds(&theirs.join("deep")) && !gone.holds(Path::new("/p")));
+        gone.forget(theirs);
+        assert!(!gone.holds(theirs));
     }
 
     #[test]

@@ -3,10 +3,13 @@
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 use portcullis_names::git::Content;
-use portcullis_names::{Anywhere, Change, Class, EXAMINED, PACKAGES, Rule, Site, class_under};
+use portcullis_names::{
+    Anywhere, Change, Class, EXAMINED, GIT_POINTERS, PACKAGES, Rule, Site, class_under, is_link_of_git,
+};
 use rustix::fs::{AtFlags, CWD, FileType, fstat, major, minor, statat};
 use rustix::io::{self, Errno};
 
@@ -15,8 +18,8 @@ use super::asking::Question;
 use super::directories::Moving;
 use super::resolve::Place;
 use super::worker::{Refusal, Stop, Turn, Worker};
-use crate::Attempt;
 use crate::names::{FileId, Judgement};
+use crate::{Attempt, Deed};
 
 /// A change that may be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +32,48 @@ pub(super) enum Allowed {
     Below,
 }
 
+/// A change of a name, and what is told of it to whoever is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Doing {
+    pub(super) change: Change,
+    pub(super) deed: Deed,
+}
+
+impl Doing {
+    pub(super) fn new(change: Change, deed: Deed) -> Self {
+        Self { change, deed }
+    }
+
+    fn attempt(&self) -> Attempt {
+        match self.change {
+            Change::MakeDirectory => Attempt::MakeDirectory,
+            Change::Remove | Change::MoveAway => Attempt::Remove,
+            Change::Write
+            | Change::Install
+            | Change::Symlink
+            | Change::MoveTree
+            | Change::Special
+            | Change::Link
+            | Change::Metadata => Attempt::Write,
+        }
+    }
+}
+
+impl From<Change> for Doing {
+    fn from(change: Change) -> Self {
+        let deed = if change == Change::Special { Deed::Special } else { Deed::Plain };
+        Self { change, deed }
+    }
+}
+
 /// The rule on files that have other names.
 const HARD_LINKS: &str = "host.hard-links";
+
+/// The rule on links at names below which other rules restrict.
+const SYMBOLIC_LINKS: &str = "host.symbolic-links";
+
+/// A name that no rule means in particular.
+const ANY_NAME: &str = "\u{1}";
 
 /// Names that make a repository of the directory they are in.
 const PARTS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
@@ -59,6 +102,17 @@ impl Broker {
         Ok(self.kept_back.contains(&FileId { device, inode: status.st_ino }))
     }
 
+    /// Whether a link at `path` to `target` would free names of what rules say of them below `path`.
+    fn loosens(&self, path: &Path, target: &Path) -> bool {
+        let holder = path.parent().unwrap_or(Path::new("/"));
+        let aim = normalize(&holder.join(target));
+        // Behind a name, `..` may lead elsewhere than it says.
+        let is_straight = target.components().skip_while(|part| !is_name(*part)).all(is_name);
+        let keeps = |other: &Path| self.names.restricts_alike_below(path, other);
+        // Of what nobody writes here, only what comes to stand at a name of its own matters.
+        !(is_straight && keeps(&aim) || !self.is_judged(&aim) && keeps(&holder.join(ANY_NAME)))
+    }
+
     pub(super) fn holds(&self, rule: &Rule) -> bool {
         !self.lifted.iter().any(|lifted| lifted == rule.id)
     }
@@ -66,59 +120,73 @@ impl Broker {
 
 impl Worker {
     /// Judges a change of a name, and asks whoever can answer.
-    pub(super) fn permit(&self, turn: &Turn, change: Change, place: &Place) -> Result<Allowed, Stop> {
-        self.permit_moving(turn, change, place, None)
+    pub(super) fn permit(
+        &self,
+        turn: &Turn,
+        doing: impl Into<Doing>,
+        place: &Place,
+    ) -> Result<Allowed, Stop> {
+        self.permit_moving(turn, &doing.into(), place, None)
     }
 
     /// As [`Worker::permit`], for what lies in a directory that is `moving`, or is itself.
     pub(super) fn permit_moving(
         &self,
         turn: &Turn,
-        change: Change,
+        doing: &Doing,
         place: &Place,
         moving: Option<&Moving<'_>>,
     ) -> Result<Allowed, Stop> {
         match self.broker.names.judge(&place.path) {
             Judgement::Free => {}
-            Judgement::Asked => ask(turn, change, place, "")?,
-            Judgement::Refused => return Err(refused(change, place, "")),
+            Judgement::Asked => ask(turn, doing, place, "")?,
+            Judgement::Refused => return Err(refused(doing, place, "")),
         }
+        self.permit_names_below(turn, doing, place)?;
         // Of two changes that make a repository together, one must see the other.
         if may_complete(&place.path) {
             self.must_be_alone()?;
         }
         // One rule that is lifted, or leaves it to the command, must not hide another that speaks of the same name.
         let holds = |rule: &'static Rule| {
-            let is_said = || turn.is_allowed(attempt(change), &place.path, rule.id, None);
+            let is_said = || turn.is_allowed((doing.attempt(), &doing.deed), &place.path, rule.id, None);
             let is_left = || self.is_own(turn, place, rule, moving) || is_said();
-            self.broker.holds(rule) && !(rule.anywhere == Anywhere::Asked && is_left())
+            let is_of_git = || matches!(&doing.deed, Deed::Symlink(target) if is_link_of_git(&place.path, target.as_bytes()));
+            self.broker.holds(rule)
+                && !(rule.anywhere == Anywhere::Asked && is_left())
+                && !(rule == &GIT_POINTERS && is_of_git())
         };
-        match self.broker.site(|site| class_under(&place.path, change, site, &holds)) {
+        match self.broker.site(|site| class_under(&place.path, doing.change, site, &holds)) {
             Class::Free => Ok(Allowed::Plain),
             Class::Walk => Ok(Allowed::Below),
             Class::Completes(directory) => self.examine(&directory, place).map(|()| Allowed::Plain),
             Class::Judged(rule, content) => Ok(Allowed::ByContent(rule, content)),
-            Class::Asked(rule) => ask(turn, change, place, rule.id).map(|()| Allowed::Plain),
-            Class::Denied(rule) => Err(refused(change, place, rule.id)),
+            Class::Asked(rule) => ask(turn, doing, place, rule.id).map(|()| Allowed::Plain),
+            Class::Denied(rule) => Err(refused(doing, place, rule.id)),
         }
     }
 
     /// As [`Worker::permit`], for what has no content to be judged by.
-    pub(super) fn permit_plain(&self, turn: &Turn, change: Change, place: &Place) -> Result<(), Stop> {
-        self.plain(turn, change, place, None)
+    pub(super) fn permit_plain(
+        &self,
+        turn: &Turn,
+        doing: impl Into<Doing>,
+        place: &Place,
+    ) -> Result<(), Stop> {
+        self.plain(turn, &doing.into(), place, None)
     }
 
     /// As [`Worker::permit_plain`], for what is `moving`.
     pub(super) fn plain(
         &self,
         turn: &Turn,
-        change: Change,
+        doing: &Doing,
         place: &Place,
         moving: Option<&Moving<'_>>,
     ) -> Result<(), Stop> {
-        match self.permit_moving(turn, change, place, moving)? {
+        match self.permit_moving(turn, doing, place, moving)? {
             Allowed::Plain => Ok(()),
-            Allowed::ByContent(rule, _) => ask(turn, change, place, rule.id),
+            Allowed::ByContent(rule, _) => ask(turn, doing, place, rule.id),
             Allowed::Below => Err(Errno::ACCESS.into()),
         }
     }
@@ -135,12 +203,25 @@ impl Worker {
         if !is_shared || self.broker.linked.holds(&place.directory, &place.name) || is_lifted() {
             return Ok(());
         }
-        ask(turn, Change::Write, place, HARD_LINKS)
+        ask(turn, &Change::Write.into(), place, HARD_LINKS)
+    }
+
+    /// Has the user asked about a link at a name below which rules restrict: what they say there would not hold for
+    /// where it leads.
+    fn permit_names_below(&self, turn: &Turn, doing: &Doing, place: &Place) -> Result<(), Stop> {
+        let Deed::Symlink(target) = &doing.deed else { return Ok(()) };
+        if self.broker.loosens(&place.path, Path::new(target)) {
+            ask(turn, doing, place, SYMBOLIC_LINKS)?;
+        }
+        Ok(())
     }
 
     /// Whether the directory that holds what a rule names was made by the very command that calls: not `.vscode`
     /// itself, but the project that it is in.
     fn is_own(&self, turn: &Turn, place: &Place, rule: &Rule, moving: Option<&Moving<'_>>) -> bool {
+        if moving.is_some_and(|moving| moving.replaces) {
+            return false;
+        }
         let command = self.broker.processes.command(&turn.caller);
         let levels = names_below(rule, &place.path);
         command.is_some_and(|command| self.broker.made.holds(command, &place.directory, levels, moving))
@@ -167,43 +248,57 @@ impl Worker {
 }
 
 /// Lets a change pass that the user has said yes to, and has others asked about.
-pub(super) fn ask(turn: &Turn, change: Change, place: &Place, rule: &'static str) -> Result<(), Stop> {
-    ask_about(turn, change, place, rule, None)
+pub(super) fn ask(turn: &Turn, doing: &Doing, place: &Place, rule: &'static str) -> Result<(), Stop> {
+    ask_about(turn, doing, place, rule, None)
 }
 
 /// As [`ask`], about a text, with the reason.
 pub(super) fn ask_about(
     turn: &Turn,
-    change: Change,
+    doing: &Doing,
     place: &Place,
     rule: &'static str,
     content: Option<(Vec<u8>, String)>,
 ) -> Result<(), Stop> {
-    if turn.is_allowed(attempt(change), &place.path, rule, content.as_ref().map(|(text, _)| text.as_slice()))
-    {
+    if turn.is_allowed(
+        (doing.attempt(), &doing.deed),
+        &place.path,
+        rule,
+        content.as_ref().map(|(text, _)| text.as_slice()),
+    ) {
         return Ok(());
     }
-    let attempt = attempt(change);
-    Err(Stop::Ask(Box::new(Question { attempt, path: place.path.clone(), rule, content, outside: None })))
+    let (attempt, deed) = (doing.attempt(), doing.deed.clone());
+    Err(Stop::Ask(Box::new(Question {
+        attempt,
+        deed,
+        path: place.path.clone(),
+        rule,
+        content,
+        outside: None,
+    })))
 }
 
 /// Stops a call that a rule refuses.
-fn refused(change: Change, place: &Place, rule: &'static str) -> Stop {
-    Stop::Refused(Box::new(Refusal { attempt: attempt(change), path: place.path.clone(), rule }))
+fn refused(doing: &Doing, place: &Place, rule: &'static str) -> Stop {
+    Stop::Refused(Box::new(Refusal { attempt: doing.attempt(), path: place.path.clone(), rule }))
 }
 
-fn attempt(change: Change) -> Attempt {
-    match change {
-        Change::MakeDirectory => Attempt::MakeDirectory,
-        Change::Remove | Change::MoveAway => Attempt::Remove,
-        Change::Write
-        | Change::Install
-        | Change::Symlink
-        | Change::MoveTree
-        | Change::Special
-        | Change::Link
-        | Change::Metadata => Attempt::Write,
+fn is_name(part: Component<'_>) -> bool {
+    matches!(part, Component::Normal(_))
+}
+
+/// `path` without `..`, as it reads.
+fn normalize(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            normal.pop();
+        } else {
+            normal.push(part);
+        }
     }
+    normal
 }
 
 /// Whether a path leads through packages, where nobody works.

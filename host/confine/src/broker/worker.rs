@@ -248,12 +248,12 @@ impl Turn {
     /// Whether the user has said yes to this being done to this name, with this text, as far as a rule is concerned.
     pub(super) fn is_allowed(
         &self,
-        attempt: crate::Attempt,
+        doing: (crate::Attempt, &crate::Deed),
         path: &Path,
         rule: &str,
         text: Option<&[u8]>,
     ) -> bool {
-        self.allowed.iter().any(|yes| yes.covers(attempt, path, rule, text))
+        self.allowed.iter().any(|yes| yes.covers(doing, path, rule, text))
     }
 
     /// Reads a path from the caller's memory. It may change there the next moment; what counts is what is read.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::{Garbled, Reader, Writer};
-use crate::Attempt;
+use crate::{Attempt, Deed};
 
 /// What the broker says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,7 @@ pub(crate) struct Asked {
     /// The number of its command.
     pub(crate) command: u64,
     pub(crate) attempt: Attempt,
+    pub(crate) deed: Deed,
     /// As commands see it.
     pub(crate) path: PathBuf,
     /// The rule on names, empty for the session's own rules.
@@ -132,6 +133,7 @@ impl Asked {
         writer.long(self.id);
         writer.long(self.command);
         writer.attempt(self.attempt);
+        writer.deed(&self.deed);
         writer.string(self.path.as_os_str());
         writer.string(self.rule.as_ref());
         writer.string(self.reason.as_ref());
@@ -144,6 +146,7 @@ impl Asked {
             id: reader.long()?,
             command: reader.long()?,
             attempt: reader.attempt()?,
+            deed: reader.deed()?,
             path: PathBuf::from(reader.string()?),
             rule: reader.text()?,
             reason: reader.text()?,
@@ -160,6 +163,22 @@ impl Writer {
             Attempt::Remove => 2,
             Attempt::Read => 3,
         });
+    }
+
+    fn deed(&mut self, deed: &Deed) {
+        let (kind, other) = match deed {
+            Deed::Plain => (0, None),
+            Deed::Symlink(target) => (1, Some(target.as_os_str())),
+            Deed::LinkOf(name) => (2, Some(name.as_os_str())),
+            Deed::LinkTo(name) => (3, Some(name.as_os_str())),
+            Deed::MoveOf(name) => (4, Some(name.as_os_str())),
+            Deed::MoveTo(name) => (5, Some(name.as_os_str())),
+            Deed::Special => (6, None),
+        };
+        self.number(kind);
+        if let Some(other) = other {
+            self.string(other);
+        }
     }
 
     fn outside(&mut self, outside: Option<&Outside>) {
@@ -206,6 +225,19 @@ impl Reader<'_> {
             1 => Attempt::MakeDirectory,
             2 => Attempt::Remove,
             3 => Attempt::Read,
+            _ => return Err(Garbled),
+        })
+    }
+
+    fn deed(&mut self) -> Result<Deed, Garbled> {
+        Ok(match self.number()? {
+            0 => Deed::Plain,
+            1 => Deed::Symlink(self.string()?),
+            2 => Deed::LinkOf(self.string()?.into()),
+            3 => Deed::LinkTo(self.string()?.into()),
+            4 => Deed::MoveOf(self.string()?.into()),
+            5 => Deed::MoveTo(self.string()?.into()),
+            6 => Deed::Special,
             _ => return Err(Garbled),
         })
     }
@@ -266,20 +298,27 @@ mod tests {
 
     #[test]
     fn questions_and_answers_survive_the_journey() {
-        for (attempt, outside) in [
-            (Attempt::Write, Some(Outside::Open { flags: 0o101, mode: 0o644 })),
-            (Attempt::Write, Some(Outside::Truncate { length: 1 << 40 })),
-            (Attempt::MakeDirectory, None),
-            (Attempt::MakeDirectory, Some(Outside::MakeDirectory { mode: 0o755 })),
-            (Attempt::Write, Some(Outside::MakeLink { target: "../x".into() })),
-            (Attempt::Remove, Some(Outside::Remove { is_directory: true })),
-            (Attempt::Write, Some(Outside::Move { from: "/a".into(), replaces: true })),
-            (Attempt::Write, Some(Outside::Link { from: "/a".into() })),
-            (Attempt::Read, None),
+        for (attempt, deed, outside) in [
+            (Attempt::Write, Deed::Plain, Some(Outside::Open { flags: 0o101, mode: 0o644 })),
+            (Attempt::Write, Deed::Plain, Some(Outside::Truncate { length: 1 << 40 })),
+            (Attempt::MakeDirectory, Deed::Plain, None),
+            (Attempt::MakeDirectory, Deed::Plain, Some(Outside::MakeDirectory { mode: 0o755 })),
+            (Attempt::Write, Deed::Symlink("../x".into()), Some(Outside::MakeLink { target: "../x".into() })),
+            (Attempt::Remove, Deed::Plain, Some(Outside::Remove { is_directory: true })),
+            (
+                Attempt::Write,
+                Deed::MoveOf("/a".into()),
+                Some(Outside::Move { from: "/a".into(), replaces: true }),
+            ),
+            (Attempt::Write, Deed::LinkOf("/a".into()), Some(Outside::Link { from: "/a".into() })),
+            (Attempt::Read, Deed::Plain, None),
+            (Attempt::Remove, Deed::MoveTo("/b".into()), None),
+            (Attempt::Write, Deed::LinkTo("/b".into()), None),
+            (Attempt::Write, Deed::Special, None),
         ] {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
             let reason = "line 1".to_owned();
-            let asked = Asked { id: u64::MAX, command: 7, attempt, path, rule, reason, outside };
+            let asked = Asked { id: u64::MAX, command: 7, attempt, deed, path, rule, reason, outside };
             assert!(Told::decode(&asked.encode()[1..]).is_err());
             let refused = Refused { command: 7, attempt, path: asked.path.clone(), rule: asked.rule.clone() };
             assert_eq!(Told::decode(&refused.encode()).expect("decodes"), Told::Refused(refused));

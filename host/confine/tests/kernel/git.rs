@@ -4,6 +4,7 @@ use std::fs;
 
 use portcullis_confine::Exit;
 
+use crate::held::asked;
 use crate::kit::Session;
 use crate::{Test, cannot_run, exists};
 
@@ -19,6 +20,8 @@ pub(crate) const TESTS: &[Test] = &[
         "git::a_directory_that_becomes_a_repository_is_looked_at",
         a_directory_that_becomes_a_repository_is_looked_at,
     ),
+    ("git::other_repositories_stay_outside", other_repositories_stay_outside),
+    ("git::nothing_is_fetched_by_itself", nothing_is_fetched_by_itself),
 ];
 
 /// Nobody's settings, and a name for commits.
@@ -216,4 +219,77 @@ fn a_directory_that_becomes_a_repository_is_looked_at() {
          mkdir bare/refs && printf '\\tfsmonitor = ./evil\\n' >&3; cat bare/config";
     let outcome = session.sh(script);
     assert!(outcome.output.contains("bare = true") && !outcome.output.contains("fsmonitor"), "{outcome:?}");
+}
+
+/// The user's own fetch would copy a repository that commands do not see into one that they do.
+fn other_repositories_stay_outside() {
+    if !git() {
+        return;
+    }
+    let session = with_repository();
+    let private = "\"$P/home/closed/private\"";
+    assert!(session.control(&format!(
+        "{SET_UP} set -e; git init -q -b main {private}; git -C {private} commit -q --allow-empty -m hunter2; \
+         cp -r repo control; git -C control remote add x {private}; git -C control fetch -q x"
+    )));
+    let look = |place: &str| session.sh(&format!("{SET_UP} git -C {place} log --all | grep hunter2"));
+    look("control").assert(0, "hunter2");
+    for script in [
+        "git remote add x PRIVATE",
+        "git remote add x \"file://$P/home/closed/private\"",
+        "git remote add x ../../home/closed/private",
+        "git config branch.main.remote PRIVATE; git config branch.main.merge refs/heads/main",
+        "echo PRIVATE/.git/objects > .git/objects/info/alternates",
+        "echo PRIVATE/.git/objects > new; mv new .git/objects/info/alternates",
+        "echo ../../../../home/closed/private/.git/objects > new; mv new .git/objects/info/alternates",
+    ] {
+        let script = script.replace("PRIVATE", private);
+        let (_, output, questions) = asked(&session, &format!("{SET_UP} cd repo; {script}"), false);
+        let in_place = script.contains("> .git");
+        assert!(in_place || !questions.is_empty(), "{script}: {output}");
+        session.control(&format!("{SET_UP} cd repo; git fetch -q --all; git pull -q; git fetch -q x"));
+        look("repo").assert_fails();
+        let clean = "cd repo; ! grep -q closed .git/config && ! grep -qs closed .git/objects/info/alternates";
+        assert!(session.control(clean), "{script}: {output}");
+    }
+    let within = "cd repo; git remote add near ../other; git fetch -q near; cd ..; git clone -q --shared repo lent; \
+        git -C lent log -1";
+    let (exit, output, questions) = asked(&session, &format!("{SET_UP} set -e; {within}"), false);
+    assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
+}
+
+/// Where a remote lends objects, every `git status` fetches what is missing, from an address that says what it likes.
+fn nothing_is_fetched_by_itself() {
+    if !git() {
+        return;
+    }
+    let session = with_repository();
+    let settings =
+        "git config core.repositoryformatversion 1; git config remote.o.url http://127.0.0.1:9/hunter2";
+    let lends = [
+        "git config remote.o.promisor true",
+        "git config remote.o.partialclonefilter blob:none",
+        "git config extensions.partialclone o",
+    ];
+    let remove = "tree=$(git rev-parse 'HEAD^{tree}'); rm -f .git/objects/$(echo $tree | cut -c1-2)/$(echo $tree | cut -c3-)";
+    let is_fetched = |place: &str| {
+        session
+            .control(&format!("{SET_UP} cd {place}; GIT_TRACE=1 git status 2>&1 | grep -q 'git.*fetch.*o'"))
+    };
+    assert!(
+        session
+            .control(&format!("cp -r repo control; cd control; {settings}; {}; {remove}", lends.join("; ")))
+    );
+    assert!(is_fetched("control"), "the attack works outside");
+    for lend in lends {
+        assert!(session.control("rm -rf copy; cp -r repo copy"));
+        let script = format!("{SET_UP} cd copy; {settings}; {lend}; {remove}");
+        let (_, output, questions) = asked(&session, &script, false);
+        assert!(questions.len() == 1 && !is_fetched("copy"), "{lend}: {output}");
+    }
+    // The user's own is led elsewhere.
+    assert!(session.control("rm -rf copy; cp -r control copy"));
+    let (exit, output, questions) =
+        asked(&session, "cd copy; git config remote.o.url http://127.0.0.1:9/other", false);
+    assert!(exit != Exit::Code(0) && questions.len() == 1, "{output}");
 }

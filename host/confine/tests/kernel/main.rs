@@ -31,6 +31,7 @@ mod git;
 mod held;
 mod kit;
 mod limits;
+mod links;
 mod names;
 mod network;
 mod owner;
@@ -65,6 +66,7 @@ fn all_tests() -> Vec<Test> {
         attacks::TESTS,
         requests::TESTS,
         below::TESTS,
+        links::TESTS,
         names::TESTS,
         git::TESTS,
         held::TESTS,

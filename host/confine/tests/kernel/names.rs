@@ -1,11 +1,12 @@
 //! Rules over names hold for names that appear later, wherever and however they do.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use portcullis_confine::{Judgement, NameRules, Names, Reads};
 
 use crate::Test;
+use crate::held::asked;
 use crate::kit::Session;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -13,6 +14,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::what_has_a_refused_name_is_not_changed", what_has_a_refused_name_is_not_changed),
     ("names::a_directory_does_not_move_onto_refused_names", a_directory_does_not_move_onto_refused_names),
     ("names::what_a_command_has_made_is_its_own", what_a_command_has_made_is_its_own),
+    ("names::what_takes_anothers_place_is_not_its_own", what_takes_anothers_place_is_not_its_own),
     (
         "names::what_was_never_asked_about_is_asked_about_when_it_leaves",
         what_was_never_asked_about_is_asked_about_when_it_leaves,
@@ -28,18 +30,21 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// A judge for tests: lines of `refuse` or `ask` with the name of a component, and of `hide` or `ask-to-read` with
-/// how such a name ends.
+/// how such a name ends; `refuse-below` with two names refuses the second in the first.
 #[derive(Default)]
 struct Lines {
     changes: Vec<(Judgement, String)>,
     reads: Vec<(Judgement, String)>,
+    below: Vec<(String, String)>,
 }
 
 impl Names for Lines {
     fn judge(&self, path: &Path) -> Judgement {
         let holds = |wanted: &str| path.iter().any(|component| component == wanted);
         let found = self.changes.iter().filter(|(_, wanted)| holds(wanted)).map(|(judgement, _)| *judgement);
-        found.max().unwrap_or(Judgement::Free)
+        let is_below = |(around, name): &(String, String)| path.ends_with(PathBuf::from(around).join(name));
+        let below = self.below.iter().any(is_below).then_some(Judgement::Refused);
+        found.max().max(below).unwrap_or(Judgement::Free)
     }
 
     fn judge_reading(&self, path: &Path) -> Judgement {
@@ -54,6 +59,10 @@ impl Names for Lines {
     fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
         false
     }
+
+    fn restricts_alike_below(&self, path: &Path, other: &Path) -> bool {
+        self.below.iter().all(|(around, _)| !path.ends_with(around) || other.ends_with(around))
+    }
 }
 
 /// What the keepers of these tests make their judge with.
@@ -62,6 +71,11 @@ pub(crate) fn make(data: &[u8]) -> Option<Box<dyn Names>> {
     for line in std::str::from_utf8(data).ok()?.lines() {
         let (kind, name) = line.split_once(' ')?;
         let (list, judgement) = match kind {
+            "refuse-below" => {
+                let (around, name) = name.split_once(' ')?;
+                lines.below.push((around.to_owned(), name.to_owned()));
+                continue;
+            }
             "refuse" => (&mut lines.changes, Judgement::Refused),
             "ask" => (&mut lines.changes, Judgement::Asked),
             "hide" => (&mut lines.reads, Judgement::Refused),
@@ -216,6 +230,37 @@ fn what_a_command_has_made_is_its_own() {
             "rm -rf {name} m; mkdir -p m/g/$(dirname {made}) && echo x > m/g/{made} && mv -T m/g {name}"
         ));
     }
+}
+
+/// A directory of the project is the project's, whoever has made the one that stands there now.
+fn what_takes_anothers_place_is_not_its_own() {
+    let session = session("");
+    let place = "packages/app/.vscode";
+    let tasks = |directory: &str| format!("mkdir -p {directory}; echo evil > {directory}/tasks.json");
+    for script in [
+        format!(
+            "mkdir n; mv packages/app/main.c n; rmdir packages/app; {}; mv n packages/app",
+            tasks("n/.vscode")
+        ),
+        format!("rm packages/app/main.c; {}; mv -T n packages/app", tasks("n/.vscode")),
+        format!("rm -r packages/app; mkdir packages/app; {}", tasks(place)),
+        format!("mv packages old; {}", tasks(place)),
+        format!("mv packages old; rm -r old/app; {}; mv n old/app; mv old packages", tasks("n/.vscode")),
+    ] {
+        assert!(
+            session.control("rm -rf n old packages; mkdir -p packages/app; echo x > packages/app/main.c")
+        );
+        assert!(session.control(&script) && session.path("work").join(place).join("tasks.json").exists());
+        assert!(
+            session.control("rm -rf n old packages; mkdir -p packages/app; echo x > packages/app/main.c")
+        );
+        let (_, output, questions) = asked(&session, &script, false);
+        assert!(!questions.is_empty(), "{script}: {output}");
+        assert!(!session.path("work").join(place).join("tasks.json").exists(), "{script}: {output}");
+    }
+    let tasks = tasks("own/.vscode");
+    session.allows(&format!("mkdir own; {tasks}; mv own other; rm -r other; mkdir own; {tasks}; rm -r own"));
+    session.allows(&format!("mkdir own; {tasks}; rm -r own"));
 }
 
 fn what_was_never_asked_about_is_asked_about_when_it_leaves() {

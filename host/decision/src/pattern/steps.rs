@@ -65,11 +65,23 @@ impl Steps {
 
     /// Whether a path below `directory` can be covered, or `directory` itself is.
     pub(crate) fn can_reach_below(&self, directory: &Path) -> bool {
+        !self.reached(directory).is_empty()
+    }
+
+    /// Whether every name that can be covered below `directory` is covered below `other` as well; yes where `directory`
+    /// itself is covered, as its names are not told from it.
+    pub(crate) fn reaches_alike_below(&self, directory: &Path, other: &Path) -> bool {
+        let (here, there) = (self.reached(directory), self.reached(other));
+        here.contains(&self.steps.len()) || here.iter().all(|position| there.contains(position))
+    }
+
+    /// How many steps can have been taken at `directory`; all of them from where a tree is covered.
+    fn reached(&self, directory: &Path) -> Vec<usize> {
         let mut positions = vec![0];
         self.spread(&mut positions);
         for name in names(directory) {
             if self.cover == Cover::Tree && positions.contains(&self.steps.len()) {
-                return true;
+                return (0..=self.steps.len()).collect();
             }
             let mut next = Vec::new();
             for position in positions {
@@ -82,7 +94,7 @@ impl Steps {
             self.spread(&mut next);
             positions = next;
         }
-        !positions.is_empty()
+        positions
     }
 
     /// Adds the positions that are reached without a further component.

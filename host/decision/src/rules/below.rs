@@ -26,6 +26,20 @@ impl RuleSet {
             .any(|rule| Steps::of(&rule.pattern).is_none_or(|steps| steps.can_reach_below(directory)))
     }
 
+    /// Whether all that a rule restricts below `path`, by what it is called there, is restricted below `other` as well,
+    /// for reading and for writing. Patterns with alternatives or classes are not followed.
+    #[must_use]
+    pub fn restricts_alike_below(&self, path: &Path, other: &Path) -> bool {
+        let rules = self.layers.iter().flat_map(|layer| &layer.profile.files);
+        rules
+            .filter(|rule| rule.effect != Effect::Allow)
+            .filter(|rule| {
+                [FileRight::Read, FileRight::Write].iter().any(|right| rule.rights.contains(*right))
+            })
+            .filter_map(|rule| Steps::of(&rule.pattern))
+            .all(|steps| steps.reaches_alike_below(path, other))
+    }
+
     /// Whether whoever was allowed `directory` itself may have every name below it, there now or later: no rule forbids
     /// one, and none asks but the rule that has been answered for the directory.
     #[must_use]

@@ -244,6 +244,32 @@ fn neighbours_are_alike_unless_a_rule_begins_in_one() {
 }
 
 #[test]
+fn restrictions_below_a_name_hold_elsewhere_or_not() {
+    let deny = |pattern: FilePattern| rule("deny", pattern, FileRights::WRITE, Effect::Deny);
+    let glob = |text: &str| FilePattern::glob(text).unwrap();
+    let layers = vec![layer(
+        "settings",
+        vec![
+            deny(tree("/p/conf/prod.yml")),
+            deny(glob("/**/ci/deploy.sh")),
+            deny(glob("/p/src/*/secret")),
+            deny(glob("/p/**/*.pem")),
+            deny(tree("/p/vendor")),
+        ],
+    )];
+    let rules = RuleSet::compile(layers, base(), &[]);
+    let alike = |path: &str, other: &str| rules.restricts_alike_below(Path::new(path), Path::new(other));
+    assert!(!alike("/p/conf", "/p/c") && !alike("/p/conf", "/q"));
+    assert!(!alike("/p/a/ci", "/p/b") && alike("/p/a/ci", "/p/b/ci"));
+    assert!(!alike("/p/src/a", "/p/c") && alike("/p/src/a", "/p/src/b"));
+    assert!(!alike("/p/src", "/p/s") && alike("/p/src/a", "/p/src/\u{1}"));
+    assert!(alike("/p/lib", "/p/other/place") && alike("/p/lib/x", "/p/lib"));
+    assert!(!alike("/p/lib", "/q/lib") && alike("/q/lib", "/p/lib"));
+    // What is covered itself has been answered for.
+    assert!(alike("/p/vendor", "/p/x") && alike("/p/vendor/a", "/p/x"));
+}
+
+#[test]
 fn what_is_open_with_everything_below_it() {
     let check = |path: &str, open: bool| {
         let grants = [Grant {

@@ -1,5 +1,16 @@
 //! What is told of a key that asks.
 
+use super::url;
+
+/// What is told of a remote that lends objects, and of where it lies.
+pub(crate) const FETCHES_BY_ITSELF: &str =
+    "has every command of git fetch what is missing, from an address of its own";
+
+fn is_local(value: Option<&[u8]>) -> bool {
+    let value = value.and_then(|value| std::str::from_utf8(value).ok());
+    value.is_some_and(|value| url::is_harmless(value) && url::local(value).is_some())
+}
+
 /// Says what the key `name` does with `value`, as the end of a sentence that begins with the key.
 pub(crate) fn reason(name: &str, value: Option<&[u8]>) -> &'static str {
     let section = name.split('.').next().unwrap_or_default();
@@ -17,10 +28,14 @@ pub(crate) fn reason(name: &str, value: Option<&[u8]>) -> &'static str {
         }
         ("credential", _) => "decides who is given your passwords",
         ("protocol", _) => "lets addresses run programs",
+        (_, "url" | "pushurl" | "remote" | "pushremote") if is_local(value) => {
+            "makes git take a repository from outside of the project"
+        }
         ("remote", "url" | "pushurl") | ("submodule", "url") | ("branch", "remote" | "pushremote") => {
             "is an address that git hands to a program, or that passes options to one"
         }
         ("submodule", "update") if begins(b"!") => "names a program that git runs",
+        ("extensions", "partialclone") | ("remote", "promisor" | "partialclonefilter") => FETCHES_BY_ITSELF,
         ("remote", "mirror" | "push") => "decides what a push overwrites and deletes",
         ("commit" | "tag", "gpgsign") | ("transfer" | "fetch" | "receive", "fsckobjects") => {
             "switches a protection of yours off"

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::config_text::{self, Entry};
-use super::shape::Shape;
+use super::shape::{Shape, is_remote_name};
 use super::{attributes, danger, index, keys, place, stopped, todo};
 use crate::Site;
 
@@ -29,6 +29,8 @@ pub enum Content {
     SequencerOptions,
     /// `index`, which names the files that git writes.
     Index,
+    /// `objects/info/alternates`, which names directories of objects that git takes as its own.
+    Alternates,
     /// `info/attributes`, which says which filters, drivers and converters are used.
     Attributes,
 }
@@ -54,6 +56,7 @@ impl Content {
             | Self::RebaseTodo
             | Self::Strategy
             | Self::SequencerOptions
+            | Self::Alternates
             | Self::Attributes => config_text::LONGEST,
         }
     }
@@ -162,6 +165,7 @@ pub fn judge(
             Err(fault) => Judgement::Unreadable(fault.to_string()),
         },
         Content::Index => index::fault(new).map_or(Judgement::Harmless, Judgement::Unreadable),
+        Content::Alternates => asks(place::lends(path, previous, new, site)),
         Content::Attributes => asks(attributes::findings(previous, new)),
     }
 }
@@ -185,6 +189,7 @@ fn config(
     let before = previous.and_then(|text| config_text::parse(text).ok()).unwrap_or_default();
     let before = by_name(&before);
     let is_bare = is_bare(entries);
+    let lenders = lenders(entries);
     let mut findings = Vec::new();
     for (name, entries) in by_name(entries) {
         let values = |entries: &[&Entry]| entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>();
@@ -192,7 +197,8 @@ fn config(
         if before.get(name).is_some_and(|before| values(before) == values(&entries)) {
             continue;
         }
-        let is_harmless = |entry: &&Entry| is_harmless(content, (path, is_bare), entry, site);
+        let lends = lenders.iter().any(|remote| *name == *[b"remote.", remote.as_slice(), b".url"].concat());
+        let is_harmless = |entry: &&Entry| !lends && is_harmless(content, (path, is_bare), entry, site);
         let Some(first) = entries.iter().find(|entry| !is_harmless(entry)) else { continue };
         let known: BTreeSet<_> = before.get(name).into_iter().flatten().map(|entry| &entry.value).collect();
         let is_new = |entry: &&&Entry| !known.contains(&entry.value);
@@ -200,11 +206,29 @@ fn config(
         findings.push(Finding {
             line: told.line,
             key: Some(shown(name)),
-            why: danger::reason(&String::from_utf8_lossy(name), told.value.as_deref()).to_owned(),
+            why: match lends {
+                true => danger::FETCHES_BY_ITSELF.to_owned(),
+                false => danger::reason(&String::from_utf8_lossy(name), told.value.as_deref()).to_owned(),
+            },
         });
     }
     findings.sort_by_key(|finding| finding.line);
     findings
+}
+
+/// The remotes that git fetches from on its own, whenever an object is missing.
+fn lenders(entries: &[Entry]) -> BTreeSet<Vec<u8>> {
+    let lends = |key: &[u8]| matches!(key, b"promisor" | b"partialclonefilter");
+    let remote = |entry: &Entry| {
+        if entry.name == b"extensions.partialclone" {
+            return entry.value.clone();
+        }
+        let rest = entry.name.strip_prefix(b"remote.")?;
+        let dot = rest.iter().rposition(|byte| *byte == b'.')?;
+        let (remote, key) = rest.split_at(dot);
+        lends(key.get(1..)?).then(|| remote.to_vec())
+    };
+    entries.iter().filter_map(remote).collect()
 }
 
 /// Whether the settings say that the repository has no working tree.
@@ -231,6 +255,12 @@ fn is_harmless(content: Content, (path, is_bare): (&Path, bool), entry: &Entry, 
             entry.value.as_ref().is_some_and(|value| place::is_own_worktree(path, value, site))
         }
         Some(Shape::InBare) => is_bare && Shape::Bool.admits(entry.value.as_deref()),
+        Some(shape @ (Shape::Url | Shape::Remote)) if content == Content::Config => {
+            let value = entry.value.as_deref().and_then(|value| std::str::from_utf8(value).ok());
+            let is_name = |value: &str| shape == Shape::Remote && is_remote_name(value);
+            shape.admits(entry.value.as_deref())
+                && value.is_some_and(|value| is_name(value) || place::is_near(path, value, site))
+        }
         Some(shape) => shape.admits(entry.value.as_deref()),
         None => false,
     }

@@ -5,7 +5,8 @@
 //! repository at hand. Left out with a reason: `branch.*.mergeOptions` (options of git-merge),
 //! `remote.*.push` (deletes what is not named), `rebase.instructionFormat` (could add lines to the list of a rebase), `core.commentChar` (could turn a comment of
 //! that list into a line), `commit.template`, `core.excludesFile` and `core.attributesFile` (places),
-//! `init.templateDir` (brings hooks), `gc.recentObjectsHook`, `pull.twohead` (names a strategy, which is a program),
+//! `extensions.partialClone`, `remote.*.promisor` and `remote.*.partialCloneFilter` (have every command of git fetch
+//! what is missing), `init.templateDir` (brings hooks), `gc.recentObjectsHook`, `pull.twohead` (names a strategy, which is a program),
 //! `help.autoCorrect` (runs what was not typed), `protocol.*` but for the version, all of `http`, `credential` and `url`.
 
 use super::shape::Shape::{
@@ -135,7 +136,6 @@ const KEYS: &[(&str, Shape)] = &[
     ("extensions.noop-v1", Text),
     // The index of a repository with other hashes is not judged.
     ("extensions.objectformat", Words(&["sha1"])),
-    ("extensions.partialclone", Remote),
     ("extensions.preciousobjects", Bool),
     ("extensions.refstorage", Words(&["files", "reftable"])),
     ("extensions.relativeworktrees", Bool),
@@ -240,8 +240,7 @@ const KEYS: &[(&str, Shape)] = &[
     ("remote.*.followremotehead", Words(&["create", "warn", "always", "never"])),
     ("remote.*.gh-resolved", OneOf(&["base"])),
     ("remote.*.mirror", InBare),
-    ("remote.*.partialclonefilter", Text),
-    ("remote.*.promisor", Bool),
+    ("remote.*.promisor", Off),
     ("remote.*.prune", Bool),
     ("remote.*.prunetags", Bool),
     ("remote.*.pushurl", Url),

@@ -14,3 +14,4 @@ mod url;
 pub mod config_text;
 
 pub use judge::{Content, Finding, Judgement, judge};
+pub(crate) use shape::is_reference;

@@ -6,6 +6,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::judge::Finding;
+use super::url;
 use crate::Site;
 
 /// What git puts before the path in a `.git` file.
@@ -60,6 +62,39 @@ pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> boo
     let lies_in_modules =
         split_at_git(directory).is_some_and(|(_, inside)| inside.iter().any(|name| name == "modules"));
     lies_in_modules && site.holds(&target) && split_at_git(&target).is_none()
+}
+
+/// Whether an address in the configuration file `path` lies elsewhere than in the file system, or in the workspace.
+pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
+    let Some(local) = url::local(value).filter(|local| !local.is_empty() && *local != ".") else {
+        return true;
+    };
+    let Some(directory) = path.parent() else { return false };
+    let is_inside = |from: &Path| resolve(from, local).is_some_and(|target| site.holds(&target));
+    match split_at_git(directory) {
+        // From the working tree; where that of a submodule lies is not known.
+        Some((top, inside)) => is_inside(&top) && (inside.is_empty() || is_inside(directory)),
+        None => is_inside(directory),
+    }
+}
+
+/// The lines of `objects/info/alternates` at `path` that lend objects from outside of the workspace.
+pub(crate) fn lends(path: &Path, previous: Option<&[u8]>, new: &[u8], site: &Site<'_>) -> Vec<Finding> {
+    let objects = path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let is_inside = |line: &[u8]| {
+        let line = std::str::from_utf8(line).ok();
+        line.and_then(|line| resolve(objects, line)).is_some_and(|target| site.holds(&target))
+    };
+    let is_told = |line: &[u8]| !line.is_empty() && !line.starts_with(b"#") && !is_inside(line);
+    let telling = |text: &[u8]| -> Vec<(usize, Vec<u8>)> {
+        let lines = text.split(|byte| *byte == b'\n').enumerate();
+        lines.filter(|(_, line)| is_told(line)).map(|(index, line)| (index + 1, line.to_vec())).collect()
+    };
+    let before: Vec<Vec<u8>> =
+        previous.map(telling).unwrap_or_default().into_iter().map(|(_, line)| line).collect();
+    let why = "git takes objects from a repository outside of the project";
+    let added = telling(new).into_iter().filter(|(_, line)| !before.contains(line));
+    added.map(|(line, _)| Finding { line, key: None, why: why.to_owned() }).collect()
 }
 
 /// The only line of `text`, if that has nothing odd in it.

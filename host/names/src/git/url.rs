@@ -25,6 +25,16 @@ pub(crate) fn is_harmless(url: &str) -> bool {
     }
 }
 
+/// The path that a harmless address leads to, where it is one in the file system.
+pub(crate) fn local(url: &str) -> Option<&str> {
+    if let Some(path) = url.strip_prefix("file://") {
+        // What stands before the path would be a host, which git leaves out.
+        return Some(path.find('/').and_then(|slash| path.get(slash..)).unwrap_or(path));
+    }
+    let first = url.split('/').next().unwrap_or_default();
+    (!first.contains([':', '['])).then_some(url)
+}
+
 fn is_scheme(scheme: &str) -> bool {
     SCHEMES.contains(&scheme)
 }
@@ -84,6 +94,22 @@ mod tests {
             "a",
         ] {
             assert!(is_harmless(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_lies_in_the_file_system() {
+        for (url, path) in [
+            ("/srv/a.git", Some("/srv/a.git")),
+            ("../a", Some("../a")),
+            ("./x:y", Some("./x:y")),
+            ("file:///srv/a", Some("/srv/a")),
+            ("file://localhost/srv/a", Some("/srv/a")),
+            ("host.test:a", None),
+            ("https://host.test/a", None),
+            ("[::1]:a", None),
+        ] {
+            assert_eq!(local(url), path, "{url}");
         }
     }
 

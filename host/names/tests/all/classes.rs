@@ -123,7 +123,8 @@ fn a_directory_with_the_shape_of_a_repository_is_one() {
         ],
     );
     check(&place(), Change::MakeDirectory, &[("half/objects", "completes /w/half"), ("src/refs", "free")]);
-    check(&place(), Change::Symlink, &[("half/objects", "completes /w/half")]);
+    check(&place(), Change::MakeDirectory, &[("common/HEAD", "free"), ("half/objects", "completes /w/half")]);
+    check(&place(), Change::Symlink, &[("half/objects", "deny host.git-pointers")]);
     check(&place(), Change::MoveTree, &[("half/objects", "completes /w/half")]);
     check(&place(), Change::Remove, &[("bare/HEAD", "free"), ("half/objects", "free")]);
     let redirected = Place::with(&["x/HEAD", "x/commondir", "y/commondir", "y/hooks"].map(str::to_owned));
@@ -143,10 +144,33 @@ fn links_and_moves_cannot_bring_what_writing_cannot() {
             (".git/modules/m", "ask host.git-pointers"),
             (".git/worktrees/w", "ask host.git-pointers"),
             (".git/info", "ask host.git-pointers"),
-            (".git/HEAD", "free"),
+            (".git/HEAD", "ask host.git-pointers"),
+            (".git/COMMIT_EDITMSG", "ask host.git-pointers"),
+            (".GIT/logs/HEAD", "ask host.git-pointers"),
+            (".git/logs", "ask host.git-pointers"),
+            ("a/.git/info/exclude", "ask host.git-pointers"),
+            ("bare/packed-refs", "ask host.git-pointers"),
+            ("bare/refs/heads/x", "ask host.git-pointers"),
+            ("half/packed-refs", "free"),
+            (".hg/last-message.txt", "ask host.tool-files"),
+            (".hg/store/undo", "ask host.tool-files"),
+            (".hg/wlock", "free"),
+            (".hg/cache/checklink-x", "free"),
+            (".jj/repo/store", "ask host.tool-files"),
             ("a/.vscode", "ask host.editor-files"),
             (".github", "ask host.agent-files"),
             ("link", "free"),
+        ],
+    );
+    check(
+        &place(),
+        Change::Special,
+        &[
+            (".git/FETCH_HEAD", "deny host.git-pointers"),
+            ("bare/gc.log", "deny host.git-pointers"),
+            (".hg/last-message.txt", "deny host.tool-files"),
+            ("half/objects", "deny host.git-pointers"),
+            ("pipe", "free"),
         ],
     );
     check(
@@ -158,6 +182,9 @@ fn links_and_moves_cannot_bring_what_writing_cannot() {
             (".git/modules/m", "walk"),
             (".git/worktrees/w", "walk"),
             (".git/info", "walk"),
+            (".git/logs", "walk"),
+            ("bare/refs", "walk"),
+            (".hg/store", "walk"),
             (".github", "walk"),
             (".pi", "walk"),
             ("x/.vscode", "ask host.editor-files"),
@@ -225,6 +252,14 @@ fn names_that_other_tools_execute() {
         ("AGENTS.md", "host.agent-files"),
         (".husky/pre-commit", "host.hook-managers"),
         (".pre-commit-config.yaml", "host.hook-managers"),
+        ("lefthook-local.yml", "host.hook-managers"),
+        (".lefthook.toml", "host.hook-managers"),
+        (".config/lefthook.json", "host.hook-managers"),
+        ("mise/config.toml", "host.tool-files"),
+        (".vim/coc-settings.json", "host.editor-files"),
+        ("AGENTS.override.md", "host.agent-files"),
+        ("opencode.jsonc", "host.agent-files"),
+        (".pi/commands/x.md", "host.agent-files"),
         (".github/workflows/ci.yml", "host.ci-files"),
         (".pdbrc", "host.tool-files"),
         (".irbrc", "host.tool-files"),
@@ -329,23 +364,25 @@ fn only_what_git_takes_no_commands_from_may_be_written_unseen() {
     assert_eq!(unseen, [Content::Modules]);
 }
 
-/// What git does in the directory of a new submodule, and nothing that leads elsewhere.
+/// What git does in a new repository, and nothing that leads elsewhere.
 #[test]
-fn git_finds_out_whether_there_are_links() {
+fn git_makes_links_of_its_own() {
     let check = |path: &str, target: &str, expected: bool| {
-        let is_probe = portcullis_names::is_probe_for_links(std::path::Path::new(path), target.as_bytes());
-        assert_eq!(is_probe, expected, "{path} -> {target}");
+        let is_own = portcullis_names::is_link_of_git(std::path::Path::new(path), target.as_bytes());
+        assert_eq!(is_own, expected, "{path} -> {target}");
     };
+    check("/w/.git/tA1b2C3", "testing", true);
     check("/w/.git/modules/sub/tA1b2C3", "testing", true);
-    check("/w/.git/worktrees/x/modules/sub/tA1b2C3", "testing", true);
+    check("/w/.git/HEAD", "refs/heads/main", true);
     for (path, target) in [
         ("/w/.git/modules/sub/tA1b2C3", "../testing"),
         ("/w/.git/modules/sub/tA1b2C3", "/w/testing"),
         ("/w/.git/modules/sub/hooks", "testing"),
         ("/w/.git/modules/sub/xA1b2C3", "testing"),
         ("/w/.git/modules/sub/tA1b2C", "testing"),
-        ("/w/modules/tA1b2C3", "testing"),
-        ("/w/.git/tA1b2C3", "testing"),
+        ("/w/.git/HEAD", "refs/heads/../../../.zshenv"),
+        ("/w/.git/HEAD", "/home/u/.zshenv"),
+        ("/w/.git/ORIG_HEAD", "refs/heads/main"),
     ] {
         check(path, target, false);
     }

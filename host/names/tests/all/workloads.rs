@@ -108,7 +108,6 @@ fn new_repositories() {
     desk.git("", "clone --mirror up mirror.git");
     let url = format!("file://{}", desk.root().join("up").display());
     desk.git("", &format!("clone --depth 1 {url} shallow"));
-    desk.git("", &format!("clone --no-checkout --filter=blob:none {url} partial"));
     desk.git("", &format!("clone --single-branch --no-tags --origin theirs {url} single"));
     desk.git("", "clone --local --reference up up referring");
     desk.git("", "clone --sparse up sparse");

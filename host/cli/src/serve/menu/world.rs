@@ -297,13 +297,12 @@ impl HostWorld<'_> {
 }
 
 fn kept(grant: &KeptGrant) -> Held {
-    let value = grant.value.as_str().map_or_else(|| grant.value.to_string(), str::to_owned);
     let file = grant.origin.file.file_name().unwrap_or_default().to_string_lossy();
     let origin = match &grant.project {
         Some(key) => format!("{file}[\"{key}\"], line {}", grant.origin.at.line),
         None => format!("{file}, line {}", grant.origin.at.line),
     };
-    Held { id: grant.id.clone(), label: format!("{} {value}", grant.list), origin }
+    Held { id: grant.id.clone(), label: format!("{} {}", grant.list, grant.shown()), origin }
 }
 
 /// The words of the first seed.

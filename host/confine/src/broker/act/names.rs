@@ -4,17 +4,18 @@ use std::ffi::{CString, OsStr};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
-use portcullis_names::{Change, is_probe_for_links};
+use portcullis_names::Change;
 use portcullis_sys::memory::read_exactly;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, mkdirat, mknodat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 
 use super::super::calls::At;
+use super::super::judge::Doing;
 use super::super::resolve::{Found, LastLink};
 use super::super::worker::{Attempt, Outcome, Turn, Worker};
 use super::{Where, find, outside};
-use crate::names::Judgement;
+use crate::Deed;
 
 /// `struct sockaddr_un`: two bytes of the family, the rest a path.
 const SOCKET_PATH_BYTES: usize = 108;
@@ -33,7 +34,10 @@ pub(crate) fn make_directory(worker: &Worker, turn: &Turn, at: At, mode: u32) ->
     worker.check_still_waiting(turn)?;
     let broker = worker.broker;
     mkdirat(&place.directory, place.given(), Mode::from_raw_mode(mode & 0o7777))?;
-    if let Some(command) = broker.processes.command(&turn.caller) {
+    broker.gone.note_made(&place.directory, &place.name);
+    // What stands where somebody else's directory was is theirs to everybody who comes later.
+    let command = broker.processes.command(&turn.caller).filter(|_| !broker.gone.holds(&place.path));
+    if let Some(command) = command {
         broker
             .made
             .note(command, &place.directory, &place.name, |command| broker.processes.is_running(command));
@@ -67,10 +71,8 @@ pub(crate) fn make_link(worker: &Worker, turn: &Turn, target: u64, at: At) -> At
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     let target = turn.text(target)?;
-    let is_gits_own = is_probe_for_links(&place.path, target.to_bytes());
-    if !is_gits_own || worker.broker.names.judge(&place.path) != Judgement::Free {
-        worker.permit_plain(turn, Change::Symlink, &place)?;
-    }
+    let doing = Doing::new(Change::Symlink, Deed::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned()));
+    worker.permit_plain(turn, doing, &place)?;
     worker.check_still_waiting(turn)?;
     symlinkat(target, &place.directory, place.given())?;
     Ok(Outcome::SUCCESS)
@@ -88,7 +90,15 @@ pub(crate) fn remove(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attemp
     }
     worker.permit_plain(turn, Change::Remove, &place)?;
     worker.check_still_waiting(turn)?;
-    unlinkat(&place.directory, place.given(), flags)?;
+    let gone = &worker.broker.gone;
+    let is_new = flags.contains(AtFlags::REMOVEDIR)
+        && gone.is_others(&place.directory, &place.name)
+        && gone.note(&place.path);
+    let removed = unlinkat(&place.directory, place.given(), flags);
+    if removed.is_err() && is_new {
+        gone.forget(&place.path);
+    }
+    removed?;
     Ok(Outcome::SUCCESS)
 }
 

@@ -98,7 +98,7 @@ fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags,
             return open_staged(worker, turn, place, content, (flags, mode));
         }
         // Others of git's files are renamed into place; who writes one by hand is asked about.
-        Ok(Allowed::ByContent(rule, _)) => ask(turn, Change::Write, &place, rule.id)?,
+        Ok(Allowed::ByContent(rule, _)) => ask(turn, &Change::Write.into(), &place, rule.id)?,
         Ok(Allowed::Below) => return Err(Errno::ACCESS.into()),
         Err(stop) => return Err(stop),
     }

@@ -14,13 +14,12 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::super::asking::Question;
-use super::super::judge::ask;
+use super::super::judge::{Doing, ask};
 use super::super::resolve::Place;
 use super::super::worker::{Attempt as Ending, Outcome, Stop, Turn, Worker};
-use crate::Access as Reach;
-use crate::Attempt;
 use crate::names::Judgement;
 use crate::wire::asks::Outside;
+use crate::{Access as Reach, Attempt, Deed};
 
 /// Has the user asked about a file that is to be opened to write.
 pub(super) fn open(worker: &Worker, turn: &Turn, place: &Place, (flags, mode): (OFlags, Mode)) -> Ending {
@@ -32,33 +31,34 @@ pub(super) fn open(worker: &Worker, turn: &Turn, place: &Place, (flags, mode): (
         Ok(_) | Err(_) => false,
     };
     let outside = || Outside::Open { flags: flags.bits(), mode: masked(worker, turn, mode) };
-    ask_if(is_blocked, worker, (Attempt::Write, place), outside)
+    ask_if(is_blocked, worker, (Attempt::Write, Deed::Plain, place), outside)
 }
 
 pub(super) fn truncate(worker: &Worker, place: &Place, length: u64) -> Ending {
     let is_file = kind_of(place) == Ok(FileType::RegularFile) && !place.as_directory;
     let is_blocked = is_file && file_is_blocked(worker, place);
-    ask_if(is_blocked, worker, (Attempt::Write, place), || Outside::Truncate { length })
+    ask_if(is_blocked, worker, (Attempt::Write, Deed::Plain, place), || Outside::Truncate { length })
 }
 
 pub(super) fn make_directory(worker: &Worker, turn: &Turn, place: &Place, mode: Mode) -> Ending {
     let is_blocked = kind_of(place) == Err(Errno::NOENT) && holder_is_blocked(worker, place);
     let outside = || Outside::MakeDirectory { mode: masked(worker, turn, mode) };
-    ask_if(is_blocked, worker, (Attempt::MakeDirectory, place), outside)
+    ask_if(is_blocked, worker, (Attempt::MakeDirectory, Deed::Plain, place), outside)
 }
 
 pub(super) fn make_link(worker: &Worker, place: &Place, target: &CStr) -> Ending {
     let is_blocked =
         kind_of(place) == Err(Errno::NOENT) && !place.as_directory && holder_is_blocked(worker, place);
-    let outside = || Outside::MakeLink { target: OsStr::from_bytes(target.to_bytes()).to_owned() };
-    ask_if(is_blocked, worker, (Attempt::Write, place), outside)
+    let target = OsStr::from_bytes(target.to_bytes()).to_owned();
+    let deed = Deed::Symlink(target.clone());
+    ask_if(is_blocked, worker, (Attempt::Write, deed, place), || Outside::MakeLink { target })
 }
 
 pub(super) fn remove(worker: &Worker, place: &Place, flags: AtFlags) -> Ending {
     let is_directory = flags.contains(AtFlags::REMOVEDIR);
     let fits = kind_of(place).is_ok_and(|kind| (kind == FileType::Directory) == is_directory);
     let is_blocked = fits && may_be_taken(place) && holder_is_blocked(worker, place);
-    ask_if(is_blocked, worker, (Attempt::Remove, place), || Outside::Remove { is_directory })
+    ask_if(is_blocked, worker, (Attempt::Remove, Deed::Plain, place), || Outside::Remove { is_directory })
 }
 
 /// A file gets another name: the old one is removed and the new one is written, each with a question of its own, which
@@ -85,9 +85,10 @@ pub(super) fn rename(
     if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
-    ask(turn, portcullis_names::Change::MoveAway, old, "")?;
+    let away = Doing::new(portcullis_names::Change::MoveAway, Deed::MoveTo(new.path.clone()));
+    ask(turn, &away, old, "")?;
     let outside = || Outside::Move { from: old.path.clone(), replaces: replaces.is_ok() };
-    ask_if(true, worker, (Attempt::Write, new), outside)
+    ask_if(true, worker, (Attempt::Write, Deed::MoveOf(old.path.clone()), new), outside)
 }
 
 /// A file gets a further name.
@@ -100,21 +101,23 @@ pub(super) fn link(worker: &Worker, turn: &Turn, (old, new): (&Place, &Place)) -
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
     // Who may write one of a file's names writes the file.
-    ask(turn, portcullis_names::Change::Link, old, "")?;
-    ask_if(true, worker, (Attempt::Write, new), || Outside::Link { from: old.path.clone() })
+    let source = Doing::new(portcullis_names::Change::Link, Deed::LinkTo(new.path.clone()));
+    ask(turn, &source, old, "")?;
+    let deed = Deed::LinkOf(old.path.clone());
+    ask_if(true, worker, (Attempt::Write, deed, new), || Outside::Link { from: old.path.clone() })
 }
 
 fn ask_if(
     is_blocked: bool,
     worker: &Worker,
-    (attempt, place): (Attempt, &Place),
+    (attempt, deed, place): (Attempt, Deed, &Place),
     outside: impl FnOnce() -> Outside,
 ) -> Ending {
     if !is_blocked || !is_asked(worker, place) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
     let (path, outside) = (place.path.clone(), Some(outside()));
-    Err(Stop::Ask(Box::new(Question { attempt, path, rule: "", content: None, outside })))
+    Err(Stop::Ask(Box::new(Question { attempt, deed, path, rule: "", content: None, outside })))
 }
 
 fn is_asked(worker: &Worker, place: &Place) -> bool {

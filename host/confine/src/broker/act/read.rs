@@ -17,8 +17,8 @@ use super::super::node::Node;
 use super::super::resolve::{Found, LastLink};
 use super::super::worker::{Attempt as Ending, Refusal, Stop, Turn, Worker};
 use super::open::{give, wait_for_writer};
-use crate::Attempt;
 use crate::names::Judgement;
+use crate::{Attempt, Deed};
 
 /// What the kernel shows behind the name of a file that has none any more.
 const GONE: &[u8] = b" (deleted)";
@@ -149,9 +149,10 @@ pub(super) fn permit_reading(worker: &Worker, turn: &Turn, file: &OwnedFd) -> Re
 pub(super) fn permit_reading_of(worker: &Worker, turn: &Turn, path: &Path) -> Result<(), Stop> {
     match worker.broker.judge_reading(path) {
         Judgement::Free => Ok(()),
-        Judgement::Asked if turn.is_allowed(Attempt::Read, path, READING, None) => Ok(()),
+        Judgement::Asked if turn.is_allowed((Attempt::Read, &Deed::Plain), path, READING, None) => Ok(()),
         Judgement::Asked => Err(Stop::Ask(Box::new(Question {
             attempt: Attempt::Read,
+            deed: Deed::Plain,
             path: path.to_owned(),
             rule: READING,
             content: None,

@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 
 use portcullis_names::Change;
 use portcullis_names::git::Content;
-use rustix::fs::{AtFlags, FileType, RenameFlags, fstat, linkat, renameat_with, statat};
+use rustix::fs::{AtFlags, FileType, RenameFlags, fstat, linkat, readlinkat, renameat_with, statat};
 use rustix::io::Errno;
 
 use super::super::calls::At;
 use super::super::content::{LEVELS, for_each_name, read};
 use super::super::directories::Moving;
-use super::super::judge::Allowed;
+use super::super::judge::{Allowed, Doing};
 use super::super::resolve::{Found, LastLink, Place};
 use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
 use super::open::permit_open;
 use super::outside;
 use super::read::{permit_reading, permit_reading_of};
+use crate::Deed;
 use crate::names::Judgement;
 
 /// How many names are looked at in a directory that moves; one that holds more, where it matters, stays.
@@ -58,7 +59,18 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
         permit_move(worker, turn, &new, &old, kind)?;
     }
     worker.check_still_waiting(turn)?;
-    renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags)?;
+    let gone = &broker.gone;
+    let is_directory = |place: &Place| {
+        kind_of(place.directory.as_fd(), &place.name) == Ok(FileType::Directory)
+            && gone.is_others(&place.directory, &place.name)
+    };
+    let noted =
+        [&old, &new].map(|place| (is_directory(place) && gone.note(&place.path)).then_some(&place.path));
+    let renamed = renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags);
+    if renamed.is_err() {
+        noted.into_iter().flatten().for_each(|path| gone.forget(path));
+    }
+    renamed?;
     Ok(Outcome::SUCCESS)
 }
 
@@ -73,8 +85,9 @@ fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Mov
     let what = kind_of(old.directory.as_fd(), &old.name)?;
     // By its new name it could be read.
     permit_reading_of(worker, turn, &old.path)?;
-    worker.permit_plain(turn, Change::MoveAway, old)?;
-    let allowed = worker.permit(turn, change_for(what), new)?;
+    let away = if what == FileType::Directory { Deed::MoveTo(new.path.clone()) } else { Deed::Plain };
+    worker.permit_plain(turn, Doing::new(Change::MoveAway, away), old)?;
+    let allowed = worker.permit(turn, doing_for(what, old)?, new)?;
     if let Allowed::ByContent(rule, content) = allowed {
         // Of two files that change their places, one would lose its own before it has the other's.
         return match kind {
@@ -85,8 +98,11 @@ fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Mov
     let is_alike = || {
         worker.broker.names.is_alike_below(&old.path, &new.path) && !worker.leaves_free_place(turn, old, new)
     };
-    if what == FileType::Directory && (allowed == Allowed::Below || !is_alike()) {
-        let moving = Moving::new(&old.directory, &old.name, new.directory.as_fd())?;
+    let replaces =
+        worker.broker.gone.holds(&new.path) || worker.broker.gone.is_others(&new.directory, &new.name);
+    if what == FileType::Directory && (allowed == Allowed::Below || replaces || !is_alike()) {
+        let mut moving = Moving::new(&old.directory, &old.name, new.directory.as_fd())?;
+        moving.replaces = replaces;
         let mut walk = Walk { worker, turn, moving, left: LOOKED_AT, levels_left: LEVELS };
         walk.below(old.directory.as_fd(), &old.name, (&old.path, &new.path))?;
     }
@@ -116,6 +132,24 @@ fn change_for(kind: FileType) -> Change {
         | FileType::BlockDevice
         | FileType::Unknown => Change::Special,
     }
+}
+
+/// What it means for a name that what stands at `old` gets it.
+fn doing_for(kind: FileType, old: &Place) -> Result<Doing, Errno> {
+    let deed = match kind {
+        FileType::Symlink => {
+            let target = readlinkat(&old.directory, &old.name, Vec::new())?;
+            Deed::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned())
+        }
+        FileType::Directory => Deed::MoveOf(old.path.clone()),
+        FileType::RegularFile => Deed::Plain,
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => Deed::Special,
+    };
+    Ok(Doing::new(change_for(kind), deed))
 }
 
 /// The names below a directory that moves: each of them gets another path with it.
@@ -158,10 +192,10 @@ impl Walk<'_> {
         }
         permit_reading_of(self.worker, self.turn, &old.path)?;
         if kind == FileType::Directory {
-            self.worker.plain(self.turn, Change::MakeDirectory, &new, Some(&self.moving))?;
+            self.worker.plain(self.turn, &Change::MakeDirectory.into(), &new, Some(&self.moving))?;
             return self.below(holder, name, (&old.path, &new.path));
         }
-        match self.worker.permit_moving(self.turn, change_for(kind), &new, Some(&self.moving))? {
+        match self.worker.permit_moving(self.turn, &doing_for(kind, &old)?, &new, Some(&self.moving))? {
             Allowed::ByContent(_, content) => self.judge(content, &old, &new),
             Allowed::Plain | Allowed::Below => Ok(()),
         }
@@ -208,8 +242,13 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
         Found::Name(old) => {
             let kind = kind_of(old.directory.as_fd(), &old.name)?;
             permit_reading_of(worker, turn, &old.path)?;
-            worker.permit_plain(turn, Change::Link, &old)?;
-            worker.permit_plain(turn, change_for(kind), &new)?;
+            let source = Doing::new(Change::Link, Deed::LinkTo(new.path.clone()));
+            worker.permit_plain(turn, source, &old)?;
+            let mut doing = doing_for(kind, &old)?;
+            if kind == FileType::RegularFile {
+                doing.deed = Deed::LinkOf(old.path.clone());
+            }
+            worker.permit_plain(turn, doing, &new)?;
             worker.check_still_waiting(turn)?;
             let names = statat(&old.directory, &old.name, AtFlags::SYMLINK_NOFOLLOW)?.st_nlink;
             linkat(&old.directory, &old.name, &new.directory, new.given(), AtFlags::empty())?;
@@ -231,15 +270,17 @@ fn link_open(worker: &Worker, turn: &Turn, number: i32, new: &Place) -> Attempt 
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
         return Err(Errno::PERM.into());
     }
+    let mut doing = Doing::from(Change::Install);
     if status.st_nlink > 0 {
         let path = PathBuf::from(OsStr::from_bytes(&broker.processes.path_of(&own)?));
         if !broker.is_judged(&path) {
             return Err(Errno::ACCESS.into());
         }
         permit_open(worker, turn, &own, &path)?;
+        doing.deed = Deed::LinkOf(path);
     }
     permit_reading(worker, turn, &own)?;
-    worker.permit_plain(turn, Change::Install, new)?;
+    worker.permit_plain(turn, doing, new)?;
     worker.check_still_waiting(turn)?;
     let number = CString::new(own.as_raw_fd().to_string()).map_err(|_nul| Errno::INVAL)?;
     let follow = AtFlags::SYMLINK_FOLLOW;

@@ -1,0 +1,187 @@
+//! Symbolic links that commands ask for: who answers sees where they lead, and nothing more is opened by the answer.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use portcullis_it::{Finished, Interface, Scene, Serve, User};
+use serde_json::{Value, json};
+
+as_each_user!(
+    a_yes_to_a_link_opens_nothing_else,
+    a_kept_answer_is_not_led_elsewhere,
+    the_host_does_not_answer_for_the_user,
+    rules_below_a_name_hold,
+    hooks_lie_where_they_are_named,
+);
+
+/// "Allow to write this path?", and the path is a link to all that the user has. The control makes it by hand.
+fn a_yes_to_a_link_opens_nothing_else(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let (notes, home) = (scene.outside().join("notes.md"), scene.home().join("private"));
+    scene.write(&home.join("key"), "before")?;
+    scene.write(&scene.outside().join("there"), "")?;
+    for deed in [
+        format!("ln -s '{}' '{}'", home.display(), notes.display()),
+        format!("cd '{}'; ln there notes.md", scene.outside().display()),
+        format!("cd '{}'; mv there notes.md", scene.outside().display()),
+    ] {
+        let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+        let id = host.begin(&deed, &json!({ "PATH": "/usr/bin:/bin" }))?;
+        let question = host.question()?;
+        let shown = question.to_string();
+        ensure!(shown.contains("notes.md"), "{shown}");
+        if deed.starts_with("ln -s") {
+            ensure!(shown.contains("symbolic link"), "{shown}");
+            ensure!(shown.contains(&format!("notes.md -> {}", home.display())), "{shown}");
+        }
+        let options = question.pointer("/params/options").and_then(Value::as_array).cloned();
+        ensure!(options.is_some_and(|options| options.len() == 1), "once only: {shown}");
+        host.answer(&question, &json!(0))?;
+        host.finish(id)?;
+        ensure!(notes.symlink_metadata().is_ok(), "{deed}");
+        ensure!(host.close()?.success());
+        // Whoever comes next has been given nothing.
+        let mut next = Serve::greeted(&scene, &[], Interface::Absent)?;
+        let written = notes.display();
+        let (_, output) = next.run(&format!("echo evil > '{written}/key'; echo evil > '{written}'"))?;
+        ensure!(fs::read_to_string(&notes).map_or(true, |text| text.is_empty()), "{deed}: {output}");
+        ensure!(fs::read_to_string(home.join("key"))? == "before", "{deed}");
+        fs::remove_file(&notes)?;
+        scene.write(&scene.outside().join("there"), "")?;
+    }
+    Ok(())
+}
+
+/// What was a file when the user said yes, and is a link to something else by the next session.
+fn a_kept_answer_is_not_led_elsewhere(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let (notes, home) = (scene.outside().join("notes.md"), scene.home().join("private"));
+    scene.write(&home.join("key"), "before")?;
+    scene.write(&notes, "")?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let write = format!("echo mine > '{}'", notes.display());
+    let id = host.begin(&write, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    let options = question.pointer("/params/options").and_then(Value::as_array).cloned().unwrap_or_default();
+    let in_project = |option: &Value| option.get("scope") == Some(&json!("project"));
+    let choice = options.iter().position(in_project);
+    ensure!(choice.is_some(), "{question}");
+    host.answer(&question, &json!(choice))?;
+    host.finish(id)?;
+    ensure!(fs::read_to_string(&notes)? == "mine\n");
+    ensure!(host.close()?.success());
+    fs::remove_file(&notes)?;
+    std::os::unix::fs::symlink(&home, &notes)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let evil = format!("echo evil > '{}/key'", notes.display());
+    host.run(&evil)?;
+    ensure!(fs::read_to_string(home.join("key"))? == "before");
+    Ok(())
+}
+
+/// Where the broker asks because of what a call does to a name, the host does not take it for another call.
+fn the_host_does_not_answer_for_the_user(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let git = scene.project().join(".git");
+    for name in ["HEAD", "objects/x", "refs/x", "logs/HEAD"] {
+        scene.write(&git.join(name), "")?;
+    }
+    scene.write(&scene.project().join("elsewhere/x"), "")?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    for name in [
+        ".git/info",
+        ".git/modules",
+        ".git/worktrees",
+        ".git/rebase-merge",
+        ".git/COMMIT_EDITMSG",
+        ".hg",
+        ".jj",
+        ".config",
+        ".vscode",
+    ] {
+        let (_, output) = host.run(&format!("ln -s '{}/elsewhere' {name}", scene.project().display()))?;
+        ensure!(scene.project().join(name).symlink_metadata().is_err(), "{name}: {output}");
+    }
+    let (_, output) = host.run("ln -s elsewhere fine && cat fine/x && echo linked")?;
+    ensure!(output.contains("linked"), "{output}");
+    Ok(())
+}
+
+/// The user's rules speak of names that are not there yet, in directories that are.
+fn rules_below_a_name_hold(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = r#"{ "enabled": true, "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home", "conf/later.key"], "allowRead": [".", "~/.pi"], "allowWrite": ["."],
+            "denyWrite": ["conf/prod.yml", "**/ci/deploy.sh"] } }"#;
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), settings)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    for (directory, file) in
+        [("conf", "prod.yml"), ("conf", "later.key"), ("ci", "deploy.sh"), ("a/ci", "deploy.sh")]
+    {
+        let aside = scene.project().join("aside");
+        scene.write(&scene.project().join(directory).join("x"), "")?;
+        let (_, output) = host.run(&format!(
+            "rm -rf aside; mv {directory} aside; echo evil > aside/{file}; ln -s \"$PWD/aside\" {directory}; true"
+        ))?;
+        let named = scene.project().join(directory).join(file);
+        ensure!(!named.exists(), "{directory}/{file}: {output}");
+        ensure!(aside.join(file).exists(), "the attack is carried out: {output}");
+        std::os::unix::fs::symlink(&aside, scene.project().join(directory))?;
+        ensure!(fs::read_to_string(&named)? == "evil\n", "control");
+        fs::remove_file(scene.project().join(directory))?;
+    }
+    Ok(())
+}
+
+/// A directory for hooks that is not there when the session starts, and a hook that is a link to the project's script.
+fn hooks_lie_where_they_are_named(user: User) -> Result<()> {
+    let attack = "mkdir -p tools/hooks; for hook in tools/hooks/pre-commit scripts/hook; do \
+        printf '#!/bin/sh\necho ran >> ran\n' > $hook; chmod +x $hook; done 2>/dev/null; true";
+    let commit = |scene: &Scene, more: &[&str]| -> Result<bool> {
+        let mut command = scene.user().command("/usr/bin/git".as_ref());
+        scene.enter(&mut command);
+        command.args(more).args(["commit", "-q", "--allow-empty", "-m", "x"]);
+        Finished::run(command.current_dir(scene.project()))?;
+        let ran = scene.project().join("ran");
+        let is_run = ran.exists();
+        if is_run {
+            fs::remove_file(ran)?;
+        }
+        Ok(is_run)
+    };
+    let prepared = || -> Result<Scene> {
+        let scene = Scene::new(user)?;
+        let settings = "[user]\n\tname = A\n\temail = a@b.test\n[core]\n\thooksPath = tools/hooks\n";
+        scene.write(&scene.home().join(".gitconfig"), settings)?;
+        let script = scene.project().join("scripts/hook");
+        scene.write(&script, "#!/bin/sh\n")?;
+        let mut command = scene.user().command("/usr/bin/git".as_ref());
+        scene.enter(&mut command);
+        Finished::run(command.current_dir(scene.project()).args(["init", "-q"]))?.ended_with(0)?;
+        let hook = scene.project().join(".git/hooks/pre-commit");
+        scene.write(&hook, "")?;
+        fs::remove_file(&hook)?;
+        std::os::unix::fs::symlink("../../scripts/hook", &hook)?;
+        let mut command = scene.user().command("/bin/chmod".as_ref());
+        scene.enter(&mut command);
+        Finished::run(command.arg("+x").arg(&script))?.ended_with(0)?;
+        Ok(scene)
+    };
+    let own = &["-c", "core.hooksPath=.git/hooks"][..];
+    let control = prepared()?;
+    let mut command = control.user().command("/bin/sh".as_ref());
+    control.enter(&mut command);
+    Finished::run(command.current_dir(control.project()).args(["-c", attack]))?.ended_with(0)?;
+    ensure!(commit(&control, &[])? && commit(&control, own)?, "control: the hooks are run");
+
+    let scene = prepared()?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let (_, output) = host.run(attack)?;
+    ensure!(!commit(&scene, &[])? && !commit(&scene, own)?, "{output}");
+    ensure!(fs::read_to_string(scene.project().join("scripts/hook"))? == "#!/bin/sh\n");
+    let (_, output) = host.run(
+        "mkdir -p t/hooks; echo x > t/hooks/pre-commit; mv t tools 2>/dev/null || ln -s t tools; true",
+    )?;
+    ensure!(!scene.project().join("tools/hooks/pre-commit").exists(), "{output}");
+    Ok(())
+}
