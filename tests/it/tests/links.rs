@@ -1,7 +1,7 @@
 //! Links on the way to what decides about the agent, or is run by the user: whoever leads one elsewhere replaces all
 //! that is behind it. The control leads the same links elsewhere without Portcullis.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User};
@@ -35,7 +35,7 @@ fn no_link_on_the_way_is_led_elsewhere(user: User) -> Result<()> {
     let control = prepared(user)?;
     for (link, _) in LINKS {
         shell(&control, &attack(link))?.ended_with(0)?;
-        ensure!(leads(&control, link)? == PathBuf::from("evil"), "control: `{link}`");
+        ensure!(leads(&control, link)? == Path::new("evil"), "control: `{link}`");
     }
 
     let scene = prepared(user)?;
@@ -43,7 +43,7 @@ fn no_link_on_the_way_is_led_elsewhere(user: User) -> Result<()> {
     for (link, target) in LINKS {
         let done = host.run(&attack(link))?;
         let expected = if link == "free" { "evil" } else { target };
-        ensure!(leads(&scene, link)? == PathBuf::from(expected), "`{link}`: {done:#?}");
+        ensure!(leads(&scene, link)? == Path::new(expected), "`{link}`: {done:#?}");
     }
     Ok(())
 }
