@@ -4,7 +4,7 @@
 //   node model.mjs --scenario FILE [--log FILE] [--home DIR] [--bin-dir DIR] [--env NAME=VALUE]… [--settings FILE] -- pi -p "go"
 //
 //   --scenario  what the model answers; see scenario.mjs
-//   --log       gets one JSON line for each request: time, turn, step, prompt, tools, tool results, failures
+//   --log       gets one JSON line for each request: time, turn, step, instructions, prompt, tools, tool results, failures
 //   --home      the home directory to use and keep; without it one is made and removed at the end
 //   --bin-dir   goes first in PATH (pi's grep and find tools start `rg` and `fd`)
 //   --env       one more variable for the program

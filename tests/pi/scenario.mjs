@@ -85,7 +85,7 @@ function latestResults(since) {
   return tail.filter((message) => message.role === "tool").map((message) => textOf(message.content));
 }
 
-function textOf(content) {
+export function textOf(content) {
   if (typeof content === "string") return content;
   return Array.isArray(content) ? content.map((part) => part.text ?? "").join("") : "";
 }

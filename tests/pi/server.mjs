@@ -3,7 +3,7 @@
 import { appendFileSync, existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
-import { stepFor, unmet } from "./scenario.mjs";
+import { stepFor, textOf, unmet } from "./scenario.mjs";
 
 const FILE_POLL_MS = 20;
 // Arguments and text arrive in several pieces from a real model; the agent has to put them together.
@@ -83,7 +83,8 @@ function pieces(text) {
 
 function logLine({ turn, number, prompt, latest }, body, failures) {
   const tools = (body.tools ?? []).map((tool) => tool.function?.name);
-  return `${JSON.stringify({ at_ms: Date.now(), turn, step: number, prompt, tools, results: latest, failures })}\n`;
+  const instructions = body.messages.filter(({ role }) => role === "system" || role === "developer").map(({ content }) => textOf(content)).join("\n");
+  return `${JSON.stringify({ at_ms: Date.now(), turn, step: number, instructions, prompt, tools, results: latest, failures })}\n`;
 }
 
 async function textOfRequest(request) {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, call, calls, expecting, expecting_no, read, say, write};
 use portcullis_it::{Launch, PiVersion, Scene, User, script};
 use serde_json::json;
 
 on_each_pi!(
     allowed_and_denied,
+    told_up_front,
     the_seven_tools,
     spellings_of_a_path,
     the_environment,
@@ -17,6 +18,24 @@ on_each_pi!(
     events_as_json,
     arguments_that_broke_off,
 );
+
+/// The model reads where it is and what holds there before it does anything.
+fn told_up_front(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let hello = script([say("hello")]);
+    let instructions = |launch: Launch<'_>| -> Result<String> {
+        let finished = launch.print("go")?.ended_with(0)?;
+        let told = finished.requests.last().and_then(|request| request.get("instructions")?.as_str());
+        Ok(told.context("instructions")?.to_owned())
+    };
+    let told = instructions(Launch::guarded(&scene, version, &hello)?)?;
+    let project = scene.project().display().to_string();
+    ensure!(told.contains("run in a sandbox on") && told.contains(&project), "{told}");
+    ensure!(told.contains("do not look for a way around it"), "{told}");
+    let alone = instructions(Launch::plain(&scene, version, &hello)?)?;
+    ensure!(!alone.contains("run in a sandbox on"), "{alone}");
+    Ok(())
+}
 
 fn allowed_and_denied(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;

@@ -32,8 +32,8 @@ fn what_was_typed_before_is_no_answer(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let outside = scene.outside().join("made");
     let script = format!("read word; touch {}; echo left", outside.display());
-    let mut terminal =
-        Terminal::start(&scene, &["run", "--ask", "prompt", "--", "/bin/bash", "-c", &script])?;
+    scene.write(&scene.project().join("script"), &script)?;
+    let mut terminal = Terminal::start(&scene, &["run", "--ask", "prompt", "--", "/bin/bash", "script"])?;
     terminal.press("go\ro\ro")?;
     terminal.wait_for(QUESTION)?;
     let letter: String = key_of_once(&terminal)?.chars().filter(char::is_ascii_alphabetic).collect();

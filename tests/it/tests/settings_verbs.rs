@@ -263,7 +263,13 @@ fn the_agent_is_told_what_has_changed(user: User) -> Result<()> {
         let status = host.succeed("status", &json!({}))?;
         Ok(status.get("brief").and_then(Value::as_str).context("a brief")?.to_owned())
     };
-    ensure!(!brief(&mut host)?.contains("have changed since this session began"), "nothing has changed");
+    let told = brief(&mut host)?;
+    ensure!(!told.contains("have changed since this session began"), "nothing has changed: {told}");
+    // Where it is, what is there, what it may touch, what will be asked, and what to do when refused.
+    let project = scene.project().display().to_string();
+    let words =
+        ["run in a sandbox on", "bash", &project, "/tmp", "Network:", "The user is asked", "What is refused"];
+    ensure!(words.iter().all(|word| told.contains(word)), "{told}");
     let edited = SETTINGS.replace("\"allowedDomains\": []", "\"allowedDomains\": [\"new.test\"]");
     scene.write(&sandbox(&scene).join("default.json"), &edited)?;
     let told = brief(&mut host)?;

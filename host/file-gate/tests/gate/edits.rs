@@ -19,7 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
 /// What somebody else does to `p/f`, and how that is called.
 type Change = (&'static str, fn(&Place));
 
-fn begin(place: &Place, name: &str) -> Result<Editing, Refusal> {
+pub(crate) fn begin(place: &Place, name: &str) -> Result<Editing, Refusal> {
     let located = place.locate(name, Purpose::ForWriting)?;
     let permit = place.decide(&located, FileOperation::Edit(Vec::new())).ok_or(Refusal::Denied)?;
     Ok(place.gate.edit(located, permit, Limits::default())?)

@@ -1,15 +1,20 @@
-//! A hostile process that exchanges a directory and a link for ever, while files are read and written.
+//! A hostile process that exchanges two names for ever (a directory and a link, a file and a hard link to another),
+//! while files are read, written, edited and listed.
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use portcullis_decision::request::FileOperation;
+use portcullis_each_user::Test;
+use portcullis_file_gate::{FileContent, Limits, Links, Purpose};
 use rustix::fs::{CWD, RenameFlags};
 
+use crate::edits::begin;
 use crate::kit::{Place, Refusal};
-use portcullis_each_user::Test;
 
 /// Makes this program the hostile process: `__flip <one name> <other name> <pause in µs>`.
 pub(crate) const FLIP: &str = "__flip";
@@ -26,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const TESTS: &[Test] = &[
     ("no_read_leaks_in_a_race", no_read_leaks_in_a_race),
     ("no_write_leaks_in_a_race", no_write_leaks_in_a_race),
+    ("no_edit_leaks_in_a_race", no_edit_leaks_in_a_race),
+    ("no_listing_leaks_in_a_race", no_listing_leaks_in_a_race),
+    ("no_other_name_leaks_in_a_race", no_other_name_leaks_in_a_race),
 ];
 
 pub(crate) fn flip_for_ever(arguments: &[String]) -> ExitCode {
@@ -46,12 +54,13 @@ pub(crate) struct Attacker(Child);
 
 impl Attacker {
     pub(crate) fn start(place: &Place, pause: u64) -> Self {
+        Self::exchanging(place, ["p/real", "p/link"], pause)
+    }
+
+    fn exchanging(place: &Place, names: [&str; 2], pause: u64) -> Self {
         let program = env::current_exe().expect("own path");
-        let child = Command::new(program)
-            .arg(FLIP)
-            .args([place.path("p/real"), place.path("p/link")])
-            .arg(pause.to_string())
-            .spawn();
+        let names = names.map(|name| place.path(name));
+        let child = Command::new(program).arg(FLIP).args(names).arg(pause.to_string()).spawn();
         Self(child.expect("it starts"))
     }
 
@@ -159,6 +168,100 @@ fn no_write_leaks_in_a_race() {
         assert_eq!(place.names("secret"), ["f"]);
     }
     report("writes", &count);
+}
+
+/// An edit is two steps, and names are exchanged between them as well.
+fn no_edit_leaks_in_a_race() {
+    let place = Place::new();
+    contest(&place);
+    control(&place, |name| {
+        let content = fs::read(name).unwrap_or_default();
+        let edited = fs::write(name, [content.as_slice(), b"!"].concat()).is_ok();
+        let leaked = place.content("secret/f") != "TOPSECRET";
+        place.put("secret/f", "TOPSECRET");
+        edited && leaked
+    });
+    // The control has written to either, and left the names as they were at its end.
+    let real = ["p/real", "p/link"].into_iter().find(|name| !place.path(name).is_symlink()).expect("one is");
+    place.put(&format!("{real}/f"), "public");
+    let mut count = Count::default();
+    for pause in PAUSES {
+        let mut attacker = Attacker::start(&place, pause);
+        for round in 0..tries(1_250) {
+            let result = begin(&place, "p/real/f").and_then(|editing| {
+                assert!(editing.content().bytes.starts_with(b"public"), "it was read");
+                Ok(place.gate.replace(editing, format!("public {round}").as_bytes(), Links::Refuse)?)
+            });
+            count.add(&result);
+            assert_eq!(place.content("secret/f"), "TOPSECRET");
+        }
+        assert!(attacker.is_alive());
+        assert_eq!(place.names("secret"), ["f"]);
+    }
+    report("edits", &count);
+}
+
+fn no_listing_leaks_in_a_race() {
+    let place = Place::new();
+    contest(&place);
+    place.put("secret/hidden", "x");
+    let shows = |directory: &Path| {
+        fs::read_dir(directory).is_ok_and(|mut entries| {
+            entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() == "hidden"))
+        })
+    };
+    control(&place, |name| name.parent().is_some_and(shows));
+    let mut count = Count::default();
+    for pause in PAUSES {
+        let mut attacker = Attacker::start(&place, pause);
+        for _ in 0..tries(2_500) {
+            let result = place.list("p/real", Limits::default(), &mut |_, _| true);
+            let names = result.as_ref().map(|listing| listing.entries.as_slice()).unwrap_or_default();
+            assert!(!names.iter().any(|entry| entry.name == "hidden"), "it leaked");
+            count.add(&result);
+        }
+        assert!(attacker.is_alive());
+    }
+    report("listings", &count);
+}
+
+/// Whether a file has further names is looked at on the file that is read, not on a name.
+fn no_other_name_leaks_in_a_race() {
+    let place = Place::new();
+    place.put("p/f", "public");
+    fs::hard_link(place.path("secret/f"), place.path("p/other")).expect("linked");
+    let start = Instant::now();
+    let attack = |pause| Attacker::exchanging(&place, ["p/f", "p/other"], pause);
+    let naive = |name: &Path| {
+        let is_alone = fs::symlink_metadata(name).is_ok_and(|metadata| metadata.nlink() == 1);
+        is_alone && fs::read(name).is_ok_and(|content| content == b"TOPSECRET")
+    };
+    let mut pauses = PAUSES.iter().cycle();
+    while !pauses.next().is_some_and(|pause| {
+        let _attacker = attack(*pause);
+        (0..2_000).any(|_| naive(&place.path("p/f")))
+    }) {
+        assert!(start.elapsed() < PATIENCE, "the control did not leak, so the test shows nothing");
+    }
+    let mut count = Count::default();
+    for pause in PAUSES {
+        let mut attacker = attack(pause);
+        for _ in 0..tries(2_500) {
+            let result = read_if_alone(&place, "p/f");
+            assert!(result.as_ref().map_or(true, |content| content.bytes == b"public"), "it leaked");
+            count.add(&result);
+        }
+        assert!(attacker.is_alive());
+    }
+    report("reads of what may have other names", &count);
+}
+
+/// Reads a file as the session does: not if it has names that are not all in the project.
+fn read_if_alone(place: &Place, name: &str) -> Result<FileContent, Refusal> {
+    let located = place.locate(name, Purpose::Existing)?;
+    let names = place.gate.names_of(&located, &[place.path("p")])?;
+    let permit = place.decide(&located, FileOperation::Read).filter(|_| names.is_complete);
+    Ok(place.gate.read(located, permit.ok_or(Refusal::Denied)?, Limits::default())?)
 }
 
 fn report(what: &str, count: &Count) {
