@@ -11,6 +11,7 @@ use rustix::process::Signal;
 
 on_each_pi!(
     turning_off_undoes_everything,
+    a_reload_forgets_answers,
     pi_is_told_to_end,
     pi_is_killed,
     its_host_is_killed,
@@ -70,6 +71,35 @@ fn turning_off_undoes_everything(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("[s]    Allow for this session only")?;
     screen.press_calmly("Escape")?;
     screen.wait_for("third over")?;
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+/// `/reload` begins anew: another host, which remembers nothing of what was allowed for the session.
+fn a_reload_forgets_answers(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.home().join("notes");
+    scene.write(&notes, "hunter1")?;
+    let path = notes.display().to_string();
+    let script = turns([
+        ("first", vec![read(&path), expecting("hunter1", say("first over"))]),
+        ("second", vec![read(&path), expecting_no("hunter1", say("second over"))]),
+    ]);
+    let screen = Launch::guarded(&scene, version, &script)?.screen()?;
+    screen.wait_for("🔒 Sandbox:")?;
+    let host = processes::host_of(&scene)?;
+    screen.enter("first")?;
+    screen.wait_for("[s]    Allow for this session only")?;
+    screen.press_calmly("s")?;
+    screen.wait_for("first over")?;
+    screen.enter("/reload")?;
+    screen.wait_for("Reloaded ")?;
+    let is_gone = || Ok((!processes::of_scene(&scene)?.contains(&host)).then_some(()));
+    Deadline::start().until("the end of the first host", is_gone)?;
+    screen.enter("second")?;
+    screen.wait_for("[s]    Allow for this session only")?;
+    screen.press_calmly("Escape")?;
+    screen.wait_for("second over")?;
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }
