@@ -8,15 +8,15 @@
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
 use std::cell::RefCell;
-use std::io::{BufRead as _, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use portcullis_benches::{Contestant, Race};
+use portcullis_benches::{Contestant, Race, Told};
 
 /// What makes this program the client.
 const CLIENT: &str = "--client";
@@ -46,12 +46,12 @@ fn main() -> ExitCode {
     let program = project.join("client");
     std::fs::copy(std::env::current_exe().expect("own path"), &program).expect("a copy");
     let port = serve();
-    let mut stations = vec![("direct", Station::start(&mut direct(&program, port), &project))];
+    let mut stations = vec![("direct", station(direct(&program, port), &project))];
     match portcullis() {
         Some(binary) => {
             let settings = settings(scratch.path(), port);
-            let mut command = gated(&binary, &settings, &program, port);
-            stations.push(("through the gate", Station::start(&mut command, &project)));
+            let command = gated(&binary, &settings, &program, port);
+            stations.push(("through the gate", station(command, &project)));
         }
         None => println!("portcullis takes no part: build it first, in this profile"),
     }
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         let mut command = Command::new("node");
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/wrapped.mjs")).arg(installed);
         command.arg(format!("{BY_PROXY}=1 '{}' {CLIENT} {port}", program.display()));
-        stations.push(("sandbox-runtime", Station::start(&mut command, &project)));
+        stations.push(("sandbox-runtime", station(command, &project)));
     } else {
         println!("sandbox-runtime takes no part: SANDBOX_RUNTIME names no directory that has it");
     }
@@ -78,35 +78,9 @@ fn main() -> ExitCode {
 }
 
 /// A client somewhere, which does what it is told and says when it has.
-struct Station {
-    program: Child,
-    say: ChildStdin,
-    hear: BufReader<ChildStdout>,
-}
-
-impl Station {
-    fn start(command: &mut Command, project: &Path) -> Self {
-        let command = command.current_dir(project).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut program = command.spawn().expect("a client");
-        let say = program.stdin.take().expect("a pipe");
-        let hear = BufReader::new(program.stdout.take().expect("a pipe"));
-        Self { program, say, hear }
-    }
-
-    fn say(&mut self, what: &str) {
-        writeln!(self.say, "{what}").expect("it listens");
-        let mut answer = String::new();
-        self.hear.read_line(&mut answer).expect("it answers");
-        assert_eq!(answer.trim(), "done");
-    }
-}
-
-impl Drop for Station {
-    fn drop(&mut self) {
-        // It ends with its input otherwise; either way it is gone.
-        drop(self.program.kill());
-        drop(self.program.wait());
-    }
+fn station(mut command: Command, project: &Path) -> Told {
+    command.current_dir(project);
+    Told::start(command)
 }
 
 fn direct(program: &Path, port: u16) -> Command {

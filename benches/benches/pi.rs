@@ -1,7 +1,7 @@
 //! What the way from pi to the host costs: the extension's own connection in a real Node, the host as it is built.
 //! `cargo xtask build --release`, then `cargo bench -p portcullis-benches --bench pi`
 //!
-//! `PORTCULLIS` names the host, if it is not in the target directory; `node` on `PATH` must read TypeScript, as the
+//! `PORTCULLIS_BIN` names the host, if it is not in the target directory; `node` on `PATH` must read TypeScript, as the
 //! one that `cargo xtask setup` fetches does. sandbox-runtime takes part as in the benchmark `launch`.
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
@@ -50,7 +50,7 @@ impl Place {
 
 /// The host that was built beside this program, or the one that the user names.
 fn host() -> PathBuf {
-    let named = std::env::var_os("PORTCULLIS").map(PathBuf::from);
+    let named = std::env::var_os("PORTCULLIS_BIN").map(PathBuf::from);
     let host = named.unwrap_or_else(|| {
         let myself = std::env::current_exe().expect("this program's path");
         myself.ancestors().nth(2).expect("the target directory").join("portcullis")
