@@ -84,7 +84,7 @@ impl Asking {
     pub(super) fn introduce(&self, pi: &Arc<Started>) {
         match self {
             Self::Here(console) => console.introduce(pi),
-            Self::Elsewhere | Self::Nobody => drop(Arc::downgrade(pi)),
+            Self::Elsewhere | Self::Nobody => {}
         }
     }
 

@@ -11,6 +11,8 @@ mod keeping;
 #[cfg(test)]
 mod layered;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod parsing;
 #[cfg(test)]
 mod policies;
