@@ -519,7 +519,7 @@ pub struct ProcessInfo {
     pub pid: u32,
     /// Path of its program.
     pub program: String,
-    /// Its arguments.
+    /// Its arguments, as it shows them: a process can change them, or put a title in their place.
     pub argv: Vec<String>,
 }
 

@@ -133,18 +133,29 @@ fn number(target: &str) -> Option<u64> {
 /// Describes a process as rules and questions want it.
 fn describe(pid: u32) -> ProcessInfo {
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let arguments = arguments.strip_suffix(b"\0").unwrap_or(&arguments);
+    let written = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    ProcessInfo { pid, program: program.to_string_lossy().into_owned(), argv: arguments(&written) }
+}
+
+/// Reads the arguments of a process as the kernel tells them, each ended by a zero. A title that a process has given
+/// itself stands in their place with zeros after it, so empty ones at the end are none.
+fn arguments(mut written: &[u8]) -> Vec<String> {
+    while let Some(rest) = written.strip_suffix(b"\0") {
+        written = rest;
+    }
+    if written.is_empty() {
+        return Vec::new();
+    }
     let shown = |argument: &[u8]| {
         let text = String::from_utf8_lossy(argument).into_owned();
         text.get(..text.floor_char_boundary(ARGUMENT_MAX)).unwrap_or_default().to_owned()
     };
     let mut room = ARGUMENTS_BYTES;
-    let argv = arguments.split(|&byte| byte == 0).take(ARGUMENTS_MAX).map(shown).take_while(|argument| {
+    let argv = written.split(|&byte| byte == 0).take(ARGUMENTS_MAX).map(shown).take_while(|argument| {
         room = room.saturating_sub(argument.len());
         room > 0
     });
-    ProcessInfo { pid, program: program.to_string_lossy().into_owned(), argv: argv.collect() }
+    argv.collect()
 }
 
 #[cfg(test)]
@@ -178,6 +189,21 @@ mod tests {
         assert_eq!(client(own, address, address), Client::Gone);
         drop(stream);
         assert_eq!(client(own, address, server), Client::Gone);
+    }
+
+    #[test]
+    fn arguments_end_where_they_are_empty() {
+        for (written, expected) in [
+            (&b"sh\0-c\0\0x\0"[..], &["sh", "-c", "", "x"][..]),
+            (b"pi\0\0\0\0\0\0", &["pi"]),
+            (b"a title", &["a title"]),
+            (b"sh\0\0", &["sh"]),
+            (b"\0\0", &[]),
+            (b"", &[]),
+        ] {
+            assert_eq!(arguments(written), expected, "{written:?}");
+        }
+        assert_eq!(arguments(&b"x\0".repeat(99)).len(), ARGUMENTS_MAX);
     }
 
     #[test]
