@@ -1,6 +1,9 @@
 //! Symbolic links that commands ask for: who answers sees where they lead, and nothing more is opened by the answer.
 
 use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User};
@@ -9,6 +12,8 @@ use serde_json::{Value, json};
 as_each_user!(
     a_yes_to_a_link_opens_nothing_else,
     a_kept_answer_is_not_led_elsewhere,
+    an_allowed_name_that_is_not_there_becomes_no_link,
+    an_allowed_name_is_not_used_as_a_link,
     the_host_does_not_answer_for_the_user,
     rules_below_a_name_hold,
     hooks_lie_where_they_are_named,
@@ -76,6 +81,94 @@ fn a_kept_answer_is_not_led_elsewhere(user: User) -> Result<()> {
     let evil = format!("echo evil > '{}/key'", notes.display());
     host.run(&evil)?;
     ensure!(fs::read_to_string(home.join("key"))? == "before");
+    Ok(())
+}
+
+/// Settings that allow writing one place outside, where nothing is when a session starts.
+fn allowing(scene: &Scene) -> Result<PathBuf> {
+    let place = scene.outside().join("cache");
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": [".", place], "denyWrite": [] },
+    });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    scene.write(&scene.home().join("private/key"), "before")?;
+    Ok(place)
+}
+
+/// What may be written is a file or a directory of that name, and not what a link there would lead to. The control makes
+/// the same links without the sandbox.
+fn an_allowed_name_that_is_not_there_becomes_no_link(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let place = allowing(&scene)?;
+    let (aim, name) = (scene.home().join("private"), place.display());
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    for link in [
+        format!("ln -s '{}' '{name}'", aim.display()),
+        format!("ln -s '{}/key' '{name}'", aim.display()),
+        format!("rm -f l; ln -s '{}' l; mv l '{name}'", aim.display()),
+        format!("rm -f l; ln -s '{}' l; cp -P l '{name}'", aim.display()),
+    ] {
+        let (_, output) = host.run(&format!("{link}; rm -f l; echo evil > '{name}/key'; true"))?;
+        ensure!(place.symlink_metadata().is_err(), "{link}: {output}");
+        ensure!(fs::read_to_string(aim.join("key"))? == "before", "{link}: {output}");
+        let mut control = user.command("/bin/sh".as_ref());
+        scene.enter(&mut control);
+        Finished::run(control.args(["-c", &link]))?.ended_with(0)?;
+        ensure!(place.is_symlink(), "the control made no link: {link}");
+        fs::remove_file(&place)?;
+    }
+    // It is allowed, without a question, to both.
+    let (_, output) =
+        host.run(&format!("mkdir '{name}' && echo fine > '{name}/file' && cat '{name}/file'"))?;
+    ensure!(output == "fine\n", "{output}");
+    host.succeed("file/write", &json!({ "callId": "w", "path": place.join("tool"), "content": "x" }))?;
+    Ok(())
+}
+
+/// Another program of the user's makes a link there, again and again, while a command and a tool write to that name. The
+/// control is the same command without the sandbox.
+fn an_allowed_name_is_not_used_as_a_link(user: User) -> Result<()> {
+    const TRIES: usize = 300;
+    let scene = Scene::new(user)?;
+    let place = allowing(&scene)?;
+    let key = scene.home().join("private/key");
+    let script =
+        format!("for i in $(seq {TRIES}); do echo evil > '{}'; done 2>/dev/null; true", place.display());
+    let raced = |act: &mut dyn FnMut() -> Result<()>| -> Result<()> {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let swapping = scope.spawn(|| {
+                let new = place.with_extension("new");
+                while !is_over.load(Ordering::Relaxed) {
+                    std::os::unix::fs::symlink(&key, &new)?;
+                    fs::rename(&new, &place)?;
+                    std::thread::sleep(Duration::from_micros(200));
+                    fs::remove_file(&place)?;
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                std::io::Result::Ok(())
+            });
+            let done = act();
+            is_over.store(true, Ordering::Relaxed);
+            let swapped = swapping.join();
+            ensure!(matches!(swapped, Ok(Ok(()))), "{swapped:?}");
+            done
+        })
+    };
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    raced(&mut || {
+        host.run(&script)?;
+        let write = json!({ "callId": "w", "path": place, "content": "evil" });
+        (0..TRIES).try_for_each(|_| host.call("file/write", &write).map(drop))
+    })?;
+    ensure!(fs::read_to_string(&key)? == "before", "it was written through a link");
+    raced(&mut || {
+        let mut control = user.command("/bin/sh".as_ref());
+        scene.enter(&mut control);
+        Finished::run(control.args(["-c", &script])).map(drop)
+    })?;
+    ensure!(fs::read_to_string(&key)? == "evil\n", "the control never met the link");
     Ok(())
 }
 
