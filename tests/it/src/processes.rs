@@ -88,6 +88,20 @@ pub fn host_of(scene: &Scene) -> anyhow::Result<Process> {
     Deadline::start().until("the host", || Ok(of_scene(scene)?.into_iter().find(serves)))
 }
 
+/// Returns the host that holds the contained pi of `scene`, once it runs.
+///
+/// # Errors
+///
+/// When there is none by the deadline.
+pub fn container_of(scene: &Scene) -> anyhow::Result<Process> {
+    // What starts the model has the whole command line as its own.
+    let holds = |process: &Process| {
+        let line = &process.command_line;
+        line.contains("portcullis pi --contain") && !line.contains("model.mjs")
+    };
+    Deadline::start().until("the host", || Ok(of_scene(scene)?.into_iter().find(holds)))
+}
+
 /// Waits until `process` has ended.
 ///
 /// # Errors

@@ -15,8 +15,9 @@ const WIDTH: &str = "110";
 const HEIGHT: &str = "40";
 // tmux 3.3 at times never learns that a pane's process has ended, so a shell notes the exit code in a file.
 const NOTING_THE_END: &str = "code=$1; shift; \"$@\"; echo $? > \"$code.new\" && mv \"$code.new\" \"$code\"";
-// The pane stays when pi ends, so that its last words and its exit code can be read.
-const SETTINGS: &str = "set -g remain-on-exit on\nset -g default-terminal tmux-256color\nset -g status off\n";
+// The pane stays when pi ends, so that its last words and its exit code can be read; programs may copy, as they may in
+// many terminals.
+const SETTINGS: &str = "set -g remain-on-exit on\nset -s set-clipboard on\nset -g default-terminal tmux-256color\nset -g status off\n";
 
 /// A terminal with a running pi; both end with the value.
 #[derive(Debug)]
@@ -46,6 +47,24 @@ impl Screen {
             .args(launch.command_line()?);
         succeed(&mut tmux)?;
         Ok(screen)
+    }
+
+    /// Returns the device that the terminal is.
+    ///
+    /// # Errors
+    ///
+    /// When tmux is gone.
+    pub fn terminal(&self) -> anyhow::Result<PathBuf> {
+        let output = succeed(self.tmux().args(["display-message", "-p", "#{pane_tty}"]))?;
+        Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+    }
+
+    /// Returns what programs have had the terminal copy, if anything.
+    #[must_use]
+    pub fn clipboard(&self) -> Option<String> {
+        // tmux complains where there is nothing.
+        let output = succeed(self.tmux().arg("show-buffer")).ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Returns what the terminal shows, without the blanks at the ends of lines.

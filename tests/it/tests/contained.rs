@@ -1,6 +1,8 @@
 //! `portcullis pi --contain`: pi itself in a sandbox, with other people's extensions and what they start. The host is
 //! outside, and so are the questions.
 
+mod servers;
+
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
@@ -194,12 +196,17 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
 
 /// The first question that waits, as `portcullis asks` outside calls it; `known` was answered.
 pub(crate) fn waiting(scene: &Scene, known: &str) -> Result<String> {
+    Ok(asked(|words| scene.portcullis(words), known)?.0)
+}
+
+/// The same with what the question says, where `portcullis` starts the program.
+fn asked(portcullis: impl Fn(&[&str]) -> Result<Finished>, known: &str) -> Result<(String, Value)> {
     Deadline::start().until("a question", || {
-        let told = scene.portcullis(&["asks", "list", "--json"])?;
+        let told = portcullis(&["asks", "list", "--json"])?;
         let told: Value = serde_json::from_str(&told.stdout).unwrap_or_default();
         let all = told.get("questions").and_then(Value::as_array).into_iter().flatten();
-        let mut ids = all.filter_map(|question| question.get("id")?.as_str());
-        Ok(ids.find(|id| *id != known).map(str::to_owned))
+        let mut new = all.filter_map(|question| Some((question.get("id")?.as_str()?, question)));
+        Ok(new.find(|(id, _)| *id != known).map(|(id, question)| (id.to_owned(), question.clone())))
     })
 }
 
@@ -251,12 +258,11 @@ fn nobody_inside_speaks_for_the_user(user: User) -> Result<()> {
     pi.prompt("go")?;
     pi.wait_for("agent_end")?;
     // With the host everything ends that it holds.
-    let is_host = |process: &Process| process.command_line.contains("portcullis pi --contain");
+    let host = processes::container_of(&scene)?;
     let is_model = |process: &Process| process.command_line.contains("model.mjs");
     let all = processes::of_scene(&scene)?;
-    let inside = |process: &&Process| !is_host(process) && !is_model(process);
+    let inside = |process: &&Process| process.id != host.id && !is_model(process);
     ensure!(all.iter().any(|process| inside(&process)), "nothing is seen of pi: {all:?}");
-    let host = all.iter().find(|process| is_host(process) && !is_model(process)).context("the host")?;
     let id = i32::try_from(host.id).ok().and_then(rustix::process::Pid::from_raw).context("a process id")?;
     rustix::process::kill_process(id, rustix::process::Signal::KILL)?;
     processes::wait_scene_gone(&scene, is_model)

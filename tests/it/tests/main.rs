@@ -3,6 +3,7 @@
 #[macro_use]
 mod matrix;
 
+mod against_pi;
 mod asked_links;
 mod attacks;
 mod beside_others;

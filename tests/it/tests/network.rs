@@ -45,7 +45,7 @@ const NETWORK: &str = r#"{
   "deniedDomainReasons": { "evil.test": "nothing good comes from there" }
 }"#;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_world");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_world");
 
 /// One line of a script, between two marks.
 fn marked(number: usize, script: &str) -> String {

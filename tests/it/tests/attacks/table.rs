@@ -146,12 +146,12 @@ pub(super) const WITH_SMALL_LIMITS: &[Attack] = &[
     Attack(87, "a big file", Anybody, "head -c 100000000 /dev/zero > big && reached; rm -f big"),
 ];
 
-/// The rows of the corpus whose layer is files, system calls, namespaces, limits, the environment or policies.
+/// The rows of the corpus whose layer is files, tools, system calls, namespaces, limits, the environment or policies.
 pub(super) const ROWS: &[u16] = &[
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35,
-    36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61,
-    62, 63, 64, 65, 66, 67, 68, 69, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, 82, 83, 84, 85, 86, 87, 88,
-    89, 90, 112, 117,
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
+    29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54,
+    55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81,
+    82, 83, 84, 85, 86, 87, 88, 89, 90, 112, 117,
 ];
 
 /// Rows that need more than a script, with the test that tries them.
@@ -161,7 +161,19 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (9, "tests/it/tests/cli.rs::patterns_hide_what_appears_later"),
     (10, "tests/it/tests/cli.rs::patterns_hide_what_appears_later"),
     (13, "host/confine/tests/kernel/attacks.rs::objects_of_system_v_are_not_shared"),
+    (16, "tests/it/tests/attacks.rs::file_tools"),
+    (16, "tests/it/tests/pi_print.rs::spellings_of_a_path"),
+    (17, "host/file-gate/tests/gate/races.rs::no_read_leaks_in_a_race"),
+    (18, "host/file-gate/tests/gate/races.rs::no_write_leaks_in_a_race"),
+    (19, "host/file-gate/tests/gate/writes.rs::a_link_to_nothing_is_what_it_creates"),
+    (20, "tests/it/tests/odd_paths.rs::files_that_are_none"),
+    (21, "tests/it/tests/searches.rs::names_and_lines_do_not_leak"),
+    (21, "host/file-gate/tests/gate/searches.rs::no_search_leaks_in_a_race"),
+    (22, "tests/it/tests/other_tools.rs::unknown_tools_are_a_question"),
+    (22, "tests/it/tests/contained.rs::an_extension_gets_nowhere_and_work_goes_on"),
     (23, "tests/it/tests/protocol.rs::paths_that_are_none"),
+    (23, "tests/it/tests/odd_paths.rs::lengths_and_bytes"),
+    (24, "tests/it/tests/odd_paths.rs::names_that_look_alike"),
     (24, "host/session/src/visible.rs::escapes_what_acts"),
     // No kernel here has a file system that ignores case.
     (25, "host/names/tests/all/classes.rs::names_in_git_directories"),
@@ -176,6 +188,10 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (117, "host/policy-runtime/tests/it/hostile.rs::answers_without_meaning"),
     (117, "host/policy-runtime/tests/it/boundary.rs::words_of_an_answer_that_were_changed"),
     (64, "host/confine/tests/kernel/attacks.rs::the_init_cannot_be_looked_into"),
+    (62, "tests/it/tests/against_pi.rs::kills_that_name_everybody"),
+    (64, "tests/it/tests/against_pi.rs::attacked"),
+    (65, "tests/it/tests/against_pi.rs::attacked"),
+    (69, "tests/it/tests/against_pi.rs::the_terminal_of_pi"),
     (66, "host/confine/tests/kernel/death.rs::the_end_of_a_command_ends_what_it_left"),
     (67, "host/confine/tests/kernel/death.rs::a_killed_host_takes_all_with_it"),
     (68, "tests/it/tests/attacks.rs::nothing_is_left_of_a_session"),
