@@ -17,6 +17,7 @@ on_each_pi!(
     registered_late,
     calls_that_read_otherwise,
     asked_and_aborted,
+    one_that_throws,
 );
 
 /// A stranger's tools: pi's own, but for a mark on the results, and one parameter more for bash.
@@ -222,5 +223,34 @@ fn asked_and_aborted(version: PiVersion, user: User) -> Result<()> {
     portcullis_it::processes::wait_gone(&sleep)?;
     ensure!(scene.outside().join("made").exists());
     ensure!(pi.close()?.success());
+    Ok(())
+}
+
+/// pi 0.74 carries a command of the user's out by itself where an extension throws when it is asked, which the control
+/// shows; pi 1.x does not.
+fn one_that_throws(version: PiVersion, user: User) -> Result<()> {
+    const THROWS: &str =
+        "export default (pi) => pi.on('user_bash', () => { throw new Error('it is broken'); });";
+    let scene = Scene::new(user)?;
+    let extension = scene.at("other/throws.ts");
+    scene.write(&extension, THROWS)?;
+    // A pipe outside is refused without a question.
+    let made = scene.outside().join("made");
+    let run = |launch: Launch<'_>| -> Result<()> {
+        let mut pi = launch.with(["-e".into(), extension.clone().into_os_string()]).rpc()?;
+        pi.send(&json!({ "id": "own", "type": "bash", "command": format!("mkfifo '{}'", made.display()) }))?;
+        pi.wait("response", |message| message.get("id") == Some(&json!("own")))?;
+        ensure!(pi.close()?.success());
+        Ok(())
+    };
+    let hello = script([say("hello")]);
+    run(Launch::guarded(&scene, version, &hello)?)?;
+    ensure!(!made.exists(), "loaded first, ours was not asked");
+    scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
+    run(Launch::plain(&scene, version, &hello)?)?;
+    ensure!(!made.exists(), "loaded last, ours was not asked");
+    scene.portcullis(&["pi-extension", "remove"])?.ended_with(0)?;
+    run(Launch::plain(&scene, version, &hello)?)?;
+    ensure!(made.exists() == (version == PiVersion::V0_74), "the control");
     Ok(())
 }
