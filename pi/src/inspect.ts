@@ -27,6 +27,9 @@ interface Replacement {
  */
 const FULL_OUTPUT = /\/pi-[a-z]+-[0-9a-f]{16}\.[a-z0-9]{1,5}/g;
 
+/** The name of a file that pi writes where the user pastes an image, and puts into what the user types. */
+const PASTED = /\/pi-clipboard-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[a-z0-9]{1,5}/g;
+
 /** pi names one file at the end of a result; more than these are the agent's own words, and pi waits for each. */
 const MOST_OUTPUTS = 8;
 
@@ -61,10 +64,19 @@ async function nameFullOutput(host: HostClient, event: ToolResultEvent): Promise
   for (const path of paths.slice(-MOST_OUTPUTS)) await host.call("file/output", { path }).catch(() => {});
 }
 
-/** The files in the directory for temporary files that a text names. */
+/** The files with whole outputs in the directory for temporary files that a text names. */
 export function fullOutputs(text: string): string[] {
+  return temporaryFiles(text, FULL_OUTPUT);
+}
+
+/** The same for pasted images. */
+export function pasted(text: string): string[] {
+  return temporaryFiles(text, PASTED);
+}
+
+function temporaryFiles(text: string, names: RegExp): string[] {
   const directory = tmpdir();
-  return [...text.matchAll(FULL_OUTPUT)]
+  return [...text.matchAll(names)]
     .filter(({ index }) => text.startsWith(directory, index - directory.length))
     .map(([name]) => directory + name);
 }
@@ -72,11 +84,15 @@ export function fullOutputs(text: string): string[] {
 /** What is looked at of the messages that the model is about to get. */
 interface Message {
   role: string;
+  content?: unknown;
   fullOutputPath?: string;
   excludeFromContext?: boolean;
 }
 
-/** The same for the user's own commands, which are no tool: what they brought back stands among the messages. */
+/**
+ * The same for the user's own commands, which are no tool: what they brought back stands among the messages. And for
+ * images that the user has pasted, which stand in what the user has typed.
+ */
 export class UserOutputs {
   readonly #named = new Set<string>();
 
@@ -85,15 +101,29 @@ export class UserOutputs {
     try {
       const host = session.host();
       if (host === undefined) return;
-      for (const { role, fullOutputPath: path, excludeFromContext } of messages) {
-        if (role !== "bashExecution" || path === undefined || excludeFromContext || this.#named.has(path)) continue;
+      for (const path of messages.flatMap(filesOf)) {
+        if (this.#named.has(path)) continue;
         this.#named.add(path);
-        if (fullOutputs(path).includes(path)) await host.call("file/output", { path }).catch(() => {});
+        await host.call("file/output", { path }).catch(() => {});
       }
     } catch {
       // Closed: nothing can be read anyway.
     }
   }
+}
+
+/** The files of pi's that a message of the user's names. */
+function filesOf({ role, content, fullOutputPath: path, excludeFromContext }: Message): string[] {
+  if (role === "user") return textsOf(content).flatMap(pasted).slice(-MOST_OUTPUTS);
+  if (role !== "bashExecution" || path === undefined || excludeFromContext) return [];
+  return fullOutputs(path).filter((named) => named === path);
+}
+
+/** What is text in a message: it is one, or has blocks. */
+function textsOf(content: unknown): string[] {
+  if (typeof content === "string") return [content];
+  if (!Array.isArray(content)) return [];
+  return content.flatMap((block: { text?: unknown }) => (typeof block?.text === "string" ? [block.text] : []));
 }
 
 function shown(block: Block): OutputBlock {

@@ -160,12 +160,17 @@ fn the_clients_own_commands(version: PiVersion, user: User) -> Result<()> {
 }
 
 /// pi keeps the whole output of a long command in a file of the host's temporary directory, and tells the model so. The
-/// model may read exactly this file there.
+/// model may read exactly this file there, and an image that the user has pasted, which pi puts there as well.
 fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let temporary = scene.at("temporary");
     fs::create_dir(&temporary)?;
     user.own(&temporary)?;
+    let image =
+        |digit: &str| temporary.join(format!("pi-clipboard-{0}-1234-4abc-8def-{0}0000.png", digit.repeat(8)));
+    let (pasted, other_image) = (image("a"), image("b"));
+    scene.write(&pasted, "gamma")?;
+    scene.write(&other_image, "hunter1")?;
     let other = temporary.join(format!("pi-bash-{}.log", "0".repeat(16)));
     scene.write(&other, "hunter1")?;
     let steps = script([
@@ -173,6 +178,8 @@ fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Res
         bash("cat digits"),
         expecting("^[0-9a-f]{16}$", read(&temporary.join("pi-bash-{{result}}.log").display().to_string())),
         expecting("line-1\\nline-2\\n", read(&other.display().to_string())),
+        expecting_no("hunter1", read(&pasted.display().to_string())),
+        expecting("gamma", read(&other_image.display().to_string())),
         expecting_no("hunter1", say("done")),
     ]);
     let launch = Launch::guarded(&scene, version, &steps)?;
@@ -185,13 +192,15 @@ fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Res
     let path = path.with_context(|| format!("no file of the whole output: {response}"))?;
     let digits = path.rsplit_once('-').and_then(|(_, rest)| rest.strip_suffix(".log"));
     scene.write(&scene.project().join("digits"), digits.with_context(|| path.to_owned())?)?;
-    pi.prompt("go")?;
-    // The other file is a question.
-    let question = pi.question()?;
-    pi.answer(&question, &option(&question, Answer::Refuse)?)?;
+    pi.prompt(&format!("look at {}", pasted.display()))?;
+    // The other files are questions.
+    for _ in 0..2 {
+        let question = pi.question()?;
+        pi.answer(&question, &option(&question, Answer::Refuse)?)?;
+    }
     pi.wait_for("agent_end")?;
     let requests = pi.requests()?;
-    ensure!(requests.len() == 4, "{requests:#?}");
+    ensure!(requests.len() == 6, "{requests:#?}");
     ends_well(pi)
 }
 

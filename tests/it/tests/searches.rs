@@ -123,6 +123,22 @@ fn the_host_names_pis_own_output(user: User) -> Result<()> {
     let after = host.call("file/open", &open(&output))?;
     let neighbour = host.call("file/open", &open(&other))?;
     let elsewhere = host.call("file/output", &json!({ "path": "/etc/passwd" }))?;
+    // Reading is all that is opened, for this session: the name is none to other calls, nor to a command.
+    let edits = json!([{ "oldText": "whole", "newText": "half" }]);
+    let edit = json!({ "callId": "e", "path": output, "intent": { "kind": "edit", "edits": edits } });
+    let others = [
+        host.call("file/open", &edit)?,
+        host.call("file/write", &json!({ "callId": "w", "path": output, "content": "x" }))?,
+        host.call("file/list", &json!({ "callId": "l", "path": output }))?,
+        host.call(
+            "file/grep",
+            &json!({ "callId": "g", "cwd": scene.project(), "path": output, "pattern": "whole" }),
+        )?,
+    ];
+    let by_command = host.run(&format!("cat {output}; echo x > {output}; cat {output}"))?.1;
+    let mut second = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let in_another = second.call("file/open", &open(&output))?;
+    let unchanged = std::fs::read_to_string(&output)?;
     for file in [&output, &other] {
         std::fs::remove_file(file)?;
     }
@@ -130,6 +146,11 @@ fn the_host_names_pis_own_output(user: User) -> Result<()> {
     ensure!(is_missing(&before) && is_missing(&neighbour), "{before} {neighbour}");
     ensure!(after.pointer("/result/size") == Some(&json!(17)), "{after}");
     ensure!(elsewhere.get("error").is_some(), "{elsewhere}");
+    for reply in others {
+        ensure!(!reply.to_string().contains("whole output"), "{reply}");
+    }
+    ensure!(unchanged == "the whole output\n" && !by_command.contains("whole"), "{unchanged} {by_command}");
+    ensure!(is_missing(&in_another), "{in_another}");
     Ok(())
 }
 

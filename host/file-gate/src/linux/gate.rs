@@ -346,7 +346,8 @@ fn is_content(content: &Content, bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether the last name is one that pi gives to what a tool brought back: `pi-bash-<hex>.log` and the like.
+/// Whether the last name is one that pi gives to what a tool brought back, `pi-bash-<hex>.log` and the like, or to an
+/// image that was pasted, `pi-clipboard-<hex>-…-<hex>.png`.
 fn is_output_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let parts = || {
@@ -358,6 +359,5 @@ fn is_output_name(path: &Path) -> bool {
     let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     is_word(tool)
         && is_word(ending)
-        && !digits.is_empty()
-        && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && digits.split('-').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

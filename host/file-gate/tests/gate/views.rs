@@ -161,9 +161,14 @@ fn the_hosts_temporary_directory_stays_closed() {
         drop(fs::remove_file(file));
     }
     results.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    for name in
-        ["/tmp/x", "/tmp/pi-bash-.log", "/tmp/pi-bash-xyz.log", "pi-bash-1.log", "/tmp/../pi-bash-1.log"]
-    {
+    for name in [
+        "/tmp/x",
+        "/tmp/pi-bash-.log",
+        "/tmp/pi-bash-xyz.log",
+        "/tmp/pi-clipboard-a--b.png",
+        "pi-bash-1.log",
+        "/tmp/../pi-bash-1.log",
+    ] {
         assert!(session.gate.register_output(Path::new(name)).is_err(), "{name}");
     }
 }
