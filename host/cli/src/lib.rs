@@ -27,6 +27,8 @@ mod keeper;
 mod manifest;
 mod menu;
 mod page;
+#[cfg(target_os = "linux")]
+mod pty;
 mod reach;
 mod reservations;
 mod scratch;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_confine::{Command, Exit, LaunchError, Running, Terminal};
 use portcullis_decision::request::{Action, Attribute, CommandExecution, Origin, PathKind, PathRef};
-use portcullis_decision::{Decision, Request, RuleSet};
+use portcullis_decision::{Decision, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
 
 use crate::cancel::Cancel;
@@ -166,7 +166,14 @@ impl Session {
         stdio: [OwnedFd; 3],
         cancel: &Cancel,
     ) -> Result<Started, CommandFailure> {
-        let action = self.command_action(&call)?;
+        let request = self.command_request(&call)?;
+        let granted = self.authorize(request, call.call, cancel).granted()?;
+        self.start_granted(granted, call, &[], (terminal, stdio), cancel)
+    }
+
+    /// The request for a command; nothing is decided.
+    pub(crate) fn command_request(&self, call: &CommandCall<'_>) -> Result<Request, CommandFailure> {
+        let action = self.command_action(call)?;
         let mut request = self.request(call.origin, action);
         // So that the log says in what every command ran.
         let tier = format!("\"{}\"", self.force().tier());
@@ -175,9 +182,20 @@ impl Session {
             let value = "\"pi itself\"".to_owned();
             request.attributes.push(Attribute { name: "host:contained".to_owned(), value });
         }
-        let granted = self.authorize(request, call.call, cancel).granted()?;
+        Ok(request)
+    }
+
+    /// Starts a command that was allowed, with what is `opened` to it alone.
+    pub(crate) fn start_granted(
+        &self,
+        granted: Granted,
+        call: CommandCall<'_>,
+        opened: &[Grant],
+        streams: (Terminal, [OwnedFd; 3]),
+        cancel: &Cancel,
+    ) -> Result<Started, CommandFailure> {
         let request = granted.request.clone();
-        self.launch(granted, call, (terminal, stdio), cancel).inspect_err(|failure| {
+        self.launch(granted, call, opened, streams, cancel).inspect_err(|failure| {
             self.outcome(&request, &failure.to_string());
         })
     }
@@ -187,6 +205,7 @@ impl Session {
         &self,
         granted: Granted,
         call: CommandCall<'_>,
+        opened: &[Grant],
         (terminal, stdio): (Terminal, [OwnedFd; 3]),
         cancel: &Cancel,
     ) -> Result<Started, CommandFailure> {
@@ -198,7 +217,8 @@ impl Session {
         let force = self.force();
         let grants = self.live_grants();
         let context = self.context_for(&request, &grants);
-        let sandbox = match force.for_command(&self.setup, self.network.as_ref(), &request, &context, &grants)
+        let grants = (grants.as_slice(), opened);
+        let sandbox = match force.for_command(&self.setup, self.network.as_ref(), &request, &context, grants)
         {
             Ok(Some(stricter)) => stricter,
             Ok(None) => force.confinement.clone().map_err(CommandFailure::NoSandbox)?,

@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_confine::{Report, Tier, Walls};
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::FileRight;
 use portcullis_decision::reservation::RESERVATIONS;
 use portcullis_decision::rules::Place;
-use portcullis_decision::{Base, Context, Grant, Request, RuleLayer, RuleSet, path_text};
+use portcullis_decision::{
+    Base, Caller, Context, Effect, Grant, GrantPattern, Request, RuleLayer, RuleSet, path_text,
+};
 use portcullis_file_gate::{Gate, RootView, Views};
 
 use crate::chain_rules;
@@ -190,20 +194,22 @@ impl Force {
         self.grants.iter().any(|grant| !grants.contains(grant))
     }
 
-    /// A sandbox for one command for which policies want stricter rules; none when they want none.
+    /// A sandbox for one command for which policies want stricter rules, or the user has `opened` something that is not
+    /// open to others; none when neither is so.
     pub(crate) fn for_command(
         &self,
         setup: &Setup,
         network: Option<&Network>,
         request: &Request,
         context: &Context,
-        grants: &[Grant],
+        (grants, opened): (&[Grant], &[Grant]),
     ) -> Result<Option<Arc<Sandbox>>, String> {
         let stricter = chain_rules::for_command(&self.basis.chain, request, context)
             .map_err(|error| with_causes(&error))?;
-        if stricter.is_empty() {
+        if stricter.is_empty() && opened.iter().all(|grant| self.is_open(grant)) {
             return Ok(None);
         }
+        let grants = &[grants, opened].concat();
         let mut layers = self.layers.clone();
         layers.extend(setup.inmate.relaxed(stricter));
         let base = closed_below_temp(self.rules.base().clone(), &layers, grants);
@@ -211,6 +217,13 @@ impl Force {
         let how = (&setup.confinement, network);
         let wanted = Wanted::of(setup, &self.basis.resolved, self.walls());
         confinement(how, &rules, Some(&rules), wanted).map(Some)
+    }
+
+    /// Whether commands may write what a grant speaks of without it.
+    fn is_open(&self, grant: &Grant) -> bool {
+        let GrantPattern::Path(granted) = &grant.pattern else { return false };
+        let (FilePattern::Exact(path) | FilePattern::Tree(path)) = &granted.pattern else { return false };
+        self.rules.answer(path, FileRight::Write, Caller::Command).effect == Effect::Allow
     }
 
     /// Whether every grant in it is still live at `now`, and its sandbox shows what is there.

@@ -9,8 +9,10 @@
 //!
 //! Platforms: file operations and commands are carried out on Linux; deciding works everywhere.
 
+mod again;
 mod commands;
 mod files;
+mod heard;
 mod refused;
 mod searches;
 mod session;
@@ -48,6 +50,7 @@ mod error;
 mod journal;
 mod names;
 
+pub use again::{Afterwards, Again};
 pub use ask::{Answer, Answerer, Choice, ChoiceKind, Desk, Nobody, Question, Refusal};
 pub use cancel::Cancel;
 pub use commands::{CommandCall, CommandFailure, Ended, Program, Started};
@@ -55,6 +58,7 @@ pub use environment::{environment, environment_of_agent};
 pub use error::{OpenError, ReloadError, with_causes};
 pub use files::{EditFile, FileCall, FileFailure, ReadFile};
 pub use force::{Confining, Force};
+pub use heard::Heard;
 pub use inmate::{AgentPlaces, Inmate};
 pub use journal::{Entry, Journal, JournalError};
 pub use keeper::{Keeper, NoKeeper, Place};

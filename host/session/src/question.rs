@@ -10,6 +10,7 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, Mode, Request, path_text};
 
+use crate::again;
 use crate::ask::{Choice, ChoiceKind, Question};
 use crate::asked;
 use crate::commands::quoted;
@@ -44,7 +45,11 @@ pub(crate) fn question(
     Question {
         id,
         call: call.map(str::to_owned),
-        title: title(&request.action),
+        title: if again::is_again(request) {
+            "Run this command again?".to_owned()
+        } else {
+            title(&request.action)
+        },
         subject,
         asker: asker(request),
         reason: reasons(request, decision),
@@ -71,6 +76,7 @@ fn reasons(request: &Request, decision: &Decision) -> String {
     if let Action::File(access) = &request.action {
         reasons.extend(asked::meaning(access).map(|meaning| revealed(&meaning)));
     }
+    reasons.extend(again::reason(request));
     reasons.join("; and ")
 }
 
@@ -145,8 +151,10 @@ fn choices(
             Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => {
                 "Allow for this command".to_owned()
             }
+            Action::File(access) if again::is_afterwards(request) => again::once(access),
             Action::File(access) if request.origin == Origin::Process => held::once(access, decision),
             _ if is_cut => "Allow once, though not all of it is shown".to_owned(),
+            Action::Command(_) if again::is_again(request) => "Run it again".to_owned(),
             Action::Network(_)
             | Action::File(_)
             | Action::Command(_)
@@ -170,7 +178,7 @@ fn choices(
             false
         }
     };
-    if is_only_once {
+    if is_only_once || again::is_again(request) {
         return vec![once];
     }
     let widths = widths(request, decision);

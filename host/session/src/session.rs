@@ -15,6 +15,7 @@ use portcullis_decision::{
 };
 use portcullis_file_gate::FileError;
 
+use crate::again;
 use crate::ask::{Answer, Asks, Choice, ChoiceKind, Desk, Question, Refusal};
 use crate::cancel::Cancel;
 use crate::error::{OpenError, ReloadError, with_causes};
@@ -297,6 +298,7 @@ impl Session {
             self.ruling_of_broker(request, &force, &grants),
             self.ruling_on_names(request, &force, &grants),
             Self::ruling_on_links(request, &grants),
+            again::ruling(request),
         ];
         rulings.into_iter().flatten().fold(decision, Decision::tightened)
     }

@@ -26,12 +26,21 @@ impl Terminal {
     ///
     /// When the binary or `script(1)` is missing.
     pub fn start(scene: &Scene, arguments: &[&str]) -> Result<Self> {
+        Self::start_through(scene, &[], arguments)
+    }
+
+    /// Starts it by a program that ends by becoming what its last words name.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::start`].
+    pub fn start_through(scene: &Scene, words: &[&str], arguments: &[&str]) -> Result<Self> {
         use std::os::unix::process::CommandExt as _;
         // `script` makes the terminal; its shell gets our words as its own, so that nothing needs quoting.
         // What started these tests in the background has them ignore the interrupt; a terminal's programs do not.
         const AS_GIVEN: &str = "exec env --default-signal=INT,QUIT $PORTCULLIS_IT_LINE";
-        let words = [tools::portcullis(scene.user())?.display().to_string()];
-        let line = words.iter().map(String::as_str).chain(arguments.iter().copied()).collect::<Vec<_>>();
+        let program = tools::portcullis(scene.user())?.display().to_string();
+        let line: Vec<&str> = [words, &[program.as_str()], arguments].concat();
         anyhow::ensure!(!line.iter().any(|word| word.contains(char::is_whitespace)), "words without blanks");
         let mut command: Command = scene.user().command("/usr/bin/script".as_ref());
         scene.enter(&mut command);

@@ -4,6 +4,7 @@
 mod matrix;
 
 mod against_pi;
+mod asked_afterwards;
 mod asked_links;
 mod attacks;
 mod beside_others;

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod grants;
+pub(crate) mod overhear;
 pub(crate) mod pi;
 pub(crate) mod pi_extension;
 pub(crate) mod policy;

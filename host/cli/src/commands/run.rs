@@ -2,8 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 use anyhow::Context as _;
@@ -11,12 +10,14 @@ use portcullis_confine::{Exit as CommandExit, Tier};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
 use portcullis_session::{
-    Cancel, CommandCall, CommandFailure, Desk, Nobody, Program, Session, Started, with_causes,
+    Afterwards, Cancel, CommandCall, CommandFailure, Desk, Ended, Heard, Nobody, Program, Session, Started,
+    with_causes,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
 use crate::args::{Ask, Run};
+use crate::commands::overhear::Overheard;
 use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED, say};
 use crate::surroundings::Surroundings;
 use crate::terminal::{AlwaysOnce, Terminal};
@@ -59,10 +60,22 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
     if !matches!(tier, Tier::Full | Tier::None) {
         say(&format!("portcullis: the sandbox is only of the tier `{tier}`; `portcullis doctor` says more"));
     }
-    match start(&wired.session, &around, &cwd, run.command) {
+    let call = CommandCall {
+        program: Program::Argv(run.command),
+        cwd: &cwd,
+        environment: around.variables,
+        timeout: None,
+        origin: Origin::User,
+        call: None,
+    };
+    // Nothing is run a second time by an answer that was given before.
+    let listens = ask == Ask::Prompt && wired.session.asks_afterwards();
+    let (stdio, errors) = streams(listens)?;
+    match wired.session.start_command(call.clone(), stdio, &Cancel::default()) {
         // Until here a signal ends us, also at a question; the sandbox goes with us.
         Ok(started) => {
-            Ok(follow(&wired.session, started, Signals::new(FORWARDED).context("catching signals")?))
+            let signals = Signals::new(FORWARDED).context("catching signals")?;
+            follow(&wired.session, &call, (started, errors), signals)
         }
         Err(failure) => Ok(refused(&failure)),
     }
@@ -76,53 +89,35 @@ fn desk(ask: Ask) -> Arc<dyn Desk> {
     }
 }
 
-fn start(
+/// The command's streams: copies of our own, but for errors that are listened to.
+fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<Overheard>)> {
+    let copies = "copying our input and output";
+    let input = std::io::stdin().as_fd().try_clone_to_owned().context(copies)?;
+    let output = std::io::stdout().as_fd().try_clone_to_owned().context(copies)?;
+    if listens {
+        let (ours, theirs) = Overheard::open().context("making the command's error output")?;
+        return Ok(([input, output, theirs], Some(ours)));
+    }
+    let errors = std::io::stderr().as_fd().try_clone_to_owned().context(copies)?;
+    Ok(([input, output, errors], None))
+}
+
+/// Passes signals on until the command has ended, and has not to be run again.
+fn follow(
     session: &Session,
-    around: &Surroundings,
-    cwd: &Path,
-    command: Vec<std::ffi::OsString>,
-) -> Result<Started, CommandFailure> {
-    let call = CommandCall {
-        program: Program::Argv(command),
-        cwd,
-        environment: around.variables.clone(),
-        timeout: None,
-        origin: Origin::User,
-        call: None,
-    };
-    let stdio = standard_streams().map_err(|error| CommandFailure::NoSandbox(error.to_string()))?;
-    session.start_command(call, stdio, &Cancel::default())
-}
-
-/// Copies of our own standard streams.
-fn standard_streams() -> std::io::Result<[OwnedFd; 3]> {
-    Ok([
-        std::io::stdin().as_fd().try_clone_to_owned()?,
-        std::io::stdout().as_fd().try_clone_to_owned()?,
-        std::io::stderr().as_fd().try_clone_to_owned()?,
-    ])
-}
-
-/// Passes signals on until the command has ended.
-fn follow(session: &Session, started: Started, mut signals: Signals) -> Exit {
+    call: &CommandCall<'_>,
+    started: (Started, Option<Overheard>),
+    mut signals: Signals,
+) -> crate::Outcome {
     let handle = signals.handle();
+    let current = Current::default();
     let ended = thread::scope(|scope| {
-        scope.spawn(|| {
-            for signal in signals.forever() {
-                started.signal(signal);
-            }
-        });
-        let ended = session.finish_command(&started);
+        scope.spawn(|| signals.forever().for_each(|signal| current.signal(signal)));
+        let ended = attend(session, call, started, &current);
         handle.close();
         ended
-    });
-    if let Some(met) = ended.met {
-        say(&format!("portcullis: the command met a limit: {met}"));
-    }
-    for line in started.connections().iter().chain(started.refused()) {
-        say(&format!("portcullis: {line}"));
-    }
-    match ended.exit {
+    })?;
+    Ok(match ended.exit {
         CommandExit::Lost => {
             say("portcullis: the sandbox ended while the command ran; the command is dead");
             Exit::Command(RUN_FAILED)
@@ -130,6 +125,80 @@ fn follow(session: &Session, started: Started, mut signals: Signals) -> Exit {
         exit @ (CommandExit::Code(_) | CommandExit::Signal(_)) => {
             Exit::Command(u8::try_from(exit.shell_code()).unwrap_or(RUN_FAILED))
         }
+    })
+}
+
+/// Waits for the end of the command, and of the runs of it that the user wants after that.
+fn attend(
+    session: &Session,
+    call: &CommandCall<'_>,
+    (mut started, mut errors): (Started, Option<Overheard>),
+    current: &Current,
+) -> anyhow::Result<Ended> {
+    let mut past = Afterwards::default();
+    let ended = loop {
+        let running = Arc::new((started, errors));
+        current.set(&running);
+        let (command, errors_of_it) = &*running;
+        let mut heard = Heard::default();
+        let ended = thread::scope(|scope| {
+            if let Some(errors) = errors_of_it {
+                scope.spawn(|| errors.pass(&mut heard));
+            }
+            session.finish_command(command)
+        });
+        tell(command, &ended);
+        // From here on a signal ends us again.
+        drop(running);
+        let Some(again) = session.ask_afterwards(call, (&ended, heard), &mut past, &Cancel::default()) else {
+            break ended;
+        };
+        let (stdio, next) = streams(true)?;
+        errors = next;
+        started = match session.start_again(call.clone(), again, stdio, &Cancel::default()) {
+            Ok(started) => started,
+            Err(failure) => {
+                say(&format!("portcullis: the command could not be run again: {}", with_causes(&failure)));
+                break ended;
+            }
+        };
+    };
+    for note in past.notes() {
+        say(&format!("portcullis: {note}"));
+    }
+    Ok(ended)
+}
+
+fn tell(command: &Started, ended: &Ended) {
+    if let Some(met) = ended.met {
+        say(&format!("portcullis: the command met a limit: {met}"));
+    }
+    for line in command.connections().iter().chain(command.refused()) {
+        say(&format!("portcullis: {line}"));
+    }
+}
+
+/// The command that signals go to; they end us where there is none.
+#[derive(Debug, Default)]
+struct Current(Mutex<Weak<(Started, Option<Overheard>)>>);
+
+impl Current {
+    fn set(&self, running: &Arc<(Started, Option<Overheard>)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(running);
+    }
+
+    fn signal(&self, signal: i32) {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let Some(running) = running else {
+            // Signals that end nobody have no other effect.
+            let _ended = signal_hook::low_level::emulate_default_handler(signal);
+            return;
+        };
+        let (command, errors) = &*running;
+        if let Some(errors) = errors.as_ref().filter(|_| signal == SIGWINCH) {
+            errors.follow_size();
+        }
+        command.signal(signal);
     }
 }
 

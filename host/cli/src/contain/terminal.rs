@@ -4,10 +4,9 @@
 //! on the other screen of the user's terminal, and keys are the host's meanwhile: nothing in the sandbox sees them,
 //! draws over the question, or answers it. What pi writes in that time is kept back.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,8 +14,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use nix::fcntl::OFlag;
-use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use portcullis_session::{Answerer, Desk, Question, Started};
 use rustix::process::Signal;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
@@ -24,6 +21,7 @@ use signal_hook::consts::SIGCONT;
 
 use super::overlay::{Id, Overlay};
 use crate::exit::say;
+use crate::pty::pair;
 
 /// How much is read at once.
 const CHUNK: usize = 16 * 1024;
@@ -270,16 +268,4 @@ impl Desk for Seat {
             notices.push(text.to_owned());
         }
     }
-}
-
-/// A terminal with the settings of another; both ends close by themselves.
-fn pair(like: &Termios) -> anyhow::Result<(File, File)> {
-    let ours = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
-    grantpt(&ours)?;
-    unlockpt(&ours)?;
-    let name = ptsname_r(&ours)?;
-    let flags = OFlag::O_NOCTTY.bits();
-    let theirs = OpenOptions::new().read(true).write(true).custom_flags(flags).open(name)?;
-    tcsetattr(&theirs, OptionalActions::Now, like)?;
-    Ok((File::from(OwnedFd::from(ours)), theirs))
 }

@@ -9,7 +9,7 @@ use portcullis_confine::Exit as CommandExit;
 use portcullis_decision::request::Origin;
 use portcullis_rpc::{Denial, ErrorCode, ErrorObject, ExecOrigin, ExecParams, ExecResponse, StreamId};
 use portcullis_session::{
-    Cancel, CommandCall, CommandFailure, Ended, Program, Session, Started, with_causes,
+    Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Program, Session, Started, with_causes,
 };
 
 use crate::serve::Host;
@@ -28,7 +28,6 @@ impl Host {
         params: ExecParams,
         cancel: &Cancel,
     ) -> Result<ExecResponse, ErrorObject> {
-        let (reader, stdio) = streams().map_err(|error| internal(&error))?;
         let environment = params
             .env
             .into_iter()
@@ -46,24 +45,64 @@ impl Host {
             },
             call: Some(params.call_id.as_str()),
         };
-        let started = match session.start_command(call, stdio, cancel) {
+        let (reader, stdio) = streams().map_err(|error| internal(&error))?;
+        let started = match session.start_command(call.clone(), stdio, cancel) {
             Ok(started) => started,
             Err(failure) => return refused(&failure, cancel),
         };
-        let ended = thread::scope(|scope| {
-            scope.spawn(|| self.forward(reader, params.stream, &started, cancel));
-            session.finish_command(&started)
-        });
+        let (ended, notes) = self.follow(session, &call, (started, reader), params.stream, cancel)?;
         self.output.end(params.stream).map_err(|error| internal(&error))?;
         if cancel.is_cancelled() {
             return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted"));
         }
-        let notes: Vec<String> = [started.advice(), started.connections(), started.refused()].concat();
         response(&ended, notes)
     }
 
+    /// Waits for the end of a command, and of the runs of it that the user wants after that. Returns how the last one
+    /// ended, and what the model is to be told.
+    fn follow(
+        &self,
+        session: &Session,
+        call: &CommandCall<'_>,
+        (mut started, mut reader): (Started, OwnedFd),
+        stream: StreamId,
+        cancel: &Cancel,
+    ) -> Result<(Ended, Vec<String>), ErrorObject> {
+        let (mut past, mut notes) = (Afterwards::default(), Vec::new());
+        let ended = loop {
+            let mut heard = session.asks_afterwards().then(Heard::default);
+            let ended = thread::scope(|scope| {
+                scope.spawn(|| self.forward(reader, stream, &started, heard.as_mut(), cancel));
+                session.finish_command(&started)
+            });
+            notes.extend([started.advice(), started.connections(), started.refused()].concat());
+            let heard = heard.unwrap_or_default();
+            let Some(again) = session.ask_afterwards(call, (&ended, heard), &mut past, cancel) else {
+                break ended;
+            };
+            let (next, stdio) = streams().map_err(|error| internal(&error))?;
+            reader = next;
+            started = match session.start_again(call.clone(), again, stdio, cancel) {
+                Ok(started) => started,
+                Err(failure) => {
+                    notes.push(format!("The command could not be run again: {}.", with_causes(&failure)));
+                    break ended;
+                }
+            };
+        };
+        notes.extend_from_slice(past.notes());
+        Ok((ended, notes))
+    }
+
     /// Sends output until every writer is gone. The whole tree of the command is dead then, so this ends.
-    fn forward(&self, reader: OwnedFd, stream: StreamId, started: &Started, cancel: &Cancel) {
+    fn forward(
+        &self,
+        reader: OwnedFd,
+        stream: StreamId,
+        started: &Started,
+        mut heard: Option<&mut Heard>,
+        cancel: &Cancel,
+    ) {
         let mut left = started.output_bytes();
         let mut reader = std::fs::File::from(reader);
         let mut chunk = vec![0_u8; CHUNK];
@@ -82,6 +121,9 @@ impl Host {
             }
             left = left.saturating_sub(wanted);
             let Some(part) = chunk.get(..within).filter(|part| !part.is_empty()) else { continue };
+            if let Some(heard) = &mut heard {
+                heard.hear(part);
+            }
             if self.output.write(stream, part).is_err() {
                 // Nobody reads any more: the command must not go on unseen.
                 cancel.cancel();

@@ -1,0 +1,264 @@
+//! What a command says of paths that it could not write, where nothing in the kernel tells the host.
+//!
+//! A command's output is written by the agent, so what is found in it is a hint at what to look at and nothing else:
+//! who uses it finds out by itself whether commands could have written there, and whether they may.
+
+use std::collections::VecDeque;
+
+/// The kernel's words for a write below a mount that is read-only, without their first letter: programs differ in it.
+/// Where programs speak another language nothing is heard.
+const REFUSED: &str = "ead-only file system";
+/// Longest line that is looked at, in bytes: the longest path and some words around it.
+const LONGEST_LINE: usize = 8 * 1024;
+/// Most paths that are kept of one command: each costs a look at the disk, and few are asked about.
+const MOST: usize = 32;
+/// Programs that put the cause on a line of its own name the path shortly before it.
+const LINES_BEFORE: usize = 3;
+
+/// Words of programs that want to change a name, which is a matter of the directory around it.
+const OF_NAMES: [&str; 5] = ["remove", "rename", "link", "move", "rmdir"];
+
+/// A path that a command named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// As it was spelled; relative to a directory that nobody knows.
+    pub(crate) path: String,
+    /// Whether what was to be changed is the name, and not what is in the file.
+    pub(crate) is_for_its_name: bool,
+}
+
+/// Listens to the output of one command.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// The line that is not at its end yet.
+    line: Vec<u8>,
+    /// Whether that line is too long to be looked at.
+    is_too_long: bool,
+    /// What is in quotes on the last lines.
+    before: VecDeque<Vec<String>>,
+    named: Vec<Named>,
+}
+
+impl Heard {
+    /// Takes what comes next of the output.
+    pub fn hear(&mut self, output: &[u8]) {
+        let mut rest = output;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, after) = rest.split_at(end);
+            self.push(line);
+            self.end_line();
+            rest = after.get(1..).unwrap_or_default();
+        }
+        self.push(rest);
+    }
+
+    /// What was named, as it was spelled, in the order in which it came; the last line may have no end.
+    pub(crate) fn into_named(mut self) -> Vec<Named> {
+        self.end_line();
+        self.named
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        if self.line.len() + part.len() > LONGEST_LINE {
+            self.is_too_long = true;
+            self.line.clear();
+        }
+        if !self.is_too_long {
+            self.line.extend_from_slice(part);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.is_too_long) {
+            return self.before.clear();
+        }
+        // A path that is not text is spelled by programs in ways of their own.
+        let line = String::from_utf8(line).unwrap_or_default();
+        let named = match line.find(REFUSED) {
+            Some(end) => named(&line, end),
+            None => quoted(&line),
+        };
+        if line.contains(REFUSED) {
+            let before = || self.before.iter().flatten().cloned().collect();
+            let found: Vec<String> = if named.is_empty() { before() } else { named.clone() };
+            found.into_iter().for_each(|path| self.keep(path, &line));
+        }
+        self.before.push_back(named);
+        if self.before.len() > LINES_BEFORE {
+            self.before.pop_front();
+        }
+    }
+}
+
+impl Heard {
+    fn keep(&mut self, path: String, line: &str) {
+        let words = line.replace(&path, "");
+        let is_for_its_name = OF_NAMES.iter().any(|word| words.contains(word));
+        let named = Named { path, is_for_its_name };
+        if self.named.len() < MOST && !self.named.contains(&named) {
+            self.named.push(named);
+        }
+    }
+}
+
+/// The paths that a line may mean in which the kernel's words begin at `end`: what is in quotes, and what stands before
+/// them as in `cat: /a b: Read-only file system` and `open /a: read-only file system`.
+fn named(line: &str, end: usize) -> Vec<String> {
+    let in_quotes = quoted(line);
+    if !in_quotes.is_empty() {
+        return in_quotes;
+    }
+    let before = line.get(..end).unwrap_or_default();
+    let before = before.get(..before.len().saturating_sub(1)).unwrap_or_default().trim_end();
+    let Some(before) = before.strip_suffix(':') else { return Vec::new() };
+    let last = before.rsplit(": ").next().unwrap_or_default().trim();
+    let spelled = if last.starts_with(['/', '.']) {
+        [Some(last), None]
+    } else {
+        [last.find(" /").and_then(|at| last.get(at + 1..)), last.rsplit(' ').next()]
+    };
+    let mut paths: Vec<String> = Vec::new();
+    for path in spelled.into_iter().flatten() {
+        if is_path(path) && !paths.iter().any(|known| known == path) {
+            paths.push(path.to_owned());
+        }
+    }
+    paths
+}
+
+/// What stands in quotes on a line, as far as it can be a path.
+fn quoted(line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = line;
+    let mut previous = None;
+    while let Some((opening, after)) = split_first(rest) {
+        let ends: &[char] = match opening {
+            '\'' => &['\''],
+            '"' => &['"'],
+            '`' => &['`', '\''],
+            '\u{2018}' => &['\u{2019}'],
+            '\u{201c}' => &['\u{201d}'],
+            _ => &[],
+        };
+        // An apostrophe in a word (`can't`) begins nothing.
+        let begins = !ends.is_empty() && !previous.is_some_and(char::is_alphanumeric);
+        rest = after;
+        previous = Some(opening);
+        let Some(length) = begins.then(|| after.find(ends)).flatten() else { continue };
+        let (text, closing) = after.split_at(length);
+        if is_path(text) {
+            found.push(text.to_owned());
+        }
+        previous = closing.chars().next();
+        rest = closing.get(previous.map_or(0, char::len_utf8)..).unwrap_or_default();
+    }
+    found
+}
+
+fn split_first(text: &str) -> Option<(char, &str)> {
+    let mut characters = text.chars();
+    characters.next().map(|first| (first, characters.as_str()))
+}
+
+/// Names with characters that act on a terminal are spelled otherwise by programs that mean them.
+fn is_path(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(output: &str) -> Vec<String> {
+        let mut heard = Heard::default();
+        heard.hear(output.as_bytes());
+        paths(heard)
+    }
+
+    fn paths(heard: Heard) -> Vec<String> {
+        heard.into_named().into_iter().map(|named| named.path).collect()
+    }
+
+    #[test]
+    fn programs_name_paths_in_many_ways() {
+        for (line, path) in [
+            ("touch: cannot touch '/o/x': Read-only file system", "/o/x"),
+            ("mkdir: cannot create directory \u{2018}/o/a b\u{2019}: Read-only file system", "/o/a b"),
+            ("bash: line 1: /o/x: Read-only file system", "/o/x"),
+            ("bash: line 1: /o/a b: Read-only file system", "/o/a b"),
+            ("sh: 1: cannot create ../x: Read-only file system", "../x"),
+            ("OSError: [Errno 30] Read-only file system: '/o/x'", "/o/x"),
+            ("Error: EROFS: read-only file system, open '/o/x'", "/o/x"),
+            ("open /o/x: read-only file system", "/o/x"),
+            ("Can't open '/o/x': Read-only file system at -e line 1.", "/o/x"),
+            ("fatal: could not create work tree dir 'r': Read-only file system", "r"),
+            ("\u{1b}[31mrm: cannot remove '/o/x': Read-only file system\u{1b}[0m", "/o/x"),
+        ] {
+            assert_eq!(heard(line), [path], "{line}");
+        }
+        let both = "mv: cannot move '/w/a' to '/o/b': Read-only file system";
+        assert_eq!(heard(both), ["/w/a", "/o/b"]);
+        assert_eq!(heard("rename /w/a /o/b: read-only file system"), ["/w/a /o/b", "/o/b"]);
+    }
+
+    #[test]
+    fn names_are_told_from_what_is_in_a_file() {
+        for (line, is_for_its_name) in [
+            ("rm: cannot remove '/o/x': Read-only file system", true),
+            ("Error: EROFS: read-only file system, unlink '/o/x'", true),
+            ("bash: line 1: /o/link: Read-only file system", false),
+            ("touch: cannot touch '/o/rename': Read-only file system", false),
+        ] {
+            let mut heard = Heard::default();
+            heard.hear(line.as_bytes());
+            let named = heard.into_named();
+            assert!(named.iter().all(|named| named.is_for_its_name == is_for_its_name), "{line}: {named:?}");
+        }
+    }
+
+    #[test]
+    fn a_cause_on_a_line_of_its_own_speaks_of_the_lines_before() {
+        let cargo = "error: failed to create directory `/o/target`\n\nCaused by:\n  Read-only file system (os error 30)\n";
+        assert_eq!(heard(cargo), ["/o/target"]);
+        let far = cargo.replace("\n\n", "\n1\n2\n3\n");
+        assert_eq!(heard(&far), [""; 0]);
+    }
+
+    #[test]
+    fn nothing_else_is_heard() {
+        for line in [
+            "touch: cannot touch '/o/x': Permission denied",
+            "'/o/x' is there",
+            "cannot touch '/o/\u{1b}[2Jx': Read-only file system",
+            "cannot touch '/o/a\rb': Read-only file system",
+            "Read-only file system",
+            "",
+        ] {
+            assert_eq!(heard(line), [""; 0], "{line}");
+        }
+        assert_eq!(heard(&format!("'/{}': Read-only file system", "x".repeat(LONGEST_LINE))), [""; 0]);
+        let mut heard = Heard::default();
+        heard.hear(b"'/o/\xff': Read-only file system\n");
+        assert_eq!(paths(heard), [""; 0]);
+    }
+
+    #[test]
+    fn it_does_not_matter_in_which_parts_it_comes() {
+        let output =
+            "a\ntouch: cannot touch '/o/x': Read-only file system\nb\nopen /o/y: read-only file system";
+        for size in [1, 7, 100] {
+            let mut heard = Heard::default();
+            output.as_bytes().chunks(size).for_each(|part| heard.hear(part));
+            assert_eq!(paths(heard), ["/o/x", "/o/y"], "{size}");
+        }
+    }
+
+    #[test]
+    fn there_is_an_end_to_it() {
+        let many: String =
+            (0..1000).map(|number| format!("open /o/{number}: read-only file system\n")).collect();
+        assert_eq!(heard(&many).len(), MOST);
+        assert_eq!(heard(&"open /o/x: read-only file system\n".repeat(9)), ["/o/x"]);
+    }
+}
