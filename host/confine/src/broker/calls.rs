@@ -63,7 +63,7 @@ pub(super) enum Kind {
         length: u64,
     },
     ChangeMask,
-    /// Only where there are no mounts.
+    /// Where there are mounts, only to a mode with the set-group-id bit.
     ChangeMode {
         target: Target,
         mode: u32,

@@ -25,6 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("attacks::commands_do_not_see_each_other", commands_do_not_see_each_other),
     ("attacks::namespaces_cannot_be_made", namespaces_cannot_be_made),
     ("attacks::set_user_id_programs_gain_nothing", set_user_id_programs_gain_nothing),
+    ("attacks::only_directories_become_set_group_id", only_directories_become_set_group_id),
     ("attacks::objects_of_system_v_are_not_shared", objects_of_system_v_are_not_shared),
 ];
 
@@ -239,6 +240,38 @@ fn set_user_id_programs_gain_nothing() {
         session.sh("grep NoNewPrivs /proc/self/status").assert(0, "NoNewPrivs:\t1");
     }
     session.sh("chown 12345 file").assert_fails();
+}
+
+/// A program with this bit runs with the group of its file, whoever starts it outside.
+fn only_directories_become_set_group_id() {
+    let session = Session::new();
+    for (number, make) in [
+        "chmod 2755 $N",
+        "chmod g+s $N",
+        "perl -e 'open(F, q(<), $ENV{N}) or die; chmod(02755, *F)'",
+        "ln -sf $N to$N && chmod 2755 to$N",
+        "exec 3< $N; chmod 2755 /proc/self/fd/3",
+        "rm $N; perl -MFcntl -e 'umask 0; sysopen(F, $ENV{N}, O_CREAT | O_WRONLY, 02755)'",
+        "mv $N d$N; chmod 2755 d$N; mv d$N $N",
+        "cp $N other$N; chmod 2755 other$N; mv other$N $N",
+    ]
+    .iter()
+    .enumerate()
+    {
+        session.refuses(&format!("N=g{number}; export N; cp /bin/true $N; {make}; test -g $N"));
+        assert!(session.control(&format!("chmod 755 g{number}")));
+    }
+    session.allows("mkdir d && chmod 2775 d && test -g d && chmod g-s d && chmod g+s d && test -g d");
+    session.allows("cd d && chmod 2770 . && test -g . && mkdir e && test -g e && chmod 2700 e && test -g e");
+    session.allows(
+        "chmod 755 d && python3 -c 'import os; os.fchmod(os.open(\"d\", os.O_RDONLY), 0o2755)' && test -g d",
+    );
+    session
+        .allows("mkdir -p t/u && chmod g+s t/u && tar cf t.tar t && rm -r t && tar xpf t.tar && test -g t/u");
+    session.allows("git init -q --shared r && test -g r/.git/objects && cp -a t s && test -g s/u");
+    // Elsewhere it stays as it was.
+    session.sh("chmod 2755 $P/home/open").assert_fails();
+    session.sh("chmod 2755 nowhere 2> e; grep -q 'No such' e").assert(0, "");
 }
 
 fn objects_of_system_v_are_not_shared() {

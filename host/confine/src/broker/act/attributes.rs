@@ -1,5 +1,6 @@
 //! Modes, times and owners of files, where there are no mounts: no rule of Landlock is about them, so that nothing of this is
-//! ever given back to the kernel.
+//! ever given back to the kernel. Where there are mounts these see to it, and only modes with the set-group-id bit come
+//! here.
 //!
 //! The file is found once and held by a descriptor that opens nothing; its name, as the kernel has it, says whether
 //! commands change anything there, and what is changed is the very file that was found.
@@ -8,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use portcullis_sys::memory::read_exactly;
-use rustix::fs::{AtFlags, Mode, Timespec, Timestamps, UTIME_NOW, chmodat, fstat, utimensat};
+use rustix::fs::{AtFlags, FileType, Mode, Timespec, Timestamps, UTIME_NOW, chmodat, fstat, utimensat};
 use rustix::io::Errno;
 
 use super::super::calls::{Target, Times};
@@ -22,9 +23,14 @@ const TIMES_BYTES: usize = 32;
 /// The same for whole seconds.
 const SECONDS_BYTES: usize = 16;
 
-/// Gives a file other rights. That it is a mode without the set-user-id bit the filter has seen to.
+/// Gives a file other rights. That it is a mode without the set-user-id bit the filter has seen to; the set-group-id bit
+/// is for directories, where it says whose group new files have.
 pub(crate) fn change_mode(worker: &Worker, turn: &Turn, target: Target, mode: u32) -> Attempt {
     let file = find(worker, turn, target)?;
+    let is_directory = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::Directory;
+    if mode & Mode::SGID.as_raw_mode() != 0 && !is_directory {
+        return Err(Errno::PERM.into());
+    }
     worker.check_still_waiting(turn)?;
     let (own, name) = (worker.broker.processes.own_descriptors(), file.as_raw_fd().to_string());
     // Through the link of procfs it is this file and no other.

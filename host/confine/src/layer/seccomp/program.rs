@@ -80,16 +80,22 @@ pub(super) fn assemble(broker: Broker, reads: Reads, walls: Walls) -> Vec<Instru
     for number in [libc::SYS_socket, libc::SYS_socketpair] {
         program.on(number, sockets);
     }
-    let made = if broker.listens() { HAND_OVER } else { ALLOW };
+    let looked_at = if broker.listens() { HAND_OVER } else { ALLOW };
     for (number, mode) in MODES.into_iter().chain(MODES_HERE) {
         program.on(number, |body| {
-            no_set_user_id(body, mode);
-            body.give(if MAKES.contains(&number) { made } else { ALLOW });
+            if MAKES.contains(&number) {
+                no_id_at_birth(body, mode);
+                body.give(looked_at);
+            } else {
+                no_set_user_id(body, mode);
+                // For directories it is ordinary, and only who looks knows what it is for.
+                body.if_bits(libc::S_ISGID, looked_at);
+            }
         });
     }
     for (number, flags, mode) in OPENS {
         program.on(number, |body| {
-            opens(body, (flags, mode), made);
+            opens(body, (flags, mode), looked_at);
             if reads.are_judged() {
                 // What opens nothing, or a directory and nothing else, reads no file; without mounts, directories are
                 // hidden by nobody else.
@@ -123,7 +129,7 @@ fn opens(body: &mut Program, (flags, mode): (u32, u32), made: u32) {
     // Without these flags the mode is whatever the register held.
     let makes = low_bits(libc::O_CREAT | UNNAMED);
     body.on_bits(makes, |body| {
-        no_set_user_id(body, mode);
+        no_id_at_birth(body, mode);
         body.give(made);
     });
     body.if_bits(low_bits(libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC), made);
@@ -135,6 +141,12 @@ const UNNAMED: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
 pub(super) fn no_set_user_id(body: &mut Program, mode: u32) {
     body.load(argument(mode));
     body.if_bits(libc::S_ISUID, errno(libc::EPERM));
+}
+
+/// What these calls make is no directory.
+fn no_id_at_birth(body: &mut Program, mode: u32) {
+    body.load(argument(mode));
+    body.if_bits(libc::S_ISUID | libc::S_ISGID, errno(libc::EPERM));
 }
 
 /// What is not allowed is not known, as with any file that has no such request: every program copes with that.

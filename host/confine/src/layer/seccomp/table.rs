@@ -148,7 +148,7 @@ pub(super) const REFUSED_HERE: [c_long; 6] = [
 pub(super) const REFUSED_HERE: [c_long; 1] = [libc::SYS_kexec_file_load];
 
 /// Calls that give a file a mode, and which argument that is. A set-user-id file that a command leaves behind
-/// has no effect in here, but lends the user's rights to whoever starts it outside.
+/// has no effect in here, but lends the user's rights to whoever starts it outside; a set-group-id one the group's.
 pub(super) const MODES: [(c_long, u32); 4] =
     [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2), (libc::SYS_mknodat, 2)];
 /// The same, where the processor has them.

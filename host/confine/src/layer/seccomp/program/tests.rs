@@ -210,9 +210,35 @@ fn files_do_not_become_set_user_id() {
         check(libc::SYS_openat, &[0, 0, 0o20_200_002, mode], EPERM);
         check(libc::SYS_openat, &[0, 0, opened, mode], ALLOW);
     }
-    for mode in [0o755, 0o2775, 0o1777] {
+    for mode in [0o755, 0o1777] {
         check(libc::SYS_fchmod, &[3, mode], ALLOW);
         check(libc::SYS_openat, &[0, 0, created, mode], ALLOW);
+    }
+}
+
+#[test]
+fn only_directories_become_set_group_id() {
+    let mode = 0o2755;
+    let changes: [(libc::c_long, &[u64]); 4] = [
+        (libc::SYS_fchmod, &[3, mode]),
+        (libc::SYS_fchmodat, &[0, 0, mode]),
+        (libc::SYS_fchmodat2, &[0, 0, mode, 0]),
+        (libc::SYS_fchmod, &[3, 0xdead_beef_0000_0000 | mode]),
+    ];
+    let makes: [(libc::c_long, &[u64]); 3] = [
+        (libc::SYS_mknodat, &[0, 0, 0o100_000 | mode]),
+        (libc::SYS_openat, &[0, 0, 0o101, mode]),
+        (libc::SYS_openat, &[0, 0, 0o20_200_002, mode]),
+    ];
+    for (broker, looked_at) in [(Broker::None, ALLOW), (Broker::Listens, HAND_OVER)] {
+        let program = assemble(broker, Reads::Free, Walls::Namespaces);
+        for (number, arguments) in changes {
+            assert_eq!(run_in(&program, &native(number, arguments)), looked_at, "{number} {arguments:?}");
+        }
+        for (number, arguments) in makes {
+            assert_eq!(run_in(&program, &native(number, arguments)), EPERM, "{number} {arguments:?}");
+        }
+        assert_eq!(run_in(&program, &native(libc::SYS_fchmod, &[3, 0o755])), ALLOW);
     }
 }
 
