@@ -16,4 +16,5 @@ pub mod notify;
 pub mod process;
 pub mod seccomp;
 pub mod signal;
+pub mod terminal;
 pub mod trace;

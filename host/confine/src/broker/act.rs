@@ -6,6 +6,7 @@ mod names;
 mod open;
 mod outside;
 mod read;
+mod terminals;
 mod transfer;
 
 pub(super) use attributes::{change_mode, change_owner, change_times};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use portcullis_sys::memory::SharedNumbers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
 use rustix::io::{self, Errno};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
@@ -118,7 +118,7 @@ impl Processes {
     /// Returns the canonical path of what is open here.
     pub(super) fn path_of(&self, open: impl AsFd) -> io::Result<Vec<u8>> {
         let number = open.as_fd().as_raw_fd().to_string();
-        Ok(rustix::fs::readlinkat(&self.own, number, Vec::with_capacity(256))?.into_bytes())
+        Ok(readlinkat(&self.own, number, Vec::with_capacity(256))?.into_bytes())
     }
 
     /// Opens anew what is open here.
@@ -134,6 +134,43 @@ impl Processes {
     /// Returns a copy of one of the caller's descriptors.
     pub(super) fn descriptor(&self, caller: &Caller, number: i32) -> io::Result<OwnedFd> {
         caller.with_pidfd(|pidfd| pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty()))
+    }
+
+    /// Returns a copy of a descriptor of the caller's command, of the caller first: one whose link in `/proc` reads
+    /// `is_likely` and which `is_it`.
+    pub(super) fn find_descriptor(
+        &self,
+        caller: &Caller,
+        is_likely: &dyn Fn(&[u8]) -> bool,
+        is_it: &dyn Fn(&OwnedFd) -> bool,
+    ) -> Option<OwnedFd> {
+        let command = self.command(caller)?;
+        let of = |process: i32| self.copies(process, is_likely).into_iter().find(is_it);
+        of(caller.thread).or_else(|| {
+            let others = self.numbers(".").into_iter().filter(|other| *other != caller.thread);
+            others.filter(|other| self.command_of(*other) == Some(command)).find_map(of)
+        })
+    }
+
+    /// Returns copies of a process's descriptors whose links are likely; of one that has ended there are none.
+    fn copies(&self, process: i32, is_likely: &dyn Fn(&[u8]) -> bool) -> Vec<OwnedFd> {
+        let directory = format!("{process}/fd");
+        let is_likely = |number: &i32| {
+            let link = readlinkat(&self.proc, format!("{directory}/{number}"), Vec::with_capacity(64));
+            link.is_ok_and(|link| is_likely(link.to_bytes()))
+        };
+        let numbers: Vec<i32> = self.numbers(&directory).into_iter().filter(is_likely).collect();
+        let Ok(pidfd) = open_thread(process) else { return Vec::new() };
+        let copy = |number| pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty()).ok();
+        numbers.into_iter().filter_map(copy).collect()
+    }
+
+    /// Returns the names in a directory of `/proc` that are numbers.
+    fn numbers(&self, directory: &str) -> Vec<i32> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = openat(&self.proc, directory, flags, Mode::empty());
+        let entries = open.and_then(Dir::new).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).collect()
     }
 
     /// Returns the caller's mask for the modes of new files.

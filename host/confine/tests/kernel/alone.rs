@@ -32,6 +32,7 @@ const SHARED: &[&str] = &[
     "attacks::foreign_calls_are_killed",
     "attacks::commands_do_not_see_each_other",
     "attacks::namespaces_cannot_be_made",
+    "attacks::only_directories_become_set_group_id",
     "attacks::objects_of_system_v_are_not_shared",
     "below::a_file_to_read_cannot_be_written",
     "below::a_file_to_write_can_be_opened_anew",
@@ -84,6 +85,7 @@ pub(crate) const TESTS: &[Test] = &[
         without_namespaces(the_hosts_temporary_files_are_hidden)
     }),
     ("alone::a_killed_init_ends_the_session", || without_namespaces(a_killed_init_ends_the_session)),
+    ("alone::commands_have_terminals_of_their_own", || without_namespaces(terminals)),
     ("alone::programs_work", || without_namespaces(programs_work)),
 ];
 
@@ -253,6 +255,51 @@ fn attributes_inside_are_changed() {
     ] {
         session.allows(script);
     }
+}
+
+/// Those of the user, and of other commands, are not reached.
+fn terminals() {
+    if !exists("/usr/bin/script") {
+        return cannot_run("`script` (package bsdutils)");
+    }
+    let session = Session::new();
+    session.allows("test \"$(script -qec 'test -t 0 && echo it-is' /dev/null)\" = \"$(printf 'it-is\\r')\"");
+    session.allows(
+        "python3 -c 'import os, pty; ours, theirs = pty.openpty(); os.write(ours, b\"x\\n\"); \
+         assert os.read(theirs, 9) == b\"x\\n\"; assert os.ttyname(theirs).startswith(\"/dev/pts/\")'",
+    );
+    session.allows("script -qec 'script -qec \"stty size && exec 3<> $(tty)\" /dev/null' /dev/null");
+    let held = |session: &Session| {
+        let script = "script -qfc 'tty > here.new; mv here.new here; sleep 1000' /dev/null > /dev/null";
+        (session.start(session.command(&["sh", "-c", script])).expect("it starts"), session.path("work/here"))
+    };
+    let mut outside = Command::new("script")
+        .args(["-qfc", "tty > outside.new; mv outside.new outside; sleep 1000", "/dev/null"])
+        .current_dir(session.path("work"))
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("`script` starts");
+    let ((other, _output), here) = held(&session);
+    let there = session.path("work/outside");
+    eventually("both have a terminal", || here.exists() && there.exists());
+    for name in [&here, &there] {
+        let name = fs::read_to_string(name).expect("a name");
+        for way in [
+            format!("exec 3<> {name}"),
+            format!("echo x > {name}"),
+            format!("cat < {name}"),
+            // With a terminal of its own, by the number of another.
+            format!("script -qec 'exec 3<> {}' /dev/null", name.trim()),
+        ] {
+            session.sh(&way).assert_fails();
+        }
+        assert!(session.control(&format!("exec 3<> {name}")), "control: {name}");
+    }
+    session.sh("ls /dev/pts").assert_fails();
+    other.kill();
+    other.wait();
+    outside.kill().and_then(|()| outside.wait()).expect("it ends");
 }
 
 fn hidden_places_are_not_listed() {

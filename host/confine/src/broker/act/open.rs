@@ -21,6 +21,7 @@ use super::super::resolve::{Found, LastLink, Place};
 use super::super::worker::{Attempt as Ending, Outcome, Stop, Turn, Worker, start};
 use super::outside;
 use super::read::{only_reads, open_to_read, permit_reading, permit_reading_of};
+use super::terminals::{self, Terminal};
 
 /// How often a link that appears where there was none is followed again.
 const ATTEMPTS: usize = 8;
@@ -42,6 +43,12 @@ pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) 
     let path = turn.path(at)?;
     if flags.contains(UNNAMED) {
         return open_unnamed(worker, turn, at.directory, &path, (flags, mode));
+    }
+    if worker.broker.places.is_some()
+        && writes(flags)
+        && let Some(terminal) = Terminal::named(&path)
+    {
+        return terminals::open(worker, turn, terminal, flags);
     }
     if worker.broker.reads.are_judged() {
         worker.broker.processes.note_start(&turn.caller);

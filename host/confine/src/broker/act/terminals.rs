@@ -1,0 +1,95 @@
+//! Pseudo-terminals where there are no mounts, and so none of the session's own: a command gets new ones from the
+//! machine's, and the other ends of those only.
+//!
+//! Numbers in `/dev/pts` are given out anew as soon as they are free, so a name there means nothing by itself. Whoever
+//! opens one is given the other end of a terminal of that number that a process of the same command has open, taken
+//! from that very descriptor: what the user or another command has open has no such process.
+
+use std::ffi::CStr;
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+
+use portcullis_sys::terminal::{number, other_end};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+use super::super::worker::{Attempt, Turn, Worker};
+use super::open::give;
+
+/// What programs open to get a new terminal.
+const NEW: [&[u8]; 2] = [b"/dev/ptmx", b"/dev/pts/ptmx"];
+/// Where the other ends lie.
+const OTHERS: &[u8] = b"/dev/pts/";
+/// How many there can be on the machine.
+const MOST: &str = "/proc/sys/kernel/pty/max";
+
+/// A terminal as a command names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Terminal {
+    New,
+    /// The other end of the one with this number.
+    Other(u32),
+}
+
+impl Terminal {
+    /// Returns what a path names; none for every other path, which is nobody's terminal.
+    pub(super) fn named(path: &CStr) -> Option<Self> {
+        let path = path.to_bytes();
+        if NEW.contains(&path) {
+            return Some(Self::New);
+        }
+        let digits = path.strip_prefix(OTHERS).filter(|rest| rest.iter().all(u8::is_ascii_digit))?;
+        std::str::from_utf8(digits).ok()?.parse().ok().map(Self::Other)
+    }
+}
+
+/// Opens a terminal for a command. It does not come to control the caller by that, which programs ask for themselves.
+pub(super) fn open(worker: &Worker, turn: &Turn, terminal: Terminal, flags: OFlags) -> Attempt {
+    let sure = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | flags & OFlags::NONBLOCK;
+    let opened = match terminal {
+        Terminal::New => new(sure)?,
+        Terminal::Other(wanted) => other(worker, turn, wanted, sure)?,
+    };
+    worker.check_still_waiting(turn)?;
+    give(worker.broker, turn, &opened, flags)
+}
+
+/// Half of all terminals are left to the user: the lowest free number is given out first.
+fn new(flags: OFlags) -> Result<OwnedFd, Errno> {
+    let most = fs::read_to_string(MOST).ok().and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
+    let opened = openat(CWD, "/dev/ptmx", flags, Mode::empty())?;
+    let number = number(opened.as_fd()).map_err(|_no_terminal| Errno::NOTTY)?;
+    if number < most / 2 { Ok(opened) } else { Err(Errno::NOSPC) }
+}
+
+fn other(worker: &Worker, turn: &Turn, wanted: u32, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let processes = &worker.broker.processes;
+    let found = processes.find_descriptor(&turn.caller, &|link| NEW.contains(&link), &|copy| {
+        number(copy.as_fd()).is_ok_and(|number| number == wanted)
+    });
+    let found = found.ok_or(Errno::ACCESS)?;
+    other_end(found.as_fd(), flags.bits().cast_signed())
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_have_two_kinds_of_names() {
+        for (path, terminal) in [
+            (c"/dev/ptmx", Some(Terminal::New)),
+            (c"/dev/pts/ptmx", Some(Terminal::New)),
+            (c"/dev/pts/7", Some(Terminal::Other(7))),
+            (c"/dev/pts/", None),
+            (c"/dev/pts/7/../8", None),
+            (c"/dev/pts/99999999999", None),
+            (c"/dev/pts/-1", None),
+            (c"/dev/tty", None),
+            (c"dev/pts/7", None),
+        ] {
+            assert_eq!(Terminal::named(path), terminal, "{path:?}");
+        }
+    }
+}
