@@ -52,7 +52,6 @@ pub struct Refusal {
     pub reason: String,
 }
 
-#[cfg(target_os = "linux")]
 impl Refusal {
     /// A refusal by the gate itself.
     pub(crate) fn of_gate(rule: &str, reason: impl Into<String>) -> Self {

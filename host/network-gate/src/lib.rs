@@ -26,12 +26,16 @@
 //!
 //! # Platforms
 //! Linux. Other systems have neither the listeners nor the tables in which the client of a connection is looked up;
-//! there [`Gate::start`] fails.
+//! there [`Gate::start`] fails. What reads bytes from outside ([`dns`], [`inspect`]) is of no system, and public so that
+//! it can be tried beside the readers of others; see `fuzz/`.
 
 mod calls;
+pub mod dns;
 mod inside;
+pub mod inspect;
 mod judge;
 mod listeners;
+mod names;
 mod upstream;
 
 #[cfg(not(target_os = "linux"))]
@@ -47,4 +51,5 @@ pub use judge::{AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement,
 #[cfg(target_os = "linux")]
 pub use linux::{Attached, Gate, WayIn};
 pub use listeners::Listeners;
+pub use names::Names;
 pub use upstream::{Protocol, Unresolved, Upstream};

@@ -14,21 +14,21 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::dns;
 use crate::judge::Judge;
 use crate::linux::ask::Asking;
 use crate::linux::budget::Budgets;
 use crate::linux::carried::Carried;
 use crate::linux::clients::Clients;
 use crate::linux::decider::Decider;
-use crate::linux::dns;
 use crate::linux::hold::{self, Held};
 use crate::linux::inside;
-use crate::linux::names::Names;
 use crate::linux::proxy;
 use crate::linux::refuse::{self, News};
 use crate::linux::relay;
 use crate::linux::scope::{Scope, Shared};
 use crate::listeners::Listeners;
+use crate::names::Names;
 use crate::{Call, Calls, Server, Sockets};
 
 /// Names that are resolved at once; the rest waits.

@@ -9,9 +9,9 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
 
+use crate::inspect::{Inspector, Stop};
 use crate::judge::{Attempt, Refusal};
 use crate::linux::budget::Spent;
-use crate::linux::inspect::{Inspector, Stop};
 use crate::linux::scope::{Scope, Wanted};
 
 /// How much is read at once.

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::linux::inspect::is_tls;
+use crate::inspect::client_hello::is_tls;
 
 /// A fatal alert in a record of TLS 1.2, which every version reads: `access_denied`.
 const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];

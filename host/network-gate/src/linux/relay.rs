@@ -9,9 +9,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
+use crate::inspect::{Inspector, Stop};
 use crate::judge::{Attempt, Ended, Ending, Refusal};
 use crate::linux::dial::dial;
-use crate::linux::inspect::{Inspector, Stop};
 use crate::linux::proxy::Manner;
 use crate::linux::pump::{Cut, Pump, Traffic};
 use crate::linux::refuse::{self, News};

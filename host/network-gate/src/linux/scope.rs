@@ -17,8 +17,8 @@ use crate::linux::carried::Carried;
 use crate::linux::clients::{Client, Clients};
 use crate::linux::decider::Decider;
 use crate::linux::hold::{Found, Held, State};
-use crate::linux::names::Names;
 use crate::linux::process::Owner;
+use crate::names::Names;
 
 /// How often it is looked whether a client that has sent something has gone since.
 const LOOK: Duration = Duration::from_millis(250);

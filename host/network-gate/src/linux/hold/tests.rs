@@ -12,8 +12,8 @@ use crate::linux::budget::Budgets;
 use crate::linux::carried::Carried;
 use crate::linux::clients::{Client, Clients};
 use crate::linux::decider::Decider;
-use crate::linux::names::Names;
 use crate::linux::scope::{Cleared, Shared};
+use crate::names::Names;
 
 /// Asks about everything, and says no when the test wants it to.
 struct Asks {

@@ -6,7 +6,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
 use super::{Fault, Manner, Order, USER, is_token};
-use crate::linux::inspect::{self, Ordered};
+use crate::inspect::head::{self, Ordered};
 use crate::linux::refuse::{self, News};
 
 /// The port of plain HTTP.
@@ -17,7 +17,7 @@ pub(super) async fn greet(token: &str, client: &mut TcpStream, first: u8) -> Res
     let told = |news, why: &str| Fault::Told(refuse::page(news, why));
     let mut bytes = vec![first];
     let end = loop {
-        match inspect::end_of_head(&bytes) {
+        match head::end(&bytes) {
             Ok(Some(end)) => break end,
             Ok(None) => {}
             Err(problem) => return Err(told(News::Malformed, problem)),
@@ -27,7 +27,7 @@ pub(super) async fn greet(token: &str, client: &mut TcpStream, first: u8) -> Res
         }
     };
     let rest = bytes.split_off(end);
-    let ordered = inspect::order(&bytes).map_err(|problem| told(News::Malformed, problem))?;
+    let ordered = head::order(&bytes).map_err(|problem| told(News::Malformed, problem))?;
     if !ordered.password.as_deref().is_some_and(|given| is_known(given, token)) {
         return Err(Fault::Told(refuse::unknown()));
     }

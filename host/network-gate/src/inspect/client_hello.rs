@@ -13,7 +13,7 @@ const HOST_NAME: u8 = 0;
 
 /// What the beginning of a stream is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Hello {
+pub enum Hello {
     /// More bytes are needed.
     Incomplete,
     /// A client hello, and how many bytes its records take.
@@ -24,20 +24,20 @@ pub(crate) enum Hello {
 
 /// What matters of a client hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClientHello {
+pub struct ClientHello {
     /// The name of the server as it is written there; nothing when none is.
-    pub(crate) server_name: Option<String>,
+    pub server_name: Option<String>,
     /// Another name may be hidden in it.
-    pub(crate) is_hiding: bool,
+    pub is_hiding: bool,
 }
 
 /// Whether a stream that begins with `first` is TLS.
-pub(crate) fn is_tls(first: u8) -> bool {
+pub fn is_tls(first: u8) -> bool {
     first == HANDSHAKE
 }
 
 /// Reads the beginning of a stream for which [`is_tls`] holds.
-pub(crate) fn read(bytes: &[u8]) -> Hello {
+pub fn read(bytes: &[u8]) -> Hello {
     let (message, length) = match message(bytes) {
         Ok(Some(message)) => message,
         Ok(None) => return Hello::Incomplete,

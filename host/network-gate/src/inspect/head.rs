@@ -4,31 +4,36 @@ use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{Endpoint, HttpHead};
 
 /// A longer head is refused; servers take 8 to 64 KiB.
-pub(super) const HEAD_MAX: usize = 64 * 1024;
+pub const HEAD_MAX: usize = 64 * 1024;
 
 /// What matters of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub struct Head {
     /// Every place in which the request names a server.
-    pub(super) names: Vec<Named>,
-    pub(super) body: Body,
+    pub names: Vec<Named>,
+    /// What follows it.
+    pub body: Body,
     /// The protocols it offers to go on with, lower case.
-    pub(super) upgrade: Option<String>,
+    pub upgrade: Option<String>,
     /// As policies see it.
-    pub(super) shown: HttpHead,
+    pub shown: HttpHead,
 }
 
 /// A server that a request names.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) host: Endpoint,
-    pub(super) port: Option<u16>,
+pub struct Named {
+    /// Its canonical name, or its address.
+    pub host: Endpoint,
+    /// Its port, where it is said.
+    pub port: Option<u16>,
 }
 
 /// What follows the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub enum Body {
+    /// So many bytes.
     Bytes(u64),
+    /// Chunks, up to an empty one.
     Chunked,
     /// `CONNECT`: whatever the two sides like.
     Tunnel,
@@ -38,7 +43,7 @@ pub(super) enum Body {
 ///
 /// # Errors
 /// For line ends that servers read differently.
-pub(crate) fn end(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
+pub fn end(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
     let mut line_start = 0;
     for (at, &byte) in bytes.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
@@ -57,7 +62,7 @@ pub(crate) fn end(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
 ///
 /// # Errors
 /// For everything that could be read in two ways.
-pub(super) fn read(head: &[u8]) -> Result<Head, &'static str> {
+pub fn read(head: &[u8]) -> Result<Head, &'static str> {
     if head.iter().any(|&byte| (byte < b' ' && !b"\r\n\t".contains(&byte)) || byte == 0x7f) {
         return Err("there is a control character in the request");
     }
@@ -172,22 +177,24 @@ fn body(lengths: &[&str], encodings: &[&str], minor: u8) -> Result<Body, &'stati
 
 /// A request to a proxy.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ordered {
-    pub(crate) host: Endpoint,
-    pub(crate) port: Option<u16>,
+pub struct Ordered {
+    /// Where to.
+    pub host: Endpoint,
+    /// To which port, where it is said.
+    pub port: Option<u16>,
     /// `CONNECT`, after which everything is the client's own.
-    pub(crate) is_tunnel: bool,
+    pub is_tunnel: bool,
     /// What shows that the client may use the proxy.
-    pub(crate) password: Option<String>,
+    pub password: Option<String>,
     /// The request as it goes to the server: nothing of it is meant for a proxy, and it is the last one.
-    pub(crate) head: Vec<u8>,
+    pub head: Vec<u8>,
 }
 
 /// Reads a head that was sent to a proxy.
 ///
 /// # Errors
 /// As for [`read`], and when it names two servers or is none for a proxy.
-pub(crate) fn order(head: &[u8]) -> Result<Ordered, &'static str> {
+pub fn order(head: &[u8]) -> Result<Ordered, &'static str> {
     let Head { names, .. } = read(head)?;
     let text = std::str::from_utf8(head).map_err(|_no_text| "the request is no text")?;
     let mut lines = text.split("\r\n");

@@ -7,8 +7,8 @@
 //! What a connection inside TLS asks for is not seen, and no other protocol is looked into.
 
 mod chunked;
-mod client_hello;
-mod head;
+pub mod client_hello;
+pub mod head;
 mod opening;
 mod server_hello;
 
@@ -18,10 +18,8 @@ use portcullis_decision::request::{Endpoint, Stage};
 use crate::Refusal;
 use crate::judge::{Checks, Stages};
 use chunked::Chunked;
-pub(crate) use client_hello::is_tls;
 use client_hello::{ClientHello, Hello};
 use head::{Body, Named};
-pub(crate) use head::{Ordered, end as end_of_head, order};
 use opening::Opening;
 use server_hello::Answer;
 
@@ -35,7 +33,7 @@ const RECORD_MAX: usize = (1 << 14) + 256;
 
 /// Why a connection may not go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     /// It names another server, or hides which one it names.
     Forbidden(Refusal),
     /// A request that servers could read differently.
@@ -44,7 +42,7 @@ pub(crate) enum Stop {
 
 /// Looks at one direction of one connection, from the client to the server.
 #[derive(Debug)]
-pub(crate) struct Inspector {
+pub struct Inspector {
     host: Endpoint,
     port: u16,
     checks: Checks,
@@ -90,7 +88,7 @@ enum State {
 impl Inspector {
     /// Looks at a connection that was allowed to `host` and `port`. An address was judged as itself, whatever the
     /// content says.
-    pub(crate) fn new(host: &Endpoint, port: u16, checks: Checks, stages: Stages) -> Self {
+    pub fn new(host: &Endpoint, port: u16, checks: Checks, stages: Stages) -> Self {
         let names_match = checks.names_match && matches!(host, Endpoint::Domain(_));
         let is_free = !names_match && !stages.client_hello && !stages.http;
         Self {
@@ -107,12 +105,12 @@ impl Inspector {
     }
 
     /// What has to be decided before [`Self::clear`] lets the rest go on.
-    pub(crate) fn seen(&self) -> Option<Stage> {
+    pub fn seen(&self) -> Option<Stage> {
         self.seen.clone()
     }
 
     /// Says that what was seen may go on.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.is_cleared = self.seen.take().is_some();
     }
 
@@ -126,17 +124,17 @@ impl Inspector {
     }
 
     /// Whether everything that follows goes through unseen.
-    pub(crate) fn is_free(&self) -> bool {
+    pub fn is_free(&self) -> bool {
         matches!(self.state, State::Free)
     }
 
     /// Whether the server has to answer before the client goes on.
-    pub(crate) fn awaits_answer(&self) -> bool {
+    pub fn awaits_answer(&self) -> bool {
         matches!(self.state, State::Offered { .. } | State::Greeted { .. } | State::Silenced)
     }
 
     /// The server has sent its last; returns whether it never gave an answer that was awaited.
-    pub(crate) fn server_has_ended(&mut self) -> bool {
+    pub fn server_has_ended(&mut self) -> bool {
         let unanswered = self.awaits_answer();
         if unanswered {
             self.state = State::Silenced;
@@ -145,12 +143,15 @@ impl Inspector {
     }
 
     /// What was not forwarded.
-    pub(crate) fn pending(&self) -> &[u8] {
+    pub fn pending(&self) -> &[u8] {
         &self.pending
     }
 
     /// Takes what the client sent and returns what may be forwarded.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Stop> {
+    ///
+    /// # Errors
+    /// When the connection may not go on. Nothing of what was not returned before may be forwarded then.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Stop> {
         self.pending.extend_from_slice(bytes);
         let mut forward = Vec::new();
         while self.step(&mut forward)? {}
@@ -158,7 +159,10 @@ impl Inspector {
     }
 
     /// Takes what the server sent, which only matters while its answer is awaited; returns whether it was there.
-    pub(crate) fn answered(&mut self, bytes: &[u8]) -> Result<bool, Stop> {
+    ///
+    /// # Errors
+    /// When the two have agreed on what cannot be looked at.
+    pub fn answered(&mut self, bytes: &[u8]) -> Result<bool, Stop> {
         if let State::Greeted { answer } = &mut self.state {
             answer.extend_from_slice(bytes);
             self.state = match server_hello::read(answer) {

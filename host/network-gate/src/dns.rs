@@ -8,10 +8,10 @@ use std::net::Ipv4Addr;
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::Endpoint;
 
-use crate::linux::names::Names;
+use crate::names::Names;
 
 /// Longer questions are none: a name of 255 bytes and its type fit easily.
-pub(crate) const QUERY_MAX: usize = 4096;
+pub const QUERY_MAX: usize = 4096;
 
 const HEADER: usize = 12;
 /// Types of records.
@@ -56,7 +56,7 @@ enum Data {
 }
 
 /// Answers a question; nothing when it is not even one.
-pub(crate) fn answer(query: &[u8], names: &Names) -> Option<Vec<u8>> {
+pub fn answer(query: &[u8], names: &Names) -> Option<Vec<u8>> {
     let word = |at: usize| Some(u16::from_be_bytes(query.get(at..at + 2)?.try_into().ok()?));
     let (id, flags, count) = (word(0)?, word(2)?, word(4)?);
     if query.len() < HEADER || flags & RESPONSE != 0 {

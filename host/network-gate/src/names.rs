@@ -18,7 +18,7 @@ const LAST: u32 = Ipv4Addr::new(198, 19, 255, 254).to_bits();
 /// An address stands for its name as long as the session lasts: were it given to another name, a connection
 /// that was under way could end up with the wrong one.
 #[derive(Debug, Default)]
-pub(crate) struct Names(Mutex<Table>);
+pub struct Names(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
@@ -28,7 +28,7 @@ struct Table {
 
 impl Names {
     /// Returns the address of a canonical name; nothing when there is none left.
-    pub(crate) fn address(&self, name: &str) -> Option<Ipv4Addr> {
+    pub fn address(&self, name: &str) -> Option<Ipv4Addr> {
         let mut table = self.table();
         if let Some(&number) = table.numbers.get(name) {
             return Some(Ipv4Addr::from_bits(number));
@@ -43,14 +43,14 @@ impl Names {
     }
 
     /// Returns the name that an address stands for.
-    pub(crate) fn name(&self, address: IpAddr) -> Option<String> {
+    pub fn name(&self, address: IpAddr) -> Option<String> {
         let IpAddr::V4(address) = address.to_canonical() else { return None };
         let index = address.to_bits().checked_sub(FIRST)?;
         self.table().names.get(usize::try_from(index).ok()?).cloned()
     }
 
     /// Returns what a connection to `address` is for; nothing for an address that stands for no name yet.
-    pub(crate) fn endpoint(&self, address: IpAddr) -> Option<Endpoint> {
+    pub fn endpoint(&self, address: IpAddr) -> Option<Endpoint> {
         if let Some(name) = self.name(address) {
             return Some(Endpoint::Domain(name));
         }
