@@ -181,6 +181,7 @@ fn run(
     let listener = Listener::new(listener);
     // Before Linux 6.6 hand-overs cost more; nothing else changes.
     drop(listener.wake_synchronously());
+    let connecting = host_ports.map(|ports| Connecting::begin(connects, ports, &listener)).transpose()?;
     // For as long as the process lives, and so for all its threads.
     let broker: &'static Broker = Box::leak(Box::new(Broker {
         listener,
@@ -193,7 +194,7 @@ fn run(
         lifted,
         staging: Staging::default(),
         asking: Asking::new(asks),
-        connecting: host_ports.map(|ports| Connecting::new(connects, ports)),
+        connecting,
         processes,
         made: Made::default(),
         gone: Gone::default(),

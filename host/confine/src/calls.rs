@@ -48,36 +48,65 @@ impl Calls {
 
 #[cfg(target_os = "linux")]
 mod here {
+    use std::collections::{HashSet, VecDeque};
     use std::os::fd::OwnedFd;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+    use std::time::{Duration, Instant};
+
+    use portcullis_sys::notify::{Answer, Listener};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     use super::Call;
-    use crate::confinement::process_number;
+    use crate::confinement::process_of;
     use crate::link::Link;
     use crate::transport;
-    use crate::wire::calls::{Told, encode_release};
+    use crate::wire::calls::Told;
+
+    /// How often it is looked whether those who wait are still there; the kernel tells nobody when they go.
+    const LOOK: Duration = Duration::from_millis(250);
 
     /// Connections that wait inside connect(2).
     #[derive(Debug)]
     pub struct Calls {
         line: OwnedFd,
         link: Arc<Link>,
+        /// Where calls are answered; it comes before the first of them.
+        listener: OnceLock<Listener>,
+        waiting: Mutex<Waiting>,
+    }
+
+    #[derive(Debug)]
+    struct Waiting {
+        /// Calls that nobody has let go on yet.
+        calls: HashSet<u64>,
+        looked_at: Instant,
+        /// Those of whom it was seen that they wait no more, and not told yet.
+        gone: VecDeque<u64>,
     }
 
     impl Calls {
         pub(crate) fn new(line: OwnedFd, link: Arc<Link>) -> Self {
-            Self { line, link }
+            let (calls, gone) = (HashSet::new(), VecDeque::new());
+            let waiting = Mutex::new(Waiting { calls, looked_at: Instant::now(), gone });
+            Self { line, link, listener: OnceLock::new(), waiting }
         }
 
         /// Waits for what is next; nothing when the sandbox has ended.
         pub fn next(&self) -> Option<Call> {
             loop {
+                if let Some(id) = self.next_gone() {
+                    return Some(Call::Gone { id });
+                }
+                if !self.is_something_told()? {
+                    continue;
+                }
                 let message = transport::receive(&self.line).ok()??;
+                let descriptor = message.descriptors.into_iter().next();
                 match Told::decode(&message.bytes).ok()? {
-                    Told::Gone { id } => return Some(Call::Gone { id }),
+                    Told::Begins => drop(self.listener.set(Listener::new(descriptor?))),
                     Told::Waits { id, command, socket, address } => {
-                        let caller = message.descriptors.first();
-                        match caller.and_then(process_number) {
+                        self.waiting().calls.insert(id);
+                        match descriptor.as_ref().and_then(process_of) {
                             Some(process) => {
                                 let command = self.link.init_of(command);
                                 return Some(Call::Waits { id, process, command, socket, address });
@@ -92,8 +121,43 @@ mod here {
 
         /// Lets a call go on: the kernel makes the connection as if nobody had held it.
         pub fn release(&self, id: u64) {
-            // When the broker has gone, so has the caller.
-            drop(transport::send(&self.line, &encode_release(id), &[]));
+            if self.waiting().calls.remove(&id)
+                && let Some(listener) = self.listener.get()
+            {
+                // Whoever is not there any more needs no answer.
+                drop(listener.answer(id, Answer::Continue));
+            }
+        }
+
+        /// Waits for the broker; where somebody waits, for no longer than until it is time to look after them. Nothing
+        /// when that cannot be waited for.
+        fn is_something_told(&self) -> Option<bool> {
+            if self.waiting().calls.is_empty() {
+                return Some(true);
+            }
+            let until = Timespec::try_from(LOOK).ok();
+            let mut told = [PollFd::new(&self.line, PollFlags::IN)];
+            let count = rustix::io::retry_on_intr(|| poll(&mut told, until.as_ref())).ok()?;
+            Some(count > 0)
+        }
+
+        /// One who does not wait any more.
+        fn next_gone(&self) -> Option<u64> {
+            let mut waiting = self.waiting();
+            let Waiting { calls, looked_at, gone } = &mut *waiting;
+            if calls.is_empty() {
+                *looked_at = Instant::now();
+            } else if looked_at.elapsed() >= LOOK
+                && let Some(listener) = self.listener.get()
+            {
+                gone.extend(calls.extract_if(|id| !listener.is_waiting(*id)));
+                *looked_at = Instant::now();
+            }
+            gone.pop_front()
+        }
+
+        fn waiting(&self) -> MutexGuard<'_, Waiting> {
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
         }
     }
 }

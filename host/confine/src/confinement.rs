@@ -9,7 +9,7 @@ mod meeting;
 pub use here::raise_file_limit;
 pub use here::{Confinement, keeper_main};
 #[cfg(target_os = "linux")]
-pub(crate) use meeting::process_number;
+pub(crate) use meeting::process_of;
 
 /// The argument with which a program is to call [`keeper_main`] and nothing else.
 pub const KEEPER_ARGUMENT: &str = "__keeper";

@@ -4,8 +4,9 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::marker::PhantomData;
+use std::mem;
 use std::ops::BitOr;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
@@ -191,6 +192,31 @@ impl Fenced {
 
 /// How long is waited for ends that are sure to come.
 const LAST_MILLISECONDS: u32 = 1000;
+
+/// The numbers of a thread and of its process, as this process sees them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// Of the thread.
+    pub thread: u32,
+    /// Of the process that it belongs to.
+    pub process: u32,
+}
+
+/// Returns the numbers of what a pidfd refers to; 0 for what is outside of this process's pid namespace.
+///
+/// # Errors
+/// `ENOTTY` or `EINVAL` on kernels before 6.13, `ESRCH` when it has ended.
+pub fn numbers_of(pidfd: BorrowedFd<'_>) -> io::Result<Numbers> {
+    // SAFETY: the structure consists of numbers, for which 0 is fine.
+    let mut info: libc::pidfd_info = unsafe { mem::zeroed() };
+    info.mask = libc::PIDFD_INFO_PID.into();
+    // SAFETY: this request writes the structure that goes with it, which outlives the call.
+    let result = unsafe { libc::ioctl(pidfd.as_raw_fd(), libc::PIDFD_GET_INFO, ptr::from_mut(&mut info)) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Numbers { thread: info.pid, process: info.tgid })
+}
 
 /// Ends this process at once, running no destructors and no exit handlers.
 pub fn exit_now(code: i32) -> ! {

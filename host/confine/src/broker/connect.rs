@@ -2,15 +2,15 @@
 //!
 //! This is a pause and no check: the kernel makes the connection, from the caller's memory, and the host judges what
 //! comes out of the network by the address that the kernel used. So whatever is not understood here goes on.
+//!
+//! The host answers such a call itself, and sees itself whether somebody still waits: what it would have to say here
+//! would only be passed on, while the caller stands still.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use portcullis_sys::memory::read_exactly;
-use portcullis_sys::notify::{Answer, Listener};
+use portcullis_sys::notify::Listener;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt::socket_type};
@@ -19,55 +19,24 @@ use super::Broker;
 use super::worker::{Outcome, Turn};
 use crate::layer::network::{OWN, OWN_6};
 use crate::transport;
-use crate::wire::calls::{Told, decode_release};
+use crate::wire::calls::Told;
 
-/// How often it is looked whether those who wait are still there.
-const LOOK: Duration = Duration::from_millis(250);
 /// `struct sockaddr_in6`, the longer of the two.
 const ADDRESS_BYTES: usize = 28;
 const DNS_PORT: u16 = 53;
 
-/// The line to the host, and the calls that wait.
+/// The line to the host.
 pub(super) struct Connecting {
     line: OwnedFd,
     /// Ports of the loopback that mean the host's own.
     host_ports: Vec<u16>,
-    /// Whether the host has been told, by the call.
-    waiting: Mutex<HashMap<u64, bool>>,
-    changed: Condvar,
 }
 
 impl Connecting {
-    pub(super) fn new(line: OwnedFd, host_ports: Vec<u16>) -> Self {
-        Self { line, host_ports, waiting: Mutex::default(), changed: Condvar::new() }
-    }
-
-    /// Lets calls go on as the host says, until it has gone.
-    pub(super) fn hear(&self, listener: &Listener) {
-        while let Ok(Some(message)) = transport::receive(&self.line) {
-            let Ok(id) = decode_release(&message.bytes) else { return };
-            if self.waiting().remove(&id).is_some() {
-                // Whoever is not there any more needs no answer.
-                drop(listener.answer(id, Answer::Continue));
-            }
-        }
-    }
-
-    /// Tells the host of those who have given up.
-    pub(super) fn watch(&self, listener: &Listener) {
-        loop {
-            let waiting = self.changed.wait_while(self.waiting(), |waiting| waiting.is_empty());
-            drop(waiting);
-            std::thread::sleep(LOOK);
-            let mut waiting = self.waiting();
-            let gone = waiting.extract_if(|id, is_told| *is_told && !listener.is_waiting(*id));
-            let gone: Vec<(u64, bool)> = gone.collect();
-            drop(waiting);
-            for (id, _) in gone {
-                // When the host has gone there is nobody to be told.
-                drop(transport::send(&self.line, &Told::Gone { id }.encode(), &[]));
-            }
-        }
+    /// Gives the host the means to answer calls.
+    pub(super) fn begin(line: OwnedFd, host_ports: Vec<u16>, listener: &Listener) -> std::io::Result<Self> {
+        transport::send(&line, &Told::Begins.encode(), &[listener.as_fd()])?;
+        Ok(Self { line, host_ports })
     }
 
     /// Whether a connection to this address ends at the host.
@@ -76,10 +45,6 @@ impl Connecting {
         let is_inside = ip == OWN || ip == OWN_6;
         let is_here = ip.is_loopback() || ip.is_unspecified();
         !is_inside && port != DNS_PORT && (!is_here || self.host_ports.contains(&port))
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, bool>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,22 +73,11 @@ fn begin(
     }
     let socket = fstat(&own)?.st_ino;
     let command = broker.processes.command(&turn.caller).ok_or(Errno::SRCH)?;
-    let id = turn.call.id;
-    let told = Told::Waits { id, command, socket, address }.encode();
-    // Before the host hears of it, which may answer at once.
-    connecting.waiting().insert(id, false);
-    let sent = turn.caller.with_pidfd(|pidfd| {
+    let told = Told::Waits { id: turn.call.id, command, socket, address }.encode();
+    Ok(turn.caller.with_pidfd(|pidfd| {
         transport::send(&connecting.line, &told, &[pidfd.as_fd()])
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PIPE))
-    });
-    match sent {
-        Ok(()) => {
-            connecting.waiting().entry(id).and_modify(|is_told| *is_told = true);
-            connecting.changed.notify_all();
-        }
-        Err(_) => drop(connecting.waiting().remove(&id)),
-    }
-    Ok(sent?)
+    })?)
 }
 
 fn read_address(turn: &Turn, address: u64, length: u64) -> Option<SocketAddr> {
@@ -173,7 +127,7 @@ mod tests {
     #[test]
     fn what_stays_inside_does_not_wait() {
         let (line, _other) = transport::pair().expect("a pair of sockets");
-        let connecting = Connecting::new(line, vec![5432]);
+        let connecting = Connecting { line, host_ports: vec![5432] };
         let leads_out = |address: &str| connecting.leads_out(address.parse().expect("an address"));
         for address in ["192.0.2.1:80", "198.18.0.2:443", "[2001:db8::1]:80", "127.0.0.1:5432", "[::1]:5432"]
         {

@@ -98,10 +98,6 @@ pub(super) fn run(
         start(move || serve(broker))?;
     }
     start(move || broker.asking.hear(&begin(broker)))?;
-    if let Some(connecting) = &broker.connecting {
-        start(move || connecting.hear(&broker.listener))?;
-        start(move || connecting.watch(&broker.listener))?;
-    }
     ready()?;
     serve(broker)
 }

@@ -1,4 +1,4 @@
-//! What the broker and the host say to each other about connections that wait inside connect(2).
+//! What the broker tells the host about connections that wait inside connect(2).
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -7,6 +7,8 @@ use super::{Garbled, Reader, Writer};
 /// What the host is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
+    /// Comes first, with the descriptor by which calls are answered.
+    Begins,
     /// A call waits. Comes with the calling thread's pidfd.
     Waits {
         /// Names the call.
@@ -17,14 +19,13 @@ pub(crate) enum Told {
         socket: u64,
         address: SocketAddr,
     },
-    /// It does not wait any more.
-    Gone { id: u64 },
 }
 
 impl Told {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match *self {
+            Self::Begins => writer.number(0),
             Self::Waits { id, command, socket, address } => {
                 writer.number(1);
                 writer.long(id);
@@ -37,19 +38,16 @@ impl Told {
                 bits.segments().into_iter().for_each(|part| writer.number(part.into()));
                 writer.number(address.port().into());
             }
-            Self::Gone { id } => {
-                writer.number(2);
-                writer.long(id);
-            }
         }
         writer.finish()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
         let mut reader = Reader::new(bytes);
-        let (kind, id) = (reader.number()?, reader.long()?);
-        let told = match kind {
+        let told = match reader.number()? {
+            0 => Self::Begins,
             1 => {
+                let id = reader.long()?;
                 let (command, socket) = (reader.long()?, reader.long()?);
                 let mut parts = [0; 8];
                 for part in &mut parts {
@@ -58,7 +56,6 @@ impl Told {
                 let ip = IpAddr::from(Ipv6Addr::from(parts)).to_canonical();
                 Self::Waits { id, command, socket, address: SocketAddr::new(ip, half(&mut reader)?) }
             }
-            2 => Self::Gone { id },
             _ => return Err(Garbled),
         };
         reader.end(told)
@@ -67,20 +64,6 @@ impl Told {
 
 fn half(reader: &mut Reader<'_>) -> Result<u16, Garbled> {
     u16::try_from(reader.number()?).map_err(|_too_big| Garbled)
-}
-
-/// Lets a call go on.
-pub(crate) fn encode_release(id: u64) -> Vec<u8> {
-    let mut writer = Writer::default();
-    writer.long(id);
-    writer.finish()
-}
-
-/// Returns the call that goes on.
-pub(crate) fn decode_release(bytes: &[u8]) -> Result<u64, Garbled> {
-    let mut reader = Reader::new(bytes);
-    let id = reader.long()?;
-    reader.end(id)
 }
 
 #[cfg(test)]
@@ -95,7 +78,6 @@ mod tests {
             assert_eq!(Told::decode(&told.encode()).expect("decodes"), told);
             assert!(Told::decode(&told.encode()[1..]).is_err());
         }
-        assert_eq!(Told::decode(&Told::Gone { id: 3 }.encode()).expect("decodes"), Told::Gone { id: 3 });
-        assert_eq!(decode_release(&encode_release(5)).expect("decodes"), 5);
+        assert_eq!(Told::decode(&Told::Begins.encode()).expect("decodes"), Told::Begins);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -29,7 +29,7 @@ use crate::linux::relay;
 use crate::linux::scope::{Scope, Shared};
 use crate::listeners::Listeners;
 use crate::names::Names;
-use crate::{Call, Calls, Server, Sockets};
+use crate::{Server, Sockets};
 
 /// Names that are resolved at once; the rest waits.
 const RESOLVERS: usize = 8;
@@ -190,8 +190,8 @@ impl Gate {
             servers.push(Box::pin(accept(usable(listener)?, Arc::clone(&scope), answer_stream)));
         }
         if let Some(line) = listeners.calls {
-            let calls = hear(&line)?;
-            servers.push(Box::pin(hold::serve(Arc::clone(&scope), line, calls)));
+            let heard = hold::hear(&scope, &line)?;
+            servers.push(Box::pin(hold::serve(Arc::clone(&scope), heard)));
         }
         let (end, ended) = oneshot::channel();
         self.handle.spawn(async move {
@@ -228,23 +228,6 @@ impl Drop for Gate {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// Hears of calls on a thread of its own, until the network has ended or nobody wants to know.
-fn hear(line: &Arc<dyn Calls>) -> io::Result<mpsc::UnboundedReceiver<Call>> {
-    let (told, calls) = mpsc::unbounded_channel();
-    let line = Arc::clone(line);
-    let hear = move || {
-        while let Some(call) = line.next() {
-            match (told.send(call), call) {
-                (Err(_), Call::Waits { id, .. }) => line.release(id),
-                (Err(_), Call::Gone { .. }) | (Ok(()), _) => {}
-            }
-        }
-    };
-    // It ends with the network.
-    drop(std::thread::Builder::new().name("net-hear".to_owned()).spawn(hear)?);
-    Ok(calls)
 }
 
 /// A secret that no other session's commands know.

@@ -1,6 +1,7 @@
 //! Holds connections inside connect(2), and keeps what came of it for when they are accepted.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -56,13 +57,13 @@ pub(crate) enum State {
 }
 
 impl Held {
-    fn keep(&self, socket: u64, found: Found) -> (u64, oneshot::Receiver<()>) {
+    fn keep(&self, socket: u64, found: Found) -> Expected {
         let (waited_for, arrival) = oneshot::channel();
         let mut table = self.table();
         table.last += 1;
         let number = table.last;
         table.kept.insert(socket, Kept { number, found, waited_for });
-        (number, arrival)
+        Expected { socket, number, arrival }
     }
 
     /// Takes what is known of the connection of this socket, if it goes where was asked about.
@@ -85,34 +86,33 @@ impl Held {
     }
 }
 
-/// Holds calls until there are none to come.
-pub(crate) async fn serve(scope: Arc<Scope>, line: Arc<dyn Calls>, mut calls: mpsc::UnboundedReceiver<Call>) {
-    let mut held = JoinSet::new();
-    let mut under_way: HashMap<u64, oneshot::Sender<()>> = HashMap::new();
-    loop {
-        tokio::select! {
-            call = calls.recv() => match call {
-                Some(Call::Waits { id, process, command, socket, address }) => {
-                    let (gone, is_gone) = oneshot::channel();
-                    under_way.insert(id, gone);
-                    let release = Release { id, line: Arc::clone(&line) };
-                    let waiting = Waiting { process, command, socket, address, is_gone };
-                    let scope = Arc::clone(&scope);
-                    held.spawn(async move {
-                        hold(&scope, waiting, release).await;
-                        id
-                    });
-                }
-                Some(Call::Gone { id }) => drop(under_way.remove(&id)),
-                None => return,
-            },
-            Some(Ok(id)) = held.join_next(), if !held.is_empty() => drop(under_way.remove(&id)),
-        }
-    }
+/// What is heard of calls, as far as nobody waits for it on the thread that hears of them.
+pub(crate) enum Heard {
+    /// Only the user can say.
+    Open {
+        attempt: Attempt,
+        /// The number of the socket.
+        socket: u64,
+        release: Release,
+    },
+    /// It has been decided and goes on.
+    Settled(Expected),
+    /// One does not wait any more.
+    Gone {
+        /// Names the call.
+        id: u64,
+    },
+}
+
+/// A connection that is to come out of the network.
+pub(crate) struct Expected {
+    socket: u64,
+    number: u64,
+    arrival: oneshot::Receiver<()>,
 }
 
 /// Lets the call go on when it is dropped: whatever happens here, nobody waits for ever.
-struct Release {
+pub(crate) struct Release {
     id: u64,
     line: Arc<dyn Calls>,
 }
@@ -123,36 +123,101 @@ impl Drop for Release {
     }
 }
 
-struct Waiting {
-    process: u32,
-    command: u32,
-    socket: u64,
-    address: SocketAddr,
-    /// Ends when the process has given up.
-    is_gone: oneshot::Receiver<()>,
+/// Hears of calls and has them decided, on a thread of its own, until the network has ended.
+///
+/// It is the thread that hears that asks the judge: each thread in between would have to be woken before a short
+/// connection can be made, and that costs more than the decision.
+pub(crate) fn hear(scope: &Arc<Scope>, line: &Arc<dyn Calls>) -> io::Result<mpsc::UnboundedReceiver<Heard>> {
+    let (told, heard) = mpsc::unbounded_channel();
+    let (scope, line) = (Arc::clone(scope), Arc::clone(line));
+    let hear = move || {
+        while let Some(call) = line.next() {
+            let news = match call {
+                Call::Waits { id, process, command, socket, address } => {
+                    let release = Release { id, line: Arc::clone(&line) };
+                    // With nobody to carry it, it goes on, and comes to nothing.
+                    let wanted = wanted(&scope, address).filter(|_| !told.is_closed());
+                    wanted.map(|wanted| decide(&scope, &wanted, Owner::of(process, command), socket, release))
+                }
+                Call::Gone { id } => Some(Heard::Gone { id }),
+            };
+            if let Some(news) = news {
+                // What is not heard lets its call go on.
+                drop(told.send(news));
+            }
+        }
+    };
+    // It ends with the network.
+    drop(std::thread::Builder::new().name("net-hear".to_owned()).spawn(hear)?);
+    Ok(heard)
 }
 
-async fn hold(scope: &Scope, waiting: Waiting, release: Release) {
-    let Waiting { process, command, socket, address, is_gone } = waiting;
-    // An address that stands for no name is reset where it is accepted.
-    let Some(target) = scope.shared.names.endpoint(address.ip()) else { return };
-    let wanted = Wanted { target, port: address.port(), client: address, server: address };
-    let judge = Arc::clone(&scope.judge);
-    let decided = scope.shared.decider.ask(move || {
-        let attempt = wanted.attempt_of(Owner::of(process, command));
-        let judgement = judge.decide(&attempt);
-        (attempt, judgement)
-    });
-    let Some((attempt, judgement)) = decided.await else { return };
-    let state = match judgement {
-        Judgement::Ask => match ask(scope, &attempt, is_gone).await {
-            Some(state) => state,
-            None => return,
-        },
-        settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => State::Settled(Box::new(settled)),
-    };
-    let (number, arrival) = scope.held.keep(socket, Found { attempt, state });
+/// What a call is for; an address that stands for no name is reset where it is accepted.
+fn wanted(scope: &Scope, address: SocketAddr) -> Option<Wanted> {
+    let target = scope.shared.names.endpoint(address.ip())?;
+    Some(Wanted { target, port: address.port(), client: address, server: address })
+}
+
+fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Release) -> Heard {
+    let attempt = wanted.attempt_of(owner);
+    match scope.judge.decide(&attempt) {
+        Judgement::Ask => Heard::Open { attempt, socket, release },
+        settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => {
+            let state = State::Settled(Box::new(settled));
+            Heard::Settled(scope.held.keep(socket, Found { attempt, state }))
+        }
+    }
+}
+
+/// Holds calls that are open, and sees to it that what was kept for connections that do not come is given up.
+pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<Heard>) {
+    let mut held = JoinSet::new();
+    let mut under_way: HashMap<u64, oneshot::Sender<()>> = HashMap::new();
+    loop {
+        tokio::select! {
+            news = heard.recv() => match news {
+                Some(Heard::Open { attempt, socket, release }) => {
+                    let (gone, is_gone) = oneshot::channel();
+                    let id = release.id;
+                    under_way.insert(id, gone);
+                    let scope = Arc::clone(&scope);
+                    held.spawn(async move {
+                        hold(&scope, attempt, socket, release, is_gone).await;
+                        Some(id)
+                    });
+                }
+                Some(Heard::Settled(expected)) => {
+                    let scope = Arc::clone(&scope);
+                    held.spawn(async move {
+                        expect(&scope, expected).await;
+                        None
+                    });
+                }
+                Some(Heard::Gone { id }) => drop(under_way.remove(&id)),
+                None => return,
+            },
+            Some(Ok(Some(id))) = held.join_next(), if !held.is_empty() => drop(under_way.remove(&id)),
+        }
+    }
+}
+
+/// Holds a call until the user has answered, or for as long as one may be held. `is_gone` ends when the process has
+/// given up.
+async fn hold(
+    scope: &Scope,
+    attempt: Attempt,
+    socket: u64,
+    release: Release,
+    is_gone: oneshot::Receiver<()>,
+) {
+    let Some(state) = ask(scope, &attempt, is_gone).await else { return };
+    let expected = scope.held.keep(socket, Found { attempt, state });
     drop(release);
+    expect(scope, expected).await;
+}
+
+/// Gives up what was kept for a connection, if it does not come.
+async fn expect(scope: &Scope, Expected { socket, number, arrival }: Expected) {
     let _in_time = timeout(ARRIVAL, arrival).await;
     if let Some(found) = scope.held.give_up(socket, number) {
         never_came(scope, found);

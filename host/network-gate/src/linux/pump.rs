@@ -14,7 +14,8 @@ use crate::judge::{Attempt, Refusal};
 use crate::linux::budget::Spent;
 use crate::linux::scope::{Scope, Wanted};
 
-/// How much is read at once.
+/// How much is read at once: at first, and once that much has come. Most connections carry little.
+const FIRST_CHUNK: usize = 8 * 1024;
 const CHUNK: usize = 128 * 1024;
 /// How much of a client's is held until its server has answered.
 const HELD_MAX: usize = 256 * 1024;
@@ -75,7 +76,7 @@ impl Pump<'_> {
     }
 
     async fn out(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; FIRST_CHUNK];
         self.look_at(&self.first, from.as_ref(), &mut to).await?;
         let mut has_ended = false;
         loop {
@@ -94,7 +95,8 @@ impl Pump<'_> {
                 () = self.answered.notified() => self.look_at(&[], from.as_ref(), &mut to).await?,
                 () = self.unanswered.notified() => return Ok(()),
                 length = from.read(&mut chunk), if takes_more => {
-                    let read = chunk.get(..length?).unwrap_or_default();
+                    let length = length?;
+                    let read = chunk.get(..length).unwrap_or_default();
                     has_ended = read.is_empty();
                     let is_free = self.inspector().is_free();
                     if is_free {
@@ -102,6 +104,7 @@ impl Pump<'_> {
                     } else {
                         self.look_at(read, from.as_ref(), &mut to).await?;
                     }
+                    widen(&mut chunk, length);
                 }
             }
         }
@@ -137,7 +140,7 @@ impl Pump<'_> {
     }
 
     async fn back(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; FIRST_CHUNK];
         loop {
             let length = from.read(&mut chunk).await?;
             let read = chunk.get(..length).unwrap_or_default();
@@ -153,6 +156,7 @@ impl Pump<'_> {
             }
             to.write_all(read).await?;
             self.traffic.received.fetch_add(u64::try_from(length).unwrap_or(u64::MAX), Ordering::Relaxed);
+            widen(&mut chunk, length);
         }
     }
 
@@ -165,5 +169,12 @@ impl Pump<'_> {
 
     fn inspector(&self) -> MutexGuard<'_, Inspector> {
         self.inspector.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes room for more where as much has come as there was room for.
+fn widen(chunk: &mut Vec<u8>, length: usize) {
+    if length == chunk.len() && length < CHUNK {
+        chunk.resize(CHUNK, 0);
     }
 }

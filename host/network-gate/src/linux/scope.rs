@@ -71,23 +71,16 @@ pub(crate) enum Cleared {
 impl Scope {
     /// Has a connection decided; it is held until there is an answer.
     pub(crate) async fn clear(self: &Arc<Self>, wanted: &Wanted, stream: &TcpStream) -> Cleared {
-        let (scope, facts) = (Arc::clone(self), wanted.clone());
-        let found = self.shared.decider.ask(move || {
-            let client = scope.clients.client(facts.client, facts.server);
-            if let Client::Open(socket) = client
-                && let Some(found) = scope.held.take(socket, &facts.target, facts.port)
-            {
-                return found;
+        // Here and now where that is known without waiting: most connections were decided before they were made.
+        let client = self.clients.ask_kernel(wanted.client, wanted.server);
+        let found = match client.and_then(|client| self.decided_before(client, wanted)) {
+            Some(found) => Some(found),
+            None => {
+                let (scope, facts) = (Arc::clone(self), wanted.clone());
+                self.shared.decider.ask(move || scope.decide(&facts, client)).await
             }
-            let owner = match client {
-                Client::Open(socket) => scope.clients.owner(socket),
-                Client::Gone => Owner::default(),
-            };
-            let attempt = facts.attempt_of(owner);
-            let judgement = scope.judge.decide(&attempt);
-            Found { attempt, state: State::Settled(Box::new(judgement)) }
-        });
-        match found.await {
+        };
+        match found {
             Some(Found { attempt, state: State::Settled(judgement) }) => {
                 self.settle(attempt, *judgement, wanted, stream).await
             }
@@ -99,6 +92,29 @@ impl Scope {
             }
             None => Cleared::Denied(closing()),
         }
+    }
+
+    /// What came of the call by which the client has made this very connection, if that was held.
+    fn decided_before(&self, client: Client, wanted: &Wanted) -> Option<Found> {
+        match client {
+            Client::Open(socket) => self.held.take(socket, &wanted.target, wanted.port),
+            Client::Gone => None,
+        }
+    }
+
+    /// Decides about a connection. `client` is what is known of its other end.
+    fn decide(&self, wanted: &Wanted, client: Option<Client>) -> Found {
+        let client = client.unwrap_or_else(|| self.clients.client(wanted.client, wanted.server));
+        if let Some(found) = self.decided_before(client, wanted) {
+            return found;
+        }
+        let owner = match client {
+            Client::Open(socket) => self.clients.owner(socket),
+            Client::Gone => Owner::default(),
+        };
+        let attempt = wanted.attempt_of(owner);
+        let judgement = self.judge.decide(&attempt);
+        Found { attempt, state: State::Settled(Box::new(judgement)) }
     }
 
     /// Has it decided about what has become known of an allowed connection. Nothing is the reason when the client did

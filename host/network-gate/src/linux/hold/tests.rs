@@ -66,15 +66,18 @@ impl Judge for Asks {
 
 /// Says nothing by itself; the test tells the calls.
 #[derive(Debug)]
-struct Line(mpsc::UnboundedSender<u64>);
+struct Line {
+    calls: Mutex<Receiver<Call>>,
+    released: mpsc::UnboundedSender<u64>,
+}
 
 impl Calls for Line {
     fn next(&self) -> Option<Call> {
-        None
+        self.calls.lock().unwrap().recv().ok()
     }
 
     fn release(&self, id: u64) {
-        let _untold = self.0.send(id);
+        let _untold = self.released.send(id);
     }
 }
 
@@ -82,7 +85,7 @@ struct Stand {
     scope: Arc<Scope>,
     judge: Arc<Asks>,
     answer: Sender<()>,
-    told: mpsc::UnboundedSender<Call>,
+    told: Sender<Call>,
     released: mpsc::UnboundedReceiver<u64>,
     #[expect(dead_code, reason = "it is open as long as this")]
     client: TcpStream,
@@ -112,9 +115,10 @@ impl Stand {
         let scope_judge: Arc<dyn Judge> = Arc::clone(&judge) as _;
         let scope =
             Arc::new(Scope { shared, judge: scope_judge, held: Held::default(), hold, clients, token });
-        let (told, calls) = mpsc::unbounded_channel();
+        let (told, calls) = channel();
         let (release, released) = mpsc::unbounded_channel();
-        tokio::spawn(serve(Arc::clone(&scope), Arc::new(Line(release)), calls));
+        let line: Arc<dyn Calls> = Arc::new(Line { calls: Mutex::new(calls), released: release });
+        tokio::spawn(serve(Arc::clone(&scope), hear(&scope, &line).unwrap()));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let client = TcpStream::connect(address).await.unwrap();
