@@ -1,8 +1,8 @@
 //! What a hostile agent tries, as a table: numbers are those of the attack corpus.
 //!
 //! Every script says `REACHED` when it got what it wanted. Each is run twice, in worlds that are made alike: with
-//! nothing around it, where it must succeed, and by `portcullis run`, where it must not. Left out are the rows
-//! that the threat model lists as limits, and those that the tests of one crate run already.
+//! nothing around it, where it must succeed, and by `portcullis run`, where it must not. The table says also where
+//! the rows are tried that are no scripts; those of connections are in `network`.
 
 mod table;
 
@@ -65,15 +65,16 @@ fn commands_with_small_limits(user: User) -> Result<()> {
     try_all(user, WITH_SMALL_LIMITS, place, &[("home/.pi/agent/sandbox/default.json", &rules)])
 }
 
-/// Every row of these layers is tried: by a script here, or where the second table says.
+/// Every row is tried: by a script here or of `network`, or where the second table says.
 #[test]
 fn no_row_is_left_out() {
     let scripts = [IN_A_PROJECT, IN_THE_HOME_DIRECTORY, WITH_SMALL_LIMITS];
     let tried = |row: u16| {
         scripts.iter().any(|table| table.iter().any(|attack| attack.0 == row))
+            || crate::network::tries(row)
             || TRIED_ELSEWHERE.iter().any(|(number, _)| *number == row)
     };
-    let missing: Vec<u16> = ROWS.iter().copied().filter(|row| !tried(*row)).collect();
+    let missing: Vec<u16> = ROWS.filter(|row| !tried(*row)).collect();
     assert!(missing.is_empty(), "rows of the corpus without a test: {missing:?}");
     for (row, test) in TRIED_ELSEWHERE {
         let (file, name) = test.split_once("::").unwrap_or_else(|| panic!("{row}: `{test}` names no test"));

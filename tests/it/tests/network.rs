@@ -47,6 +47,11 @@ const NETWORK: &str = r#"{
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_world");
 
+/// Whether a row of the corpus is among the scripts.
+pub(crate) fn tries(row: u16) -> bool {
+    attacks::ATTACKS.iter().chain(attacks::WITHOUT_CONTROL).any(|attack| attack.row == row)
+}
+
 /// One line of a script, between two marks.
 fn marked(number: usize, script: &str) -> String {
     format!("echo '<{number}>'\n( {script} ) 2>&1 | tr -d '\\0'\necho '</{number}>'\n")

@@ -1,5 +1,7 @@
 //! The attacks that are scripts.
 
+use std::ops::RangeInclusive;
+
 /// An attack: its number in the corpus, a name, who can do it where nothing stops it, and the script.
 pub(super) struct Attack(pub(super) u16, pub(super) &'static str, pub(super) By, pub(super) &'static str);
 
@@ -146,13 +148,8 @@ pub(super) const WITH_SMALL_LIMITS: &[Attack] = &[
     Attack(87, "a big file", Anybody, "head -c 100000000 /dev/zero > big && reached; rm -f big"),
 ];
 
-/// The rows of the corpus whose layer is files, tools, system calls, namespaces, limits, the environment or policies.
-pub(super) const ROWS: &[u16] = &[
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
-    29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54,
-    55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81,
-    82, 83, 84, 85, 86, 87, 88, 89, 90, 112, 117,
-];
+/// All rows of the corpus; those of connections are scripts of `network`.
+pub(super) const ROWS: RangeInclusive<u16> = 1..=120;
 
 /// Rows that need more than a script, with the test that tries them.
 pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
@@ -166,11 +163,14 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (17, "host/file-gate/tests/gate/races.rs::no_read_leaks_in_a_race"),
     (18, "host/file-gate/tests/gate/races.rs::no_write_leaks_in_a_race"),
     (19, "host/file-gate/tests/gate/writes.rs::a_link_to_nothing_is_what_it_creates"),
+    (19, "tests/it/tests/attacks.rs::file_tools"),
     (20, "tests/it/tests/odd_paths.rs::files_that_are_none"),
+    (20, "tests/it/tests/attacks.rs::file_tools"),
     (21, "tests/it/tests/searches.rs::names_and_lines_do_not_leak"),
     (21, "host/file-gate/tests/gate/searches.rs::no_search_leaks_in_a_race"),
     (22, "tests/it/tests/other_tools.rs::unknown_tools_are_a_question"),
     (22, "tests/it/tests/contained.rs::an_extension_gets_nowhere_and_work_goes_on"),
+    (22, "tests/it/tests/other_tools.rs::tools_of_other_extensions"),
     (23, "tests/it/tests/protocol.rs::paths_that_are_none"),
     (23, "tests/it/tests/odd_paths.rs::lengths_and_bytes"),
     (24, "tests/it/tests/odd_paths.rs::names_that_look_alike"),
@@ -181,21 +181,43 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (27, "host/decision/src/pattern/path.rs::a_glob_bomb_is_linear"),
     (39, "host/names/tests/all/hostile.rs::the_modules_file_is_read_for_submodules_only"),
     (46, "tests/it/tests/policies.rs::what_builds_run_later_is_written_down"),
+    (62, "tests/it/tests/against_pi.rs::kills_that_name_everybody"),
+    (64, "host/confine/tests/kernel/attacks.rs::the_init_cannot_be_looked_into"),
+    (64, "tests/it/tests/against_pi.rs::attacked"),
+    (65, "tests/it/tests/against_pi.rs::attacked"),
+    (66, "host/confine/tests/kernel/death.rs::the_end_of_a_command_ends_what_it_left"),
+    (67, "host/confine/tests/kernel/death.rs::a_killed_host_takes_all_with_it"),
+    (68, "tests/it/tests/attacks.rs::nothing_is_left_of_a_session"),
+    (69, "tests/it/tests/against_pi.rs::the_terminal_of_pi"),
+    (70, "host/session/src/visible.rs::escapes_what_acts"),
+    (70, "tests/it/tests/prompt.rs::what_was_typed_before_is_no_answer"),
+    (72, "host/confine/tests/kernel/attacks.rs::foreign_calls_are_killed"),
     (83, "tests/it/tests/policies.rs::shipped_policies_are_used_by_name"),
+    (88, "tests/it/tests/machine.rs::limits_are_told_to_the_agent"),
+    (90, "tests/it/tests/network.rs::nothing_is_asked_of_any_name_server"),
+    (91, "tests/it/tests/network.rs::nothing_is_asked_of_any_name_server"),
+    (99, "tests/it/tests/network/asking.rs::names_are_shown_in_letters_that_cannot_be_mistaken"),
+    (103, "tests/it/tests/network.rs::hidden_names_can_be_allowed"),
+    (112, "tests/it/tests/network.rs::ports_of_this_machines_loopback_are_named"),
+    (113, "tests/it/tests/network.rs::connections_and_their_bytes_are_logged"),
+    (114, "tests/it/tests/network.rs::the_users_proxy_is_used"),
+    (116, "host/rpc/tests/connection.rs::what_is_no_json_is_a_parse_error"),
+    (116, "host/rpc/tests/connection.rs::a_reply_that_cannot_be_read_permits_nothing"),
+    (116, "host/rpc/tests/connection.rs::ids_and_streams_in_use_are_refused_until_they_are_free"),
+    (116, "host/rpc/tests/connection.rs::a_long_message_is_refused_and_the_next_one_taken"),
     (117, "host/policy-runtime/tests/it/hostile.rs::endless_loop"),
     (117, "host/policy-runtime/tests/it/hostile.rs::memory_bomb"),
     (117, "host/policy-runtime/tests/it/hostile.rs::deep_recursion"),
     (117, "host/policy-runtime/tests/it/hostile.rs::answers_without_meaning"),
     (117, "host/policy-runtime/tests/it/boundary.rs::words_of_an_answer_that_were_changed"),
-    (64, "host/confine/tests/kernel/attacks.rs::the_init_cannot_be_looked_into"),
-    (62, "tests/it/tests/against_pi.rs::kills_that_name_everybody"),
-    (64, "tests/it/tests/against_pi.rs::attacked"),
-    (65, "tests/it/tests/against_pi.rs::attacked"),
-    (69, "tests/it/tests/against_pi.rs::the_terminal_of_pi"),
-    (66, "host/confine/tests/kernel/death.rs::the_end_of_a_command_ends_what_it_left"),
-    (67, "host/confine/tests/kernel/death.rs::a_killed_host_takes_all_with_it"),
-    (68, "tests/it/tests/attacks.rs::nothing_is_left_of_a_session"),
-    (72, "host/confine/tests/kernel/attacks.rs::foreign_calls_are_killed"),
-    (90, "tests/it/tests/network.rs::nothing_is_asked_of_any_name_server"),
-    (88, "tests/it/tests/machine.rs::limits_are_told_to_the_agent"),
+    (118, "tests/it/tests/share/refusals.rs::files_are_refused"),
+    (118, "tests/it/tests/share/refusals.rs::registries_are_refused"),
+    (118, "tests/it/tests/share/refusals.rs::archives_are_refused"),
+    (118, "tests/it/tests/share/refusals.rs::running_packs_are_refused"),
+    (119, "tests/it/tests/attacks.rs::projects_cannot_loosen"),
+    (119, "tests/it/tests/deciding_files.rs::a_project_that_changes_its_mind_does_not_loosen"),
+    (120, "tests/it/tests/deciding_files.rs::seventy_questions_are_one_answer"),
+    (120, "tests/it/tests/deciding_files.rs::an_answer_that_comes_too_late_is_none"),
+    (120, "tests/it/tests/deciding_files.rs::what_is_asked_for_cannot_pass_for_something_else"),
+    (120, "tests/it/tests/prompt.rs::what_was_typed_before_is_no_answer"),
 ];

@@ -30,6 +30,7 @@ const TABLE: &[(&str, &str, bool, bool)] = &[
     ("git", "git ls-remote http://HOST/x 2>&1 | sed 's/.*not valid.*/REACHED/'", true, true),
     ("bash", "exec 3<>/dev/tcp/HOST/80 && printf 'GET / HTTP/1.0\\r\\nHost: HOST\\r\\nConnection: close\\r\\n\\r\\n' >&3 && cat <&3", true, true),
     ("perl with a limit", "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(PeerAddr => q(HOST:22), Timeout => 5) or die qq(no\\n); print <$s> =~ /REACHED/ ? q(REACHED) : q()'", true, true),
+    ("ssh", "ssh -v -o BatchMode=yes -o StrictHostKeyChecking=no HOST 2>&1 | grep 'banner line'", true, true),
     ("ssh with a limit", "ssh -v -o BatchMode=yes -o ConnectTimeout=5 -o StrictHostKeyChecking=no HOST 2>&1 | grep 'banner line'", false, true),
     ("python", "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://HOST/\").read())'", true, true),
     ("python with a limit", "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://HOST/\", timeout=5).read())'", false, true),
