@@ -71,17 +71,6 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn writers_are_seen_as_long_as_there_are_any() {
-        let path = std::env::temp_dir().join(format!("portcullis-writers-{}", std::process::id()));
-        let writer = File::create(&path).expect("a file");
-        let reader = File::open(&path).expect("the file");
-        assert!(has_writers(&reader));
-        drop(writer);
-        assert!(!has_writers(&reader));
-        std::fs::remove_file(&path).expect("removed");
-    }
-
-    #[test]
     fn a_marked_descriptor_is_not_inherited() {
         let file = File::open("/dev/null").expect("/dev/null is there");
         let number = file.as_raw_fd();

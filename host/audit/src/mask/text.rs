@@ -1,0 +1,242 @@
+//! Secrets in one text: a script, a message, a document.
+
+use super::MASK;
+use super::end::{of_line, of_plain, of_quoted, of_shell_word};
+use super::names::{
+    is_common_scheme, is_header, is_login_option, is_scheme, is_secret_name, is_secret_option, is_token,
+};
+
+/// Places on the net whose paths are secrets.
+const SECRET_PATHS: [&str; 3] =
+    ["hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"];
+
+/// Shorter words after `Bearer` are ordinary.
+const SHORTEST_AFTER_SCHEME: usize = 8;
+
+/// Masks secrets in one text.
+#[must_use]
+pub fn mask_text(text: &str) -> String {
+    let mut scan =
+        Scan { rest: text, before: "", quote: None, last: None, out: String::with_capacity(text.len()) };
+    while !scan.rest.is_empty() {
+        if !scan.private_key() && !scan.user_in_url() && !scan.word() {
+            let length = scan.rest.chars().next().map_or(0, char::len_utf8);
+            scan.keep(length);
+        }
+    }
+    scan.out
+}
+
+struct Scan<'a> {
+    rest: &'a str,
+    /// The word before.
+    before: &'a str,
+    /// The quote that is open here, as a shell reads it.
+    quote: Option<char>,
+    /// The character before.
+    last: Option<char>,
+    out: String,
+}
+
+/// How a name and its value are joined.
+struct Joint {
+    /// Its length in bytes.
+    length: usize,
+    /// `NAME=value`, without blanks and quotes.
+    is_assignment: bool,
+}
+
+impl<'a> Scan<'a> {
+    /// `-----BEGIN … PRIVATE KEY-----` up to its end, or to the end of the text.
+    fn private_key(&mut self) -> bool {
+        let Some(after) = self.rest.strip_prefix("-----BEGIN ") else { return false };
+        let first_line = after.lines().next().unwrap_or_default();
+        if !first_line.contains("PRIVATE KEY") {
+            return false;
+        }
+        let end = after.find("-----END ").and_then(|at| after.get(at + "-----END ".len()..));
+        let end = end.and_then(|tail| tail.find("-----").and_then(|at| tail.get(at + "-----".len()..)));
+        self.mask(self.rest.len() - end.unwrap_or_default().len());
+        true
+    }
+
+    /// The user part of `scheme://user:password@host`.
+    fn user_in_url(&mut self) -> bool {
+        const AFTER_SCHEME: &str = "://";
+        let Some(after) = self.rest.strip_prefix(AFTER_SCHEME) else { return false };
+        let end = after.find(|character: char| character.is_whitespace() || "/?#\"'`".contains(character));
+        let authority = end.and_then(|end| after.get(..end)).unwrap_or(after);
+        let Some((user, _)) = authority.rsplit_once('@') else { return false };
+        self.keep(AFTER_SCHEME.len());
+        self.mask(user.len());
+        true
+    }
+
+    fn word(&mut self) -> bool {
+        let length = self.rest.find(|character| !is_word_character(character)).unwrap_or(self.rest.len());
+        let Some(word) = self.rest.get(..length).filter(|word| !word.is_empty()) else { return false };
+        let is_after_blank = self.last.is_some_and(char::is_whitespace);
+        if is_after_blank && is_common_scheme(self.before) && word.len() >= SHORTEST_AFTER_SCHEME {
+            self.mask(of_plain(self.rest));
+            return true;
+        }
+        if self.login_in_one_word(word) || self.secret_path(word) {
+            return true;
+        }
+        let opens_quote = self.quote.is_some() && self.last == self.quote;
+        let earlier = std::mem::replace(&mut self.before, word);
+        self.keep_word(word);
+        if is_secret_name(word) && self.value(word, opens_quote) {
+            return true;
+        }
+        if is_secret_option(word) || (earlier == "sshpass" && word == "-p") {
+            self.argument(|_| true);
+        } else if is_login_option(word) {
+            self.argument(|value| value.contains(':'));
+        }
+        true
+    }
+
+    /// `-uname:password`, and `-ppassword` of `sshpass`.
+    fn login_in_one_word(&mut self, word: &str) -> bool {
+        let is_login = word.len() > 2
+            && word.starts_with("-u")
+            && self
+                .rest
+                .get(word.len()..)
+                .is_some_and(|tail| tail.starts_with(':') && !tail.starts_with("://"));
+        let is_of_sshpass = self.before == "sshpass" && word.len() > 2 && word.starts_with("-p");
+        if is_login || is_of_sshpass {
+            self.keep(2);
+            self.mask(of_shell_word(self.rest, self.quote, false));
+        }
+        is_login || is_of_sshpass
+    }
+
+    fn secret_path(&mut self, word: &str) -> bool {
+        let start = SECRET_PATHS.iter().find_map(|place| Some(word.find(place)? + place.len()));
+        let Some(start) = start else { return false };
+        self.keep(start);
+        self.mask(word.len() - start);
+        true
+    }
+
+    /// The value after a secret's name: `TOKEN=…`, `"password": "…"`, `Authorization: Bearer …`. `opens_quote`: the
+    /// name is the first in a quote, so that the whole of it may be one word.
+    fn value(&mut self, name: &str, opens_quote: bool) -> bool {
+        let Some(joint) = joint(self.rest) else { return false };
+        self.keep(joint.length);
+        if joint.is_assignment {
+            self.mask(of_shell_word(self.rest, self.quote, opens_quote));
+            return true;
+        }
+        let escapes = self.rest.len() - self.rest.trim_start_matches('\\').len();
+        let opening = self.rest.get(escapes..).and_then(|tail| tail.chars().next());
+        if let Some(quote @ ('"' | '\'')) = opening {
+            self.keep(escapes + 1);
+            self.mask(of_quoted(self.rest, quote, escapes, false));
+        } else if is_header(name) || self.quote.is_some() {
+            self.scheme();
+            self.mask(of_line(self.rest, self.quote));
+        } else {
+            self.mask(of_plain(self.rest));
+        }
+        true
+    }
+
+    /// Keeps `Bearer ` and the like: it says what kind of secret was there.
+    fn scheme(&mut self) {
+        let end = self.rest.find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or_default();
+        let is_kept = self.rest.get(..end).is_some_and(is_scheme);
+        if is_kept && self.rest.get(end..).is_some_and(|tail| tail.starts_with(' ')) {
+            self.keep(end + 1);
+        }
+    }
+
+    /// The argument of an option as the next word, in a command or in a list of words.
+    fn argument(&mut self, is_secret: fn(&str) -> bool) {
+        let blank =
+            self.rest.find(|character: char| !"\"',= \t".contains(character)).unwrap_or(self.rest.len());
+        let blank = self.rest.get(..blank).unwrap_or_default();
+        // A quote that opens belongs to the argument, one that closes to the option.
+        let opened = if blank.trim_end_matches(['"', '\'']).is_empty() { "" } else { trailing_quote(blank) };
+        let gap = blank.len() - opened.len();
+        if gap == 0 {
+            return;
+        }
+        self.keep(gap);
+        let length = of_shell_word(self.rest, self.quote, false);
+        let value = self.rest.get(..length).unwrap_or_default();
+        if !value.is_empty() && !value.starts_with('-') && is_secret(value) {
+            self.mask(length);
+        }
+    }
+
+    /// Passes over a word; tokens in it are masked.
+    fn keep_word(&mut self, word: &str) {
+        for (index, part) in word.split('/').enumerate() {
+            if index > 0 {
+                self.keep(1);
+            }
+            if is_token(part) {
+                self.mask(part.len());
+            } else {
+                self.keep(part.len());
+            }
+        }
+    }
+
+    /// Passes over so many bytes and keeps them.
+    fn keep(&mut self, length: usize) {
+        let (kept, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
+        for character in kept.chars() {
+            self.follow(character);
+            self.last = Some(character);
+        }
+        self.out.push_str(kept);
+        self.rest = rest;
+    }
+
+    fn follow(&mut self, character: char) {
+        let is_escaped = self.last == Some('\\') && self.quote != Some('\'');
+        match (self.quote, character) {
+            (Some(open), _) if open == character && !is_escaped => self.quote = None,
+            // An apostrophe stands behind a letter.
+            (None, '\'') if !is_escaped && !self.last.is_some_and(char::is_alphanumeric) => {
+                self.quote = Some('\'');
+            }
+            (None, '"') if !is_escaped => self.quote = Some('"'),
+            _ => {}
+        }
+    }
+
+    /// Masks so many bytes.
+    fn mask(&mut self, length: usize) {
+        let (masked, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
+        if !masked.is_empty() {
+            self.out.push_str(MASK);
+            self.last = masked.chars().last();
+        }
+        self.rest = rest;
+    }
+}
+
+/// `=`, `:` or `:=` behind a name, with the quote that closes the name and blanks.
+fn joint(rest: &str) -> Option<Joint> {
+    let closing = rest.len() - rest.trim_start_matches(['"', '\'', '\\', ' ', '\t']).len();
+    let tail = rest.get(closing..)?;
+    let sign = [":=", "=", ":"].into_iter().find(|sign| tail.starts_with(sign))?;
+    let tail = tail.get(sign.len()..)?;
+    let blanks = tail.len() - tail.trim_start_matches([' ', '\t']).len();
+    let is_assignment = closing == 0 && sign == "=" && blanks == 0;
+    Some(Joint { length: closing + sign.len() + blanks, is_assignment })
+}
+
+fn trailing_quote(text: &str) -> &str {
+    let start = text.trim_end_matches(['"', '\'']).len();
+    text.get(start..).unwrap_or_default()
+}
+
+fn is_word_character(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "_-.+/~".contains(character)
+}

@@ -1,0 +1,19 @@
+//! Writers of a file. In a program of its own: another test that starts a process would keep a copy of every
+//! descriptor until that process replaces itself.
+
+#![cfg(target_os = "linux")]
+
+use std::fs::File;
+
+use portcullis_sys::descriptor::has_writers;
+
+#[test]
+fn writers_are_seen_as_long_as_there_are_any() {
+    let path = std::env::temp_dir().join(format!("portcullis-writers-{}", std::process::id()));
+    let writer = File::create(&path).expect("a file");
+    let reader = File::open(&path).expect("the file");
+    assert!(has_writers(&reader));
+    drop(writer);
+    assert!(!has_writers(&reader));
+    std::fs::remove_file(&path).expect("removed");
+}
