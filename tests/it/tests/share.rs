@@ -2,6 +2,7 @@
 
 mod author;
 mod local_files;
+mod machine_trust;
 mod others;
 mod refusals;
 mod swap;
