@@ -28,6 +28,7 @@
 
 mod directory;
 mod explain;
+mod facts;
 mod follow;
 #[cfg(unix)]
 mod log;
@@ -39,6 +40,7 @@ mod stats;
 
 pub use directory::{Decided, Directory, FindError, LogFile, Placed, Trouble};
 pub use explain::{Why, Winner, winner};
+pub use facts::{Recall, is_whole};
 pub use follow::Follower;
 #[cfg(unix)]
 pub use log::{Log, LogError};

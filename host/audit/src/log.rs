@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
+use crate::facts::{self, Facts, LARGEST_GRANTS};
 use crate::mask::{mask, mask_text};
 use crate::parts;
 use crate::record::{LARGEST_LINE, Line, OutcomeLine, Record, VERSION, VerdictLine, sha256};
@@ -39,6 +40,8 @@ struct State {
     length: u64,
     sequence: u64,
     previous: String,
+    /// What policies were told last in this file, and the line that has it.
+    facts: Facts,
     /// The last write left a part of a line behind, which has to be ended first.
     torn: bool,
 }
@@ -111,7 +114,8 @@ impl Log {
         }
         let handle = open_directory(directory)?;
         let (path, file) = create_file(directory, &handle, session_id)?;
-        let state = State { file, part: 1, length: 0, sequence: 0, previous: String::new(), torn: false };
+        let (previous, facts) = (String::new(), Facts::default());
+        let state = State { file, part: 1, length: 0, sequence: 0, previous, facts, torn: false };
         let (session, state) = (session_id.to_owned(), Mutex::new(state));
         Ok(Self { path, session, directory: handle, full_at: FULL_AT, state })
     }
@@ -129,6 +133,7 @@ impl Log {
     pub fn verdict(&self, line: &VerdictLine) -> Result<u64, LogError> {
         let mut line = line.clone();
         line.request = mask(line.request);
+        line.grants = facts::bounded(mask(line.grants), LARGEST_GRANTS);
         line.reason = mask_text(&line.reason);
         for policy in &mut line.policies {
             policy.reason = mask_text(&policy.reason);
@@ -147,20 +152,24 @@ impl Log {
         self.append(Record::Outcome(line))
     }
 
-    fn append(&self, record: Record) -> Result<u64, LogError> {
+    fn append(&self, mut record: Record) -> Result<u64, LogError> {
         // A thread that panicked while writing may have left a torn line; the next one ends it.
         let mut state = self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = poisoned.into_inner();
             state.torn = true;
             state
         });
-        let sequence = state.sequence.saturating_add(1);
-        let previous = state.previous.clone();
-        let line = Line { version: VERSION, sequence, session: self.session.clone(), previous, record };
-        let text = bounded(line).map_err(|source| self.failed(source.into()))?;
         if state.length >= self.full_at {
             self.go_on(&mut state)?;
         }
+        let sequence = state.sequence.saturating_add(1);
+        let previous = state.previous.clone();
+        let told = match &mut record {
+            Record::Verdict(verdict) => state.facts.refer(verdict, sequence),
+            Record::Outcome(_) => None,
+        };
+        let mut line = Line { version: VERSION, sequence, session: self.session.clone(), previous, record };
+        let text = bounded(&mut line).map_err(|source| self.failed(source.into()))?;
         let mut bytes = Vec::with_capacity(text.len() + 2);
         if state.torn {
             bytes.push(b'\n');
@@ -185,6 +194,9 @@ impl Log {
         state.torn = false;
         state.sequence = sequence;
         state.previous = sha256(text.as_bytes());
+        if let (Some(facts), Record::Verdict(VerdictLine { facts_at: 1.., .. })) = (told, line.record) {
+            state.facts = facts;
+        }
         Ok(sequence)
     }
 
@@ -199,6 +211,8 @@ impl Log {
             source: error.into(),
         })?;
         (state.part, state.length, state.torn) = (part, 0, false);
+        // Each file can be read by itself.
+        state.facts = Facts::default();
         Ok(())
     }
 
@@ -266,29 +280,33 @@ fn write_once(file: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
 
 /// Writes a line as text that fits; what makes it too long is replaced by its length and hash, the largest parts
 /// first, and what decided is kept.
-fn bounded(mut line: Line) -> serde_json::Result<String> {
+fn bounded(line: &mut Line) -> serde_json::Result<String> {
     let fits = |text: &String| text.len() < LARGEST_LINE;
-    let text = serde_json::to_string(&line)?;
+    let text = serde_json::to_string(line)?;
     if fits(&text) {
         return Ok(text);
     }
-    if let Some(text) = cut_to_fit(&line)? {
+    if let Some(text) = cut_to_fit(line)? {
         return Ok(text);
     }
     if let Record::Verdict(verdict) = &mut line.record {
         shorten_reasons(verdict);
     }
-    if let Some(text) = cut_to_fit(&line)? {
+    if let Some(text) = cut_to_fit(line)? {
         return Ok(text);
     }
     match &mut line.record {
-        Record::Verdict(verdict) => verdict.request = digest(&verdict.request)?,
+        Record::Verdict(verdict) => {
+            verdict.request = digest(&verdict.request)?;
+            // Without the request nothing can be taken again.
+            (verdict.facts, verdict.facts_at, verdict.grants) = (Value::Null, 0, Value::Null);
+        }
         Record::Outcome(outcome) => {
             outcome.detail = digest(&outcome.detail)?;
             shorten(&mut outcome.result);
         }
     }
-    let text = serde_json::to_string(&line)?;
+    let text = serde_json::to_string(line)?;
     if fits(&text) {
         return Ok(text);
     }

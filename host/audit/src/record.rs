@@ -30,6 +30,7 @@ pub struct Line {
 /// What is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "lines are written and read one at a time")]
 pub enum Record {
     /// Before an act.
     Verdict(VerdictLine),
@@ -61,6 +62,25 @@ pub struct VerdictLine {
     pub answered_by: String,
     /// How long the decision took, without waiting for the user.
     pub cost_us: u64,
+    /// What the policies were told that it was, in seconds since 1970-01-01 UTC.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub now: u64,
+    /// The live grants that they were told of; secrets are masked when it is written.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub grants: Value,
+    /// The rest of what they were told beside the request; secrets are masked when it is written. Null: see
+    /// [`facts_at`](Self::facts_at).
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub facts: Value,
+    /// The line of the same file in which `facts` stand, where they are the same: itself or one before. Zero: nobody
+    /// was told anything, or the log is of a version that did not keep it. Filled in when it is written.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub facts_at: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What one policy said.

@@ -109,6 +109,7 @@ Examples:
   portcullis check read ~/.ssh/id_ed25519
   portcullis check --json write src/main.rs
   portcullis check --policy strict.wasm connect example.com:443
+  portcullis check --explain exec 'git push --force'
   portcullis check tool mcp__db__query '{\"sql\":\"select 1\"}'";
 
 const PI_HELP: &str = "\
@@ -170,6 +171,9 @@ pub(crate) enum Ask {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) sources: Sources,
+    /// Show every answer that was heard, and which counted; `--json` always has them
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -8,6 +8,8 @@ use portcullis_audit::{Log, OutcomeLine, PolicyLine, VerdictLine};
 use portcullis_decision::{AnsweredBy, Effect, Mode, Vote};
 use portcullis_session::{Entry, Journal, JournalError};
 
+use crate::told::Told;
+
 /// Writes decisions to the audit log.
 #[derive(Debug)]
 pub(crate) struct AuditJournal {
@@ -26,23 +28,7 @@ impl Journal for AuditJournal {
     fn before(&self, entry: &Entry<'_>) -> Result<(), JournalError> {
         let failed = |error: &dyn std::error::Error| JournalError(error.to_string());
         let decision = entry.decision;
-        let votes: Vec<PolicyLine> = decision.votes().iter().map(policy_line).collect();
-        let line = VerdictLine {
-            at_ms: milliseconds(entry.at),
-            request: serde_json::to_value(entry.request).map_err(|error| failed(&error))?,
-            cost_us: votes.iter().map(|vote| vote.cost_us).sum(),
-            policies: votes,
-            effect: decision.effect().to_string(),
-            policy: decision.policy().to_owned(),
-            rule: decision.cause().rule.clone(),
-            reason: decision.cause().reason.clone(),
-            setting: decision.cause().setting.clone(),
-            answered_by: match decision.answered_by() {
-                AnsweredBy::Nothing => String::new(),
-                AnsweredBy::Grant => "grant".to_owned(),
-                AnsweredBy::User => "user".to_owned(),
-            },
-        };
+        let line = verdict_line(entry).map_err(|error| failed(&error))?;
         let number = self.log.verdict(&line).map_err(|error| failed(&error))?;
         if decision.effect() == Effect::Allow {
             self.lines
@@ -68,6 +54,33 @@ impl Journal for AuditJournal {
             crate::exit::say(&format!("portcullis: {error}"));
         }
     }
+}
+
+/// A decision as the log has it.
+pub(crate) fn verdict_line(entry: &Entry<'_>) -> serde_json::Result<VerdictLine> {
+    let decision = entry.decision;
+    let votes: Vec<PolicyLine> = decision.votes().iter().map(policy_line).collect();
+    let Told { facts, now, grants } = decision.context().map(Told::of).unwrap_or_default();
+    Ok(VerdictLine {
+        at_ms: milliseconds(entry.at),
+        request: serde_json::to_value(entry.request)?,
+        cost_us: votes.iter().map(|vote| vote.cost_us).sum(),
+        policies: votes,
+        effect: decision.effect().to_string(),
+        policy: decision.policy().to_owned(),
+        rule: decision.cause().rule.clone(),
+        reason: decision.cause().reason.clone(),
+        setting: decision.cause().setting.clone(),
+        answered_by: match decision.answered_by() {
+            AnsweredBy::Nothing => String::new(),
+            AnsweredBy::Grant => "grant".to_owned(),
+            AnsweredBy::User => "user".to_owned(),
+        },
+        now,
+        grants,
+        facts,
+        facts_at: 0,
+    })
 }
 
 fn policy_line(vote: &Vote) -> PolicyLine {

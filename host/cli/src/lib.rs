@@ -33,6 +33,7 @@ mod reach;
 mod reservations;
 mod scratch;
 mod terminal;
+mod told;
 mod toolchains;
 mod trusted;
 

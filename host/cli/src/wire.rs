@@ -188,15 +188,27 @@ pub(crate) fn session(
 ) -> anyhow::Result<Wired> {
     let id = random_name()?;
     let context = context(around, wanted, &ground, &id);
+    session_in(around, wanted, ground, desk, &id, context)
+}
+
+/// The same in a context that is known already.
+pub(crate) fn session_in(
+    around: &Surroundings,
+    wanted: &Wanted,
+    ground: Ground,
+    desk: Arc<dyn Desk>,
+    id: &str,
+    context: Context,
+) -> anyhow::Result<Wired> {
     let keeper = Arc::new(FileKeeper::new(&ground));
     let (basis, lists) = basis(around, wanted, ground.resolved)?;
     keeper.learn(lists);
     let (journal, scratch): (Box<dyn Journal>, Option<Scratch>) = match wanted.purpose {
         Purpose::Judge => (Box::new(Unwritten), None),
         Purpose::Act => {
-            let log = Log::open(&around.state.join("audit"), &id).context("opening the audit log")?;
+            let log = Log::open(&around.state.join("audit"), id).context("opening the audit log")?;
             let sessions = around.state.join("sessions");
-            let scratch = Scratch::make(&sessions, &id)
+            let scratch = Scratch::make(&sessions, id)
                 .with_context(|| format!("making the session's directory in `{}`", sessions.display()))?;
             let is_for_commands = matches!(wanted.inmate, Inmate::Commands);
             if is_for_commands && rustix::process::geteuid().is_root() {
@@ -219,7 +231,7 @@ pub(crate) fn session(
         journal,
         desk,
         keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
-        reservations: Box::new(SharedReservations::new(&around.state, &id, &around.agent)),
+        reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
         confinement,
         inmate: wanted.inmate.clone(),
         variables: Box::new(move || git_identity::variables(&asked, &project, &reach)),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::context::Context;
 use crate::permit::Permit;
 use crate::request::Request;
 use crate::rules::Ruling;
@@ -63,6 +64,7 @@ pub struct Decision {
     obligations: Vec<Obligation>,
     votes: Vec<Vote>,
     answered_by: AnsweredBy,
+    context: Option<Box<Context>>,
 }
 
 impl Decision {
@@ -123,7 +125,14 @@ impl Decision {
             obligations: Vec::new(),
             votes,
             answered_by: AnsweredBy::default(),
+            context: None,
         }
+    }
+
+    /// Keeps the context that it was taken in: with the request all that an answer depends on.
+    #[must_use]
+    pub fn taken_in(self, context: Context) -> Self {
+        Self { context: Some(Box::new(context)), ..self }
     }
 
     /// Adds what a rule of the host's own says of the same request: it counts where it is not milder.
@@ -134,7 +143,7 @@ impl Decision {
             return self;
         }
         // What policies want done if it goes ahead still holds when the user lets it.
-        Self { obligations: self.obligations, ..Self::of_rules(ruling, self.votes) }
+        Self { obligations: self.obligations, context: self.context, ..Self::of_rules(ruling, self.votes) }
     }
 
     /// Turns `ask` into `allow` because the user said so; leaves every other decision as it is.
@@ -174,6 +183,12 @@ impl Decision {
     #[must_use]
     pub fn policy(&self) -> &str {
         &self.policy
+    }
+
+    /// The context that it was taken in; none for what the host decides by itself.
+    #[must_use]
+    pub fn context(&self) -> Option<&Context> {
+        self.context.as_deref()
     }
 
     /// Which rule, and why.

@@ -287,20 +287,37 @@ impl Session {
         self.decide_by(request, &self.force().rules)
     }
 
+    /// What would be decided in a context that was written down, with the grants that lived then and no others. The
+    /// session has to be one of the same surroundings: rules are made for those.
+    #[must_use]
+    pub fn decide_in(&self, request: &Request, context: Context) -> Decision {
+        let grants = context.grants.clone();
+        self.decide_with(request, &self.force().rules, context, &grants)
+    }
+
     /// The same with other rules than those of the session.
     pub(crate) fn decide_by(&self, request: &Request, rules: &RuleSet) -> Decision {
         let grants = self.live_grants();
-        let context = self.context_for(request, &grants);
+        self.decide_with(request, rules, self.context_for(request, &grants), &grants)
+    }
+
+    fn decide_with(
+        &self,
+        request: &Request,
+        rules: &RuleSet,
+        context: Context,
+        grants: &[Grant],
+    ) -> Decision {
         let force = self.force();
-        let decision = force.basis.chain.decide(request, &context, rules, &grants);
+        let decision = force.basis.chain.decide(request, &context, rules, grants);
         let decision = escalation::tightened(&request.action, decision);
         let rulings = [
-            self.ruling_of_broker(request, &force, &grants),
-            self.ruling_on_names(request, &force, &grants),
-            Self::ruling_on_links(request, &grants),
+            self.ruling_of_broker(request, &force, grants),
+            self.ruling_on_names(request, &force, grants),
+            Self::ruling_on_links(request, grants),
             again::ruling(request),
         ];
-        rulings.into_iter().flatten().fold(decision, Decision::tightened)
+        rulings.into_iter().flatten().fold(decision, Decision::tightened).taken_in(context)
     }
 
     /// The context in which `request` is judged.

@@ -9,13 +9,25 @@
 //! (`portcullis_sdk::cases`). A **corpus** is a list of requests with their
 //! contexts. A **probe** is a question that every policy must survive.
 
+mod ask;
 mod bench;
 mod corpus;
+mod fuzz;
 mod lint;
 mod question;
 mod run;
+mod written;
 
+pub use ask::ask;
 pub use bench::{Figures, measure};
 pub use corpus::{Change, Item, Said, changes, of_cases, say};
+pub use fuzz::{Fuzzed, Misstep, fuzz};
 pub use lint::{Finding, Gravity, lint};
 pub use run::{Failure, Report, RunError, Source, run};
+pub use written::{case, given};
+
+/// Questions of cases.
+pub mod cases {
+    pub use portcullis_sdk::Origin;
+    pub use portcullis_sdk::cases::{Connection, Operation, Question};
+}

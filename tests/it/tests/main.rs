@@ -36,6 +36,7 @@ mod policies;
 mod prompt;
 mod protocol;
 mod records;
+mod replay;
 mod reservations;
 mod screens;
 mod searches;

@@ -2,7 +2,9 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use super::*;
 use crate::directory::Trouble;
+use crate::facts::Recall;
 use crate::read::{ReadError, read, read_all, verify};
+use crate::record::PolicyLine;
 
 fn verdict(script: &str) -> VerdictLine {
     VerdictLine { request: json!({ "script": script }), effect: "allow".to_owned(), ..VerdictLine::default() }
@@ -220,7 +222,7 @@ fn a_line_is_bounded() {
     let mut line = verdict("x");
     line.request = json!({ "list": many });
     line.reason = "r".repeat(100_000);
-    line.policies = vec![crate::PolicyLine { reason: "p".repeat(100_000), ..crate::PolicyLine::default() }];
+    line.policies = vec![PolicyLine { reason: "p".repeat(100_000), ..PolicyLine::default() }];
     log.verdict(&line).unwrap();
     let text = std::fs::read_to_string(log.path()).unwrap();
     assert!(text.len() <= LARGEST_LINE);
@@ -267,9 +269,52 @@ fn secrets_are_masked_in_every_part() {
     let secret = "ghp_0123456789abcdefghij";
     let mut line = verdict(&format!("echo {secret}"));
     line.reason = format!("because of {secret}");
-    line.policies = vec![crate::PolicyLine { reason: secret.to_owned(), ..crate::PolicyLine::default() }];
+    line.policies = vec![PolicyLine { reason: secret.to_owned(), ..PolicyLine::default() }];
     log.verdict(&line).unwrap();
     let (detail, result) = (json!({ "output": secret }), format!("opening {secret}"));
     log.outcome(&OutcomeLine { detail, result, ..OutcomeLine::default() }).unwrap();
     assert!(!std::fs::read_to_string(log.path()).unwrap().contains(secret));
+}
+
+#[test]
+fn each_file_has_the_facts_that_its_lines_refer_to() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Log { full_at: 700, ..Log::open(&home.path().join("audit"), "s").unwrap() };
+    let told = |script: &str| VerdictLine { facts: json!({ "home": "/home/u" }), now: 7, ..verdict(script) };
+    for number in 0..6 {
+        log.verdict(&told(&format!("echo {number}"))).unwrap();
+    }
+    let files = parts::of(log.path()).unwrap();
+    assert!(files.len() > 1, "{files:?}");
+    for file in &files {
+        let mut recall = Recall::default();
+        for line in read(file).unwrap() {
+            let line = line.unwrap();
+            let Record::Verdict(verdict) = line.record else { panic!("a verdict") };
+            assert_eq!(verdict.now, 7);
+            assert_eq!(
+                recall.facts(line.sequence, &verdict),
+                Some(&json!({ "home": "/home/u" })),
+                "{file:?}"
+            );
+        }
+    }
+    assert_eq!(verify(log.path()).unwrap(), 6);
+}
+
+#[test]
+fn a_line_that_is_too_long_for_its_facts_is_not_referred_to() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Log::open(&home.path().join("audit"), "s").unwrap();
+    let policy = PolicyLine { name: "n".repeat(150), reason: "ä".repeat(190), ..PolicyLine::default() };
+    let facts = json!({ "path": vec!["/opt/some/tool/bin"; 700] });
+    let long = VerdictLine { facts, policies: vec![policy; 90], ..verdict("ls") };
+    log.verdict(&long).unwrap();
+    log.verdict(&VerdictLine { policies: Vec::new(), ..long }).unwrap();
+    let lines: Vec<_> = read(log.path()).unwrap().map(Result::unwrap).collect();
+    let facts_at = |line: &Line| match &line.record {
+        Record::Verdict(verdict) => verdict.facts_at,
+        Record::Outcome(_) => panic!("a verdict"),
+    };
+    assert_eq!(lines.iter().map(facts_at).collect::<Vec<_>>(), [0, 2]);
 }

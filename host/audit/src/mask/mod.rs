@@ -20,7 +20,7 @@ pub use text::mask_text;
 pub const LONGEST_TEXT: usize = 4096;
 
 /// What stands in a secret's place.
-const MASK: &str = "[masked]";
+pub(crate) const MASK: &str = "[masked]";
 
 /// The key of a command's text. What a long one begins with is kept: padding must not hide what was run.
 const SCRIPT: &str = "script";
@@ -77,7 +77,7 @@ fn conceal(value: Value) -> Value {
     }
 }
 
-fn digest(text: &str) -> Value {
+pub(crate) fn digest(text: &str) -> Value {
     json!({ "length": text.len(), "sha256": sha256(text.as_bytes()) })
 }
 

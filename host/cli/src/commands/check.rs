@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
+use portcullis_audit::winner;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::{
     Action as Wanted, Content, Direction, FileOperation, NetworkAccess, Origin, ProcessInfo, SearchQuery,
@@ -12,11 +13,13 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::{Decision, Effect, Mode, Vote};
 use portcullis_file_gate::spelling;
-use portcullis_session::{Cancel, CommandCall, FileCall, Nobody, Program, Session, visible};
+use portcullis_session::{Cancel, CommandCall, Entry, FileCall, Nobody, Program, Session, visible};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Action, Check, Sources, Target};
-use crate::surroundings::Surroundings;
+use crate::journal::verdict_line;
+use crate::page::Page;
+use crate::surroundings::{Surroundings, now};
 use crate::wire::{self, Purpose};
 
 /// Decides the action and prints the answer.
@@ -29,8 +32,17 @@ pub(crate) fn run(check: Check) -> crate::Outcome {
     }
     let wired = wire::session(&around, &wanted, ground, Arc::new(Nobody))?;
     let action = action(&wired.session, &around, check.action)?;
-    let decision = wired.session.decide(&wired.session.request(Origin::Agent, action));
+    let request = wired.session.request(Origin::Agent, action);
+    let decision = wired.session.decide(&request);
     print(&decision, check.json)?;
+    if check.explain && !check.json {
+        let verdict = verdict_line(&Entry { at: now(), request: &request, decision: &decision })?;
+        let winner = winner(&verdict);
+        let mut page = Page::new(&around);
+        page.line(&format!("  decisive: {}", winner.why.words()));
+        super::explain::heard(&mut page, &verdict, winner);
+        page.print()?;
+    }
     Ok(decision.effect().into())
 }
 
@@ -103,9 +115,14 @@ fn connection(target: Target) -> Wanted {
 }
 
 fn tool(name: String, input: Map<String, Value>) -> Wanted {
-    let provider = name.strip_prefix("mcp__").and_then(|rest| rest.split("__").next());
-    let provider = provider.map_or_else(|| "extension".to_owned(), |server| format!("mcp:{server}"));
+    let provider = provider(&name);
     Wanted::Tool(ToolCall { name, provider, input: Value::Object(input).to_string() })
+}
+
+/// Who supplies a tool, as its name says.
+pub(crate) fn provider(name: &str) -> String {
+    let server = name.strip_prefix("mcp__").and_then(|rest| rest.split("__").next());
+    server.map_or_else(|| "extension".to_owned(), |server| format!("mcp:{server}"))
 }
 
 /// Whether a policy allows what is not allowed, because it can only tighten.
@@ -124,8 +141,8 @@ fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
                 let effect = vote.effect.map_or_else(|| "abstain".to_owned(), |effect| effect.to_string());
                 json!({
                     "policy": vote.policy, "digest": vote.digest, "effect": effect,
-                    "rule": vote.cause.rule, "reason": vote.cause.reason, "failed": vote.failed,
-                    "mode": vote.mode,
+                    "rule": vote.cause.rule, "reason": vote.cause.reason, "setting": vote.cause.setting,
+                    "failed": vote.failed, "mode": vote.mode,
                 })
             })
             .collect();

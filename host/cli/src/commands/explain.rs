@@ -1,6 +1,6 @@
 //! `portcullis explain`: why the host decided as it did.
 
-use portcullis_audit::{Decided, PolicyLine, Winner, verify, winner};
+use portcullis_audit::{Decided, PolicyLine, VerdictLine, Winner, verify, winner};
 use serde_json::{Value, json};
 
 use super::audit::{causes, directory, words};
@@ -50,7 +50,13 @@ fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>)
         rows.push(vec![tinted("LOG BROKEN", Tint::Bad), cell(broken)]);
     }
     page.table("  ", &rows);
-    page.line("\n  heard (→ decided)");
+    page.line("");
+    heard(page, verdict, winner);
+}
+
+/// Every answer, and the one that counted.
+pub(super) fn heard(page: &mut Page, verdict: &VerdictLine, winner: Winner) {
+    page.line("  heard (→ decided)");
     let votes = verdict.policies.iter().enumerate();
     let rows: Vec<_> = votes.map(|(place, vote)| row(vote, winner.place == Some(place))).collect();
     page.table("  ", &rows);

@@ -1,57 +1,78 @@
 //! `policy replay` and `policy diff`: what would be decided otherwise.
 
-use std::path::Path;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use portcullis_audit::Record;
 use portcullis_decision::context::AgentInfo;
-use portcullis_decision::{Context, Request};
-use portcullis_session::Nobody;
+use portcullis_decision::{Context, path_text};
+use portcullis_session::{Nobody, visible};
 use portcullis_workbench::{Change, Item, Said, changes};
+use serde::Serialize;
 use serde_json::json;
 
 use super::bench::corpus;
+use super::logged::{self, Lacks};
 use super::project::Component;
 use crate::args::policy::{Diff, Replay};
 use crate::exit::{Exit, say};
 use crate::page::{Page, Tint, cell, tinted};
-use crate::surroundings::Surroundings;
-use crate::wire::{self, Purpose, Wanted};
+use crate::surroundings::{Surroundings, random_name};
+use crate::wire::{self, Purpose, Wanted, Wired};
 
-/// What a log says of one decision.
-struct Logged {
-    name: String,
-    request: Request,
-    said: Said,
-    at_ms: u64,
+/// A request that is answered otherwise.
+#[derive(Debug, Serialize)]
+struct Difference {
+    #[serde(flatten)]
+    change: Change,
+    /// What the log lacks of it, so that this may be no more than that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lacks: Option<Lacks>,
 }
 
 pub(super) fn replay(replay: Replay) -> crate::Outcome {
     let around = Surroundings::read()?;
-    let logged = read_log(&replay.log)?;
+    let logged = logged::read(&replay.log)?;
     let wanted = Wanted {
-        project: replay.sources.project.unwrap_or_else(|| around.cwd.clone()),
         settings: replay.sources.settings,
         policies: replay.sources.policies,
-        agent: AgentInfo { name: "portcullis".to_owned(), ..AgentInfo::default() },
-        trusted: false,
-        interactive: true,
-        purpose: Purpose::Judge,
-        inmate: portcullis_session::Inmate::Commands,
+        project: replay.sources.project.unwrap_or_else(|| around.cwd.clone()),
+        ..usual(&around, "portcullis")
     };
     let ground = wire::ground(&around, &wanted)?;
-    let wired = wire::session(&around, &wanted, ground, Arc::new(Nobody))?;
+    let workspace = path_text::encode(&ground.resolved.workspace);
+    let now = wire::context(&around, &wanted, &ground, "replay");
     let total = logged.len();
     let mut differences = Vec::new();
+    // Rules are made for the surroundings; those of one log seldom change.
+    let mut judge: Option<(Context, Wired)> = None;
     for logged in logged {
-        let decision = wired.session.decide(&logged.request);
+        let context = logged.context_or(&now);
+        let facts = Context { now: 0, grants: Vec::new(), ..context.clone() };
+        if judge.as_ref().is_none_or(|(known, _)| *known != facts) {
+            tell_project(&facts, &workspace);
+            let ground = wire::ground(&around, &wanted)?;
+            let (id, nobody) = (random_name()?, Arc::new(Nobody));
+            judge = Some((facts.clone(), wire::session_in(&around, &wanted, ground, nobody, &id, facts)?));
+        }
+        let Some((_, wired)) = &judge else { continue };
+        let decision = wired.session.decide_in(&logged.request, context);
         let cause = decision.cause();
         let new = Said::new(&decision.effect().to_string(), &cause.rule, &cause.reason);
-        differences.extend(Change::between(logged.name, logged.said, new));
+        let lacks = logged.lacks();
+        let change = Change::between(logged.name, logged.said, new);
+        differences.extend(change.map(|change| Difference { change, lacks }));
     }
     print(&around, &differences, total, replay.json)?;
     Ok(ending(&differences, replay.forbid_loosening))
+}
+
+/// A log can be taken again anywhere; whose settings judge is for the user to know.
+fn tell_project(facts: &Context, workspace: &str) {
+    let Some(root) = facts.workspace.roots.first().filter(|root| *root != workspace) else { return };
+    say(&visible(&format!(
+        "the log is of the project `{root}`, and the settings are those of `{workspace}`; name another with `--project`"
+    )));
 }
 
 pub(super) fn diff(diff: &Diff) -> crate::Outcome {
@@ -64,75 +85,58 @@ pub(super) fn diff(diff: &Diff) -> crate::Outcome {
             .with_context(|| format!("loading `{}`", component.file.display()))
     };
     let mut items = corpus(&[&old, &new])?;
+    let mut lacks = BTreeMap::new();
     for log in &diff.logs {
-        let context = context(&around)?;
-        items.extend(read_log(log)?.into_iter().map(|logged| Item {
-            name: logged.name,
-            request: logged.request,
-            context: Context {
-                now: u32::try_from(logged.at_ms / 1000).unwrap_or(u32::MAX),
-                ..context.clone()
-            },
-        }));
+        let now = context(&around)?;
+        for logged in logged::read(log)? {
+            let context = logged.context_or(&now);
+            lacks.extend(logged.lacks().map(|lacks| (logged.name.clone(), lacks)));
+            items.push(Item { name: logged.name, request: logged.request, context });
+        }
     }
     let (old, new) = (load(&old)?, load(&new)?);
-    let differences: Vec<Change> = changes(&old, &new, &items).collect();
+    let lacking = |change: Change| Difference { lacks: lacks.get(&change.name).copied(), change };
+    let differences: Vec<_> = changes(&old, &new, &items).map(lacking).collect();
     print(&around, &differences, items.len(), diff.json)?;
     Ok(ending(&differences, diff.forbid_loosening))
 }
 
-/// The surroundings of this project, for requests of logs, which do not hold theirs.
-fn context(around: &Surroundings) -> anyhow::Result<Context> {
-    let wanted = Wanted {
+/// What a session would be made for that only judges, in the current directory.
+fn usual(around: &Surroundings, agent: &str) -> Wanted {
+    Wanted {
         project: around.cwd.clone(),
         settings: None,
         policies: Vec::new(),
-        agent: AgentInfo { name: "pi".to_owned(), ..AgentInfo::default() },
+        agent: AgentInfo { name: agent.to_owned(), ..AgentInfo::default() },
         trusted: false,
         interactive: true,
         purpose: Purpose::Judge,
         inmate: portcullis_session::Inmate::Commands,
-    };
+    }
+}
+
+/// The context of this directory, for requests that bring none.
+pub(super) fn context(around: &Surroundings) -> anyhow::Result<Context> {
+    let wanted = usual(around, "pi");
     let ground = wire::ground(around, &wanted)?;
     Ok(wire::context(around, &wanted, &ground, "replay"))
 }
 
-fn read_log(log: &Path) -> anyhow::Result<Vec<Logged>> {
-    let lines =
-        portcullis_audit::read(log).with_context(|| format!("reading the log `{}`", log.display()))?;
-    let mut logged = Vec::new();
-    let mut unread = 0_usize;
-    for line in lines {
-        let line = line.with_context(|| format!("reading the log `{}`", log.display()))?;
-        let Record::Verdict(verdict) = line.record else { continue };
-        // A request of another version, or one whose masked parts no longer fit.
-        let Ok(request) = serde_json::from_value::<Request>(verdict.request) else {
-            unread += 1;
-            continue;
-        };
-        logged.push(Logged {
-            name: format!("{}:{}", line.session, line.sequence),
-            request,
-            said: Said::new(&verdict.effect, &verdict.rule, &verdict.reason),
-            at_ms: verdict.at_ms,
-        });
-    }
-    if unread > 0 {
-        say(&format!("{unread} decisions of the log cannot be taken again and are left out"));
-    }
-    Ok(logged)
-}
-
-fn ending(differences: &[Change], forbid_loosening: bool) -> Exit {
-    let loosens = differences.iter().any(|change| change.loosens);
+fn ending(differences: &[Difference], forbid_loosening: bool) -> Exit {
+    let loosens = differences.iter().any(|difference| difference.change.loosens);
     if forbid_loosening && loosens { Exit::Bad } else { Exit::Done }
 }
 
-fn print(around: &Surroundings, differences: &[Change], total: usize, as_json: bool) -> anyhow::Result<()> {
+fn print(
+    around: &Surroundings,
+    differences: &[Difference],
+    total: usize,
+    as_json: bool,
+) -> anyhow::Result<()> {
     let mut page = Page::new(around);
     if as_json {
-        for change in differences {
-            page.json(&json!(change));
+        for difference in differences {
+            page.json(&json!(difference));
         }
         page.print()?;
         return Ok(());
@@ -140,15 +144,19 @@ fn print(around: &Surroundings, differences: &[Change], total: usize, as_json: b
     let said = |said: &Said| tinted(&said.verdict, Tint::of(&said.verdict));
     let rows: Vec<_> = differences
         .iter()
-        .map(|change| {
+        .map(|Difference { change, lacks }| {
             let mark =
                 if change.loosens { tinted("looser", Tint::Bad) } else { tinted("stricter", Tint::Good) };
             let rule = format!("{} → {}", change.old.rule, change.new.rule);
-            vec![mark, said(&change.old), cell("→"), said(&change.new), cell(&rule), cell(&change.name)]
+            let lacks = lacks.map_or("", Lacks::text);
+            let (name, lacks) = (cell(&change.name), cell(lacks));
+            vec![mark, said(&change.old), cell("→"), said(&change.new), cell(&rule), name, lacks]
         })
         .collect();
     page.table("", &rows);
-    let count = |verdict: &str| differences.iter().filter(|change| change.new.verdict == verdict).count();
+    let count = |verdict: &str| {
+        differences.iter().filter(|difference| difference.change.new.verdict == verdict).count()
+    };
     page.line(&format!(
         "{} of {total} requests are answered otherwise: {} newly allowed, {} newly asked, {} newly denied",
         differences.len(),

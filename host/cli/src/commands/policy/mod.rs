@@ -4,9 +4,13 @@ mod bench;
 mod bounds;
 mod build;
 mod compare;
+mod fuzz;
 mod inspect;
 mod lint;
+mod logged;
 mod new;
+mod observe;
+mod once;
 mod project;
 mod share;
 mod templates;
@@ -23,10 +27,13 @@ pub(crate) fn run(verb: Policy) -> crate::Outcome {
         Policy::New(new) => new::run(&new),
         Policy::Build(build) => build::run(&build),
         Policy::Test(test) => test::run(&test),
+        Policy::Run(run) => once::run(run),
         Policy::Bench(bench) => bench::run(&bench),
         Policy::Lint(lint) => lint::run(&lint),
+        Policy::Fuzz(fuzz) => fuzz::run(&fuzz),
         Policy::Inspect(inspect) => inspect::run(&inspect),
         Policy::Replay(replay) => compare::replay(replay),
+        Policy::Observe(observe) => observe::run(&observe),
         Policy::Diff(diff) => compare::diff(&diff),
         Policy::Share(verb) => share::run(verb),
     }

@@ -1,13 +1,16 @@
 //! `policy test`: the cases, on the engine that enforces.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use portcullis_audit::PolicyLine;
 use portcullis_session::visible;
-use portcullis_workbench::{Report, Source, run as run_cases};
+use portcullis_workbench::{Report, Source, case, given, run as run_cases};
 use serde_json::json;
 
+use super::logged;
 use super::project::{Component, cases_at};
 use crate::args::policy::Test;
 use crate::exit::{Exit, say};
@@ -16,6 +19,9 @@ use crate::surroundings::Surroundings;
 
 pub(super) fn run(test: &Test) -> crate::Outcome {
     let component = Component::open(&test.policy)?;
+    if let Some(log) = &test.from_log {
+        return write_cases(&component, log, &test.config);
+    }
     let cases = match &test.cases {
         Some(path) => cases_at(path)?,
         None => component.cases()?,
@@ -36,6 +42,34 @@ pub(super) fn run(test: &Test) -> crate::Outcome {
     }
     print(&report, test, &component.file)?;
     Ok(if report.failures.is_empty() { Exit::Done } else { Exit::Bad })
+}
+
+/// Prints what a policy has said as cases.
+fn write_cases(component: &Component, log: &Path, config: &str) -> crate::Outcome {
+    let configuration = serde_json::from_str(config).context("reading `--config`")?;
+    let (name, digest) = (component.name(), portcullis_packs::digest(&component.bytes));
+    let mut text = given(&configuration);
+    let mut left_out = 0_usize;
+    for logged in logged::read(log)? {
+        let is_its = |vote: &&PolicyLine| vote.digest == digest || vote.name == name;
+        let Some(vote) = logged.votes.iter().find(is_its) else { continue };
+        let written = match (&logged.context, logged.lacks(), vote.verdict.as_str()) {
+            // Nobody wants a policy to fail.
+            (_, _, "failed") | (_, Some(_), _) | (None, _, _) => None,
+            (Some(context), None, verdict) => {
+                case(&logged.name, &logged.request, context, verdict, &vote.rule)
+            }
+        };
+        match written {
+            Some(written) => text += &written,
+            None => left_out += 1,
+        }
+    }
+    if left_out > 0 {
+        say(&format!("{left_out} decisions have no form as a case, or are not whole, and are left out"));
+    }
+    write!(std::io::stdout().lock(), "{text}")?;
+    Ok(Exit::Done)
 }
 
 fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {

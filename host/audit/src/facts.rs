@@ -1,0 +1,134 @@
+//! What policies were told beside the request, so that a decision can be taken again.
+//!
+//! It is the same for nearly all decisions of a session and larger than most requests. So it is written where it
+//! changes, and once at the beginning of each file; the lines that follow name the line that has it.
+
+use serde_json::Value;
+
+use crate::mask::{MASK, digest, mask};
+use crate::record::VerdictLine;
+
+/// Most bytes that the facts of a session have in a line; a long `PATH` comes to a fourth of it.
+const LARGEST_FACTS: usize = 16 * 1024;
+
+/// Most bytes of the grants. Those that cover one request are few.
+pub(crate) const LARGEST_GRANTS: usize = 8 * 1024;
+
+/// The facts that were written last, as they were before masking.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Facts {
+    value: Value,
+    at: u64,
+}
+
+impl Facts {
+    /// Has the verdict that becomes line `sequence` say what is new, and refer to the rest. Returns what was told last
+    /// once that line is written, where it is not this.
+    pub(crate) fn refer(&self, verdict: &mut VerdictLine, sequence: u64) -> Option<Self> {
+        verdict.facts_at = 0;
+        if verdict.facts.is_null() {
+            return None;
+        }
+        let value = verdict.facts.take();
+        if value == self.value {
+            verdict.facts_at = self.at;
+            return None;
+        }
+        verdict.facts = bounded(mask(value.clone()), LARGEST_FACTS);
+        verdict.facts_at = sequence;
+        Some(Self { value, at: sequence })
+    }
+}
+
+/// A value, or its length and hash where it is too long.
+pub(crate) fn bounded(value: Value, most: usize) -> Value {
+    if value.is_null() {
+        return value;
+    }
+    let text = value.to_string();
+    if text.len() <= most { value } else { digest(&text) }
+}
+
+/// A reader's memory of the facts that later lines refer to. It is shown every verdict of a log, in order.
+#[derive(Debug, Default)]
+pub struct Recall {
+    last: Option<(u64, Value)>,
+}
+
+impl Recall {
+    /// Returns the facts of the verdict in line `sequence`; none where the log does not hold them.
+    pub fn facts(&mut self, sequence: u64, verdict: &VerdictLine) -> Option<&Value> {
+        if !verdict.facts.is_null() {
+            self.last = Some((sequence, verdict.facts.clone()));
+        }
+        let (at, facts) = self.last.as_ref()?;
+        (*at == verdict.facts_at).then_some(facts)
+    }
+}
+
+/// Whether a part of a line is all that was there: nothing in it was masked, cut, or replaced by its hash.
+#[must_use]
+pub fn is_whole(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !text.contains(MASK),
+        Value::Array(items) => items.iter().all(is_whole),
+        Value::Object(members) => !members.contains_key("sha256") && members.values().all(is_whole),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn verdict(facts: Value) -> VerdictLine {
+        VerdictLine { facts, ..VerdictLine::default() }
+    }
+
+    #[test]
+    fn written_where_they_change() {
+        let mut facts = Facts::default();
+        let mut recall = Recall::default();
+        let (one, two) = (json!({ "home": "/home/u" }), json!({ "home": "/home/v" }));
+        let told = [&one, &one, &Value::Null, &one, &two, &two, &one];
+        let mut at = Vec::new();
+        for (sequence, value) in (1..).zip(told) {
+            let mut line = verdict(value.clone());
+            if let Some(new) = facts.refer(&mut line, sequence) {
+                facts = new;
+            }
+            assert_eq!(recall.facts(sequence, &line).cloned().unwrap_or_default(), *value, "{sequence}");
+            at.push((line.facts_at, line.facts.is_null()));
+        }
+        let expected = [(1, false), (1, true), (0, true), (1, true), (5, false), (5, true), (7, false)];
+        assert_eq!(at, expected);
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_known() {
+        let mut recall = Recall::default();
+        assert_eq!(recall.facts(3, &VerdictLine { facts_at: 1, ..VerdictLine::default() }), None);
+        assert!(recall.facts(4, &VerdictLine { facts_at: 4, ..verdict(json!({ "a": 1 })) }).is_some());
+        assert_eq!(recall.facts(5, &VerdictLine { facts_at: 1, ..VerdictLine::default() }), None);
+    }
+
+    #[test]
+    fn secrets_and_long_ones_are_not_kept() {
+        let mut line = verdict(json!({ "session-file": "/x", "api-key": "hunter2" }));
+        let facts = Facts::default().refer(&mut line, 1);
+        assert_eq!(line.facts, json!({ "session-file": "/x", "api-key": MASK }));
+        assert!(!is_whole(&line.facts));
+        // The same ones again are the same, masked or not.
+        let mut again = verdict(json!({ "session-file": "/x", "api-key": "hunter2" }));
+        assert_eq!(facts.unwrap().refer(&mut again, 2), None);
+        assert_eq!(again.facts_at, 1);
+
+        let path: Vec<String> = (0..2000).map(|number| format!("/opt/tool-{number}/bin")).collect();
+        let mut long = verdict(json!({ "path": path }));
+        assert!(Facts::default().refer(&mut long, 1).is_some());
+        assert!(long.facts.get("sha256").is_some() && !is_whole(&long.facts), "{}", long.facts);
+        assert!(is_whole(&json!({ "a": ["b", 1, null] })));
+    }
+}

@@ -1,0 +1,65 @@
+//! `policy fuzz`: requests by chance, for as long as the author likes.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use portcullis_session::visible;
+use portcullis_workbench::{Fuzzed, fuzz};
+use serde_json::json;
+
+use super::project::Component;
+use crate::args::policy::Fuzz;
+use crate::exit::{Exit, say};
+use crate::page::{Page, Tint, tinted};
+use crate::surroundings::Surroundings;
+
+/// How often it is told how far it has come.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+pub(super) fn run(args: &Fuzz) -> crate::Outcome {
+    let component = Component::open(&args.policy)?;
+    let policy = super::runtime()?
+        .load(&component.name(), &component.bytes, &args.config)
+        .with_context(|| format!("loading `{}`", component.file.display()))?;
+    let seed = match args.seed {
+        Some(seed) => seed,
+        None => getrandom::u64().context("asking the system for a seed")?,
+    };
+    let (started, time) = (Instant::now(), Duration::from_secs(args.seconds.into()));
+    let mut told = started;
+    let fuzzed = fuzz(&policy, seed, |run| {
+        if !args.json && told.elapsed() >= TELL_EVERY {
+            told = Instant::now();
+            say(&format!("{run} requests …"));
+        }
+        args.runs.map_or(started.elapsed() < time, |runs| run < runs)
+    });
+    print(args, seed, &fuzzed)?;
+    Ok(if fuzzed.found.is_empty() { Exit::Done } else { Exit::Bad })
+}
+
+fn print(args: &Fuzz, seed: u64, fuzzed: &Fuzzed) -> anyhow::Result<()> {
+    let around = Surroundings::read()?;
+    let mut page = Page::new(&around);
+    let Fuzzed { run, verdicts: [allow, ask, deny, abstain], found } = fuzzed;
+    if args.json {
+        page.json(&json!({
+            "seed": seed, "run": run, "found": found,
+            "verdicts": { "allow": allow, "ask": ask, "deny": deny, "abstain": abstain },
+        }));
+        page.print()?;
+        return Ok(());
+    }
+    for misstep in found {
+        page.row("", &[tinted("✗", Tint::Bad), tinted(&misstep.message, Tint::Plain)], &[1]);
+        page.line(&format!("    {}", visible(&json!(misstep.request).to_string())));
+    }
+    let tint = if found.is_empty() { Tint::Good } else { Tint::Bad };
+    let sum = format!(
+        "{run} requests: {allow} allowed, {ask} asked, {deny} denied, {abstain} without an opinion; {} found (--seed {seed})",
+        found.len()
+    );
+    page.row("", &[tinted(&sum, tint)], &[]);
+    page.print()?;
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Decisions of a log, to be taken again.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use portcullis_audit::{PolicyLine, Recall, Record, VerdictLine, is_whole, read_all};
+use portcullis_decision::{Context, Request};
+use portcullis_workbench::Said;
+use serde_json::Value;
+
+use crate::exit::say;
+use crate::told::Told;
+
+/// What a log says of one decision.
+pub(super) struct Logged {
+    /// Session and line.
+    pub(super) name: String,
+    pub(super) request: Request,
+    /// What it was taken in; none where the log does not hold that.
+    pub(super) context: Option<Context>,
+    /// What policies and rules said, before anybody was asked.
+    pub(super) said: Said,
+    pub(super) at_ms: u64,
+    /// What each policy said.
+    pub(super) votes: Vec<PolicyLine>,
+    /// Whether nothing of request and context was masked or cut.
+    is_whole: bool,
+}
+
+/// Why a decision that is taken again may differ from the first one though nothing else has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Lacks {
+    /// The log does not hold what the policies were told beside the request.
+    Context,
+    /// Secrets were masked, or long texts cut.
+    Parts,
+}
+
+impl Lacks {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Context => "without its context",
+            Self::Parts => "without what the log masks",
+        }
+    }
+}
+
+impl Logged {
+    /// What is not there to take it again with.
+    pub(super) fn lacks(&self) -> Option<Lacks> {
+        match (&self.context, self.is_whole) {
+            (None, _) => Some(Lacks::Context),
+            (Some(_), false) => Some(Lacks::Parts),
+            (Some(_), true) => None,
+        }
+    }
+
+    /// The context it is judged in: its own, or else `now`'s at its time.
+    pub(super) fn context_or(&self, now: &Context) -> Context {
+        self.context.clone().unwrap_or_else(|| Context {
+            now: u32::try_from(self.at_ms / 1000).unwrap_or(u32::MAX),
+            grants: Vec::new(),
+            ..now.clone()
+        })
+    }
+}
+
+/// Reads the whole log that `log` is a file of, and tells what of it cannot be taken again as it was.
+pub(super) fn read(log: &Path) -> anyhow::Result<Vec<Logged>> {
+    let reading = || format!("reading the log `{}`", log.display());
+    let mut recall = Recall::default();
+    let mut decisions = Vec::new();
+    let mut unread = 0_usize;
+    for line in read_all(log).with_context(reading)? {
+        let line = line.with_context(reading)?;
+        let Record::Verdict(verdict) = line.record else { continue };
+        let facts = recall.facts(line.sequence, &verdict).cloned().unwrap_or_default();
+        let name = format!("{}:{}", line.session, line.sequence);
+        match logged(name, verdict, facts) {
+            Some(logged) => decisions.push(logged),
+            None => unread += 1,
+        }
+    }
+    tell(&decisions, unread);
+    Ok(decisions)
+}
+
+/// None for a request of another version, or one whose masked parts no longer fit.
+pub(super) fn logged(name: String, verdict: VerdictLine, facts: Value) -> Option<Logged> {
+    let is_whole = [&verdict.request, &verdict.grants, &facts].into_iter().all(is_whole);
+    let said = Said::new(said_at_first(&verdict), &verdict.rule, &verdict.reason);
+    let told = Told { facts, now: verdict.now, grants: verdict.grants };
+    Some(Logged {
+        name,
+        request: serde_json::from_value(verdict.request).ok()?,
+        context: told.context(),
+        said,
+        at_ms: verdict.at_ms,
+        votes: verdict.policies,
+        is_whole,
+    })
+}
+
+/// The user is not asked again, so what counts is that there was a question. What a grant answered is answered by it
+/// again where the log has it.
+fn said_at_first(verdict: &VerdictLine) -> &str {
+    let has_grants = verdict.grants.as_array().is_some_and(|grants| !grants.is_empty());
+    match verdict.answered_by.as_str() {
+        "" if verdict.policy != "grant" => &verdict.effect,
+        "" | "grant" if has_grants => &verdict.effect,
+        _ => "ask",
+    }
+}
+
+fn tell(decisions: &[Logged], unread: usize) {
+    if unread > 0 {
+        say(&format!("{unread} decisions of the log cannot be taken again and are left out"));
+    }
+    let count = |lacks| decisions.iter().filter(|logged| logged.lacks() == Some(lacks)).count();
+    let total = decisions.len();
+    let without = count(Lacks::Context);
+    if without > 0 {
+        say(&format!(
+            "{without} of {total} decisions are in the log without their context, and are taken in that of this directory"
+        ));
+    }
+    let cut = count(Lacks::Parts);
+    if cut > 0 {
+        say(&format!("{cut} of {total} decisions are in the log without their secrets or long texts"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(effect: &str, answered_by: &str, grants: Value) -> String {
+        let (effect, answered_by) = (effect.to_owned(), answered_by.to_owned());
+        said_at_first(&VerdictLine { effect, answered_by, grants, ..VerdictLine::default() }).to_owned()
+    }
+
+    #[test]
+    fn a_question_stays_one() {
+        assert_eq!(said("allow", "", Value::Null), "allow");
+        assert_eq!(said("deny", "", Value::Null), "deny");
+        assert_eq!(said("allow", "user", Value::Null), "ask");
+        assert_eq!(said("deny", "user", Value::Null), "ask");
+        assert_eq!(said("allow", "grant", json!([{ "scope": "session" }])), "allow");
+        assert_eq!(said("allow", "grant", Value::Null), "ask");
+    }
+}

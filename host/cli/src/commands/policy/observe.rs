@@ -1,0 +1,122 @@
+//! `policy observe`: what a policy would say to what is decided on this machine, beside what was decided.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use portcullis_audit::{Directory, Follower, Placed, Recall, Record, Trouble, read_all};
+use portcullis_decision::{Context, Policy};
+use portcullis_session::visible;
+use portcullis_workbench::{Item, Said, say as ask};
+use serde_json::{Value, json};
+
+use super::logged::{self, Logged};
+use super::project::Component;
+use crate::args::policy::Observe;
+use crate::commands::audit::{causes, directory, words};
+use crate::exit::{Exit, say};
+use crate::page::{Page, Reader, Tint, cell, tinted, utc};
+use crate::surroundings::Surroundings;
+
+/// Often enough for a person who watches.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Widths of time, what was decided, and what the policy says; fixed, because what will be added is not known.
+const WIDTHS: [usize; 5] = [19, 7, 1, 7, 24];
+
+pub(super) fn run(args: &Observe) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    let component = Component::open(&args.policy)?;
+    let policy = super::runtime()?
+        .load(&component.name(), &component.bytes, &args.config)
+        .with_context(|| format!("loading `{}`", component.file.display()))?;
+    let now = super::compare::context(&around)?;
+    let directory = directory(&around);
+    let (mut follower, newest) = Follower::begin(&directory, args.lines)?;
+    let mut page = Page::new(&around);
+    let mut observer = Observer { policy: &policy, now, directory, recalls: HashMap::new() };
+    observer.add(&mut page, newest, args.json);
+    while page.print()? == Reader::There && args.follow {
+        std::thread::sleep(PAUSE);
+        observer.add(&mut page, follower.poll()?, args.json);
+    }
+    Ok(Exit::Done)
+}
+
+struct Observer<'a> {
+    policy: &'a dyn Policy,
+    /// For decisions whose own context is not in the log.
+    now: Context,
+    directory: Directory,
+    /// What each log has told of the context.
+    recalls: HashMap<String, Recall>,
+}
+
+impl Observer<'_> {
+    fn add(&mut self, page: &mut Page, lines: Vec<Result<Placed, Trouble>>, as_json: bool) {
+        for line in lines {
+            match line {
+                Ok(placed) => {
+                    let Some((logged, asked)) = self.logged(placed) else { continue };
+                    let said = self.said(&logged);
+                    if as_json {
+                        page.json(&as_object(&logged, &said, &asked));
+                    } else {
+                        row(page, &logged, &said, &asked);
+                    }
+                }
+                Err(trouble) => {
+                    let file = trouble.file.to_string_lossy().into_owned();
+                    say(&visible(&format!("{file}: {}", causes(trouble.error))));
+                }
+            }
+        }
+    }
+
+    /// A decision, and its request in words; none for what is no decision or cannot be taken again.
+    fn logged(&mut self, placed: Placed) -> Option<(Logged, String)> {
+        let Placed { log, line } = placed;
+        let Record::Verdict(verdict) = line.record else { return None };
+        let asked = words::asked(&verdict.request);
+        let id = words::id(&log, line.sequence);
+        let recall = self.recalls.entry(log).or_default();
+        let mut facts = recall.facts(line.sequence, &verdict).cloned();
+        if facts.is_none() && verdict.facts_at > 0 {
+            // It was told before anybody watched.
+            let found = self.directory.decision(&id).ok()?;
+            for earlier in
+                read_all(&found.log).ok()?.flatten().take_while(|one| one.sequence <= line.sequence)
+            {
+                if let Record::Verdict(earlier_verdict) = &earlier.record {
+                    facts = recall.facts(earlier.sequence, earlier_verdict).cloned();
+                }
+            }
+        }
+        Some((logged::logged(id, verdict, facts.unwrap_or_default())?, asked))
+    }
+
+    fn said(&self, logged: &Logged) -> Said {
+        let context = logged.context_or(&self.now);
+        ask(self.policy, &Item { name: String::new(), request: logged.request.clone(), context })
+    }
+}
+
+fn row(page: &mut Page, logged: &Logged, said: &Said, asked: &str) {
+    let lacks = logged.lacks().map_or("", logged::Lacks::text);
+    let row = [
+        tinted(&utc(logged.at_ms), Tint::Faint),
+        tinted(&logged.said.verdict, Tint::of(&logged.said.verdict)),
+        cell("→"),
+        tinted(&said.verdict, Tint::of(&said.verdict)),
+        cell(&said.rule),
+        cell(asked),
+        tinted(lacks, Tint::Faint),
+    ];
+    page.row("", &row, &WIDTHS);
+}
+
+fn as_object(logged: &Logged, said: &Said, asked: &str) -> Value {
+    json!({
+        "id": logged.name, "atMs": logged.at_ms, "asked": asked, "decided": logged.said, "said": said,
+        "lacks": logged.lacks(),
+    })
+}

@@ -1,0 +1,94 @@
+//! `policy run`: one request, and what one policy says to it.
+
+use anyhow::{Context as _, anyhow};
+use portcullis_decision::Effect;
+use portcullis_decision::verdict::{Evaluation, Verdict};
+use portcullis_file_gate::spelling;
+use portcullis_session::visible;
+use portcullis_workbench::ask;
+use portcullis_workbench::cases::{Connection, Operation, Origin, Question};
+use serde_json::{Value, json};
+
+use super::project::Component;
+use crate::args::Action;
+use crate::args::policy::RunOnce;
+use crate::page::{Page, Tint, cell, tinted};
+use crate::surroundings::Surroundings;
+
+pub(super) fn run(args: RunOnce) -> crate::Outcome {
+    let around = Surroundings::read()?;
+    let component = Component::open(&args.policy)?;
+    let policy = super::runtime()?
+        .load(&component.name(), &component.bytes, &args.config)
+        .with_context(|| format!("loading `{}`", component.file.display()))?;
+    let context = super::compare::context(&around)?;
+    let question = question(&around, args.action)?;
+    let answer = ask(&policy, question, &context).map_err(|error| anyhow!(error)).context("asking")?;
+    print(&around, &answer, args.json)?;
+    // Where nobody has an opinion the user is asked.
+    Ok(answer.verdict.effect().unwrap_or(Effect::Ask).into())
+}
+
+fn question(around: &Surroundings, action: Action) -> anyhow::Result<Question> {
+    let file = |operation, given: &str| -> anyhow::Result<Question> {
+        let path = spelling::resolve(given, &around.cwd, &around.home)?;
+        let path = portcullis_decision::path_text::encode(&path);
+        let directory = matches!(operation, Operation::List | Operation::Search);
+        let content = String::new();
+        Ok(Question::File { operation, canonical: path.clone(), path, directory, content })
+    };
+    Ok(match action {
+        Action::Read { path } => file(Operation::Read, &path)?,
+        Action::Write { path } => file(Operation::Write, &path)?,
+        Action::Edit { path } => file(Operation::Edit, &path)?,
+        Action::List { path } => file(Operation::List, &path)?,
+        Action::Search { path } => file(Operation::Search, &path)?,
+        Action::Exec { script } => Question::Command { script, origin: Origin::Agent },
+        Action::Connect { target } => Question::Connect(Connection {
+            host: target.host.to_string(),
+            port: target.port,
+            program: String::new(),
+        }),
+        Action::Tool { name, input } => {
+            let provider = crate::commands::check::provider(&name);
+            Question::Tool { name, provider, input: Value::Object(input).to_string() }
+        }
+    })
+}
+
+fn print(around: &Surroundings, answer: &Evaluation, as_json: bool) -> anyhow::Result<()> {
+    let mut page = Page::new(around);
+    let Evaluation { verdict, cause, trace } = answer;
+    let word = verdict.effect().map_or_else(|| "abstain".to_owned(), |effect| effect.to_string());
+    if as_json {
+        page.json(&json!({
+            "verdict": word, "rule": cause.rule, "reason": cause.reason, "setting": cause.setting,
+            "details": verdict, "trace": trace,
+        }));
+        page.print()?;
+        return Ok(());
+    }
+    page.row("", &[tinted(&word, Tint::of(&word)), cell(&cause.reason)], &[]);
+    let told = [("rule", cause.rule.as_str()), ("setting", &cause.setting)];
+    for (what, text) in told.into_iter().chain(details(verdict)).filter(|(_, text)| !text.is_empty()) {
+        page.line(&format!("  {what}: {}", visible(text)));
+    }
+    for step in trace {
+        let mark = if step.matched { "✓" } else { "·" };
+        page.line(&format!("  {mark} {} {}", visible(&step.rule), visible(&step.detail)));
+    }
+    page.print()?;
+    Ok(())
+}
+
+/// What there is to a verdict beside its cause, line by line.
+fn details(verdict: &Verdict) -> Vec<(&'static str, &str)> {
+    match verdict {
+        Verdict::Abstain | Verdict::Allow(_) => Vec::new(),
+        Verdict::Ask(question) => {
+            let offers = question.options.iter().map(|option| ("offers", option.label.as_str()));
+            std::iter::once(("asks", question.title.as_str())).chain(offers).collect()
+        }
+        Verdict::Deny(denial) => denial.hint.iter().map(|hint| ("hint", hint.as_str())).collect(),
+    }
+}
