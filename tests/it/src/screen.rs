@@ -162,6 +162,16 @@ impl Screen {
         succeed(self.tmux().args(["resize-window", "-x", &width, "-y", &height])).map(drop)
     }
 
+    /// Gives a command to tmux itself, and returns what it answers.
+    ///
+    /// # Errors
+    ///
+    /// When tmux does not take it.
+    pub fn ask_tmux(&self, words: &[&str]) -> anyhow::Result<String> {
+        let output = succeed(self.tmux().args(words))?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+    }
+
     /// Presses Ctrl-D until pi has ended; returns its exit code.
     ///
     /// pi takes the key only while it has nothing to do and nothing typed, and does not show when that is.

@@ -1,8 +1,10 @@
 //! pi's own terminal interface.
 
+use std::path::Path;
+
 use anyhow::{Result, ensure};
 use portcullis_it::script::{bash, expecting, expecting_no, read, say, turns};
-use portcullis_it::{Launch, PiVersion, Scene, User, processes};
+use portcullis_it::{Deadline, Launch, PiVersion, Scene, Screen, User, processes};
 
 on_each_pi!(one_session);
 
@@ -13,6 +15,7 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
     scene.write(&notes, "hunter1")?;
     let (notes, outside) = (notes.display().to_string(), scene.outside().display().to_string());
     let sleep = processes::long_sleep();
+    scene.write(&scene.project().join("paint"), PAINTS)?;
     let script = turns([
         (
             "confined",
@@ -20,6 +23,7 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
         ),
         ("refused", vec![read(&notes), expecting_no("hunter1", say("second over"))]),
         ("allowed", vec![read(&notes), expecting("hunter1", say("third over"))]),
+        ("painted", vec![bash("sh paint; echo tool-$((40+2))"), say("fourth over")]),
         ("endless", vec![bash(&sleep), say("never said")]),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
@@ -53,6 +57,8 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("user-42")?;
     ensure!(!scene.outside().join("made").exists(), "the user's command was not confined");
 
+    output_paints_nothing(&screen, &scene.project())?;
+
     screen.enter("endless")?;
     processes::wait_running(&sleep)?;
     screen.press("Escape")?;
@@ -60,5 +66,40 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
     processes::wait_gone(&sleep)?;
 
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
+
+/// Fills the clipboard, names the window, clears the screen, and writes where the terminal's first line is.
+const PAINTS: &str =
+    r"printf '\033]52;c;aHVudGVyMg==\007\033]2;FAKED\007\033[2J\033[1;1HTOP\033[9A\033[1;5HLINE\n'";
+
+/// What a command says stays text: it does nothing to the terminal, so it cannot pass for a question of ours. Row 70.
+fn output_paints_nothing(screen: &Screen, project: &Path) -> Result<()> {
+    // So that tmux is a terminal whose clipboard programs may fill.
+    screen.ask_tmux(&["set", "-s", "set-clipboard", "on"])?;
+    screen.enter("painted")?;
+    screen.wait_for("fourth over")?;
+    screen.enter("!sh paint; echo user-$((50+2))")?;
+    let shown = screen.wait_for("user-52")?;
+    ensure!(shown.contains("tool-42") && shown.contains("fourth over"), "it was cleared: {shown}");
+    ensure!(!shown.starts_with("TOP"), "{shown}");
+    let state = |pane: &str| -> Result<String> {
+        let title = screen.ask_tmux(&["display-message", "-p", "-t", pane, "#{pane_title}"])?;
+        Ok(title + &screen.ask_tmux(&["list-buffers", "-F", "#{buffer_sample}"])?)
+    };
+    let told = state("0")?;
+    ensure!(!told.contains("FAKED") && !told.contains("hunter2"), "{told}");
+
+    let project = project.display().to_string();
+    let free = ["sh", "-c", "sh paint; sleep 1000"];
+    screen.ask_tmux(&[&["new-window", "-d", "-n", "control", "-c", &project], &free[..]].concat())?;
+    let control = Deadline::start().until("the control to paint", || {
+        let told = state("control")?;
+        Ok((told.contains("FAKED") && told.contains("hunter2")).then_some(()))
+    });
+    control?;
+    let shown = screen.ask_tmux(&["capture-pane", "-p", "-t", "control"])?;
+    ensure!(shown.starts_with("TOP LINE"), "{shown}");
+    screen.ask_tmux(&["kill-window", "-t", "control"])?;
     Ok(())
 }

@@ -69,6 +69,7 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
         [ -e $f ] && : >> $f && reached; done"),
     // Privileges.
     Attack(53, "set-user-id", Anybody, "cp /bin/true s53; chmod 4755 s53; [ -u s53 ] && reached"),
+    Attack(53, "set-group-id", Anybody, "cp /bin/true u53; chmod 2755 u53; [ -g u53 ] && reached"),
     Attack(53, "set-user-id at birth", Anybody, "perl -MFcntl -e 'sysopen F, q(t53), O_CREAT | O_WRONLY, 04755'; [ -u t53 ] && reached"),
     Attack(54, "devices", Root, "mknod n54 c 1 3 && reached"),
     Attack(54, "the kernel's messages", Root, "dd if=/dev/kmsg bs=8192 count=1 iflag=nonblock of=/dev/null status=none && reached"),
@@ -193,6 +194,7 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (69, "tests/it/tests/against_pi.rs::the_terminal_of_pi"),
     (70, "host/session/src/visible.rs::escapes_what_acts"),
     (70, "tests/it/tests/prompt.rs::what_was_typed_before_is_no_answer"),
+    (70, "tests/it/tests/pi_terminal.rs::output_paints_nothing"),
     (72, "host/confine/tests/kernel/attacks.rs::foreign_calls_are_killed"),
     (82, "tests/it/tests/policies.rs::shipped_policies_are_used_by_name"),
     (83, "tests/it/tests/policies.rs::shipped_policies_are_used_by_name"),
