@@ -85,9 +85,12 @@ fn http(bytes: &[u8]) -> Opening {
     match (method.first(), rest.first()) {
         _ if PROXIED.iter().any(|proxied| is_short_of(proxied)) => Opening::Undecided,
         (None, None) => Opening::Undecided,
-        // Nobody's method begins or goes on like that.
-        (Some(first), _) if !first.is_ascii_alphabetic() => Opening::Other,
+        // Nobody's method goes on like that.
         (_, Some(&next)) if method.is_empty() || !is_space(next) => Opening::Other,
+        // Some servers take any token for a method, but no other bytes in their lines than those of text; those are
+        // in what begins like that and is no text, in LDAP and git's own protocol.
+        (Some(first), Some(_)) if !first.is_ascii_alphabetic() && has_controls(rest) => Opening::Other,
+        (Some(_), None) => Opening::Undecided,
         (_, Some(_)) if METHODS.iter().any(|known| known.eq_ignore_ascii_case(method)) => {
             Opening::Http(skipped)
         }
@@ -102,6 +105,12 @@ fn line(request: &[u8], skipped: usize) -> Opening {
     let line = request.get(..end).unwrap_or_default().to_ascii_lowercase();
     let has = |version: &[u8]| line.windows(version.len()).any(|part| part == version);
     if VERSIONS.iter().any(|version| has(version)) { Opening::Http(skipped) } else { Opening::Other }
+}
+
+/// Whether there are bytes before the end of the line that are neither text nor white space.
+fn has_controls(request: &[u8]) -> bool {
+    let line = request.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.iter().any(|byte| byte.is_ascii_control() && !is_space(*byte))
 }
 
 /// What parts words for one server or another, in ASCII and in Latin 1.
@@ -177,6 +186,10 @@ mod tests {
             b"X\tY\tHTTP/1.1\n",
             b"SOURCE / ICE/1.0\r\n",
             b"DESCRIBE / RTSP/1.0\r\n",
+            // What takes any token for a method does not ask for letters.
+            b"! / HTTP/1.1\r\n",
+            b"0032git-upload-pack / HTTP/1.1\r\n",
+            b"`\x0c/\tHTTP/1.0\n",
         ] {
             check(bytes, Opening::Http(0));
         }
@@ -208,6 +221,9 @@ mod tests {
             b"\0\0\0\x08\x04\xd2\x16/psql",
             b"A\x0b\0\0",
             b"0\x0c\x02\x01",
+            b"0 \x02\x01\x01\x60",
+            b"0032git-upload-pack /r.git\0host=a.test\0",
+            b"1 LOGIN me secret\r\n",
             b"\x05\x01\0",
             b"\x03\0\0\x13",
             b"\x13BitTorrent protocol",
@@ -216,7 +232,7 @@ mod tests {
         ] {
             check(bytes, Opening::Other);
         }
-        for bytes in [b"".as_slice(), b"\r\n", b"EHLO m", b"WHATEVER", b" "] {
+        for bytes in [b"".as_slice(), b"\r\n", b"EHLO m", b"WHATEVER", b" ", b"003egit-", b"! /"] {
             check(bytes, Opening::Undecided);
         }
     }

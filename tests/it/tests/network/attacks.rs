@@ -87,6 +87,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     attack(102, "another name in the second hello", "second evil.test", ANY),
     attack(101, "other white space", r"raw allowed.test/80 'GET\t/\x0cHTTP/1.1\r\nHost: evil.test\r\n\r\n'", "as evil.test"),
     attack(101, "a control byte in the line", r"raw allowed.test/80 'PROPFIND /\x01 HTTP/1.1\r\nHost: evil.test\r\n\r\n'", "as evil.test"),
+    attack(101, "a method without letters", r"raw allowed.test/80 '! / HTTP/1.1\r\nHost: evil.test\r\n\r\n'", "as evil.test"),
     attack(101, "words of another proxy", r"raw allowed.test/80 'PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n'", "as evil.test"),
     attack(103, "a name that is encrypted", "encrypted yes", ANY),
     attack(103, "no name in TLS", "hello -connect allowed.test:443 -noservername", ANY),
