@@ -20,7 +20,7 @@ use crate::judge::{Checks, Stages};
 use chunked::Chunked;
 use client_hello::{ClientHello, Hello};
 use head::{Body, Named};
-use opening::Opening;
+use opening::{LINE_MAX, Opening, is_request};
 use server_hello::Answer;
 
 /// `HTTP/1.1 101`, and its length.
@@ -63,6 +63,8 @@ pub struct Inspector {
 enum State {
     /// Nothing is known of the protocol.
     Start,
+    /// In a first line that should be no request; what of it has been forwarded.
+    FirstLine(Vec<u8>),
     /// Before or inside the head of a request.
     Head,
     /// Inside a body, with so much left.
@@ -191,6 +193,7 @@ impl Inspector {
         }
         match &mut self.state {
             State::Start => self.start(forward),
+            State::FirstLine(_) => self.first_line(forward),
             State::Head => self.head(forward),
             State::Body(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(self.pending.len());
@@ -228,7 +231,7 @@ impl Inspector {
         let is_of_interest = match opening {
             Opening::Tls | Opening::NamelessHello => self.stages.client_hello,
             Opening::Http(_) | Opening::Http2 => self.stages.http,
-            Opening::Undecided | Opening::Malformed(_) | Opening::Other => true,
+            Opening::Undecided | Opening::Malformed(_) | Opening::Unlikely | Opening::Other => true,
         };
         if !self.checks.names_match && !is_of_interest {
             self.state = State::Free;
@@ -255,9 +258,32 @@ impl Inspector {
             }
             Opening::Http2 => return Err(Stop::Forbidden(unreadable())),
             Opening::Malformed(problem) => return Err(Stop::Malformed(problem)),
+            Opening::Unlikely => State::FirstLine(Vec::new()),
             Opening::Other => State::Free,
         };
         Ok(true)
+    }
+
+    /// Forwards a first line as it comes: nobody answers a request before the line is whole. Its end is held until
+    /// it is known to be none.
+    fn first_line(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
+        let State::FirstLine(line) = &mut self.state else { return Ok(false) };
+        let before = line.len();
+        line.append(&mut self.pending);
+        let blank = line.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let text = line.get(blank..).unwrap_or_default();
+        // To some a line ends here already.
+        let first_end = text.iter().position(|&byte| byte == b'\r');
+        let end = text.iter().position(|&byte| byte == b'\n');
+        let is_request_to = |end: Option<usize>| end.and_then(|end| text.get(..end)).is_some_and(is_request);
+        if is_request_to(first_end) || is_request_to(end) {
+            return Err(Stop::Malformed("the first line is a request to some servers and none to others"));
+        }
+        forward.extend_from_slice(line.get(before..).unwrap_or_default());
+        if end.is_some() || line.len() > LINE_MAX {
+            self.state = State::Free;
+        }
+        Ok(false)
     }
 
     /// Forwards the hello that comes next, and nothing behind it, once it is whole and names the right server.
@@ -328,6 +354,10 @@ impl Inspector {
         let head = head::read(self.pending.get(..end).unwrap_or_default()).map_err(Stop::Malformed)?;
         if let Some(other) = head.names.iter().find(|named| !self.is_allowed(named)) {
             return Err(self.another(Some(&other.host), "the request"));
+        }
+        if self.checks.names_match && !self.checks.hidden_names && head.names.is_empty() {
+            let reason = "the request does not say the name of the server, so it cannot be compared to the allowed one";
+            return Err(forbidden("host.no-server-name", reason.to_owned()));
         }
         if self.waits(self.stages.http, || Stage::Http(head.shown)) {
             return Ok(false);

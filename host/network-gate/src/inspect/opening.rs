@@ -4,14 +4,14 @@
 //! be TLS or HTTP to any of them is one of the two here, and is read strictly then.
 
 /// A first line that is longer belongs to no HTTP request that any server takes.
-const LINE_MAX: usize = 64 * 1024;
+pub(super) const LINE_MAX: usize = 64 * 1024;
 const METHODS: [&[u8]; 9] =
     [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"TRACE", b"CONNECT"];
 /// What versions begin with; some servers take the last two for HTTP.
 const VERSIONS: [&[u8]; 3] = [b"http/", b"rtsp/", b"ice/"];
 const HTTP_2: &[u8] = b"PRI * HTTP/2.0";
-/// No method is shorter, so a NUL among so many bytes is of another protocol.
-const METHOD_MIN: usize = 4;
+/// A NUL among so many bytes is of another protocol.
+const WITHOUT_NUL: usize = 4;
 /// The two forms in which a proxy tells a server who its client is.
 const PROXIED: [&[u8]; 2] = [b"PROXY ", b"\0\r\nQUIT\n"];
 
@@ -29,6 +29,9 @@ pub(super) enum Opening {
     Http2,
     /// What servers may read otherwise, and why.
     Malformed(&'static str),
+    /// Begins as no request should. It may go on, but servers that take anything for a method are there, so its
+    /// first line is looked at when it is whole, see [`is_request`].
+    Unlikely,
     /// Neither TLS nor HTTP.
     Other,
 }
@@ -85,16 +88,16 @@ fn http(bytes: &[u8]) -> Opening {
     match (method.first(), rest.first()) {
         _ if PROXIED.iter().any(|proxied| is_short_of(proxied)) => Opening::Undecided,
         (None, None) => Opening::Undecided,
-        // Nobody's method goes on like that.
-        (_, Some(&next)) if method.is_empty() || !is_space(next) => Opening::Other,
-        // Some servers take any token for a method, but no other bytes in their lines than those of text; those are
+        // No method should go on like that.
+        (_, Some(&next)) if method.is_empty() || !is_space(next) => Opening::Unlikely,
+        // Some servers take any token for a method, but few other bytes in their lines than those of text; those are
         // in what begins like that and is no text, in LDAP and git's own protocol.
-        (Some(first), Some(_)) if !first.is_ascii_alphabetic() && has_controls(rest) => Opening::Other,
+        (Some(first), Some(_)) if !first.is_ascii_alphabetic() && has_controls(rest) => Opening::Unlikely,
         (Some(_), None) => Opening::Undecided,
         (_, Some(_)) if METHODS.iter().any(|known| known.eq_ignore_ascii_case(method)) => {
             Opening::Http(skipped)
         }
-        _ if request.get(..METHOD_MIN).unwrap_or(request).contains(&0) => Opening::Other,
+        _ if request.get(..WITHOUT_NUL).unwrap_or(request).contains(&0) => Opening::Unlikely,
         _ => line(request, skipped),
     }
 }
@@ -104,7 +107,32 @@ fn line(request: &[u8], skipped: usize) -> Opening {
     let Some(end) = request.iter().position(|&byte| byte == b'\n') else { return Opening::Undecided };
     let line = request.get(..end).unwrap_or_default().to_ascii_lowercase();
     let has = |version: &[u8]| line.windows(version.len()).any(|part| part == version);
-    if VERSIONS.iter().any(|version| has(version)) { Opening::Http(skipped) } else { Opening::Other }
+    let is_request = VERSIONS.iter().any(|version| has(version)) || is_without_version(&line);
+    if is_request { Opening::Http(skipped) } else { Opening::Other }
+}
+
+/// Whether some server could take a line, without its end, for the first one of a request.
+pub(super) fn is_request(line: &[u8]) -> bool {
+    let line = line.to_ascii_lowercase();
+    let names_a_version = |words: &[u8]| {
+        let [space, word @ ..] = words else { return false };
+        let is_numbered = |version: &[u8]| {
+            word.strip_prefix(version).is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit))
+        };
+        is_space(*space) && VERSIONS.iter().any(|version| is_numbered(version))
+    };
+    (0..line.len()).any(|at| line.get(at..).is_some_and(names_a_version)) || is_without_version(&line)
+}
+
+/// A request as before HTTP/1.0, which some servers take with the headers of a later one.
+fn is_without_version(line: &[u8]) -> bool {
+    let mut words = line.split(|&byte| is_space(byte)).filter(|word| !word.is_empty());
+    let (Some(_method), Some(target), None) = (words.next(), words.next(), words.next()) else {
+        return false;
+    };
+    let scheme = target.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let is_absolute = target.get(scheme..).is_some_and(|rest| rest.starts_with(b"://"));
+    (target.starts_with(b"/") || target.starts_with(b"*") || is_absolute) && !target.contains(&0)
 }
 
 /// Whether there are bytes before the end of the line that are neither text nor white space.
@@ -154,7 +182,7 @@ mod tests {
         }
         check(b"\x16", Opening::Tls);
         check(b"\x16\x02", Opening::Tls);
-        check(b"\x15\0\0\0\x10\0\0\0", Opening::Other);
+        check(b"\x15\0\0\0\x10\0\0\0", Opening::Unlikely);
     }
 
     #[test]
@@ -164,8 +192,8 @@ mod tests {
         check(b"\x81", Opening::Undecided);
         check(b"\x80\x2e\x01", Opening::Undecided);
         // Telnet, and whatever else.
-        check(b"\xff\xfd\x01", Opening::Other);
-        check(b"\x80\x2e\x02\x03", Opening::Other);
+        check(b"\xff\xfd\x01", Opening::Unlikely);
+        check(b"\x80\x2e\x02\x03", Opening::Unlikely);
     }
 
     #[test]
@@ -190,6 +218,9 @@ mod tests {
             b"! / HTTP/1.1\r\n",
             b"0032git-upload-pack / HTTP/1.1\r\n",
             b"`\x0c/\tHTTP/1.0\n",
+            b"PROPFIND /\r\nHost: a\r\n",
+            b"M-SEARCH *\r\n",
+            b"MKCOL http://a/ \n",
         ] {
             check(bytes, Opening::Http(0));
         }
@@ -213,8 +244,14 @@ mod tests {
             b"SSH-2.0-OpenSSH_9.2\r\n".as_slice(),
             b"EHLO me\r\n",
             b"NICK me\r\n",
+            b"GIT /a b\r\n",
             b"*1\r\n$4\r\nPING\r\n",
-            b"{\"a\":1}",
+            b"1 LOGIN me secret\r\n",
+        ] {
+            check(bytes, Opening::Other);
+        }
+        for bytes in [
+            b"{\"a\":1}".as_slice(),
             b"AMQP\0\0\x09\x01",
             b"GIOP\x01\x02",
             b"\x10\x1a\0\x04MQTT",
@@ -223,17 +260,44 @@ mod tests {
             b"0\x0c\x02\x01",
             b"0 \x02\x01\x01\x60",
             b"0032git-upload-pack /r.git\0host=a.test\0",
-            b"1 LOGIN me secret\r\n",
             b"\x05\x01\0",
             b"\x03\0\0\x13",
             b"\x13BitTorrent protocol",
             b"<?xml version='1.0'?>",
             b"Gr\xc3\xbc\xc3\x9fe",
+            b"A /\0 HTTP/1.1",
         ] {
-            check(bytes, Opening::Other);
+            check(bytes, Opening::Unlikely);
         }
         for bytes in [b"".as_slice(), b"\r\n", b"EHLO m", b"WHATEVER", b" ", b"003egit-", b"! /"] {
             check(bytes, Opening::Undecided);
+        }
+    }
+
+    #[test]
+    fn any_word_is_a_method_to_somebody() {
+        for line in [
+            b"!X / HTTP/1.1\r".as_slice(),
+            b"1 / HTTP/1.1",
+            b"\0GET / HTTP/1.1",
+            b"GE(T / HTTP/1.1",
+            b"GE\x01T\t/\thttp/1.0",
+            b"A /\0 HTTP/1.1",
+            b"{ /",
+            b"1 http://a/",
+        ] {
+            assert!(is_request(line), "{}", line.escape_ascii());
+        }
+        for line in [
+            b"*1".as_slice(),
+            b"{\"url\": \"http://a/\"}",
+            b"{\"version\":\"HTTP/1.1\"}",
+            b"0032git-upload-pack /a.git\0host=a.test\0",
+            b"0032git-upload-pack /a.git\0host=a.test\x000098want 0123 multi_ack",
+            b"\x13BitTorrent protocol",
+            b"<?xml version='1.0'?>",
+        ] {
+            assert!(!is_request(line), "{}", line.escape_ascii());
         }
     }
 

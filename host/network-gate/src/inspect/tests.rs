@@ -32,7 +32,13 @@ fn honest_streams_pass_whole_however_they_come() {
     let requests = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\nPOST /x HTTP/1.1\r\nHost: A.test:80\r\nContent-Length: 5\r\n\r\n\
                     helloPUT / HTTP/1.1\r\nhost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\
                     GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n";
-    for bytes in [requests.as_bytes(), b"EHLO me\r\nMAIL FROM:<a>\r\n", b"\0\0\0\x08\x04\xd2\x16/psql"] {
+    for bytes in [
+        requests.as_bytes(),
+        b"EHLO me\r\nMAIL FROM:<a>\r\n",
+        b"\0\0\0\x08\x04\xd2\x16/psql",
+        b"*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$9\r\n/ HTTP/1.\r\n",
+        b"\r\n \r\n{ / }\n",
+    ] {
         for step in [1, 2, 7, bytes.len()] {
             assert_eq!(forwarded("a.test", bytes, step).as_deref(), Ok(bytes), "{step}");
         }
@@ -49,6 +55,7 @@ fn another_name_is_forbidden_and_nothing_of_it_is_forwarded() {
         "CONNECT evil.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n",
         "\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
         "WHATEVER / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
     ] {
         for step in [1, bytes.len()] {
             let mut inspector = inspector("a.test");
@@ -60,6 +67,30 @@ fn another_name_is_forbidden_and_nothing_of_it_is_forwarded() {
     assert!(is_forbidden(&forwarded("a.test", &hello("evil.test"), 1)));
     assert!(is_forbidden(&forwarded("a.test", &hello("a.test.evil.test"), 9999)));
     assert!(is_forbidden(&forwarded("a.test", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 3)));
+}
+
+#[test]
+fn what_some_servers_take_for_a_request_never_gets_whole() {
+    for bytes in [
+        "PROPFIND /\r\nHost: evil.test\r\n\r\n",
+        "\r\nMKCOL /\r\nHost: evil.test\r\n\r\n",
+        "!X / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "1 /\nHost: evil.test\n\n",
+        "\0GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "GE(T / HTTP/1.1\nHost: evil.test\n\n",
+        "A /\0 HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "\u{1}\r/ HTTP/1.1\nHost: evil.test\n\n",
+        "\u{1} / HTTP/1.1\rHost: evil.test\r\r",
+    ] {
+        for step in [1, 3, bytes.len()] {
+            let mut inspector = inspector("a.test");
+            let pushed: Vec<_> = bytes.as_bytes().chunks(step).map(|piece| inspector.push(piece)).collect();
+            assert!(pushed.iter().any(Result::is_err), "{bytes:?}");
+            let before: Vec<u8> = pushed.into_iter().map_while(Result::ok).flatten().collect();
+            let text = String::from_utf8_lossy(&before);
+            assert!(!text.trim_start().contains('\n') && !text.contains("evil"), "{bytes:?}: {text:?}");
+        }
+    }
 }
 
 #[test]

@@ -141,13 +141,18 @@ fn judged(scope: &Scope, attempt: &Attempt, address: IpAddr) -> Result<(), Refus
     match scope.judge.address(attempt, address) {
         AddressRuling::Named => Ok(()),
         AddressRuling::Denied(refusal) => Err(refusal),
-        AddressRuling::Unnamed => match (Range::of(address), is_own(end.unwrap_or(address))) {
+        AddressRuling::Unnamed => match (Range::of(address), is_own_or_leads_there(address, end)) {
             (Range::Special(what), _) => refused(what),
             (Range::Public, Ok(true)) => refused("one of this machine's own"),
             (Range::Public, Err(_)) => refused("perhaps one of this machine's own, which cannot be told now"),
             (Range::Public, Ok(false)) => Ok(()),
         },
     }
+}
+
+/// Whether an address, or the one it leads to, is this machine's.
+fn is_own_or_leads_there(address: IpAddr, end: Option<IpAddr>) -> io::Result<bool> {
+    Ok(is_own(address)? || end.map_or(Ok(false), is_own)?)
 }
 
 fn unreachable(attempt: &Attempt, why: &str) -> Ending {

@@ -58,11 +58,14 @@ async fn peek<'buffer>(client: &TcpStream, buffer: &'buffer mut [u8]) -> &'buffe
 }
 
 fn is_http(beginning: &[u8]) -> bool {
-    let word = beginning.split(|&byte| byte == b' ').next().unwrap_or_default();
-    matches!(
-        word,
+    let mut words = beginning.split(|&byte| byte == b' ');
+    let method = words.next().unwrap_or_default();
+    let is_known = matches!(
+        method,
         b"GET" | b"HEAD" | b"POST" | b"PUT" | b"DELETE" | b"OPTIONS" | b"PATCH" | b"TRACE" | b"CONNECT"
-    )
+    );
+    let is_word = !method.is_empty() && method.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
+    is_known || is_word && words.next().is_some_and(|target| target.starts_with(b"/"))
 }
 
 /// What a program reads that does not know the session's token.
@@ -107,7 +110,7 @@ mod tests {
 
     #[test]
     fn only_http_gets_a_page() {
-        assert!(is_http(b"GET / HTTP") && is_http(b"CONNECT a:1"));
-        assert!(!is_http(b"GETX / HTTP") && !is_http(b"EHLO me") && !is_http(b""));
+        assert!(is_http(b"GET / HTTP") && is_http(b"CONNECT a:1") && is_http(b"PROPFIND /a"));
+        assert!(!is_http(b"get / HTTP") && !is_http(b"EHLO me") && !is_http(b""));
     }
 }
