@@ -37,6 +37,8 @@ const RULE: &str = "host.run-again";
 
 /// Most questions about places for one command, over all its runs; each is another place.
 const MOST_QUESTIONS: usize = 5;
+/// How many directories of a path may be missing: each is looked for.
+const MOST_LEVELS: usize = 40;
 /// How often a command is run again: what needs more is better written anew.
 const MOST_RUNS: usize = 3;
 
@@ -125,7 +127,7 @@ impl Session {
     /// commands do not see that, can write it, or it is no place for a mount.
     fn place_of(&self, force: &Force, cwd: &Path, named: &Named) -> Option<Place> {
         let path = cwd.join(&named.path);
-        let mut tops = path.ancestors().skip(usize::from(named.is_for_its_name));
+        let mut tops = path.ancestors().skip(usize::from(named.is_for_its_name)).take(MOST_LEVELS);
         let (top, located) = tops.find_map(|top| {
             let located = force.gate.locate(top, Purpose::ForWriting).ok()?;
             (located.kind() != PathKind::Missing).then_some((top, located))

@@ -12,6 +12,8 @@ const REFUSED: &str = "ead-only file system";
 const LONGEST_LINE: usize = 8 * 1024;
 /// Most paths that are kept of one command: each costs a look at the disk, and few are asked about.
 const MOST: usize = 32;
+/// Most quotes that are looked at on one line: who writes more of them names no path.
+const MOST_QUOTES: usize = 32;
 /// Programs that put the cause on a line of its own name the path shortly before it.
 const LINES_BEFORE: usize = 3;
 
@@ -132,7 +134,8 @@ fn quoted(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = line;
     let mut previous = None;
-    while let Some((opening, after)) = split_first(rest) {
+    let mut quotes = 0;
+    while let Some((opening, after)) = split_first(rest).filter(|_| quotes < MOST_QUOTES) {
         let ends: &[char] = match opening {
             '\'' => &['\''],
             '"' => &['"'],
@@ -145,6 +148,7 @@ fn quoted(line: &str) -> Vec<String> {
         let begins = !ends.is_empty() && !previous.is_some_and(char::is_alphanumeric);
         rest = after;
         previous = Some(opening);
+        quotes += usize::from(begins);
         let Some(length) = begins.then(|| after.find(ends)).flatten() else { continue };
         let (text, closing) = after.split_at(length);
         if is_path(text) {
@@ -260,5 +264,7 @@ mod tests {
             (0..1000).map(|number| format!("open /o/{number}: read-only file system\n")).collect();
         assert_eq!(heard(&many).len(), MOST);
         assert_eq!(heard(&"open /o/x: read-only file system\n".repeat(9)), ["/o/x"]);
+        let quotes = "\u{2018} ".repeat(MOST_QUOTES);
+        assert!(!heard(&format!("{quotes}'/o/x': Read-only file system")).contains(&"/o/x".to_owned()));
     }
 }

@@ -17,6 +17,7 @@ as_each_user!(
     there_is_an_end_to_questions,
     nobody_is_asked_where_nobody_is,
     on_a_terminal_it_is_the_same,
+    beside_another_listener_it_is_the_same,
 );
 
 const SETTINGS: &str = r#"{ "requiredTier": "namespaces", "network": { "allowedDomains": [], "deniedDomains": [] },
@@ -40,19 +41,41 @@ if kernel.prctl(38, 1, 0, 0, 0) or kernel.prctl(22, 2, ctypes.byref(own), 0, 0):
 os.execvp(sys.argv[1], sys.argv[1:])
 ";
 
+/// Listens to its own system calls, of which it hears none, before it becomes something else: the kernel allows one
+/// listener. The process that has it ends with its parent.
+const LISTENER: &str = r"
+import ctypes, os, signal, struct, sys, time
+program = ctypes.create_string_buffer(struct.pack('HBBI', 0x06, 0, 0, 0x7fff0000))
+class Filter(ctypes.Structure):
+    _fields_ = [('length', ctypes.c_ushort), ('program', ctypes.c_void_p)]
+kernel = ctypes.CDLL(None, use_errno=True)
+own = Filter(1, ctypes.addressof(program))
+if kernel.prctl(38, 1, 0, 0, 0) or kernel.syscall(317, 1, 8, ctypes.byref(own)) < 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+if os.fork() == 0:
+    kernel.prctl(1, signal.SIGKILL, 0, 0, 0)
+    os.closerange(0, 3)
+    time.sleep(1000)
+os.execvp(sys.argv[1], sys.argv[1:])
+";
+
 /// The number of the option that allows for one run.
 const ONCE: u64 = 0;
 /// That of the narrowest one for the session.
 const SESSION: u64 = 1;
 
 fn scene(user: User) -> Result<Scene> {
+    scene_under(user, FILTER)
+}
+
+fn scene_under(user: User, filter: &str) -> Result<Scene> {
     let scene = Scene::new(user)?;
     let kept = scene.outside().join("kept");
     scene.write(&kept.join("file"), "kept\n")?;
     let settings = SETTINGS.replace("KEPT", &kept.display().to_string());
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings)?;
     scene.write(&scene.home().join(".ssh/id_rsa"), "secret")?;
-    scene.write(&scene.at("filter.py"), FILTER)?;
+    scene.write(&scene.at("filter.py"), filter)?;
     Ok(scene)
 }
 
@@ -277,6 +300,24 @@ fn on_a_terminal_it_is_the_same(user: User) -> Result<()> {
     let command = ["run", "--ask", "allow", "--", "/bin/bash", "script"];
     let (code, shown) = Terminal::start_through(&scene, &through, &command)?.end()?;
     ensure!(code == 1 && lines(&scene, "runs")? == 3, "{code}: {shown}");
+    Ok(())
+}
+
+/// There the files are under Landlock besides, which refuses as the mounts do.
+fn beside_another_listener_it_is_the_same(user: User) -> Result<()> {
+    let scene = scene_under(user, LISTENER)?;
+    let outside = scene.outside().display().to_string();
+    let mut host = host(&scene, Interface::Present)?;
+    let script = format!("mkdir {outside}/made && touch {outside}/made/file");
+    let id = begin(&mut host, &script)?;
+    for subject in [&outside, &script] {
+        let asked = question(&mut host, subject)?;
+        host.answer(&asked, &json!(ONCE))?;
+    }
+    let (ended, output) = host.finish(id)?;
+    ensure!(scene.outside().join("made/file").exists(), "{ended} {output}");
+    let (ended, _) = host.run(&format!("touch {outside}/kept/new"))?;
+    ensure!(!scene.outside().join("kept/new").exists() && ended.to_string().contains("kept/new"), "{ended}");
     Ok(())
 }
 
