@@ -272,9 +272,10 @@ impl Inspector {
         line.append(&mut self.pending);
         let blank = line.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let text = line.get(blank..).unwrap_or_default();
-        // To some a line ends here already.
-        let first_end = text.iter().position(|&byte| byte == b'\r');
         let end = text.iter().position(|&byte| byte == b'\n');
+        // To some a line ends here already.
+        let first_end =
+            text.iter().position(|&byte| byte == b'\r').filter(|at| end.is_none_or(|end| *at < end));
         let is_request_to = |end: Option<usize>| end.and_then(|end| text.get(..end)).is_some_and(is_request);
         if is_request_to(first_end) || is_request_to(end) {
             return Err(Stop::Malformed("the first line is a request to some servers and none to others"));

@@ -38,6 +38,7 @@ fn honest_streams_pass_whole_however_they_come() {
         b"\0\0\0\x08\x04\xd2\x16/psql",
         b"*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$9\r\n/ HTTP/1.\r\n",
         b"\r\n \r\n{ / }\n",
+        b"\x0f\n*\r\n",
     ] {
         for step in [1, 2, 7, bytes.len()] {
             assert_eq!(forwarded("a.test", bytes, step).as_deref(), Ok(bytes), "{step}");
