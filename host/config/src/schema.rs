@@ -17,6 +17,16 @@ pub struct Field {
     pub meaning: &'static str,
 }
 
+impl Field {
+    /// What holds where the field is not set, in the words of its meaning.
+    #[must_use]
+    pub fn default_in_words(&self) -> Option<&'static str> {
+        let (_, words) = self.meaning.split_once("Default")?;
+        let words = words.trim_start_matches(':').trim_start();
+        Some(words.split([';', '.']).next().unwrap_or(words))
+    }
+}
+
 /// What a field may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {

@@ -311,3 +311,16 @@ fn loosening_upstream_switches_change_nothing() {
     document["credentials"] = json!({ "files": [{ "path": "a", "mode": "mask" }] });
     assert!(matches!(problem(&document), Problem::Refused { .. }));
 }
+
+#[test]
+fn a_field_knows_what_holds_without_it() {
+    for (name, default) in [
+        ("enabled", Some("`true`")),
+        ("limits.processes", Some("4096")),
+        ("policies", Some("`workspace` alone")),
+        ("network.allowedDomains", None),
+    ] {
+        let field = field(name).unwrap();
+        assert_eq!(field.default_in_words(), default, "{name}");
+    }
+}

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use portcullis_config::{Origin, Places, RealDisk, Report, Setting, Standing, discover, report, resolve};
+use portcullis_config::{
+    Field, Origin, Places, RealDisk, Report, Setting, Standing, discover, field, report, resolve,
+};
 use portcullis_confine::{Tier, probe};
 use portcullis_decision::Mode;
 use serde_json::Value;
@@ -108,7 +110,7 @@ fn source(report: &Report) -> String {
 
 fn row(name: &str, setting: &Setting) -> Vec<Cell> {
     let value = match &setting.value {
-        Value::Null => "the host's default".to_owned(),
+        Value::Null => unset(name),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Object(members) if members.is_empty() => "none".to_owned(),
         Value::String(text) => text.clone(),
@@ -123,6 +125,12 @@ fn row(name: &str, setting: &Setting) -> Vec<Cell> {
     };
     let origin = setting.origin.as_ref().map(place).unwrap_or_default();
     vec![cell(name), cell(&value), tinted(standing, tint), tinted(&origin, Tint::Faint)]
+}
+
+fn unset(name: &str) -> String {
+    let default =
+        field(name).and_then(Field::default_in_words).map(|words| format!(": {}", words.replace('`', "")));
+    format!("the host's default{}", default.unwrap_or_default())
 }
 
 fn place(origin: &Origin) -> String {
