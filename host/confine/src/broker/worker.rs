@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_sys::memory::read_string;
-use portcullis_sys::notify::{Answer, Call};
+use portcullis_sys::notify::{Answer, Call, Listener};
 use portcullis_sys::process::{exit_now, own_file_attributes};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::asking::{Question, Yes};
@@ -87,18 +88,20 @@ pub(super) struct Turn {
     pub(super) allowed: Vec<Yes>,
 }
 
-/// Answers calls for as long as there are any to come.
+/// Answers calls for as long as there are any to come; says so by `ready`.
 pub(super) fn run(
     broker: &'static Broker,
     ready: impl FnOnce() -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     raise_limit()?;
+    start(move || broker.asking.hear(&begin(broker)))?;
+    // What comes while the others are started waits for them, and the keeper need not.
+    ready()?;
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     for _ in 1..THREADS_AT_LEAST.max(THREADS_PER_PROCESSOR * processors) {
-        start(move || serve(broker))?;
+        // Fewer are slower, and no less safe.
+        drop(start(move || serve(broker)));
     }
-    start(move || broker.asking.hear(&begin(broker)))?;
-    ready()?;
     serve(broker)
 }
 
@@ -141,11 +144,23 @@ fn serve(broker: &'static Broker) -> ! {
             Ok(call) => {
                 worker.take(&Turn { call, caller: broker.processes.caller(call.thread), allowed: Vec::new() })
             }
+            // Since Linux 6.11 it says at once, and for ever, that there is nothing to come.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) && is_over(&broker.listener) => {
+                exit_now(0)
+            }
             // The caller has gone before it was heard, or a signal came.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {}
             Err(_) => exit_now(1),
         }
     }
+}
+
+/// Whether everybody has gone whose calls are handed over, the keeper too.
+fn is_over(listener: &Listener) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut end = [PollFd::new(listener, PollFlags::empty())];
+    let polled = retry_on_intr(|| poll(&mut end, Some(&now)));
+    polled.is_ok() && end.iter().any(|end| end.revents().contains(PollFlags::HUP))
 }
 
 impl Worker {

@@ -1,6 +1,7 @@
 //! From places to mounts: one node for each place whose state differs from the tree it lies in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -68,27 +69,77 @@ impl State {
 
 /// Returns the nodes, every one after the node it lies in.
 pub(super) fn collect(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<Vec<Node>, PlanError> {
-    // Paths compare by components, so a tree stands together, its root first.
+    // Paths compare by components, so what lies around a place comes before it.
     let wanted = wanted(profile)?;
-    let mut nodes: Vec<Node> = Vec::new();
-    let temp = temp(profile, kind)?;
-    nodes.push(Node { path: TEMP.into(), state: temp, parent: None, kind: PathKind::Directory });
+    let mut nodes = Nodes::default();
+    nodes.push(Path::new(TEMP), temp(profile, kind)?, PathKind::Directory);
     for (path, access) in wanted {
-        add(&mut nodes, &path, access, kind)?;
+        nodes.add(&path, access, kind)?;
     }
     for path in RESOLVERS.map(Path::new).into_iter().filter(|path| kind(path) == PathKind::File) {
-        add_resolver(&mut nodes, path);
+        nodes.add_resolver(path);
     }
-    Ok(nodes)
+    Ok(nodes.all)
 }
 
-/// Where the file is in sight it is the sandbox's own: a search list of the host's would make other names of those that
-/// programs ask for, and every name has an address.
-fn add_resolver(nodes: &mut Vec<Node>, path: &Path) {
-    let parent = nodes.iter().rposition(|node| path.starts_with(&node.path));
-    let around = parent.and_then(|index| nodes.get(index)).map_or(&State::ReadOnly, |node| &node.state);
-    if !around.covers() {
-        nodes.push(Node { path: path.to_owned(), state: State::Resolver, parent, kind: PathKind::File });
+/// The nodes so far.
+#[derive(Default)]
+struct Nodes {
+    all: Vec<Node>,
+    /// Where the node of a path stands. Plain paths are alike only byte by byte.
+    places: HashMap<OsString, usize>,
+}
+
+impl Nodes {
+    fn add(
+        &mut self,
+        path: &Path,
+        access: Access,
+        kind: &dyn Fn(&Path) -> PathKind,
+    ) -> Result<(), PlanError> {
+        let kind = kind(path);
+        if kind == PathKind::Link {
+            return Err(PlanError::Link { path: path.to_owned() });
+        }
+        if self.state_around(path).gives(access) {
+            return Ok(());
+        }
+        if kind == PathKind::Missing {
+            return match access {
+                Access::ReadWrite => Err(PlanError::Missing { path: path.to_owned() }),
+                Access::Hidden | Access::ReadOnly => Ok(()),
+            };
+        }
+        let state = match access {
+            Access::Hidden => State::Hidden,
+            Access::ReadOnly => State::ReadOnly,
+            Access::ReadWrite => State::ReadWrite,
+        };
+        self.push(path, state, kind);
+        Ok(())
+    }
+
+    /// Where the file is in sight it is the sandbox's own: a search list of the host's would make other names of those
+    /// that programs ask for, and every name has an address.
+    fn add_resolver(&mut self, path: &Path) {
+        if !self.state_around(path).covers() {
+            self.push(path, State::Resolver, PathKind::File);
+        }
+    }
+
+    fn push(&mut self, path: &Path, state: State, kind: PathKind) {
+        let parent = self.around(path);
+        self.places.insert(path.into(), self.all.len());
+        self.all.push(Node { path: path.to_owned(), state, parent, kind });
+    }
+
+    /// The deepest node whose path leads to this one.
+    fn around(&self, path: &Path) -> Option<usize> {
+        path.ancestors().find_map(|above| self.places.get(above.as_os_str())).copied()
+    }
+
+    fn state_around(&self, path: &Path) -> &State {
+        self.around(path).and_then(|index| self.all.get(index)).map_or(&State::ReadOnly, |node| &node.state)
     }
 }
 
@@ -140,37 +191,6 @@ fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<State, Pl
     }
     let is_the_hosts = profile.temp == Path::new(TEMP);
     Ok(if is_the_hosts { State::ReadWrite } else { State::Temp(profile.temp.clone()) })
-}
-
-fn add(
-    nodes: &mut Vec<Node>,
-    path: &Path,
-    access: Access,
-    kind: &dyn Fn(&Path) -> PathKind,
-) -> Result<(), PlanError> {
-    let kind = kind(path);
-    if kind == PathKind::Link {
-        return Err(PlanError::Link { path: path.to_owned() });
-    }
-    // The deepest node around is the last one whose path leads here.
-    let parent = nodes.iter().rposition(|node| path.starts_with(&node.path));
-    let around = parent.and_then(|index| nodes.get(index)).map_or(&State::ReadOnly, |node| &node.state);
-    if around.gives(access) {
-        return Ok(());
-    }
-    if kind == PathKind::Missing {
-        return match access {
-            Access::ReadWrite => Err(PlanError::Missing { path: path.to_owned() }),
-            Access::Hidden | Access::ReadOnly => Ok(()),
-        };
-    }
-    let state = match access {
-        Access::Hidden => State::Hidden,
-        Access::ReadOnly => State::ReadOnly,
-        Access::ReadWrite => State::ReadWrite,
-    };
-    nodes.push(Node { path: path.to_owned(), state, parent, kind });
-    Ok(())
 }
 
 /// Returns the steps for these nodes.
