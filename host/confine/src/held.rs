@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a waiting call is about to do with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -133,7 +133,6 @@ impl std::fmt::Debug for Held {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     state: Mutex<State>,
-    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -149,7 +148,6 @@ impl Waiting {
         let mut state = self.lock();
         if !state.closed {
             state.calls.push_back(call);
-            self.changed.notify_all();
         }
     }
 
@@ -161,15 +159,11 @@ impl Waiting {
             std::mem::take(&mut state.calls)
         };
         drop(calls);
-        self.changed.notify_all();
     }
-}
 
-impl Waiting {
-    /// Waits for the next call; none when the command has ended.
-    pub(crate) fn next(&self) -> Option<Held> {
-        let state = self.changed.wait_while(self.lock(), |state| state.calls.is_empty() && !state.closed);
-        state.unwrap_or_else(PoisonError::into_inner).calls.pop_front()
+    /// Takes the call that has waited longest.
+    pub(crate) fn take(&self) -> Option<Held> {
+        self.lock().calls.pop_front()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -207,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_waited_for_until_the_command_has_ended() {
+    fn calls_that_nobody_takes_are_refused_when_the_command_has_ended() {
         let (told, waiting) = (Arc::default(), Waiting::default());
         waiting.add(held(&told));
-        waiting.next().expect("a call").allow();
+        waiting.take().expect("a call").allow();
         waiting.add(held(&told));
         waiting.close();
         waiting.add(held(&told));
-        assert!(waiting.next().is_none());
+        assert!(waiting.take().is_none());
         assert_eq!(*told.lock().expect("no panic"), [Answer::GoOn, Answer::Refuse, Answer::Refuse]);
     }
 }

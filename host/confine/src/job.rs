@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::held::{Held, Waiting};
-use crate::{Breach, Exit, Refusal, Stage};
+use crate::{Breach, Exit, Next, Refusal, Stage};
 
 /// One command, shared by those who wait for it and the thread that hears from the keeper.
 #[derive(Debug)]
@@ -28,6 +28,16 @@ enum State {
     Ended(Exit, Option<Breach>),
 }
 
+impl State {
+    fn exit(&self) -> Option<Exit> {
+        match *self {
+            Self::Ended(exit, _) => Some(exit),
+            Self::Refused(..) => Some(Exit::Lost),
+            Self::Pending | Self::Running => None,
+        }
+    }
+}
+
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "commands run on Linux only"))]
 impl Job {
     pub(crate) fn new(id: u64, waiting: Option<Waiting>) -> Self {
@@ -39,6 +49,9 @@ impl Job {
     pub(crate) fn hold(&self, call: Held) {
         if let Some(waiting) = &self.waiting {
             waiting.add(call);
+            // Whoever is about to wait has the lock, and does not miss it.
+            drop(self.state());
+            self.changed.notify_all();
         }
     }
 
@@ -83,8 +96,20 @@ impl Job {
 }
 
 impl Job {
-    pub(crate) fn next_held(&self) -> Option<Held> {
-        self.waiting.as_ref()?.next()
+    /// Waits for what happens next, for at most `time`.
+    pub(crate) fn next(&self, time: Duration) -> Next {
+        let start = Instant::now();
+        let mut state = self.state();
+        loop {
+            if let Some(exit) = state.exit() {
+                return Next::Ended(exit);
+            }
+            if let Some(held) = self.waiting.as_ref().and_then(Waiting::take) {
+                return Next::Held(held);
+            }
+            let Some(left) = time.checked_sub(start.elapsed()) else { return Next::Nothing };
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     pub(crate) fn refusals(&self) -> Vec<Refusal> {
@@ -100,11 +125,7 @@ impl Job {
     }
 
     pub(crate) fn exit(&self) -> Option<Exit> {
-        match *self.state() {
-            State::Ended(exit, _) => Some(exit),
-            State::Refused(..) => Some(Exit::Lost),
-            State::Pending | State::Running => None,
-        }
+        self.state().exit()
     }
 
     pub(crate) fn breach(&self) -> Option<Breach> {
@@ -127,10 +148,8 @@ impl Job {
         let start = Instant::now();
         loop {
             let state = self.state();
-            match *state {
-                State::Ended(exit, _) => return Some(exit),
-                State::Refused(..) => return Some(Exit::Lost),
-                State::Pending | State::Running => {}
+            if let Some(exit) = state.exit() {
+                return Some(exit);
             }
             let left = time.checked_sub(start.elapsed())?;
             drop(self.changed.wait_timeout(state, left));
@@ -146,6 +165,14 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Attempt, Deed};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn call() -> Held {
+        let (attempt, deed) = (Attempt::Write, Deed::Plain);
+        Held { attempt, deed, path: "/x".into(), rule: String::new(), reason: String::new(), answer: None }
+    }
 
     #[test]
     fn waiting_ends_with_the_command_or_the_time() {
@@ -162,6 +189,23 @@ mod tests {
             }
         });
         assert_eq!(job.wait_timeout(Duration::ZERO), Some(Exit::Code(3)));
+    }
+
+    #[test]
+    fn calls_are_heard_of_until_the_command_has_ended() {
+        let job = Job::new(1, Some(Waiting::default()));
+        job.started(None);
+        assert!(matches!(job.next(Duration::ZERO), Next::Nothing));
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| job.next(LONG));
+            job.hold(call());
+            assert!(matches!(waiter.join().expect("no panic"), Next::Held(_)));
+            let waiter = scope.spawn(|| job.next(LONG));
+            job.ended(Exit::Code(0), None);
+            assert!(matches!(waiter.join().expect("no panic"), Next::Ended(Exit::Code(0))));
+        });
+        job.hold(call());
+        assert!(matches!(job.next(LONG), Next::Ended(Exit::Code(0))));
     }
 
     #[test]

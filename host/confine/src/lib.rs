@@ -123,7 +123,7 @@ pub use probe::{
 };
 pub use profile::{Access, Command, Limits, Owner, Place, Profile, Terminal, Walls, machine_memory};
 pub use report::{Force, Layer, Report};
-pub use running::{Exit, Running};
+pub use running::{Exit, Next, Running};
 pub use sockets::bound_sockets;
 pub use stage::Stage;
 pub use tier::Tier;

@@ -31,6 +31,18 @@ impl Exit {
     }
 }
 
+/// What happens next to a command under way.
+#[derive(Debug)]
+#[must_use = "a call that is not answered is refused"]
+pub enum Next {
+    /// It has ended, and everything that it started is gone.
+    Ended(Exit),
+    /// A call of it waits for an answer.
+    Held(Held),
+    /// Nothing, for as long as was waited.
+    Nothing,
+}
+
 /// A command that has started, usable from several threads.
 ///
 /// Dropping it kills the command, so nothing runs that nobody can stop.
@@ -65,10 +77,10 @@ impl Running {
         self.job.init()
     }
 
-    /// Waits for the next call of the command that waits for an answer; none when the command has ended, or was not
-    /// started with [`crate::Confinement::launch_asking`].
-    pub fn next_held(&self) -> Option<Held> {
-        self.job.next_held()
+    /// Waits for what happens next, for at most `time`. Calls wait for an answer only where the command was started
+    /// with [`crate::Confinement::launch_asking`].
+    pub fn next(&self, time: Duration) -> Next {
+        self.job.next(time)
     }
 
     /// Returns the limit that the command has met, once it has ended.

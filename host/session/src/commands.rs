@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use portcullis_confine::{Command, Exit, LaunchError, Running, Terminal};
+use portcullis_confine::{Command, Exit, Held, LaunchError, Next, Running, Terminal};
 use portcullis_decision::request::{Action, Attribute, CommandExecution, Origin, PathKind, PathRef};
 use portcullis_decision::{Decision, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
@@ -279,8 +279,11 @@ impl Session {
     pub fn finish_command(&self, started: &Started) -> Ended {
         let command = command_of(&started.running);
         let ended = std::thread::scope(|scope| {
-            scope.spawn(|| self.answer_held(started, scope));
-            self.wait_for_end(started, command)
+            let ended = self.wait_for_end(started, command, |held| {
+                scope.spawn(move || self.answer(started, held));
+            });
+            started.questions.take_back();
+            ended
         });
         if let Some(network) = &self.network {
             network.settle(command);
@@ -298,21 +301,27 @@ impl Session {
         ended
     }
 
-    /// While a call or a connection of the command waits for the user, the time of the command stands still.
-    fn wait_for_end(&self, started: &Started, command: u32) -> Ended {
-        let in_time = |exit| Ended { exit, met: started.met(exit) };
-        let Some(wall) = started.bounds.wall else { return in_time(started.running.wait()) };
+    /// Passes calls that wait to `answer`. While a call or a connection of the command waits for the user, the time of
+    /// the command stands still.
+    fn wait_for_end(&self, started: &Started, command: u32, answer: impl Fn(Held)) -> Ended {
         loop {
-            let waited = self.connections.waited(command) + started.questions.waited();
-            let left = (wall + waited).saturating_sub(started.started_at.elapsed());
             let is_open = started.questions.is_open();
-            if left.is_zero() && !is_open {
-                started.running.kill();
-                return Ended { exit: started.running.wait(), met: Some(LimitMet::Time(wall)) };
-            }
-            let time = if is_open { left.max(PAUSE) } else { left };
-            if let Some(exit) = started.running.wait_timeout(time) {
-                return in_time(exit);
+            let time = match started.bounds.wall {
+                None => FOREVER,
+                Some(wall) => {
+                    let waited = self.connections.waited(command) + started.questions.waited();
+                    let left = (wall + waited).saturating_sub(started.started_at.elapsed());
+                    if left.is_zero() && !is_open {
+                        started.running.kill();
+                        return Ended { exit: started.running.wait(), met: Some(LimitMet::Time(wall)) };
+                    }
+                    if is_open { left.max(PAUSE) } else { left }
+                }
+            };
+            match started.running.next(time) {
+                Next::Ended(exit) => return Ended { exit, met: started.met(exit) },
+                Next::Held(held) => answer(held),
+                Next::Nothing => {}
             }
         }
     }
@@ -330,6 +339,8 @@ impl Session {
 
 /// How often the time is looked at while an answer is waited for.
 const PAUSE: Duration = Duration::from_millis(50);
+/// What is waited for that has no limit; then it is waited for again.
+const FOREVER: Duration = Duration::from_hours(24);
 
 impl Started {
     /// What policies want the model to be told with the result.

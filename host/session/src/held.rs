@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use portcullis_confine::{Attempt, Held};
@@ -66,6 +65,11 @@ impl Questions {
     pub(crate) fn waited(&self) -> Duration {
         let state = self.lock();
         state.waited + state.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Takes back what the user is asked, because the command has ended.
+    pub(crate) fn take_back(&self) {
+        self.cancel.cancel();
     }
 
     /// Whether the command waits for an answer now.
@@ -152,19 +156,8 @@ fn only_once(action: &Action) -> Option<(PathBuf, String)> {
 }
 
 impl Session {
-    /// Answers for the calls of a command that wait, until it has ended.
-    pub(crate) fn answer_held<'scope>(
-        &'scope self,
-        started: &'scope Started,
-        scope: &'scope Scope<'scope, '_>,
-    ) {
-        while let Some(held) = started.running.next_held() {
-            scope.spawn(move || self.answer(started, held));
-        }
-        started.questions.cancel.cancel();
-    }
-
-    fn answer(&self, started: &Started, held: Held) {
+    /// Answers for a call of a command that waits, as soon as the user has.
+    pub(crate) fn answer(&self, started: &Started, held: Held) {
         let path = held.path().to_owned();
         let (reason, attempt) = (held.reason().to_owned(), held.attempt());
         let content =

@@ -195,7 +195,7 @@ impl Confinement {
     }
 
     /// As [`Self::launch`], for whoever answers for the command's calls that rules say to ask about: see
-    /// [`Running::next_held`].
+    /// [`Running::next`].
     ///
     /// # Errors
     /// As for [`Self::launch`].

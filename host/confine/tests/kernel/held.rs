@@ -29,7 +29,7 @@ pub(crate) fn asked(session: &Session, script: &str, answer: bool) -> (Exit, Str
     let command = session.command(&["sh", "-c", script]);
     let running = session.confinement.launch_asking(command, [kit::null(), write, copy]).expect("starts");
     let mut asked = Vec::new();
-    while let Some(held) = running.next_held() {
+    while let Some(held) = kit::next_held(&running) {
         let path = held.path().strip_prefix(session.place.path()).expect("below the place");
         asked.push((held.attempt(), path.display().to_string()));
         if answer { held.allow() } else { held.refuse() }
@@ -199,12 +199,12 @@ fn a_call_that_waits_ends_with_its_command() {
     let command = session.command(&["sh", "-c", "echo x > slow"]);
     let stdio = [kit::null(), kit::null(), kit::null()];
     let running = session.confinement.launch_asking(command, stdio).expect("starts");
-    let held = running.next_held().expect("it asks");
+    let held = kit::next_held(&running).expect("it asks");
     let begun = Instant::now();
     running.kill();
     assert_eq!(running.wait(), Exit::Signal(9));
     assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
-    assert!(running.next_held().is_none());
+    assert!(kit::next_held(&running).is_none());
     held.allow();
     session.sh("echo y > other && cat other").assert(0, "y");
     assert!(!session.path("work/slow").exists());
@@ -219,11 +219,11 @@ fn other_commands_go_on() {
     // More of them than the broker has threads.
     let waiting: Vec<_> =
         (0..20).map(|number| start(&format!("mkdir -p {number} && echo x > {number}/slow"))).collect();
-    let held: Vec<_> = waiting.iter().map(|running| running.next_held().expect("it asks")).collect();
+    let held: Vec<_> = waiting.iter().map(|running| kit::next_held(running).expect("it asks")).collect();
     session.sh("for i in 1 2 3; do echo y > f$i; done; ls f1 f2 f3 | wc -l").assert(0, "3");
     held.into_iter().for_each(portcullis_confine::Held::allow);
     for running in waiting {
-        assert!(running.next_held().is_none());
+        assert!(kit::next_held(&running).is_none());
         assert_eq!(running.wait(), Exit::Code(0));
     }
 }
@@ -242,7 +242,7 @@ fn a_yes_is_for_the_text_that_was_asked_about() {
         let streams = [kit::null(), kit::null(), kit::null()];
         let running = session.confinement.launch_asking(command, streams).expect("starts");
         let mut reasons = Vec::new();
-        while let Some(held) = running.next_held() {
+        while let Some(held) = kit::next_held(&running) {
             let answer = answers.get(reasons.len()).copied().expect("a question that is expected");
             reasons.push(held.reason().to_owned());
             std::thread::sleep(Duration::from_millis(600));

@@ -8,9 +8,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, LaunchError, Limits, Place, Profile, Running, Terminal, Walls,
+    Access, Command, Confinement, Exit, Held, LaunchError, Limits, Next, Place, Profile, Running, Terminal,
+    Walls,
 };
 use tempfile::TempDir;
 
@@ -18,6 +20,17 @@ use tempfile::TempDir;
 pub(crate) struct Session {
     pub(crate) place: TempDir,
     pub(crate) confinement: Confinement,
+}
+
+/// Waits for the next call of a command that waits for an answer; none when the command has ended.
+pub(crate) fn next_held(running: &Running) -> Option<Held> {
+    loop {
+        match running.next(Duration::from_mins(1)) {
+            Next::Held(held) => return Some(held),
+            Next::Ended(_) => return None,
+            Next::Nothing => {}
+        }
+    }
 }
 
 /// What a command did.
@@ -252,6 +265,6 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
         assert!(start.elapsed().as_secs() < 5, "did not happen: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

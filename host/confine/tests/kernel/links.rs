@@ -139,7 +139,7 @@ fn a_question_says_where_it_leads() {
         let streams = [kit::null(), kit::null(), kit::null()];
         let running = session.confinement.launch_asking(command, streams).expect("starts");
         let mut deeds = Vec::new();
-        while let Some(held) = running.next_held() {
+        while let Some(held) = kit::next_held(&running) {
             deeds.push((held.attempt(), held.deed().clone()));
             held.allow();
         }
