@@ -1,7 +1,7 @@
 //! From the rule set to what the sandbox is told: places, in the order in which deeper ones win.
 
-use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,9 @@ use crate::sandbox::Wanted;
 /// The machine's name inside.
 const HOSTNAME: &str = "sandbox";
 
+/// What commands may do where. It is asked about often, and paths are slow to compare.
+type Places = HashMap<PathBuf, Access>;
+
 /// The sandbox has its own of these.
 const OWN: &[&str] = &["/dev", "/proc"];
 
@@ -30,14 +33,15 @@ pub(crate) fn profile(
     bound: &[PathBuf],
     session: Wanted<'_>,
 ) -> Result<Profile, String> {
-    let mut wanted: BTreeMap<PathBuf, Access> = BTreeMap::new();
+    let mut wanted = Places::new();
+    let mut disk = Disk::default();
     for place in rules.places() {
         let access = match (place.read, place.write) {
             (false, _) => Access::Hidden,
             (true, false) => Access::ReadOnly,
             (true, true) => Access::ReadWrite,
         };
-        if let Some(path) = on_disk(&place.path, access) {
+        if let Some(path) = disk.place(&place.path, access) {
             let known = wanted.entry(path).or_insert(access);
             *known = (*known).min(access);
         }
@@ -57,11 +61,13 @@ pub(crate) fn profile(
             return Err("the rules make all of `/` writable; name the directories to be written".to_owned());
         }
     }
-    let places = wanted
+    let mut places: Vec<Place> = wanted
         .into_iter()
         .filter(|(path, _)| path != &rules.base().temp && !is_own(path))
         .map(|(path, access)| Place { path, access })
         .collect();
+    // So that the same rules are the same sandbox.
+    places.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
     let kept_back = KeptBack::from_commands(rules);
     // Whatever such a file is called, what is secret by one of its names stays so.
     let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
@@ -82,7 +88,7 @@ pub(crate) fn profile(
 /// Whether what is read has to be judged by its name: where a rule on reading is a pattern, or names what is not there
 /// yet, and would come into sight. The host's own rules are among these only where commands may write around what they
 /// name: otherwise that lies in homes, which are closed, in toolchains, which change rarely, or is root's.
-fn reads(rules: &RuleSet, wanted: &BTreeMap<PathBuf, Access>) -> Reads {
+fn reads(rules: &RuleSet, wanted: &Places) -> Reads {
     let may_appear = |path: &Path| {
         let answer = rules.answer(path, FileRight::Read, Caller::Command);
         let Some(there) = existing(path).filter(|there| *there != path) else { return false };
@@ -108,7 +114,7 @@ fn existing(path: &Path) -> Option<&Path> {
 
 /// What a rule denies stays hidden; only what is a socket at the start is shown, so that nothing else can take its
 /// place in the settings' name.
-fn show_sockets(wanted: &mut BTreeMap<PathBuf, Access>, rules: &RuleSet, sockets: &[PathBuf]) {
+fn show_sockets(wanted: &mut Places, rules: &RuleSet, sockets: &[PathBuf]) {
     let is_socket = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
     let temp = &rules.base().temp;
     for socket in sockets.iter().filter(|path| is_socket(path)) {
@@ -126,18 +132,46 @@ pub(crate) fn owner(workspace: &Path) -> Option<Owner> {
     (metadata.uid() != 0).then(|| Owner { uid: metadata.uid(), gid: metadata.gid() })
 }
 
-/// The path to use for a place. A rule that restricts a link restricts what it leads to; one that
-/// opens a link, or opens for writing what does not exist, has nothing to open.
-fn on_disk(path: &Path, access: Access) -> Option<PathBuf> {
-    let canonical = match path.canonicalize() {
-        Ok(canonical) => canonical,
-        Err(_) if access == Access::ReadWrite => return None,
-        Err(_) => return Some(path.to_owned()),
-    };
-    if canonical == path {
-        return Some(canonical);
+/// Paths as they are on the disk, each directory looked at once.
+#[derive(Default)]
+struct Disk {
+    canonical: HashMap<PathBuf, PathBuf>,
+}
+
+impl Disk {
+    /// The path to use for a place. A rule that restricts a link restricts what it leads to; one that
+    /// opens a link, or opens for writing what does not exist, has nothing to open.
+    fn place(&mut self, path: &Path, access: Access) -> Option<PathBuf> {
+        let canonical = match self.canonicalize(path) {
+            Ok(canonical) => canonical,
+            Err(_) if access == Access::ReadWrite => return None,
+            Err(_) => return Some(path.to_owned()),
+        };
+        if canonical == path {
+            return Some(canonical);
+        }
+        (access == Access::Hidden).then_some(canonical)
     }
-    (access == Access::Hidden).then_some(canonical)
+
+    fn canonicalize(&mut self, path: &Path) -> io::Result<PathBuf> {
+        if let Some(known) = self.canonical.get(path) {
+            return Ok(known.clone());
+        }
+        let canonical = match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => {
+                let place = self.canonicalize(parent)?.join(name);
+                match place.read_link() {
+                    Ok(_) => place.canonicalize()?,
+                    // It is there, and no link.
+                    Err(error) if error.kind() == ErrorKind::InvalidInput => place,
+                    Err(error) => return Err(error),
+                }
+            }
+            _ => path.canonicalize()?,
+        };
+        self.canonical.insert(path.to_owned(), canonical.clone());
+        Ok(canonical)
+    }
 }
 
 fn is_own(path: &Path) -> bool {
@@ -148,12 +182,11 @@ fn is_own(path: &Path) -> bool {
 /// cannot be masked at all. So in closed regions (homes), where programs replace their secrets, the directory
 /// around a hidden name, or the closest one there is, is hidden, and the names that are in it now are shown again. Where commands may
 /// write, this cannot be done: new names must appear there.
-fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>, closed: &[PathBuf]) {
-    let hidden: Vec<PathBuf> = wanted
-        .iter()
-        .filter(|(_, access)| **access == Access::Hidden)
-        .map(|(path, _)| path.clone())
-        .collect();
+fn hide_by_directory(wanted: &mut Places, closed: &[PathBuf]) {
+    let hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
+    let mut hidden: Vec<PathBuf> = hidden.map(|(path, _)| path.clone()).collect();
+    // In one order, so that the same rules are the same sandbox.
+    hidden.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     for path in &hidden {
         let Some(parent) = path.parent().and_then(existing) else { continue };
         let is_closed = closed.iter().any(|region| region.is_absolute() && parent.starts_with(region));
@@ -173,7 +206,7 @@ fn hide_by_directory(wanted: &mut BTreeMap<PathBuf, Access>, closed: &[PathBuf])
 }
 
 /// A socket leads to a program outside, so it is seen only where the settings, a rule or a grant name it.
-fn hide_sockets(wanted: &mut BTreeMap<PathBuf, Access>, bound: &[PathBuf], named: &[PathBuf]) {
+fn hide_sockets(wanted: &mut Places, bound: &[PathBuf], named: &[PathBuf]) {
     // One whose name has gone cannot be reached by it.
     for path in bound.iter().filter_map(|path| path.canonicalize().ok()) {
         if !is_own(&path) && !named.contains(&path) {
@@ -183,7 +216,7 @@ fn hide_sockets(wanted: &mut BTreeMap<PathBuf, Access>, bound: &[PathBuf], named
 }
 
 /// What holds at `path`: the access of the deepest place that holds it.
-fn access_at(wanted: &BTreeMap<PathBuf, Access>, path: &Path) -> Access {
+fn access_at(wanted: &Places, path: &Path) -> Access {
     path.ancestors().find_map(|ancestor| wanted.get(ancestor)).copied().unwrap_or(Access::ReadOnly)
 }
 
@@ -205,7 +238,7 @@ mod tests {
         std::fs::write(agent.join("auth.json"), "secret").unwrap();
         std::fs::write(agent.join("settings.json"), "{}").unwrap();
         std::os::unix::fs::symlink("auth.json", agent.join("link")).unwrap();
-        let mut wanted = BTreeMap::from([
+        let mut wanted = Places::from([
             (home.clone(), Access::Hidden),
             (agent.clone(), Access::ReadOnly),
             (agent.join("auth.json"), Access::Hidden),
@@ -214,7 +247,7 @@ mod tests {
             (home.join("shown/not/there/yet"), Access::Hidden),
         ]);
         hide_by_directory(&mut wanted, std::slice::from_ref(&home));
-        let expected = BTreeMap::from([
+        let expected = Places::from([
             (home.clone(), Access::Hidden),
             (agent.clone(), Access::Hidden),
             (agent.join("auth.json"), Access::Hidden),
@@ -226,6 +259,38 @@ mod tests {
             (agent.join("skills"), Access::ReadOnly),
         ]);
         assert_eq!(wanted, expected);
+    }
+
+    #[test]
+    fn links_are_followed_as_the_system_does() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("real/deep")).unwrap();
+        std::fs::write(top.join("file"), "").unwrap();
+        for (link, target) in [("one", "real"), ("real/up", "../one/deep"), ("round", "round"), ("gone", "x")]
+        {
+            std::os::unix::fs::symlink(target, top.join(link)).unwrap();
+        }
+        let mut disk = Disk::default();
+        for path in [
+            "",
+            "real/deep",
+            "one",
+            "one/deep",
+            "one/up",
+            "one/up/..",
+            "real/deep/../../file",
+            "file/x",
+            "round",
+            "gone",
+            "real/gone",
+            "one/gone/deeper",
+        ] {
+            let path = top.join(path);
+            for _ in 0..2 {
+                assert_eq!(disk.canonicalize(&path).ok(), path.canonicalize().ok(), "{}", path.display());
+            }
+        }
     }
 
     #[test]
@@ -271,11 +336,11 @@ mod tests {
         let meant = project.join("meant");
         std::fs::write(&meant, "").unwrap();
         let mut wanted =
-            BTreeMap::from([(project.clone(), Access::ReadWrite), (named.clone(), Access::ReadWrite)]);
+            Places::from([(project.clone(), Access::ReadWrite), (named.clone(), Access::ReadWrite)]);
         let bound = [named.clone(), other.clone(), meant.clone(), gone, "/dev/log".into()];
         hide_sockets(&mut wanted, &bound, &[meant]);
         let expected = [(project, Access::ReadWrite), (named, Access::ReadWrite), (other, Access::Hidden)];
-        assert_eq!(wanted, BTreeMap::from(expected));
+        assert_eq!(wanted, Places::from(expected));
     }
 
     #[test]
@@ -284,7 +349,7 @@ mod tests {
         let project = project.path().canonicalize().unwrap();
         std::fs::write(project.join(".env"), "secret").unwrap();
         let before =
-            BTreeMap::from([(project.clone(), Access::ReadWrite), (project.join(".env"), Access::Hidden)]);
+            Places::from([(project.clone(), Access::ReadWrite), (project.join(".env"), Access::Hidden)]);
         let mut wanted = before.clone();
         hide_by_directory(&mut wanted, std::slice::from_ref(&project));
         assert_eq!(wanted, before);
