@@ -18,7 +18,7 @@ const MAX_ENTRIES: usize = 32;
 /// Largest file that is read back.
 const MAX_BYTES: u64 = 512 << 20;
 /// Changes when the steps between a component and its compiled form do.
-const STEPS: &str = concat!("snapshot-1 portcullis-", env!("CARGO_PKG_VERSION"));
+const STEPS: &str = concat!("snapshot-2 portcullis-", env!("CARGO_PKG_VERSION"));
 
 /// How copies of a policy are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +35,14 @@ pub enum Start {
 pub(crate) struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    pub(crate) fn new(engine: &Engine, component: &[u8], configuration: &str) -> Self {
+    /// Of the component only its digest counts.
+    pub(crate) fn new(engine: &Engine, component: &[u8; 32], configuration: &str) -> Self {
         let mut environment = Sha256Hasher(Sha256::new());
         engine.precompile_compatibility_hash().hash(&mut environment);
         let mut all = Sha256::new();
         all.update(environment.0.finalize());
         all.update(Sha256::digest(STEPS));
-        all.update(Sha256::digest(component));
+        all.update(component);
         all.update(Sha256::digest(configuration));
         Self(all.finalize().into())
     }
@@ -73,8 +74,8 @@ impl Cache {
     /// The compiled form made from `key`, if it is there.
     pub(crate) fn find(&self, engine: &Engine, key: CacheKey) -> Option<(Component, Start)> {
         for (start, form) in FORMS {
-            let Some(code) = self.directory.read(&key.file_name(form), MAX_BYTES) else { continue };
-            return Some((precompiled::deserialize(engine, &code).ok()?, start));
+            let Some(code) = self.directory.file(&key.file_name(form)) else { continue };
+            return Some((precompiled::deserialize(engine, code, MAX_BYTES).ok()?, start));
         }
         None
     }
@@ -83,24 +84,21 @@ impl Cache {
     pub(crate) fn keep(&self, key: CacheKey, component: &Component, start: Start) {
         let Ok(code) = component.serialize() else { return };
         let form = FORMS.iter().find(|(known, _)| *known == start).map_or("", |(_, form)| form);
-        self.write(&key.file_name(form), &code);
+        // A cache that cannot be written is a slow start and no fault.
+        drop(self.directory.write(&key.file_name(form), &[&code]));
+        self.forget_old();
     }
 
     /// What the component of `key` says of itself, if it was kept.
     pub(crate) fn find_description(&self, key: CacheKey) -> Option<Description> {
-        let bytes = self.directory.read(&key.file_name(DESCRIPTION), MAX_BYTES)?;
-        serde_json::from_slice(bytes.as_slice()).ok()
+        let bytes = self.directory.read_checked(&key.file_name(DESCRIPTION), MAX_BYTES)?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     /// Keeps a description that was checked.
     pub(crate) fn keep_description(&self, key: CacheKey, description: &Description) {
         let Ok(text) = serde_json::to_vec(description) else { return };
-        self.write(&key.file_name(DESCRIPTION), &text);
-    }
-
-    /// A cache that cannot be written is a slow start and no fault.
-    fn write(&self, name: &str, content: &[u8]) {
-        drop(self.directory.write(name, content));
+        drop(self.directory.write_checked(&key.file_name(DESCRIPTION), &text));
         self.forget_old();
     }
 

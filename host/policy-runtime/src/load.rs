@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_decision::PolicyError;
@@ -34,6 +35,8 @@ pub struct Runtime {
     /// The component that was compiled last: it is usually described first and
     /// then loaded, or loaded again with another configuration.
     last: Mutex<Option<Arc<Prepared>>>,
+    /// Whether anything was compiled, which takes a lot of memory for a moment.
+    has_compiled: AtomicBool,
 }
 
 /// A component, compiled so that its state can be read out, where that is possible.
@@ -84,7 +87,8 @@ impl Runtime {
             CachePlace::None => None,
             CachePlace::Directory(path) => Some(Cache::open(path)?),
         };
-        Ok(Self { shared: Arc::new(SharedEngine::start()?), cache, limits, last: Mutex::new(None) })
+        let (last, has_compiled) = (Mutex::new(None), AtomicBool::new(false));
+        Ok(Self { shared: Arc::new(SharedEngine::start()?), cache, limits, last, has_compiled })
     }
 
     /// Loads a policy and configures it. `name` is what decisions call it;
@@ -100,17 +104,18 @@ impl Runtime {
     ) -> Result<ComponentPolicy, LoadError> {
         check_bytes(component)?;
         check_configuration(configuration)?;
-        let key = CacheKey::new(self.shared.engine(), component, configuration);
+        let digest: [u8; 32] = Sha256::digest(component).into();
+        let key = CacheKey::new(self.shared.engine(), &digest, configuration);
         let kept = self.cache.as_ref().and_then(|cache| cache.find(self.shared.engine(), key));
         let (ready, start, log) = match kept {
             Some((ready, start)) => (ready, start, Vec::new()),
-            None => self.make(component, configuration, key)?,
+            None => self.make((component, digest), configuration, key)?,
         };
         let (runner, exports) = self.link(&ready)?;
         let description = self.describe_copy(&runner, &exports)?;
         Ok(ComponentPolicy {
             name: name.to_owned(),
-            digest: hex(&Sha256::digest(component)),
+            digest: hex(&digest),
             description,
             configuration: configuration.to_owned(),
             start,
@@ -129,11 +134,12 @@ impl Runtime {
     /// As for [`Runtime::load`].
     pub fn describe(&self, component: &[u8]) -> Result<Description, LoadError> {
         check_bytes(component)?;
-        let key = CacheKey::new(self.shared.engine(), component, "");
+        let digest: [u8; 32] = Sha256::digest(component).into();
+        let key = CacheKey::new(self.shared.engine(), &digest, "");
         if let Some(kept) = self.cache.as_ref().and_then(|cache| cache.find_description(key)) {
             return Ok(kept);
         }
-        let description = self.prepare(component)?.description.clone();
+        let description = self.prepare(component, digest)?.description.clone();
         if let Some(cache) = &self.cache {
             cache.keep_description(key, &description);
         }
@@ -153,11 +159,11 @@ impl Runtime {
     /// Compiles and configures a component, and keeps the result.
     fn make(
         &self,
-        component: &[u8],
+        (component, digest): (&[u8], [u8; 32]),
         configuration: &str,
         key: CacheKey,
     ) -> Result<(Component, Start, Vec<LogLine>), LoadError> {
-        let prepared = self.prepare(component)?;
+        let prepared = self.prepare(component, digest)?;
         let mut running = prepared.runner.start(self.limits.configure_time).map_err(in_call("configure"))?;
         self.configure(&mut running, &prepared.exports, configuration)?;
         let snapshot = self.snapshot(component, &mut running, &prepared.description);
@@ -172,8 +178,7 @@ impl Runtime {
     }
 
     /// Compiles, checks and describes a component.
-    fn prepare(&self, component: &[u8]) -> Result<Arc<Prepared>, LoadError> {
-        let digest: [u8; 32] = Sha256::digest(component).into();
+    fn prepare(&self, component: &[u8], digest: [u8; 32]) -> Result<Arc<Prepared>, LoadError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = last.as_ref().filter(|known| known.digest == digest) {
             return Ok(Arc::clone(known));
@@ -228,6 +233,7 @@ impl Runtime {
     }
 
     fn compile(&self, bytes: &[u8]) -> Result<Component, LoadError> {
+        self.has_compiled.store(true, Ordering::Relaxed);
         Component::from_binary(self.shared.engine(), bytes).map_err(|source| LoadError::Compile { source })
     }
 
@@ -249,6 +255,17 @@ impl Runtime {
         let exports = Exports::find(&component).map_err(contract)?;
         let runner = Runner { shared: Arc::clone(&self.shared), component, memory: self.limits.memory };
         Ok((runner, exports))
+    }
+}
+
+impl Drop for Runtime {
+    /// Whoever has loaded all that it wants is about to live for hours with it.
+    fn drop(&mut self) {
+        if *self.has_compiled.get_mut() {
+            drop(self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+            #[cfg(target_os = "linux")]
+            portcullis_sys::memory::give_back();
+        }
     }
 }
 

@@ -1,21 +1,22 @@
 //! Files of which this host can say: written by this user, whole, and out of
 //! everybody else's reach.
 //!
-//! A digest in each file tells whole files from broken ones. It is no signature:
-//! who can write in the directory is this user already, and could as well
-//! replace the host. So the directory belongs to what sandboxed commands and
-//! tools can never write.
+//! A file is on the disk before it has its name, and never changes afterwards.
+//! Small ones carry a digest besides, which tells whole files from broken ones.
+//! It is no signature: who can write in the directory is this user already, and
+//! could as well replace the host. So the directory belongs to what sandboxed
+//! commands and tools can never write.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use sha2::{Digest, Sha256};
 
-/// Begins every file; its last byte is the version of the layout.
+/// Begins a file with a digest; its last byte is the version of the layout.
 const MAGIC: [u8; 16] = *b"portcullis-own\x00\x01";
 /// Magic and SHA-256 of the rest.
 const HEADER: usize = MAGIC.len() + 32;
@@ -26,14 +27,25 @@ pub(crate) struct OwnDirectory {
     descriptor: OwnedFd,
 }
 
-/// Content of a file that this user wrote and nobody else could.
-pub(crate) struct OwnBytes {
-    file: Vec<u8>,
+/// A file that this user wrote and nobody else could.
+#[derive(Debug)]
+pub(crate) struct OwnFile {
+    file: File,
 }
 
-impl OwnBytes {
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        self.file.get(HEADER..).unwrap_or_default()
+impl OwnFile {
+    /// A name of this very file, for as long as this lives.
+    pub(crate) fn path(&self) -> PathBuf {
+        let all = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
+        Path::new(all).join(self.file.as_raw_fd().to_string())
+    }
+
+    /// Its content, if that is not longer than `limit` bytes.
+    pub(crate) fn content(self, limit: u64) -> Option<Vec<u8>> {
+        let length = self.file.metadata().ok()?.len();
+        let mut bytes = Vec::with_capacity(usize::try_from(length).ok()?.min(64 << 20));
+        self.file.take(limit.saturating_add(1)).read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= limit).then_some(bytes)
     }
 }
 
@@ -63,32 +75,37 @@ impl OwnDirectory {
         Ok(Self { descriptor })
     }
 
-    /// Reads a file of at most `limit` bytes; none: there is none that can be
-    /// trusted.
-    pub(crate) fn read(&self, name: &str, limit: u64) -> Option<OwnBytes> {
+    /// Opens a file; none: there is none that can be trusted.
+    pub(crate) fn file(&self, name: &str) -> Option<OwnFile> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()).ok()?);
+        let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()).ok()?;
         let status = rustix::fs::fstat(&file).ok()?;
         let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
-        if !is_file || !is_own(&status) || status.st_nlink != 1 {
-            return None;
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(status.st_size).ok()?.min(64 << 20));
-        file.take(limit.saturating_add(1)).read_to_end(&mut bytes).ok()?;
-        let content = bytes.get(HEADER..)?;
-        let is_whole = bytes.len() as u64 <= limit && bytes.get(..HEADER)? == header(content);
-        is_whole.then_some(OwnBytes { file: bytes })
+        let is_out_of_reach = is_file && is_own(&status) && status.st_nlink == 1;
+        is_out_of_reach.then(|| OwnFile { file: file.into() })
     }
 
-    /// Writes a file so that it is there whole or not at all.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> std::io::Result<()> {
+    /// Reads what [`Self::write_checked`] has written, at most `limit` bytes; none: it is not there, or broken.
+    pub(crate) fn read_checked(&self, name: &str, limit: u64) -> Option<Vec<u8>> {
+        let bytes = self.file(name)?.content(limit)?;
+        let content = bytes.get(HEADER..)?;
+        (bytes.get(..HEADER)? == header(content)).then(|| content.to_vec())
+    }
+
+    /// Writes a file with its digest.
+    pub(crate) fn write_checked(&self, name: &str, content: &[u8]) -> std::io::Result<()> {
+        self.write(name, &[&header(content), content])
+    }
+
+    /// Writes a file so that it is there whole or not at all, also after the machine has lost power.
+    pub(crate) fn write(&self, name: &str, parts: &[&[u8]]) -> std::io::Result<()> {
         let temporary = format!(".{name}.{}", std::process::id());
         // A rest of an earlier process with this number; it is of no use to anyone.
         drop(self.remove(&temporary));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let mut file = File::from(rustix::fs::openat(&self.descriptor, &*temporary, flags, mode)?);
-        let written = file.write_all(&header(content)).and_then(|()| file.write_all(content));
+        let written = parts.iter().try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_data());
         let placed = written
             .and_then(|()| Ok(rustix::fs::renameat(&self.descriptor, &*temporary, &self.descriptor, name)?));
         if placed.is_err() {
@@ -146,14 +163,14 @@ mod tests {
     }
 
     fn read(directory: &OwnDirectory, name: &str) -> Option<Vec<u8>> {
-        directory.read(name, LIMIT).map(|bytes| bytes.as_slice().to_vec())
+        directory.read_checked(name, LIMIT)
     }
 
     #[test]
     fn what_was_written_is_read() {
         let (place, directory) = fresh();
-        directory.write("one", b"first").unwrap();
-        directory.write("one", b"second").unwrap();
+        directory.write_checked("one", b"first").unwrap();
+        directory.write_checked("one", b"second").unwrap();
         assert_eq!(read(&directory, "one").unwrap(), b"second");
         assert_eq!(directory.names().unwrap(), ["one"]);
         let mode = fs::metadata(place.path().join("a/b/one")).unwrap().permissions().mode();
@@ -172,22 +189,34 @@ mod tests {
             |bytes: &mut Vec<u8>| bytes[15] = 2,
             |bytes: &mut Vec<u8>| bytes.clear(),
         ] {
-            directory.write("one", b"content").unwrap();
+            directory.write_checked("one", b"content").unwrap();
             let mut bytes = fs::read(&path).unwrap();
             damage(&mut bytes);
             fs::write(&path, bytes).unwrap();
             assert_eq!(read(&directory, "one"), None);
         }
-        directory.write("one", b"content").unwrap();
-        assert!(directory.read("one", 10).is_none(), "larger than asked for");
+        directory.write_checked("one", b"content").unwrap();
+        assert!(directory.read_checked("one", 10).is_none(), "larger than asked for");
         assert!(read(&directory, "one").is_some(), "control");
+    }
+
+    #[test]
+    fn a_file_is_opened_by_what_it_is() {
+        let (place, directory) = fresh();
+        directory.write("one", &[b"fir", b"st"]).unwrap();
+        let file = directory.file("one").unwrap();
+        fs::rename(place.path().join("a/b/one"), place.path().join("a/b/other")).unwrap();
+        directory.write("one", &[b"second"]).unwrap();
+        assert_eq!(fs::read(file.path()).unwrap(), b"first");
+        assert!(directory.file("one").unwrap().content(5).is_none(), "larger than asked for");
+        assert_eq!(file.content(5).unwrap(), b"first");
     }
 
     #[test]
     fn reachable_files_are_not_there() {
         let (place, directory) = fresh();
         let path = place.path().join("a/b");
-        directory.write("one", b"content").unwrap();
+        directory.write_checked("one", b"content").unwrap();
         symlink("one", path.join("link")).unwrap();
         assert_eq!(read(&directory, "link"), None);
         fs::hard_link(path.join("one"), place.path().join("elsewhere")).unwrap();

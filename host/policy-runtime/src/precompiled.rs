@@ -8,17 +8,26 @@
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use crate::own_files::OwnBytes;
+use crate::own_files::OwnFile;
 
-/// Makes a component of cached code. An error means: compile again.
-pub(crate) fn deserialize(engine: &Engine, code: &OwnBytes) -> wasmtime::Result<Component> {
-    // SAFETY: the bytes must be what `Component::serialize` wrote. `OwnBytes` are
-    // made only by `OwnDirectory::read`, which reads them through a descriptor
-    // of a regular file of this user that nobody else can write, out of a
-    // directory of which the same holds, and only when their digest is the one
-    // that `OwnDirectory::write` put before them; and `cache`, the only writer,
-    // passes nothing but that. They are a private copy, so they cannot change
-    // any more. Code of another version or for another processor carries
-    // wasmtime's own marks and is refused by it.
-    unsafe { Component::deserialize(engine, code.as_slice()) }
+/// Makes a component of cached code of at most `limit` bytes. An error means: compile again.
+///
+/// The file is mapped, so that only what runs of it is ever read, and all hosts of a user share it in memory. Where its
+/// file system lets nobody run anything, as some homes do, it is copied.
+pub(crate) fn deserialize(engine: &Engine, code: OwnFile, limit: u64) -> wasmtime::Result<Component> {
+    // SAFETY: the bytes must be what `Component::serialize` wrote, and stay so.
+    // `OwnFile` is made only by `OwnDirectory::file`, which opens a regular file
+    // of this user that nobody else can write and that has no other name, in a
+    // directory of which the same holds; `cache`, the only writer there, passes
+    // nothing but such bytes, which are on the disk before the file has its name,
+    // and no file is written again: another one takes its name. Who changes it all
+    // the same is this user, outside of every sandbox, and could as well replace
+    // the host. Code of another version or for another processor carries wasmtime's
+    // own marks and is refused by it.
+    if let Ok(mapped) = unsafe { Component::deserialize_file(engine, code.path()) } {
+        return Ok(mapped);
+    }
+    let bytes = code.content(limit).ok_or_else(|| wasmtime::Error::msg("the file cannot be read"))?;
+    // SAFETY: as above, and a copy cannot change any more.
+    unsafe { Component::deserialize(engine, bytes) }
 }
