@@ -4,6 +4,8 @@
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::reach::Reach;
@@ -17,12 +19,30 @@ const ANSWER_BYTES: u64 = 64 * 1024;
 const SETTINGS: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 const WANTED: &str = r"^(user|author|committer)\.(name|email)$";
 
+/// Begins to ask git, beside whatever else is done; who calls what this returns waits for the answer, and gets it once.
+pub(crate) fn asked(
+    around: &Surroundings,
+    project: &Path,
+    reach: Reach,
+) -> impl Fn() -> Vec<(String, String)> + Send + Sync + use<> {
+    let (around, project) = (around.clone(), project.to_owned());
+    let (answer, answered) = sync_channel(1);
+    let asking = std::thread::Builder::new().name("git".to_owned()).spawn(move || {
+        // It fails when nobody wants to know any more.
+        let _unheard = answer.send(variables(&around, &project, &reach));
+    });
+    // Where there is no thread for it nothing is set, and git asks for it as usual.
+    drop(asking);
+    let answered = Mutex::new(answered);
+    move || answered.lock().unwrap_or_else(PoisonError::into_inner).recv().unwrap_or_default()
+}
+
 /// Returns git's variables for the user's identity; what is not set is left out, and git asks for it as usual.
 ///
 /// The project's own setting comes first, as it would for the user. It is read without what it includes, and
 /// only where the project is a repository of the usual shape. `reach` is where no git is taken from: this one runs
 /// outside the sandbox.
-pub(crate) fn variables(around: &Surroundings, project: &Path, reach: &Reach) -> Vec<(String, String)> {
+fn variables(around: &Surroundings, project: &Path, reach: &Reach) -> Vec<(String, String)> {
     let Some(git) = around.find_program("git".as_ref(), reach) else { return Vec::new() };
     let everywhere = ask(around, &git, &["config", "--includes"]);
     let own = project.join(".git/config");

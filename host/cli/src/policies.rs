@@ -1,5 +1,6 @@
 //! The policies of a session: found, loaded, configured.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ struct Shelf {
 
 /// A component, and who says what it may do.
 struct Component {
-    bytes: Vec<u8>,
+    bytes: Cow<'static, [u8]>,
     origin: Origin,
 }
 
@@ -168,7 +169,9 @@ impl Shelf {
     fn component(&self, source: &PolicySource) -> anyhow::Result<Component> {
         match source {
             PolicySource::Shipped(name) => match SHIPPED.iter().find(|(shipped, _)| shipped == name) {
-                Some((_, component)) => Ok(Component { bytes: component.to_vec(), origin: Origin::Shipped }),
+                Some((_, component)) => {
+                    Ok(Component { bytes: Cow::Borrowed(component), origin: Origin::Shipped })
+                }
                 None => {
                     let names: Vec<_> = SHIPPED.iter().map(|(name, _)| format!("`{name}`")).collect();
                     bail!("there is no policy `{name}`; {} come with Portcullis", names.join(", "))
@@ -183,7 +186,7 @@ impl Shelf {
         let bytes = read_component(path)?;
         self.check(&format!("sha256:{}", digest(&bytes)), &[])?;
         let voucher = vouching(path, &bytes, &self.trust);
-        Ok(Component { bytes, origin: Origin::File(path.to_owned(), voucher) })
+        Ok(Component { bytes: bytes.into(), origin: Origin::File(path.to_owned(), voucher) })
     }
 
     /// The digest in the lock is what counts; the file only has to have it.
@@ -197,7 +200,7 @@ impl Shelf {
         })?;
         self.check(&locked.digest, &locked.signed_by)?;
         let bytes = self.store.component(locked)?;
-        Ok(Component { bytes, origin: Origin::Pack(Box::new(locked.clone())) })
+        Ok(Component { bytes: bytes.into(), origin: Origin::Pack(Box::new(locked.clone())) })
     }
 
     /// What was revoked since it was taken is not used any more.

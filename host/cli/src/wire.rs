@@ -29,6 +29,9 @@ use crate::trusted;
 /// The running program itself, also when its file has been replaced since.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 
+/// Says what commands are given beside their environment.
+type Variables = Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
+
 /// What a session is made for.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
@@ -222,9 +225,15 @@ pub(crate) fn session_in(
         None => Confining::NoCommands,
         Some(scratch) => Confining::Sandbox { executable: OWN_PROGRAM.into(), temp: scratch.temp() },
     };
-    let (asked, project) = (around.clone(), basis.resolved.workspace.clone());
-    // Not even where that is the home directory: a git there is no better than one in any other project.
-    let reach = Reach::of(&basis.resolved, &around.homes()).and(&project);
+    let variables: Variables = match wanted.purpose {
+        Purpose::Judge => Box::new(Vec::new),
+        Purpose::Act => {
+            let project = &basis.resolved.workspace;
+            // Not even where that is the home directory: a git there is no better than one in any other project.
+            let reach = Reach::of(&basis.resolved, &around.homes()).and(project);
+            Box::new(git_identity::asked(around, project, reach))
+        }
+    };
     let setup = Setup {
         context,
         clock: Box::new(now),
@@ -234,7 +243,7 @@ pub(crate) fn session_in(
         reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
         confinement,
         inmate: wanted.inmate.clone(),
-        variables: Box::new(move || git_identity::variables(&asked, &project, &reach)),
+        variables,
     };
     let session = Session::open(setup, basis).context("opening the session")?;
     let control = match &scratch {

@@ -1,18 +1,22 @@
 //! Commands of the protocol: run in the sandbox, their output sent on the side channel.
 
+use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
-use std::thread;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use portcullis_confine::Exit as CommandExit;
 use portcullis_decision::request::Origin;
-use portcullis_rpc::{Denial, ErrorCode, ErrorObject, ExecOrigin, ExecParams, ExecResponse, StreamId};
+use portcullis_rpc::{
+    Denial, ErrorCode, ErrorObject, ExecOrigin, ExecParams, ExecResponse, StreamId, StreamWriter,
+};
 use portcullis_session::{
     Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Program, Session, Started, with_causes,
 };
 
-use crate::serve::Host;
+use crate::serve::{Host, no_thread};
 
 /// How much output is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -70,13 +74,11 @@ impl Host {
     ) -> Result<(Ended, Vec<String>), ErrorObject> {
         let (mut past, mut notes) = (Afterwards::default(), Vec::new());
         let ended = loop {
-            let mut heard = session.asks_afterwards().then(Heard::default);
-            let ended = thread::scope(|scope| {
-                scope.spawn(|| self.forward(reader, stream, &started, heard.as_mut(), cancel));
-                session.finish_command(&started)
-            });
-            notes.extend([started.advice(), started.connections(), started.refused()].concat());
-            let heard = heard.unwrap_or_default();
+            let heard = session.asks_afterwards().then(Heard::default);
+            let output = Output { reader, stream, to: self.output.clone(), heard };
+            let running = Arc::new(started);
+            let (ended, heard) = self.wait_for(session, &running, output, cancel)?;
+            notes.extend([running.advice(), running.connections(), running.refused()].concat());
             let Some(again) = session.ask_afterwards(call, (&ended, heard), &mut past, cancel) else {
                 break ended;
             };
@@ -94,24 +96,55 @@ impl Host {
         Ok((ended, notes))
     }
 
-    /// Sends output until every writer is gone. The whole tree of the command is dead then, so this ends.
-    fn forward(
+    /// Waits until a command has ended and all its output was sent.
+    fn wait_for(
         &self,
-        reader: OwnedFd,
-        stream: StreamId,
-        started: &Started,
-        mut heard: Option<&mut Heard>,
+        session: &Session,
+        started: &Arc<Started>,
+        output: Output,
         cancel: &Cancel,
-    ) {
+    ) -> Result<(Ended, Heard), ErrorObject> {
+        let (done, all_sent) = sync_channel(1);
+        let (sender, taken_back) = (Arc::clone(started), cancel.clone());
+        let sending = self.workers.start(move || {
+            let heard = output.forward(&sender, &taken_back);
+            // The session may be let go once all has been sent.
+            drop(sender);
+            // It fails when nobody waits any more.
+            let _unheard = done.send(heard);
+        });
+        if sending.is_err() {
+            // It must not go on unseen.
+            cancel.cancel();
+        }
+        let ended = session.finish_command(started);
+        sending.map_err(|error| no_thread(&error))?;
+        // Whoever sends and comes to grief has heard nothing.
+        Ok((ended, all_sent.recv().ok().flatten().unwrap_or_default()))
+    }
+}
+
+/// Output of a command on its way to the client.
+struct Output {
+    reader: OwnedFd,
+    stream: StreamId,
+    to: StreamWriter<File>,
+    /// What is to be known of it afterwards, where that is asked about.
+    heard: Option<Heard>,
+}
+
+impl Output {
+    /// Sends output until every writer is gone. The whole tree of the command is dead then, so this ends.
+    fn forward(mut self, started: &Started, cancel: &Cancel) -> Option<Heard> {
         let mut left = started.output_bytes();
-        let mut reader = std::fs::File::from(reader);
+        let mut reader = File::from(self.reader);
         let mut chunk = vec![0_u8; CHUNK];
         loop {
             let length = match reader.read(&mut chunk) {
-                Ok(0) => return,
+                Ok(0) => return self.heard,
                 Ok(length) => length,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(_) => return,
+                Err(_) => return self.heard,
             };
             let wanted = u64::try_from(length).unwrap_or(u64::MAX);
             let within = usize::try_from(wanted.min(left)).unwrap_or(length);
@@ -121,13 +154,13 @@ impl Host {
             }
             left = left.saturating_sub(wanted);
             let Some(part) = chunk.get(..within).filter(|part| !part.is_empty()) else { continue };
-            if let Some(heard) = &mut heard {
+            if let Some(heard) = &mut self.heard {
                 heard.hear(part);
             }
-            if self.output.write(stream, part).is_err() {
+            if self.to.write(self.stream, part).is_err() {
                 // Nobody reads any more: the command must not go on unseen.
                 cancel.cancel();
-                return;
+                return self.heard;
             }
         }
     }
@@ -137,7 +170,7 @@ impl Host {
 fn streams() -> std::io::Result<(OwnedFd, [OwnedFd; 3])> {
     let (reader, writer) = std::io::pipe()?;
     let writer = OwnedFd::from(writer);
-    let null = std::fs::File::open("/dev/null")?;
+    let null = File::open("/dev/null")?;
     Ok((reader.into(), [null.into(), writer.try_clone()?, writer]))
 }
 

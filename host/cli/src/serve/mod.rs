@@ -1,6 +1,6 @@
 //! `portcullis serve`: the host's end of the protocol.
 //!
-//! One thread reads messages; every request is carried out on a thread of its own, because it may have
+//! One thread reads messages; every request has a thread to itself while it is carried out, because it may have
 //! to wait for the user or for a command.
 
 mod asking;
@@ -18,6 +18,7 @@ mod searches;
 pub(super) mod status;
 mod taken_over;
 mod wording;
+mod workers;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -40,6 +41,7 @@ use crate::serve::asking::RpcDesk;
 pub(crate) use crate::serve::contained::Contained;
 use crate::serve::files::Handles;
 use crate::serve::reload::Watch;
+use crate::serve::workers::Workers;
 use crate::surroundings::Surroundings;
 use crate::wire::Wired;
 
@@ -75,6 +77,7 @@ pub(crate) struct Host {
     menu: Mutex<Menu>,
     handles: Handles,
     under_way: Mutex<HashMap<RequestId, Cancel>>,
+    workers: Workers,
 }
 
 /// What leads to a client.
@@ -116,6 +119,7 @@ pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Containe
         menu: Mutex::default(),
         handles: Handles::default(),
         under_way: Mutex::default(),
+        workers: Workers::default(),
     });
     while let Some(incoming) = receiver.receive()? {
         match incoming {
@@ -148,19 +152,18 @@ fn side_channel() -> std::io::Result<File> {
 }
 
 impl Host {
-    /// Starts a request on a thread of its own.
+    /// Has a request carried out while the next one is read.
     fn begin(self: &Arc<Self>, id: RequestId, request: Request) {
         let cancel = Cancel::default();
         self.lock_under_way().insert(id, cancel.clone());
         let host = Arc::clone(self);
-        let spawned = thread::Builder::new().name("request".to_owned()).spawn(move || {
+        let started = self.workers.start(move || {
             host.carry_out(id, request, &cancel);
             host.lock_under_way().remove(&id);
         });
-        if let Err(error) = spawned {
+        if let Err(error) = started {
             self.lock_under_way().remove(&id);
-            let error = ErrorObject::new(ErrorCode::Busy, format!("no thread for the request: {error}"));
-            self.reply::<Empty>(id, Err(error));
+            self.reply::<Empty>(id, Err(no_thread(&error)));
         }
     }
 
@@ -248,6 +251,11 @@ impl Host {
     fn lock_under_way(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Cancel>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The error where the system gives no further thread.
+fn no_thread(error: &std::io::Error) -> ErrorObject {
+    ErrorObject::new(ErrorCode::Busy, format!("no thread for the request: {error}"))
 }
 
 /// The error for a host that permits nothing.
