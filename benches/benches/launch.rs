@@ -1,5 +1,6 @@
 //! What starting a command costs: bare, in a sandbox that stands ready, in a fresh one, in bubblewrap with an equal
-//! profile, and by sandbox-runtime. `cargo bench -p portcullis-benches --bench launch`
+//! profile, and by sandbox-runtime. `cargo bench -p portcullis-benches --bench launch`; behind `--` it takes names of
+//! races: `start`, `rules`, `trees`, `at-once`.
 //!
 //! sandbox-runtime takes part where `SANDBOX_RUNTIME` names a directory in which it has been installed
 //! (`npm install @anthropic-ai/sandbox-runtime`); it needs `rg`, `bwrap` and `socat` on `PATH`.
@@ -12,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Bare, ExitCode, Stdio};
 
-use portcullis_benches::{Contestant, Race, Told};
+use portcullis_benches::{Contestant, Race, Told, is_wanted};
 use portcullis_confine::{
     Access, Command, Confinement, Exit, Judgement, KEEPER_ARGUMENT, Limits, NameRules, Names, Place, Profile,
     Reads, Terminal, keeper_main,
@@ -35,26 +36,43 @@ fn main() -> ExitCode {
     let ready = Confinement::start(&myself, &profile).expect("a sandbox");
 
     let runtime = runtime(&project).map(RefCell::new);
+    if is_wanted("start") {
+        start(&myself, &profile, (&ready, &project), runtime.as_ref());
+    }
+    if is_wanted("rules") {
+        rules(&myself, scratch.path());
+    }
+    if is_wanted("trees") {
+        trees(&myself, scratch.path());
+    }
+    if is_wanted("at-once") {
+        throughput(&ready, &project, runtime.as_ref());
+    }
+    ExitCode::SUCCESS
+}
+
+fn start(
+    myself: &Path,
+    profile: &Profile,
+    (ready, project): (&Confinement, &Path),
+    runtime: Option<&RefCell<Told>>,
+) {
     let mut contestants = vec![
         Contestant::new("posix_spawn", 20, bare),
-        Contestant::new("sandbox that stands ready", 20, || launch(&ready, &project)),
+        Contestant::new("sandbox that stands ready", 20, || launch(ready, project)),
         Contestant::new("fresh sandbox", 5, || {
-            launch(&Confinement::start(&myself, &profile).expect("a sandbox"), &project);
+            launch(&Confinement::start(myself, profile).expect("a sandbox"), project);
         }),
     ];
     if has_bubblewrap() {
-        contestants.push(Contestant::new("bwrap", 5, || bubblewrap(&project)));
+        contestants.push(Contestant::new("bwrap", 5, || bubblewrap(project)));
     } else {
         println!("bwrap is not on PATH, so it takes no part; `cargo xtask setup` fetches it");
     }
-    if let Some(runtime) = &runtime {
+    if let Some(runtime) = runtime {
         contestants.push(Contestant::new("sandbox-runtime", 2, || runtime.borrow_mut().say("run 1")));
     }
     println!("{}", Race::new("launch of /bin/true").run(contestants));
-    rules(&myself, scratch.path());
-    trees(&myself, scratch.path());
-    throughput(&ready, &project, runtime.as_ref());
-    ExitCode::SUCCESS
 }
 
 /// A judge that has nothing to say: the broker is there and asks it.

@@ -1,6 +1,8 @@
 //! What the way from pi to the host costs: the extension's own connection in a real Node, the host as it is built.
 //! `cargo xtask build --release`, then `cargo bench -p portcullis-benches --bench pi`
 //!
+//! Behind `--` it takes names of races: `calls`, `once`.
+//!
 //! `PORTCULLIS_BIN` names the host, if it is not in the target directory; `node` on `PATH` must read TypeScript, as the
 //! one that `cargo xtask setup` fetches does. sandbox-runtime takes part as in the benchmark `launch`.
 
@@ -11,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use portcullis_benches::{Contestant, Race, Told};
+use portcullis_benches::{Contestant, Race, Told, is_wanted};
 
 /// What Node holds of its own in the second half of the measurements, in megabytes.
 const HELD: u32 = 300;
@@ -27,10 +29,14 @@ fn main() {
     }
     fs::write(project.join("small"), "a line of text\n".repeat(60)).expect("a file");
     let place = Place { host: host(), home, project };
-    for held in [0, HELD] {
-        calls(&place, held);
+    if is_wanted("calls") {
+        for held in [0, HELD] {
+            calls(&place, held);
+        }
     }
-    once(&place);
+    if is_wanted("once") {
+        once(&place);
+    }
 }
 
 /// Where everything is.

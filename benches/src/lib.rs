@@ -30,6 +30,13 @@ pub const ROUNDS: usize = 20;
 /// Above this load a race is run once more.
 const BUSY: f64 = 3.0;
 
+/// Whether a race is to be run: each is, where the program's arguments name none.
+#[must_use]
+pub fn is_wanted(race: &str) -> bool {
+    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    named.is_empty() || named.iter().any(|name| name == race)
+}
+
 /// One way of doing the thing that is measured.
 pub struct Contestant<'a> {
     name: String,
