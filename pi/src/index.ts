@@ -11,6 +11,8 @@ import {
   AgentSession, createBashToolDefinition, createEditToolDefinition, createFindToolDefinition, createGrepToolDefinition,
   createLsToolDefinition, createReadToolDefinition, createWriteToolDefinition, type ExtensionAPI, getAgentDir, VERSION,
 } from "@earendil-works/pi-coding-agent";
+import { Markdown, Text, TruncatedText } from "@earendil-works/pi-tui";
+import { calm } from "./calm.ts";
 import { guardChildren } from "./children.ts";
 import { announce, inquire } from "./copies.ts";
 import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
@@ -61,6 +63,7 @@ export default function portcullis(pi: ExtensionAPI): void {
   const arm = () => {
     if (armed) return;
     armed = true;
+    calm([Text, TruncatedText, Markdown].map((kind) => kind.prototype));
     const others = own.register(pi, session, MAKERS, process.cwd());
     if (others.size > 0) session.tell(takenOver(others), "warning");
   };

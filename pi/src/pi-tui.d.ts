@@ -8,4 +8,11 @@ declare module "@earendil-works/pi-tui" {
   /** Breaks a line at `width` columns. */
   export function wrapTextWithAnsi(text: string, width: number): string[];
   export function truncateToWidth(text: string, width: number, ellipsis?: string): string;
+  /** Kinds of components. */
+  interface Kind {
+    prototype: { render(width: number): string[] };
+  }
+  export const Text: Kind;
+  export const TruncatedText: Kind;
+  export const Markdown: Kind;
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use portcullis_it::script::{bash, expecting, expecting_no, read, say, turns};
-use portcullis_it::{Deadline, Launch, PiVersion, Scene, Screen, User, processes};
+use portcullis_it::script::{bash, call, calls, expecting, expecting_no, read, say, turns, write};
+use portcullis_it::{Deadline, Launch, PiVersion, Scene, Screen, User, processes, script};
+use serde_json::json;
 
-on_each_pi!(one_session);
+on_each_pi!(one_session, nothing_of_a_tool_acts_on_the_terminal);
 
 /// One long session, as a person would have it: starting pi for each step would cost more than it tells.
 fn one_session(version: PiVersion, user: User) -> Result<()> {
@@ -101,5 +102,53 @@ fn output_paints_nothing(screen: &Screen, project: &Path) -> Result<()> {
     let shown = screen.ask_tmux(&["capture-pane", "-p", "-t", "control"])?;
     ensure!(shown.starts_with("TOP LINE"), "{shown}");
     screen.ask_tmux(&["kill-window", "-t", "control"])?;
+    Ok(())
+}
+
+/// What has a terminal copy a text, and go to its upper left corner and write there.
+const ACTS: &str = "\u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2J\u{1b}[HFORGED";
+
+/// Row 70: neither what a tool brings back, nor what it is called with, nor what a question is about. The control is a
+/// program that writes it to the terminal by itself.
+fn nothing_of_a_tool_acts_on_the_terminal(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let control = script([say("never said")]);
+    let printing = ["printf".to_owned(), "%s".to_owned(), ACTS.to_owned()];
+    let screen = Launch::plain(&scene, version, &control)?.through(printing).screen()?;
+    Deadline::start()
+        .until("a copied text", || Ok((screen.clipboard().as_deref() == Some("evil")).then_some(())))?;
+    drop(screen);
+
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("acts.txt"), &format!("{ACTS}\nneedle {ACTS}\n"))?;
+    scene.write(&scene.project().join("names").join(ACTS.replace('/', "_")), "")?;
+    let outside = scene.outside().join(ACTS.replace('/', "_"));
+    scene.write(&outside, "x")?;
+    let edit = json!({ "path": "acts.txt", "edits": [{ "oldText": "needle", "newText": format!("thread {ACTS}") }] });
+    let all = vec![
+        bash("cat acts.txt; cat acts.txt >&2"),
+        bash(&format!("echo '{ACTS}' > copy; false")),
+        read("acts.txt"),
+        read(&format!("none {ACTS}")),
+        calls([call("ls", &json!({ "path": "names" }))]),
+        calls([call("find", &json!({ "pattern": "*", "path": "names" }))]),
+        calls([call("grep", &json!({ "pattern": "needle", "path": "acts.txt" }))]),
+        calls([call("edit", &edit)]),
+        write("new.txt", ACTS),
+        read(&outside.display().to_string()),
+        say("all done"),
+    ];
+    let launch = Launch::guarded(&scene, version, &turns([("go", all)]))?;
+    let screen = launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).screen()?;
+    screen.wait_for("Sandbox:")?;
+    screen.enter("go")?;
+    screen.wait_for("Abort")?;
+    ensure!(screen.clipboard().is_none(), "the question acted on the terminal");
+    screen.press_calmly("Escape")?;
+    screen.wait_for("all done")?;
+    ensure!(screen.clipboard().is_none(), "a tool acted on the terminal");
+    let first = screen.text()?.lines().next().unwrap_or_default().to_owned();
+    ensure!(!first.starts_with("FORGED"), "a tool went about on the screen: {}", screen.text()?);
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }

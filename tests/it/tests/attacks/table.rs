@@ -192,6 +192,7 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (67, "host/confine/tests/kernel/death.rs::a_killed_host_takes_all_with_it"),
     (68, "tests/it/tests/attacks.rs::nothing_is_left_of_a_session"),
     (69, "tests/it/tests/against_pi.rs::the_terminal_of_pi"),
+    (70, "tests/it/tests/pi_terminal.rs::nothing_of_a_tool_acts_on_the_terminal"),
     (70, "host/session/src/visible.rs::escapes_what_acts"),
     (70, "tests/it/tests/prompt.rs::what_was_typed_before_is_no_answer"),
     (70, "tests/it/tests/pi_terminal.rs::output_paints_nothing"),
