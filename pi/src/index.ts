@@ -48,7 +48,7 @@ export default function portcullis(pi: ExtensionAPI): void {
     terminalDialogs: (context) => new TerminalDialogs(context.ui),
     guardChildren,
   });
-  const own = new OwnTools();
+  const own = new OwnTools(VERSION.startsWith("0.") ? "any" : "real");
   const reserve = new ReserveTool();
   const outside = new OutsideTool(MAKERS.bash);
   const relay = new Relay();

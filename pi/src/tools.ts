@@ -35,6 +35,12 @@ export interface Makers {
   grep: Make<never>;
 }
 
+/** pi 0.x takes any number for the time of a command; pi 1.x refuses those that no timer can have. */
+export type Times = "any" | "real";
+
+/** The longest time that a timer of Node's can have, in seconds; more than that is no limit. */
+const LONGEST = 2_147_483_647 / 1000;
+
 /** The names of the tools that are replaced. */
 export type OwnTool = keyof Makers;
 
@@ -48,6 +54,12 @@ export function isOwnName(name: string): name is OwnTool {
 /** The tools that were registered, each known by the one object no other tool has: its parameters. */
 export class OwnTools {
   readonly #parameters = new Map<string, object>();
+  readonly #times: Times;
+
+  /** `times` says what this pi takes for the time that a command may have. */
+  constructor(times: Times = "any") {
+    this.#times = times;
+  }
 
   /** Returns whether the tool that pi would call by this name is ours. */
   isInForce(pi: Pick<ExtensionAPI, "getAllTools">, name: string): boolean {
@@ -86,7 +98,7 @@ export class OwnTools {
           const call = { callId, given: params.path ?? ".", signal };
           const file = new FileCall(host, call);
           try {
-            const confined = confinedTool(name, makers, context.cwd, host, file, call, params);
+            const confined = confinedTool(name, makers, context.cwd, host, file, call, params, this.#times);
             return await confined.execute(callId, params, signal, onUpdate, context);
           } finally {
             await file.close();
@@ -104,7 +116,7 @@ export function commandOperations(host: HostClient, callId: string, origin: Exec
     exec: async (script, cwd, { onData, signal, timeout, env }) => {
       // These two texts are pi's own signs for "aborted" and "timed out".
       if (signal?.aborted) throw new Error("aborted");
-      const timeoutMs = timeout === undefined || timeout <= 0 ? {} : { timeoutMs: Math.ceil(timeout * 1000) };
+      const timeoutMs = timeout === undefined || timeout <= 0 || timeout > LONGEST ? {} : { timeoutMs: Math.ceil(timeout * 1000) };
       const command = { callId, script, cwd, env: environment(withoutGuard(env ?? process.env)), origin, ...timeoutMs };
       let ended;
       try {
@@ -122,12 +134,27 @@ export function commandOperations(host: HostClient, callId: string, origin: Exec
   };
 }
 
+/** The same, refusing the times that pi refuses, in its words. */
+function timed(operations: BashOperations, times: Times): BashOperations {
+  if (times === "any") return operations;
+  return {
+    exec: async (script, cwd, options) => {
+      const { timeout } = options;
+      if (timeout !== undefined && !(Number.isFinite(timeout) && timeout > 0)) {
+        throw new Error("Invalid timeout: must be a finite number of seconds");
+      }
+      if (timeout !== undefined && timeout > LONGEST) throw new Error(`Invalid timeout: maximum is ${LONGEST} seconds`);
+      return await operations.exec(script, cwd, options);
+    },
+  };
+}
+
 function confinedTool(
   name: Exclude<OwnTool, "find" | "grep">, makers: Makers, cwd: string, host: HostClient, file: FileCall,
-  call: Call, params: Parameters,
+  call: Call, params: Parameters, times: Times,
 ): Definition {
   switch (name) {
-    case "bash": return makers.bash(cwd, { operations: commandOperations(host, call.callId, "agent") });
+    case "bash": return makers.bash(cwd, { operations: timed(commandOperations(host, call.callId, "agent"), times) });
     case "ls": return makers.ls(cwd, { operations: listOperations(host, call) });
     case "read": return makers.read(cwd, { operations: file.read() });
     case "write": return makers.write(cwd, { operations: file.write() });

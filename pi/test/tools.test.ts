@@ -19,6 +19,19 @@ test("how long a command had is said in figures, whoever gave it that", async ()
   }
 });
 
+test("more time than a timer can have is no limit", async () => {
+  const host = startHost();
+  await host.call("hello", HELLO);
+  try {
+    const run = commandOperations(host, "c", "agent").exec(
+      "true", "/", { onData: () => {}, env: { PATH: "/usr/bin:/bin" }, timeout: 1e300 },
+    );
+    assert.deepEqual(await run, { exitCode: 0 });
+  } finally {
+    await host.stop();
+  }
+});
+
 test("commands get the PATH that pi itself does without", () => {
   const pi = { PATH: "/usr/bin:/bin", PORTCULLIS_PATH: "/p/.venv/bin:/usr/bin:/bin" };
   assert.deepEqual(environment(pi, pi), { PATH: "/p/.venv/bin:/usr/bin:/bin" });

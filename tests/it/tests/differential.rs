@@ -14,13 +14,21 @@ use serde_json::{Value, json};
 
 use calls::Call;
 
-on_each_pi!(results_are_pis_own);
+on_each_pi!(results_are_pis_own, commands_end_as_in_pi_alone);
 
 fn results_are_pis_own(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    let all = calls::all(&scene, user);
-    let alone = run(&scene, version, &all, Guard::Without)?;
-    let guarded = run(&scene, version, &all, Guard::With)?;
+    let all = calls::of_files(&scene, user);
+    compare(&scene, version, &all)
+}
+
+fn commands_end_as_in_pi_alone(version: PiVersion, user: User) -> Result<()> {
+    compare(&Scene::new(user)?, version, &calls::commands(version))
+}
+
+fn compare(scene: &Scene, version: PiVersion, all: &[Call]) -> Result<()> {
+    let alone = run(scene, version, all, Guard::Without)?;
+    let guarded = run(scene, version, all, Guard::With)?;
     let mut differing = Vec::new();
     for (call, (expected, found)) in all.iter().zip(alone.results.iter().zip(&guarded.results)) {
         if call.comparable(expected) != call.comparable(found) {
@@ -58,8 +66,14 @@ fn run(scene: &Scene, version: PiVersion, all: &[Call], guard: Guard) -> Result<
         Guard::With => Launch::guarded(scene, version, &script)?,
         Guard::Without => Launch::plain(scene, version, &script)?,
     };
-    let launch = launch.with(["--mode", "json", "--tools", "read,write,edit,ls,find,grep"]);
-    let finished = launch.print("go")?.ended_with(0)?;
+    let launch = launch.with(["--mode", "json", "--tools", "read,write,edit,ls,find,grep,bash"]);
+    // Files with whole outputs of commands are pi's own in either case.
+    let temporary = scene.at("temporary");
+    if !temporary.exists() {
+        std::fs::create_dir(&temporary)?;
+        scene.user().own(&temporary)?;
+    }
+    let finished = launch.variable("TMPDIR", temporary.display().to_string()).print("go")?.ended_with(0)?;
     let events = finished.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let ended = events.filter(|event| event.get("type") == Some(&json!("tool_execution_end")));
     let results: Vec<Value> = ended.map(|event| shortened(&event)).collect();

@@ -59,7 +59,7 @@ impl Host {
         if cancel.is_cancelled() {
             return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted"));
         }
-        response(&ended, notes)
+        response(&ended, notes, params.timeout_ms)
     }
 
     /// Waits for the end of a command, and of the runs of it that the user wants after that. Returns how the last one
@@ -174,7 +174,8 @@ fn streams() -> std::io::Result<(OwnedFd, [OwnedFd; 3])> {
     Ok((reader.into(), [null.into(), writer.try_clone()?, writer]))
 }
 
-fn response(ended: &Ended, mut notes: Vec<String>) -> Result<ExecResponse, ErrorObject> {
+/// `own_ms` is the time that the call itself gave the command.
+fn response(ended: &Ended, mut notes: Vec<String>, own_ms: Option<u64>) -> Result<ExecResponse, ErrorObject> {
     let (exit_code, signal) = match ended.exit {
         CommandExit::Code(code) => (Some(code), None),
         CommandExit::Signal(signal) => (None, Some(signal)),
@@ -185,10 +186,12 @@ fn response(ended: &Ended, mut notes: Vec<String>) -> Result<ExecResponse, Error
             ));
         }
     };
-    // pi tells the model of its own timeout in its own words.
-    notes.extend(ended.met.map(|met| format!("The command met a limit of the sandbox: {met}.")));
     let timed_out_after_ms =
         ended.timed_out_after().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    // pi tells the model of the call's own time in its own words.
+    let is_told = timed_out_after_ms.is_some() && timed_out_after_ms == own_ms;
+    let met = ended.met.filter(|_| !is_told);
+    notes.extend(met.map(|met| format!("The command met a limit of the sandbox: {met}.")));
     Ok(ExecResponse { exit_code, signal, timed_out_after_ms, denied: None, notes })
 }
 

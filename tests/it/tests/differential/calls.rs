@@ -1,6 +1,6 @@
 //! The calls that are compared.
 
-use portcullis_it::{Scene, User};
+use portcullis_it::{PiVersion, Scene, User};
 use serde_json::{Value, json};
 
 /// A call of a tool.
@@ -21,7 +21,7 @@ enum Order {
 impl Call {
     /// The result in a form that does not depend on the order in which files were looked at.
     pub(super) fn comparable(&self, result: &Value) -> Value {
-        let mut result = result.clone();
+        let mut result = lasting(result);
         if self.order == Order::OfFiles
             && let Some(text) = result.pointer_mut("/content/0/text")
         {
@@ -34,8 +34,30 @@ impl Call {
     }
 }
 
-/// All calls, in the order in which they are made.
-pub(super) fn all(scene: &Scene, user: User) -> Vec<Call> {
+/// The same without what is different each time: pi numbers the files with whole outputs at random, and says how long
+/// a command took.
+fn lasting(result: &Value) -> Value {
+    const BEFORE: &str = "pi-bash-";
+    match result {
+        Value::String(text) => {
+            let mut parts = text.split(BEFORE);
+            let first = parts.next().unwrap_or_default().to_owned();
+            let rest = parts.map(|part| part.trim_start_matches(|digit: char| digit.is_ascii_hexdigit()));
+            Value::String(rest.fold(first, |text, part| text + BEFORE + part))
+        }
+        Value::Array(all) => all.iter().map(lasting).collect(),
+        Value::Object(members) => members
+            .iter()
+            .filter(|(name, _)| *name != "wall_time_seconds")
+            .map(|(name, value)| (name.clone(), lasting(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => result.clone(),
+    }
+}
+
+/// All calls of tools for files, in the order in which they are made.
+pub(super) fn of_files(scene: &Scene, user: User) -> Vec<Call> {
     let mut all = reads(scene);
     all.extend(listings(scene));
     all.extend(finds(scene));
@@ -245,6 +267,61 @@ fn greps(scene: &Scene, user: User) -> Vec<Call> {
     // JavaScript can hold.
     if user == User::Ordinary {
         all.push(fixed("grep", json!({ "pattern": "x{501}", "path": "wide.txt" })));
+    }
+    all
+}
+
+/// What a command says and how it ends; not how two streams mix, which nobody knows.
+pub(super) fn commands(version: PiVersion) -> Vec<Call> {
+    let mut all: Vec<Call> = [
+        "echo one; echo two",
+        "printf 'no end'",
+        "echo complaint >&2",
+        "true",
+        "false",
+        "echo before; exit 7",
+        "exit 300",
+        "sh -c 'exit 9'; echo then $?",
+        "printf 'a\\r\\nb\\r'",
+        "printf 'tab\\there\\0nul\\x01\\x1b[31mred\\x1b[0m\\x07\\n'",
+        "printf '\\xff\\xfe latin \\xe9\\n'",
+        "echo 'naïve \u{1F600}'",
+        "printf '\\xf0\\x9f'; sleep 0.1; printf '\\x98\\x80\\n'",
+        "printf '\\n\\n  x  \\n\\n'",
+        "seq 1 2000",
+        "seq 1 2001",
+        "seq 1 20000; exit 3",
+        "head -c 60000 /dev/zero | tr '\\0' x",
+        "for i in $(seq 300); do head -c 400 /dev/zero | tr '\\0' y; echo; done",
+        "cd src && pwd; pwd",
+        "cat",
+        "read x; echo \"[$x] $?\"",
+        "for n in 0 1 2; do test -t $n || echo none; done",
+        "cat <<'END'\nwith $lines\nEND",
+        "no-such-program",
+        "cat none.txt",
+        "if then",
+        "./script.sh",
+        "umask; ls -d a.txt src",
+        "echo $AI_AGENT $PI_CODING_AGENT",
+        "(sleep 5 >/dev/null 2>&1 &); echo on",
+        "",
+        "# nothing",
+        "set -e; false; echo never",
+    ]
+    .into_iter()
+    .map(|command| fixed("bash", json!({ "command": command })))
+    .collect();
+    all.push(fixed("bash", json!({ "command": "echo begun; sleep 600", "timeout": 1 })));
+    all.push(fixed("bash", json!({ "command": "echo in time", "timeout": 100 })));
+    let timed = |timeout: Value| fixed("bash", json!({ "command": "echo at once", "timeout": timeout }));
+    all.extend([json!(0), json!(-1), json!(50.5)].map(timed));
+    // pi 0.x says nothing of a command that a signal has ended, and may end one at once whose time no timer can have.
+    if version == PiVersion::V1_5 {
+        all.extend(
+            ["kill -9 $$", "kill -TERM $$"].map(|command| fixed("bash", json!({ "command": command }))),
+        );
+        all.extend([json!(2_147_484), json!(1e300)].map(timed));
     }
     all
 }
