@@ -194,8 +194,10 @@ impl Worker {
     /// Has the user asked about a file that is to be written and has other names: what is written is written under all
     /// of them, wherever they lie.
     pub(super) fn permit_shared(&self, turn: &Turn, place: &Place) -> Result<(), Stop> {
-        let Ok(status) = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) else {
-            return Ok(());
+        let status = match statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
+            // It is about to be made.
+            Err(Errno::NOENT) => return Ok(()),
+            status => status?,
         };
         let is_shared =
             FileType::from_raw_mode(status.st_mode) == FileType::RegularFile && status.st_nlink > 1;

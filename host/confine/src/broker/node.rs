@@ -90,7 +90,9 @@ impl Broker {
             return Ok(());
         }
         let text = self.processes.path_of(open)?;
-        let is_hidden = names_of(&text).any(|path| self.is_hidden(caller, path));
+        // One of another session, of a container, of the host: whose processes it shows nobody here knows.
+        let is_foreign_proc = is_proc(open) && !text.starts_with(b"/proc/") && text != b"/proc";
+        let is_hidden = is_foreign_proc || names_of(&text).any(|path| self.is_hidden(caller, path));
         if is_hidden { Err(Errno::ACCESS) } else { Ok(()) }
     }
 
@@ -129,7 +131,7 @@ fn ends_nowhere(from: BorrowedFd<'_>, text: &[u8]) -> bool {
     })
 }
 
-fn is_proc(open: &OwnedFd) -> bool {
+pub(super) fn is_proc(open: &OwnedFd) -> bool {
     fstatfs(open).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC)
 }
 
@@ -188,6 +190,10 @@ impl Steps<'_> {
     /// what is judged.
     fn link_of_proc(&self, here: &OwnedFd, name: &OsStr) -> io::Result<Target> {
         let path = self.broker.processes.path_of(here)?;
+        // Where it leads tells of the process that it belongs to; those at the top lead to the caller's own.
+        if fstat(here)?.st_ino != TOP_OF_PROC {
+            self.broker.check_in_sight(self.caller, here)?;
+        }
         let number = || std::str::from_utf8(name.as_bytes()).ok()?.parse::<i32>().ok();
         if let Some((process, _)) = self.broker.processes.own_numbers(self.caller)
             && path.ends_with(format!("/{process}/fd").as_bytes())

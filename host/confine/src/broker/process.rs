@@ -270,18 +270,6 @@ impl Processes {
         (number != 0).then_some((number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xf_ff00))
     }
 
-    /// Whether the caller has this descriptor open to read from it.
-    pub(super) fn reads(&self, caller: &Caller, number: i32) -> bool {
-        let info = self.read(&format!("{}/fdinfo/{number}", caller.thread));
-        let flags = info.as_deref().and_then(|info| {
-            let line = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
-            u32::from_str_radix(line.trim(), 8).ok()
-        });
-        flags
-            .map(OFlags::from_bits_retain)
-            .is_some_and(|flags| flags & OFlags::RWMODE != OFlags::WRONLY && !flags.contains(OFlags::PATH))
-    }
-
     /// Opens the program of a process, for its place only.
     pub(super) fn program(&self, process: i32) -> io::Result<OwnedFd> {
         openat(&self.proc, format!("{process}/exe"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())

@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, openat2, readl
 use rustix::io;
 
 use super::Broker;
+use super::node::is_proc;
 use super::process::Caller;
 use crate::Access;
 use crate::layer::landlock::DEVICES;
@@ -126,6 +127,10 @@ impl Broker {
                 && !as_directory
                 && let Ok(link) = readlinkat(&holder, OsStr::from_bytes(name), Vec::with_capacity(256))
             {
+                // Where a link of another process leads tells of that process.
+                if is_proc(&holder) {
+                    self.check_in_sight(caller, &holder)?;
+                }
                 text = link.into_bytes();
                 base = Some(Base::Open(holder));
                 continue;

@@ -56,6 +56,7 @@ const SHARED_ON_NAMES: &[&str] = &[
     "reads::errors_are_the_kernels",
     "reads::somebody_can_say_yes",
     "races::",
+    "anew::",
     "workloads::builds_work",
 ];
 
@@ -81,6 +82,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("alone::attributes_inside_are_changed", || without_namespaces(attributes_inside_are_changed)),
     ("alone::hidden_places_are_not_listed", || without_namespaces(hidden_places_are_not_listed)),
     ("alone::what_is_hidden_in_the_workspace_is_judged", || without_namespaces(hidden_in_the_workspace)),
+    ("alone::links_of_other_processes_are_not_followed", || {
+        without_namespaces(links_of_other_processes_are_not_followed)
+    }),
     ("alone::the_hosts_temporary_files_are_hidden", || {
         without_namespaces(the_hosts_temporary_files_are_hidden)
     }),
@@ -352,6 +356,41 @@ fn hidden_in_the_workspace() {
     session.refuses("cat /proc/1/status > /dev/null");
     session.refuses("cat /proc/$PPID/cmdline > /dev/null");
     session.refuses("cat /proc/self/net/tcp > /dev/null");
+}
+
+/// Where links of a process lead tells of it, also in another procfs that is in sight.
+fn links_of_other_processes_are_not_followed() {
+    let session = Session::with(|place, wanted| {
+        wanted.places.push(Place { path: place.join("work/sub"), access: Access::Hidden });
+    });
+    let victim = Victim::new(&session);
+    let pid = victim.0.id();
+    let opens = |path: &str| {
+        format!(
+            "perl -e 'sysopen(F, qq({path}), 0) or exit 1; print readlink(qq(/proc/self/fd/) . fileno F)'"
+        )
+    };
+    for link in ["cwd", "exe", "root", "task/$V/exe", "cwd/."] {
+        let path = format!("/proc/{pid}/{}", link.replace("$V", &pid.to_string()));
+        let outcome = session.sh(&opens(&path));
+        outcome.assert_fails();
+        assert_eq!(outcome.output, "", "{link}");
+        assert!(session.control(&opens(&path)), "control: {link}");
+    }
+    session.allows("cat /proc/self/exe > /dev/null && ls /proc/self/cwd/ && cat /proc/mounts > /dev/null");
+    // Nobody else mounts one.
+    if rustix::process::geteuid().is_root() {
+        let other = session.path("home/open/deep");
+        let other = other.display();
+        assert!(session.control(&format!("mount --bind /proc {other}")), "a mount");
+        for file in ["environ", "maps", "cmdline", "status"] {
+            session.refuses(&format!("cat {other}/{pid}/{file} > /dev/null"));
+        }
+        for file in ["cwd", "exe"] {
+            session.refuses(&opens(&format!("{other}/{pid}/{file}")));
+        }
+        assert!(session.control(&format!("umount {other}")));
+    }
 }
 
 fn the_hosts_temporary_files_are_hidden() {

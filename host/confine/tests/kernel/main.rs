@@ -19,6 +19,7 @@ use portcullis_confine::{KEEPER_ARGUMENT, PROBE_ARGUMENT, keeper_main, probe_mai
 use portcullis_each_user::{Test, cannot_run, run};
 
 mod alone;
+mod anew;
 mod attacks;
 mod below;
 mod builds;
@@ -72,6 +73,7 @@ fn all_tests() -> Vec<Test> {
         held::TESTS,
         races::TESTS,
         reads::TESTS,
+        anew::TESTS,
         workloads::TESTS,
         builds::TESTS,
         network::TESTS,

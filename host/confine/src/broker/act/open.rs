@@ -287,14 +287,20 @@ fn open_staged(
     give(worker.broker, turn, &file, flags | OFlags::NONBLOCK)
 }
 
-/// Judges a change of a file that is open, by the name that it has now.
+/// Judges a change of a file that is open, by the name that it has now. One that is not found by it has names elsewhere
+/// that nobody here knows.
 pub(super) fn permit_open(worker: &Worker, turn: &Turn, open: &OwnedFd, path: &Path) -> Result<(), Stop> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Errno::ACCESS.into());
     };
     let directory = openat(CWD, parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    let directory = directory.or_else(|_gone| open.try_clone().map_err(|_no_more| Errno::MFILE))?;
+    let directory = directory.map_err(|_gone| Errno::ACCESS)?;
     let name = CString::new(name.as_bytes()).map_err(|_nul| Errno::INVAL)?;
+    let there = statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_gone| Errno::ACCESS)?;
+    let held = fstat(open)?;
+    if (there.st_dev, there.st_ino) != (held.st_dev, held.st_ino) {
+        return Err(Errno::ACCESS.into());
+    }
     let place = Place { directory, name, path: path.to_owned(), as_directory: false };
     worker.permit_plain(turn, Change::Write, &place)?;
     worker.permit_shared(turn, &place)

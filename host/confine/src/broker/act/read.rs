@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use portcullis_names::Change;
-use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, openat};
+use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fstat, major, minor, openat};
 use rustix::io::Errno;
 
 use super::super::asking::Question;
@@ -91,19 +91,29 @@ fn open_found(worker: &Worker, turn: &Turn, node: &OwnedFd, flags: OFlags) -> En
     give(broker, turn, &file, flags)
 }
 
-/// Opens anew what the caller has open.
+/// Opens anew what the caller has open. Its number is looked up once: it could mean another file the next moment.
 fn open_own(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending {
-    let link = format!("fd/{number}");
-    let node = worker.broker.processes.open_link(&turn.caller, &link)?;
+    let processes = &worker.broker.processes;
+    let own = processes.descriptor(&turn.caller, number).map_err(|error| match error {
+        Errno::BADF => Errno::NOENT,
+        error => error,
+    })?;
+    let has = fcntl_getfl(&own)?;
+    let is_open_to_read = has & OFlags::RWMODE != OFlags::WRONLY && !has.contains(OFlags::PATH);
+    let node = processes.open_anew(&own, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    // While it is open here, whoever reads from the other end of a pipe sees no end.
+    drop(own);
     match FileType::from_raw_mode(fstat(&node)?.st_mode) {
         // Both ends are there as long as the caller has it: nobody is waited for.
-        FileType::Fifo => open_found(worker, turn, &node, flags),
-        FileType::RegularFile if worker.broker.check_seen(&turn.caller, &node).is_err() => {
+        FileType::Fifo if !processes.path_of(&node)?.starts_with(b"/") => {
+            open_found(worker, turn, &node, flags)
+        }
+        FileType::RegularFile | FileType::Fifo if worker.broker.check_seen(&turn.caller, &node).is_err() => {
             // One that the command was given, or that exists in memory only: what it is open for it can have again.
-            let is_open_to_read = worker.broker.processes.reads(&turn.caller, number);
             if is_open_to_read { open_found(worker, turn, &node, flags) } else { Err(Errno::ACCESS.into()) }
         }
         FileType::RegularFile
+        | FileType::Fifo
         | FileType::Directory
         | FileType::Symlink
         | FileType::CharacterDevice

@@ -240,7 +240,12 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
         Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
         Found::Name(old) if !broker.is_judged(&old.path) => apart(worker),
         Found::Name(old) => {
-            let kind = kind_of(old.directory.as_fd(), &old.name)?;
+            let status = statat(&old.directory, &old.name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let kind = FileType::from_raw_mode(status.st_mode);
+            // Nobody may be about to write by the new name, having seen another file there.
+            if status.st_nlink > 1 {
+                worker.must_be_alone()?;
+            }
             permit_reading_of(worker, turn, &old.path)?;
             let source = Doing::new(Change::Link, Deed::LinkTo(new.path.clone()));
             worker.permit_plain(turn, source, &old)?;
@@ -250,9 +255,8 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
             }
             worker.permit_plain(turn, doing, &new)?;
             worker.check_still_waiting(turn)?;
-            let names = statat(&old.directory, &old.name, AtFlags::SYMLINK_NOFOLLOW)?.st_nlink;
             linkat(&old.directory, &old.name, &new.directory, new.given(), AtFlags::empty())?;
-            broker.linked.note(&new.directory, &new.name, names);
+            broker.linked.note(&new.directory, &new.name, status.st_nlink);
             Ok(Outcome::SUCCESS)
         }
     }
@@ -272,6 +276,7 @@ fn link_open(worker: &Worker, turn: &Turn, number: i32, new: &Place) -> Attempt 
     }
     let mut doing = Doing::from(Change::Install);
     if status.st_nlink > 0 {
+        worker.must_be_alone()?;
         let path = PathBuf::from(OsStr::from_bytes(&broker.processes.path_of(&own)?));
         if !broker.is_judged(&path) {
             return Err(Errno::ACCESS.into());
