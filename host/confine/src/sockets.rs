@@ -3,18 +3,27 @@
 //! No mount and no Landlock rule keeps a command from connecting to a socket that it sees, read-only or not
 //! (the kernel asks for write permission on the inode alone), so those that are there are hidden one by one.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 
-/// Returns the names to which the host's sockets are bound now, as far as they are absolute.
+/// Returns the names to which the host's sockets are bound now, as far as they are absolute, and those of all sockets
+/// beside them: programs bind one by a name of its own and then rename or link it to where others look for it.
 ///
 /// What cannot be read gives nothing: the kernel is without unix sockets, or `/proc` is not there.
 #[must_use]
 pub fn bound_sockets() -> Vec<PathBuf> {
     let text = std::fs::read("/proc/net/unix").unwrap_or_default();
-    let mut names: Vec<PathBuf> = text.split(|byte| *byte == b'\n').filter_map(name).collect();
-    names.sort();
-    names.dedup();
-    names
+    let mut names: BTreeSet<PathBuf> = text.split(|byte| *byte == b'\n').filter_map(name).collect();
+    let around: BTreeSet<PathBuf> =
+        names.iter().filter_map(|name| name.parent()).map(Path::to_owned).collect();
+    names.extend(around.iter().flat_map(|directory| sockets_in(directory)));
+    names.into_iter().collect()
+}
+
+fn sockets_in(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket())).map(|entry| entry.path())
 }
 
 /// A line is seven fields and the name, which may hold spaces; abstract names begin with `@`.
@@ -51,5 +60,25 @@ mod tests {
         let path = place.path().join("s");
         let _listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
         assert!(bound_sockets().contains(&path));
+    }
+
+    /// As a program like ssh makes its control socket.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn one_that_has_got_another_name_is_found() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| place.path().join(name);
+        let _renamed = std::os::unix::net::UnixListener::bind(path("a")).expect("a socket");
+        std::fs::rename(path("a"), path("renamed")).expect("renamed");
+        let _linked = std::os::unix::net::UnixListener::bind(path("b")).expect("a socket");
+        std::fs::hard_link(path("b"), path("linked")).expect("linked");
+        std::fs::remove_file(path("b")).expect("removed");
+        std::fs::write(path("file"), "").expect("written");
+        let found = bound_sockets();
+        for name in ["renamed", "linked"] {
+            drop(std::os::unix::net::UnixStream::connect(path(name)).expect("it leads to the program"));
+            assert!(found.contains(&path(name)), "{name}");
+        }
+        assert!(!found.contains(&path("file")));
     }
 }
