@@ -10,7 +10,11 @@ const VERBS = new Set(["config", "install", "list", "remove", "uninstall", "upda
 const PI = /[/\\]pi-coding-agent[/\\]dist[/\\](bundle[/\\])?(cli|rpc-entry)\.js$/;
 
 const [, script, first] = process.argv;
-if (isPi(script) && !VERBS.has(first)) process.argv.splice(2, 0, "-e", join(__dirname, "index.ts"));
+if (isPi(script) && !VERBS.has(first)) {
+  process.argv.splice(2, 0, "-e", join(__dirname, "index.ts"));
+  // Read by flag.ts: the rest of the command line may be the model's.
+  globalThis[Symbol.for("portcullis.sub-agent")] = true;
+}
 
 function isPi(path) {
   try {

@@ -23,6 +23,10 @@ export function encode(message: object, surrogates: Surrogates): string {
 
 function checked(value: unknown, surrogates: Surrogates, depth: number): unknown {
   if (typeof value === "string") return whole(value, surrogates);
+  // JSON would make another number of it, or none: what is judged would not be what runs.
+  if (typeof value === "number" && (!Number.isFinite(value) || Object.is(value, -0))) {
+    throw new Error(`the number ${Object.is(value, -0) ? "-0" : value} is not accepted`);
+  }
   if (typeof value !== "object" || value === null) return value;
   if (depth >= MAX_DEPTH) throw new Error(`arguments that nest deeper than ${MAX_DEPTH} are not accepted`);
   if (Array.isArray(value)) return value.map((item) => checked(item, surrogates, depth + 1));

@@ -11,11 +11,19 @@ export interface Switch {
   atePrompt: boolean;
 }
 
-/** Reads the switch from what pi says and from the command line; where the two differ the sandbox stays on. */
-export function readSwitch(flagValue: unknown, argv: readonly string[]): Switch {
+/** Whether this pi is a sub-agent of one with a sandbox (see child.cjs): its command line may be the model's word. */
+export function isSubAgent(): boolean {
+  return Symbol.for("portcullis.sub-agent") in globalThis;
+}
+
+/**
+ * Reads the switch from what pi says and from the command line; where the two differ the sandbox stays on, and so it
+ * does in a sub-agent.
+ */
+export function readSwitch(flagValue: unknown, argv: readonly string[], subAgent = isSubAgent()): Switch {
   const given = spellings(argv);
   const kept = given.some(({ value }) => value !== undefined && /^(false|0|no|off)$/i.test(value));
-  const off = (flagValue === true || flagValue === "true") && !kept;
+  const off = (flagValue === true || flagValue === "true") && !kept && !subAgent;
   return { off, atePrompt: given.some(({ next }) => next !== undefined) };
 }
 

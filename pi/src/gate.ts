@@ -66,7 +66,10 @@ export function block(reason: string): ToolCallEventResult {
 }
 
 /** The very object pi goes on with is changed. */
-function replace(input: Record<string, unknown>, rewritten: Record<string, unknown>): void {
+export function replace(input: Record<string, unknown>, rewritten: Record<string, unknown>): void {
   for (const key of Object.keys(input)) delete input[key];
-  Object.assign(input, rewritten);
+  // Not by assignment: a key `__proto__` would change what the object is.
+  for (const [key, value] of Object.entries(rewritten)) {
+    Object.defineProperty(input, key, { value, writable: true, enumerable: true, configurable: true });
+  }
 }

@@ -4,7 +4,10 @@ import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 /** What is pi's own; nobody is mistaken for it. */
 export const BUILT_IN = "builtin";
 
-/** `builtin`, `mcp:<server>` or `extension:<name>`. */
+/**
+ * `builtin`, `mcp:<server>` or `extension:<name>`. pi says only `mcp__<server>__<tool>`: of a server whose own name
+ * holds `__` it is what stands before that.
+ */
 export function providerOf(pi: Pick<ExtensionAPI, "getAllTools">, tool: string): string {
   const source = pi.getAllTools().find((candidate) => candidate.name === tool)?.sourceInfo;
   if (source === undefined) return "extension:unknown";

@@ -29,3 +29,13 @@ test("what the host would refuse is refused here", () => {
   assert.throws(() => encode({ a: "x".repeat(17 * 1024 * 1024) }, "replace"), /at once/);
   assert.throws(() => encode({ a: "ü".repeat(9 * 1024 * 1024) }, "replace"), /at once/);
 });
+
+test("numbers that JSON does not hold are refused", () => {
+  for (const text of ["1e999", "-1e999", "-0", "-0.0"]) {
+    const message = JSON.parse(`{"params":{"list":[${text}]}}`) as object;
+    // The control: something else would be judged than is run.
+    assert.notDeepEqual(JSON.parse(JSON.stringify(message)), message);
+    for (const how of ["replace", "refuse"] as const) assert.throws(() => encode(message, how), /is not accepted/);
+  }
+  assert.equal(encode({ a: [0, 1.5, -1e300] }, "refuse"), '{"jsonrpc":"2.0","a":[0,1.5,-1e+300]}');
+});

@@ -30,3 +30,8 @@ test("before pi has spoken, only the command line counts", () => {
     assert.equal(isOnCommandLine(line.split(" ")), false, line);
   }
 });
+
+test("a sub-agent stays in the sandbox, whatever stands on its command line", () => {
+  assert.equal(readSwitch(true, ["go", "--no-sandbox"]).off, true);
+  assert.equal(readSwitch(true, ["go", "--no-sandbox"], true).off, false);
+});
