@@ -21,7 +21,7 @@ const MAX_IN_FLIGHT: usize = 1024;
 /// Returns the two ends of a connection on `input` and `output`.
 pub fn connection<R: Read, W: Write>(input: R, output: W) -> (Receiver<R, W>, Sender<W>) {
     let sender = Sender { shared: Arc::new(Mutex::new(Shared { output, state: State::default() })) };
-    (Receiver { lines: Lines::new(input, MAX_MESSAGE_BYTES), sender: sender.clone() }, sender)
+    (Receiver { lines: Lines::new(input, MAX_MESSAGE_BYTES), sender: sender.clone(), length: 0 }, sender)
 }
 
 /// Takes messages in; what cannot be accepted is answered here and never seen by the host.
@@ -29,6 +29,8 @@ pub fn connection<R: Read, W: Write>(input: R, output: W) -> (Receiver<R, W>, Se
 pub struct Receiver<R, W> {
     lines: Lines<R>,
     sender: Sender<W>,
+    /// Of the last message, in bytes.
+    length: usize,
 }
 
 /// Sends messages; clones write to the same output, one message at a time.
@@ -67,12 +69,22 @@ impl<R: Read, W: Write> Receiver<R, W> {
     /// When the connection broke; everything that was permitted must then end.
     pub fn receive(&mut self) -> Result<Option<Incoming>, RpcError> {
         while let Some(line) = self.lines.next_line()? {
+            self.length = match &line {
+                Line::Complete(bytes) => bytes.len(),
+                Line::TooLong => 0,
+            };
             match self.accept(line)? {
                 Ok(incoming) => return Ok(Some(incoming)),
                 Err(refused) => self.sender.refuse(refused)?,
             }
         }
         Ok(None)
+    }
+
+    /// Returns how many bytes the message had that came last.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.length
     }
 
     fn accept(&self, line: Line) -> Result<Result<Incoming, Refused>, RpcError> {

@@ -15,6 +15,7 @@ mod orientation;
 mod reload;
 mod reserve;
 mod searches;
+mod share;
 pub(super) mod status;
 mod taken_over;
 mod wording;
@@ -41,6 +42,7 @@ use crate::serve::asking::RpcDesk;
 pub(crate) use crate::serve::contained::Contained;
 use crate::serve::files::Handles;
 use crate::serve::reload::Watch;
+use crate::serve::share::Share;
 use crate::serve::workers::Workers;
 use crate::surroundings::Surroundings;
 use crate::wire::Wired;
@@ -128,7 +130,7 @@ pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Containe
                 host.sender.respond(id, &Empty {})?;
                 return Ok(Exit::Done);
             }
-            Incoming::Request(id, request) => host.begin(id, request),
+            Incoming::Request(id, request) => host.begin(id, request, receiver.length()),
             Incoming::Notification(ClientNotification::Cancel(cancel)) => host.cancel(cancel.id),
             Incoming::Reply(reply) => host.desk.reply(reply),
         }
@@ -152,13 +154,18 @@ fn side_channel() -> std::io::Result<File> {
 }
 
 impl Host {
-    /// Has a request carried out while the next one is read.
-    fn begin(self: &Arc<Self>, id: RequestId, request: Request) {
+    /// Has a request carried out, which was `length` bytes long, while the next one is read.
+    fn begin(self: &Arc<Self>, id: RequestId, request: Request, length: usize) {
+        let Some(share) = Share::take(length) else {
+            let error = ErrorObject::new(ErrorCode::Busy, "too much waits for an answer already".to_owned());
+            return self.reply::<Empty>(id, Err(error));
+        };
         let cancel = Cancel::default();
         self.lock_under_way().insert(id, cancel.clone());
         let host = Arc::clone(self);
         let started = self.workers.start(move || {
             host.carry_out(id, request, &cancel);
+            drop(share);
             host.lock_under_way().remove(&id);
         });
         if let Err(error) = started {

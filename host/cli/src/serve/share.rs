@@ -1,0 +1,73 @@
+//! How much of this process requests may use at once, those of all clients that it serves together: behind one door
+//! there are many, and each of them may be somebody who only wants to keep it busy.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Each has a thread of its own, and many of them may be a question.
+const MOST_REQUESTS: usize = 256;
+/// What was sent with those that wait. One request alone is never too long, the connection sees to that.
+const MOST_BYTES: usize = 64 << 20;
+
+static USED: Mutex<Used> = Mutex::new(Used { requests: 0, bytes: 0 });
+
+#[derive(Debug)]
+struct Used {
+    requests: usize,
+    bytes: usize,
+}
+
+impl Used {
+    fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.requests < MOST_REQUESTS && self.bytes.saturating_add(bytes) <= MOST_BYTES;
+        if fits {
+            self.requests += 1;
+            self.bytes += bytes;
+        }
+        fits
+    }
+
+    fn give_back(&mut self, bytes: usize) {
+        self.requests -= 1;
+        self.bytes -= bytes;
+    }
+}
+
+/// What one request uses, until the value goes.
+#[derive(Debug)]
+pub(super) struct Share {
+    bytes: usize,
+}
+
+impl Share {
+    /// Takes it, where there is as much left.
+    pub(super) fn take(bytes: usize) -> Option<Self> {
+        used().take(bytes).then_some(Self { bytes })
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        used().give_back(self.bytes);
+    }
+}
+
+fn used() -> MutexGuard<'static, Used> {
+    USED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_an_end_to_requests_and_to_bytes() {
+        let mut used = Used { requests: 0, bytes: 0 };
+        assert!((0..MOST_REQUESTS).all(|_| used.take(1)) && !used.take(1));
+        used.give_back(1);
+        assert!(used.take(MOST_BYTES - MOST_REQUESTS + 1));
+        used.give_back(1);
+        assert!(!used.take(2), "there is room for a request, but not for its bytes");
+        used.give_back(MOST_BYTES - MOST_REQUESTS + 1);
+        assert!(used.take(1));
+    }
+}
