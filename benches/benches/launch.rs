@@ -87,6 +87,10 @@ impl Names for NoRules {
         Judgement::Free
     }
 
+    fn is_plain(&self, _path: &Path) -> bool {
+        false
+    }
+
     fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
         true
     }

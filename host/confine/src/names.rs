@@ -61,6 +61,9 @@ pub trait Names: Send + Sync {
     /// Answers for one name that is read, where [`NameRules::reads`] wants it.
     fn judge_reading(&self, path: &Path) -> Judgement;
 
+    /// Whether nothing but files and directories of its own may have this name: no link, nor anything special.
+    fn is_plain(&self, path: &Path) -> bool;
+
     /// Whether the same answers hold for every name below both directories.
     fn is_alike_below(&self, one: &Path, other: &Path) -> bool;
 

@@ -373,6 +373,11 @@ impl Started {
         self.running.kill();
     }
 
+    /// Kills the command with everything that it has started.
+    pub fn kill(&self) {
+        self.running.kill();
+    }
+
     fn met(&self, exit: Exit) -> Option<LimitMet> {
         if self.said_too_much.load(Ordering::Relaxed) {
             return Some(LimitMet::Output(self.bounds.output_bytes));

@@ -159,6 +159,9 @@ impl Session {
     /// Answers for a call of a command that waits, as soon as the user has.
     pub(crate) fn answer(&self, started: &Started, held: Held) {
         let path = held.path().to_owned();
+        if !self.setup.inmate.may(&path, held.attempt(), held.deed()) {
+            return held.refuse();
+        }
         let (reason, attempt) = (held.reason().to_owned(), held.attempt());
         let content =
             (!reason.is_empty()).then(|| started.questions.contents.fetch_add(1, Ordering::Relaxed));

@@ -7,9 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
+use portcullis_confine::{Attempt, Deed};
 use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_decision::profile::{FileRights, FileRule};
-use portcullis_decision::{Effect, Profile, RuleLayer};
+use portcullis_decision::{Effect, Profile, RuleLayer, RuleSet};
 
 /// Who lives in the sandbox.
 #[derive(Debug, Clone, Default)]
@@ -32,14 +33,23 @@ pub struct AgentPlaces {
     pub fixed: Vec<PathBuf>,
     /// What there is in its directory that it does not see: sessions of other projects.
     pub hidden: Vec<PathBuf>,
-    /// What it writes in its directory, also below what is hidden.
+    /// What it writes in its directory, also below what is hidden: files and directories, but no links, which a pi
+    /// that is not contained would follow.
     pub written: Vec<PathBuf>,
+    /// What it makes in its directory to lock files: each is an empty directory and nothing else, or a pi that is not
+    /// contained could not take it away.
+    pub locks: Vec<PathBuf>,
     /// What it writes in its directory after a question.
     pub asked: Vec<PathBuf>,
 }
 
 /// The name under which its own rules answer.
 const LAYER: &str = "pi itself";
+
+/// The rule on what it writes, below which everything is plain.
+const PLAIN: &str = "pi.own-sessions";
+/// The rule on its locks.
+const LOCK: &str = "pi.own-locks";
 
 const CREDENTIALS: &str =
     "pi keeps its credentials there, and what stands there is executed by a pi that is not contained";
@@ -51,6 +61,20 @@ impl Inmate {
     /// Whether it is the agent itself.
     pub(crate) fn is_agent(&self) -> bool {
         matches!(self, Self::Agent(_))
+    }
+
+    /// Whether it may do such a thing to a name, where the session's rules let it write there.
+    pub(crate) fn may(&self, path: &Path, attempt: Attempt, deed: &Deed) -> bool {
+        let Self::Agent(places) = self else { return true };
+        let is_plain = |path: &Path| places.written.iter().any(|tree| path.starts_with(tree));
+        if places.locks.iter().any(|lock| lock == path) {
+            return matches!((attempt, deed), (Attempt::MakeDirectory | Attempt::Remove, Deed::Plain));
+        }
+        match deed {
+            Deed::Symlink(_) | Deed::Special => !is_plain(path),
+            Deed::LinkOf(old) | Deed::MoveOf(old) => !is_plain(path) || is_plain(old),
+            Deed::Plain | Deed::LinkTo(_) | Deed::MoveTo(_) => true,
+        }
     }
 
     /// Returns the rules that hold for it, made of those for commands.
@@ -94,11 +118,32 @@ impl AgentPlaces {
             ],
             all(&self.fixed, "pi.directory", FileRights::WRITE, Effect::Deny, FIXED),
             all(&self.hidden, "pi.other-sessions", FileRights::ALL, Effect::Deny, HIDDEN),
-            all(&self.written, "pi.own", FileRights::READ_WRITE, Effect::Allow, OWN),
+            all(&self.written, PLAIN, FileRights::READ_WRITE, Effect::Allow, OWN),
+            self.locks
+                .iter()
+                .map(|path| rule(LOCK, exactly(path), FileRights::READ_WRITE, Effect::Allow, OWN))
+                .collect(),
             all(&self.asked, "pi.credentials", FileRights::WRITE, Effect::Ask, CREDENTIALS),
         ];
         Profile { files: files.concat(), ..Profile::default() }
     }
+}
+
+/// Returns the places below which nothing but files and directories may appear, as the rules have them that
+/// [`Inmate::rules`] has made.
+pub(crate) fn plain_places(rules: &RuleSet) -> Vec<PathBuf> {
+    let own = rules.layers().iter().filter(|layer| layer.name == LAYER);
+    let is_plain = |rule: &&FileRule| rule.id == PLAIN || rule.id == LOCK;
+    let places = own.flat_map(|layer| layer.profile.files.iter().filter(is_plain));
+    let paths = places.filter_map(|rule| match &rule.pattern {
+        FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
+        FilePattern::Glob(_) | FilePattern::Name { .. } => None,
+    });
+    paths.collect()
+}
+
+fn exactly(path: &Path) -> FilePattern {
+    FilePattern::Exact(path.to_owned())
 }
 
 fn tree(path: &Path) -> FilePattern {
@@ -120,11 +165,24 @@ fn rule(id: &str, pattern: FilePattern, rights: FileRights, effect: Effect, reas
 
 #[cfg(test)]
 mod tests {
+    use portcullis_decision::Base;
     use portcullis_decision::profile::FileRight;
     use portcullis_decision::rules::Caller;
-    use portcullis_decision::{Base, RuleSet};
 
     use super::*;
+
+    fn agent() -> AgentPlaces {
+        let at = |name: &str| Path::new("/home/u/.pi/agent").join(name);
+        AgentPlaces {
+            directory: at(""),
+            programs: vec!["/opt/pi".into()],
+            fixed: vec![at("sandbox")],
+            hidden: vec![at("sessions")],
+            written: vec![at("sessions/--p--")],
+            locks: vec![at("auth.json.lock")],
+            asked: vec![at("auth.json")],
+        }
+    }
 
     fn rules() -> RuleSet {
         let deny = |path: &str| rule("no", tree(Path::new(path)), FileRights::ALL, Effect::Deny, "");
@@ -136,15 +194,7 @@ mod tests {
             profile: Profile { files, ..Profile::default() },
             tightens: false,
         };
-        let at = |name: &str| Path::new("/home/u/.pi/agent").join(name);
-        let agent = Inmate::Agent(AgentPlaces {
-            directory: at(""),
-            programs: vec!["/opt/pi".into()],
-            fixed: vec![at("sandbox")],
-            hidden: vec![at("sessions")],
-            written: vec![at("sessions/--p--"), at("auth.json.lock")],
-            asked: vec![at("auth.json")],
-        });
+        let agent = Inmate::Agent(agent());
         let base =
             Base { workspace: vec!["/home/u/p".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
         RuleSet::compile(agent.rules(vec![layer]), base, &[])
@@ -158,6 +208,7 @@ mod tests {
             ("/home/u/.pi/agent", Allow, Allow),
             ("/home/u/.pi/agent/auth.json", Allow, Ask),
             ("/home/u/.pi/agent/auth.json.lock", Allow, Allow),
+            ("/home/u/.pi/agent/auth.json.lock/x", Allow, Deny),
             ("/home/u/.pi/agent/settings.json", Allow, Deny),
             ("/home/u/.pi/agent/extensions/x.ts", Allow, Deny),
             ("/home/u/.pi/agent/sandbox/default.json", Allow, Deny),
@@ -171,6 +222,32 @@ mod tests {
             let is = |right| rules.file(Path::new(path), right, Caller::Command).effect;
             assert_eq!((is(FileRight::Read), is(FileRight::Write)), (read, write), "{path}");
         }
+    }
+
+    #[test]
+    fn what_a_pi_outside_finds_leads_nowhere() {
+        let agent = Inmate::Agent(agent());
+        let (own, lock) = ("/home/u/.pi/agent/sessions/--p--/s.jsonl", "/home/u/.pi/agent/auth.json.lock");
+        let elsewhere = "/home/u/p/file";
+        for (path, attempt, deed, is_allowed) in [
+            (own, Attempt::Write, Deed::Plain, true),
+            (own, Attempt::Write, Deed::Symlink("/home/u/.bashrc".into()), false),
+            (own, Attempt::Write, Deed::Special, false),
+            (own, Attempt::Write, Deed::LinkOf(elsewhere.into()), false),
+            (own, Attempt::Write, Deed::MoveOf(elsewhere.into()), false),
+            (own, Attempt::Write, Deed::MoveOf(own.into()), true),
+            (lock, Attempt::MakeDirectory, Deed::Plain, true),
+            (lock, Attempt::Remove, Deed::Plain, true),
+            (lock, Attempt::Write, Deed::Plain, false),
+            (lock, Attempt::Write, Deed::Symlink("x".into()), false),
+            (lock, Attempt::Write, Deed::MoveOf(own.into()), false),
+            (elsewhere, Attempt::Write, Deed::Symlink("/etc".into()), true),
+        ] {
+            assert_eq!(agent.may(Path::new(path), attempt, &deed), is_allowed, "{path} {attempt:?} {deed:?}");
+            assert!(Inmate::Commands.may(Path::new(path), attempt, &deed));
+        }
+        let AgentPlaces { written, locks, .. } = self::agent();
+        assert_eq!(plain_places(&rules()), [written, locks].concat());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use portcullis_decision::profile::{FileRight, FileRule};
 use portcullis_decision::rules::{Caller, DataError, RuleData};
 use portcullis_decision::{Base, Effect, RuleSet};
 
+use crate::inmate;
 use crate::loose::Loose;
 
 /// The protection of hooks, which forbids tools the whole directory.
@@ -53,13 +54,16 @@ pub fn plain_name_rules(base: Base) -> Result<NameRules, DataError> {
 pub fn make_names(data: &[u8]) -> Option<Box<dyn Names>> {
     let data = RuleData::decode(data).ok()?;
     let missing = data.missing().ok()?;
-    Some(Box::new(RuleNames { rules: data.compile().ok()?, missing }))
+    let rules = data.compile().ok()?;
+    let plain = inmate::plain_places(&rules);
+    Some(Box::new(RuleNames { rules, missing, plain }))
 }
 
 /// The rule set, and what it allows to be written although no mount shows it.
 struct RuleNames {
     rules: RuleSet,
     missing: Vec<PathBuf>,
+    plain: Vec<PathBuf>,
 }
 
 impl RuleNames {
@@ -95,6 +99,10 @@ impl Names for RuleNames {
             Effect::Ask => Judgement::Asked,
             Effect::Deny => Judgement::Refused,
         }
+    }
+
+    fn is_plain(&self, path: &Path) -> bool {
+        self.plain.iter().any(|place| path.starts_with(place))
     }
 
     fn is_alike_below(&self, one: &Path, other: &Path) -> bool {

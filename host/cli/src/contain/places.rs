@@ -47,9 +47,10 @@ pub(super) fn of_pi(
     let asked: Vec<PathBuf> = CREDENTIALS.map(at).to_vec();
     let hidden: Vec<PathBuf> =
         [SESSIONS].iter().chain(&LOGS).map(|name| at(name)).filter(|path| path.exists()).collect();
-    let locks = LOCKED.iter().map(|name| at(&format!("{name}.lock")));
-    let written: Vec<PathBuf> = locks.chain([own_sessions.canonicalize()?]).collect();
-    let is_named = |path: &PathBuf| asked.contains(path) || hidden.contains(path) || written.contains(path);
+    let locks: Vec<PathBuf> = LOCKED.iter().map(|name| at(&format!("{name}.lock"))).collect();
+    let written = vec![own_sessions.canonicalize()?];
+    let named = [&asked, &hidden, &written, &locks];
+    let is_named = |path: &PathBuf| named.iter().any(|places| places.contains(path));
     let entries = fs::read_dir(&directory).context("listing pi's directory")?;
     let entries = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
     let fixed = entries.filter(|path| !is_named(path) && !path.is_symlink()).collect();
@@ -64,7 +65,7 @@ pub(super) fn of_pi(
     let programs = programs.into_iter().filter_map(|path| path.canonicalize().ok());
     // A link or a word that leads to a home directory does not open it.
     let programs = programs.filter(|path| !homes.iter().any(|home| home.starts_with(path))).collect();
-    Ok(AgentPlaces { directory, programs, fixed, hidden, written, asked })
+    Ok(AgentPlaces { directory, programs, fixed, hidden, written, locks, asked })
 }
 
 /// Makes one of pi's files as pi makes it.

@@ -142,6 +142,9 @@ impl Worker {
             Judgement::Asked => ask(turn, doing, place, "")?,
             Judgement::Refused => return Err(refused(doing, place, "")),
         }
+        if self.broker.names.is_plain(&place.path) && !self.stays_plain(doing) {
+            return Err(refused(doing, place, ""));
+        }
         self.permit_names_below(turn, doing, place)?;
         // Of two changes that make a repository together, one must see the other.
         if may_complete(&place.path) {
@@ -216,6 +219,16 @@ impl Worker {
             ask(turn, doing, place, SYMBOLIC_LINKS)?;
         }
         Ok(())
+    }
+
+    /// Whether a name has a file or directory of its own afterwards.
+    fn stays_plain(&self, doing: &Doing) -> bool {
+        match &doing.deed {
+            Deed::Symlink(_) | Deed::Special => false,
+            Deed::LinkOf(old) => self.broker.names.is_plain(old),
+            // Nothing moves there from elsewhere, see `rename`.
+            Deed::Plain | Deed::LinkTo(_) | Deed::MoveOf(_) | Deed::MoveTo(_) => true,
+        }
     }
 
     /// Whether the directory that holds what a rule names was made by the very command that calls: not `.vscode`

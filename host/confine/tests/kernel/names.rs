@@ -11,6 +11,7 @@ use crate::kit::Session;
 
 pub(crate) const TESTS: &[Test] = &[
     ("names::a_refused_name_is_not_made_in_any_way", a_refused_name_is_not_made_in_any_way),
+    ("names::a_plain_name_is_no_link", a_plain_name_is_no_link),
     ("names::what_has_a_refused_name_is_not_changed", what_has_a_refused_name_is_not_changed),
     ("names::a_directory_does_not_move_onto_refused_names", a_directory_does_not_move_onto_refused_names),
     ("names::what_a_command_has_made_is_its_own", what_a_command_has_made_is_its_own),
@@ -30,7 +31,8 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// A judge for tests: lines of `refuse` or `ask` with the name of a component, and of `hide` or `ask-to-read` with
-/// how such a name ends; `refuse-below` with two names refuses the second in the first.
+/// how such a name ends; `refuse-below` with two names refuses the second in the first. Below a `plain` directory
+/// everything has to be plain.
 #[derive(Default)]
 struct Lines {
     changes: Vec<(Judgement, String)>,
@@ -54,6 +56,10 @@ impl Names for Lines {
         };
         let found = self.reads.iter().filter(|(_, wanted)| ends(wanted)).map(|(judgement, _)| *judgement);
         found.max().unwrap_or(Judgement::Free)
+    }
+
+    fn is_plain(&self, path: &Path) -> bool {
+        path.iter().any(|component| component == "plain")
     }
 
     fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
@@ -154,6 +160,39 @@ fn a_refused_name_is_not_made_in_any_way() {
         assert!(session.control(&script), "control: {script}");
         assert!(session.control("rm -rf bad link l2 new sub/bad; echo content > file"));
     }
+}
+
+fn a_plain_name_is_no_link() {
+    let session = session("refuse bad");
+    let moved = |script: &str, old: &str, new: &str| {
+        format!("{script}; perl -e 'exit !rename(\"{old}\", \"{new}\")'")
+    };
+    for script in [
+        "ln -s file plain/x".to_owned(),
+        "ln file plain/x".to_owned(),
+        "exec 3<file; ln -L /proc/self/fd/3 plain/x".to_owned(),
+        "mkfifo plain/x".to_owned(),
+        "perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Local => \"plain/x\", Listen => 1)'"
+            .to_owned(),
+        moved("ln -s file l", "l", "plain/x"),
+        moved("ln file l", "l", "plain/x"),
+        moved("mkdir l && ln -s ../file l/x", "l", "plain/l"),
+        moved("rmdir plain && mkdir l && ln -s ../file l/x", "l", "plain"),
+    ] {
+        assert!(session.control("mkdir -p plain && chmod 777 plain"));
+        session.sh(&script).assert_fails();
+        let found = session
+            .sh("find plain '(' ! -type f ! -type d -o -type f -links +1 ')' | grep . && exit 1; true");
+        assert_eq!(found.exit, portcullis_confine::Exit::Code(0), "{script}: {found:?}");
+        assert!(session.control("rm -rf l plain; mkdir plain"));
+        assert!(session.control(&script), "control: {script}");
+        assert!(session.control("rm -rf l plain"));
+    }
+    // Files and directories come, go, and change their names.
+    session.allows(
+        "mkdir -p plain/a && echo x > plain/a/b && ln plain/a/b plain/c && mv plain/a plain/d && rm plain/c",
+    );
+    session.allows("mv file plain/file && mv plain/file file");
 }
 
 fn what_has_a_refused_name_is_not_changed() {

@@ -83,6 +83,10 @@ fn apart(worker: &Worker) -> Attempt {
 /// Whether what has the name `old` may have the name `new`, and makes it so that it may.
 fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Move) -> Result<(), Stop> {
     let what = kind_of(old.directory.as_fd(), &old.name)?;
+    // What came elsewhere may hold links, or have other names: programs copy it.
+    if worker.broker.names.is_plain(&new.path) && !worker.broker.names.is_plain(&old.path) {
+        return Err(Errno::XDEV.into());
+    }
     // By its new name it could be read.
     permit_reading_of(worker, turn, &old.path)?;
     let away = if what == FileType::Directory { Deed::MoveTo(new.path.clone()) } else { Deed::Plain };
