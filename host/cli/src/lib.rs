@@ -32,6 +32,7 @@ mod pty;
 mod reach;
 mod reservations;
 mod scratch;
+mod sheet;
 mod terminal;
 mod told;
 mod toolchains;

@@ -12,6 +12,7 @@ use portcullis_decision::GrantScope;
 use portcullis_session::{Answer, Answerer, Desk, Question, Refusal};
 
 use crate::exit::say;
+use crate::sheet::{Sheet, Size};
 
 /// Asks on the controlling terminal, never on the command's own input and output.
 #[derive(Debug, Clone, Copy)]
@@ -32,30 +33,17 @@ impl Desk for Terminal {
 fn ask(question: &Question) -> io::Result<Answer> {
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
     let number = number()?;
-    let mut text = format!(
-        "\n{}\n  {}\n  asked by {}; {}\n",
-        question.title, question.subject, question.asker, question.reason
-    );
-    text.push_str(&format!("  rule `{}` of `{}`\n", question.rule, question.policy));
-    if let Some(quote) = &question.quote {
-        text.push_str(&format!("  {} says: “{quote}”\n", question.policy));
-    }
-    for choice in &question.choices {
-        let kept = choice.target.as_ref().map(|target| format!(" → {target}")).unwrap_or_default();
-        text.push_str(&format!("  [{}{number}] {}{kept}\n", choice.code(), choice.spoken()));
-    }
-    text.push_str("  [n] No (default)\n> ");
+    let sheet = Sheet::new("", question, &number, "", Size::of(&terminal));
+    let text = format!("{}\n> ", sheet.lines.join("\n"));
     tcflush(&terminal, FlushArg::TCIFLUSH)?;
     terminal.write_all(text.as_bytes())?;
     let mut line = String::new();
     BufReader::new(terminal).read_line(&mut line)?;
-    let typed = line.trim().strip_suffix(&number);
-    let chosen = question.choices.iter().position(|choice| typed == Some(&choice.code()));
-    Ok(chosen.map_or(Answer::Refused(Refusal::User), Answer::Choice))
+    Ok(sheet.chosen(line.trim()).map_or(Answer::Refused(Refusal::User), Answer::Choice))
 }
 
 /// The end of an answer that permits: four digits that cannot be known beforehand.
-fn number() -> io::Result<String> {
+pub(crate) fn number() -> io::Result<String> {
     let mut random = [0; 4];
     getrandom::fill(&mut random)?;
     let digits: String = random.map(|byte| char::from(b'0' + byte % 10)).iter().collect();

@@ -1,6 +1,7 @@
 //! `portcullis pi --contain`: pi itself in a sandbox, with other people's extensions and what they start. The host is
 //! outside, and so are the questions.
 
+mod ends;
 mod servers;
 
 use std::fs;
@@ -94,8 +95,23 @@ impl Drop for Prey<'_> {
     }
 }
 
-const ATTEMPTS: [&str; 9] =
-    ["startup", "outside", "extension", "settings", "key", "log", "kill", "child", "connect"];
+const ATTEMPTS: [&str; 15] = [
+    "startup",
+    "outside",
+    "extension",
+    "settings",
+    "key",
+    "log",
+    "kill",
+    "child",
+    "connect",
+    "link",
+    "moved",
+    "hard",
+    "pipe",
+    "lock",
+    "locked",
+];
 
 fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) -> Result<()> {
     // Without Portcullis all of it works.
@@ -134,6 +150,8 @@ fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) ->
         ensure!(said(&report, attempt) != "done", "`{attempt}` came through: {report:#}");
         ensure!(said(&report, attempt).is_string(), "`{attempt}` was not tried: {report:#}");
     }
+    // Its own are files and directories, and a lock is an empty one.
+    ensure!(said(&report, "own") == "own" && said(&report, "locked_by") == "itself", "{report:#}");
     ensure!(said(&report, "seen") != "hunter2" && prey.is_alive()? && !prey.was_called(), "{report:#}");
     for (name, text) in FILES {
         ensure!(fs::read_to_string(scene.home().join(name))? == text, "`{name}` was changed: {report:#}");
@@ -173,8 +191,17 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     // Nothing of pi is on this screen.
     let asked = screen.wait("the mark", mark)?;
     ensure!(asked.contains("notes") && !asked.contains("pi contained"), "{asked}");
-    screen.press("o")?;
-    screen.press("Enter")?;
+    ensure!(asked.contains("[o-"), "{asked}");
+    // Where not all of it fits on the screen nothing is allowed, and a letter alone is no answer.
+    screen.resize(110, 9)?;
+    let small = screen.wait_for("enlarge the window")?;
+    ensure!(small.contains("notes") && !small.contains("[o-"), "{small}");
+    screen.resize(110, 40)?;
+    let large = screen.wait("the answers", |text| text.contains("[o-") && mark(text))?;
+    screen.enter("o")?;
+    screen.wait_for("none of the answers")?;
+    let code = large.lines().find_map(|line| line.trim().strip_prefix('[')?.split_once("] Allow"));
+    screen.enter(code.context("what to type")?.0)?;
     screen.wait_for("first over")?;
     screen.wait_for("pi contained")?;
 

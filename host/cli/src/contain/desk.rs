@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use portcullis_confine::Terminal as Controlled;
 use portcullis_session::{Answerer, Desk, Nobody, Question, Started};
 
-use crate::contain::standard_streams;
+use crate::contain::streams::{self, Copies};
 use crate::contain::terminal::Console;
 use crate::exit::say;
 
@@ -53,11 +53,14 @@ impl Asking {
         }
     }
 
-    /// The descriptors that pi gets.
-    pub(super) fn streams(&self) -> anyhow::Result<(Controlled, [OwnedFd; 3])> {
+    /// The descriptors that pi gets, none of them a terminal of the user's.
+    pub(super) fn streams(&self) -> anyhow::Result<(Controlled, [OwnedFd; 3], Copies)> {
         match self {
-            Self::Here(console) => Ok((Controlled::Input, console.streams()?)),
-            Self::Elsewhere | Self::Nobody => Ok((Controlled::None, standard_streams()?)),
+            Self::Here(console) => Ok((Controlled::Input, console.streams()?, Copies::default())),
+            Self::Elsewhere | Self::Nobody => {
+                let (streams, copies) = streams::without_terminal()?;
+                Ok((Controlled::None, streams, copies))
+            }
         }
     }
 

@@ -7,13 +7,16 @@ mod desk;
 mod door;
 mod overlay;
 mod places;
+mod streams;
 mod terminal;
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use portcullis_confine::{Exit as CommandExit, Terminal as Controlled, Tier};
@@ -35,6 +38,8 @@ pub(crate) use door::{door_of_this_process, knock};
 
 /// What is passed on to pi.
 const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
+/// How long pi may take to end when it is told to, or its terminal is gone.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// The word that switches it on.
 pub(crate) const CONTAIN: &str = "--contain";
@@ -92,7 +97,7 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
         temp: temp.clone(),
     };
     let door = Door::open(threshold, around, contained)?;
-    let (terminal, stdio) = asking.streams()?;
+    let (terminal, stdio, copies) = asking.streams()?;
     let variables = variables(around, &start, door.path());
     asking.begin();
     // A policy may want the start of pi itself to be asked about.
@@ -102,6 +107,7 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
         follow(&wired.session, &started, &asking)
     });
     asking.end();
+    copies.finish();
     drop(door);
     ended
 }
@@ -161,11 +167,21 @@ fn follow(session: &Session, started: &Started, asking: &Asking) -> Exit {
     };
     let handle = signals.handle();
     let ended = thread::scope(|scope| {
-        scope.spawn(|| {
+        let (told, last) = channel();
+        scope.spawn(move || {
             for signal in signals.forever() {
                 if signal != SIGWINCH || !asking.follow_size() {
                     started.signal(signal);
                 }
+                if signal == SIGTERM || signal == SIGHUP {
+                    let _told_already = told.send(());
+                }
+            }
+        });
+        scope.spawn(move || {
+            // It ends by itself, or is ended.
+            if last.recv().is_ok() && wait_out(&last) == RecvTimeoutError::Timeout {
+                started.kill();
             }
         });
         let ended = session.finish_command(started);
@@ -188,6 +204,17 @@ fn follow(session: &Session, started: &Started, asking: &Asking) -> Exit {
         }
         exit @ (CommandExit::Code(_) | CommandExit::Signal(_)) => {
             Exit::Command(u8::try_from(exit.shell_code()).unwrap_or(RUN_FAILED))
+        }
+    }
+}
+
+/// Lets the time pass that pi has to end, or all of the time until it has.
+fn wait_out(told: &Receiver<()>) -> RecvTimeoutError {
+    let end = Instant::now() + GRACE;
+    loop {
+        match told.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(()) => {}
+            Err(why) => return why,
         }
     }
 }

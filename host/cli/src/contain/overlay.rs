@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use portcullis_session::{Answer, Question, Refusal};
 
+use crate::sheet::{Sheet, Size};
+use crate::terminal::number;
+
 /// Keys count when none was pressed for so long: what was typed for pi answers nothing.
 const QUIET: Duration = Duration::from_millis(700);
 /// More output than this waits in pi's terminal until the question is answered.
@@ -16,15 +19,24 @@ const MOST_KEYS: usize = 8;
 /// Answers are short.
 const LONGEST_LINE: usize = 16;
 
-/// Ends whatever sequence the program has left open.
-const ALONE: &[u8] = b"\x18\x1b\\";
+/// Ends whatever the program has left open: a screen of another kind, a sequence, a printer, the ways of a VT52.
+const ALONE: &[u8] = b"\x1b\x03\x18\x1b\\\x1b[4i\x1b<";
 /// Goes to the other screen; where the program is there already, its picture is lost and has to be drawn anew.
 const OTHER_SCREEN: &[u8] = b"\x1b[?1049h";
 /// Back to the screen of the program.
 const FIRST_SCREEN: &[u8] = b"\x1b[?1049l";
 /// Nothing of what the program has set: colours, letters, margins, a hidden cursor, keys with other codes.
 const PLAIN: &[u8] = b"\x1b[0m\x1b(B\x0f\x1b[?6l\x1b[?7h\x1b[4l\x1b[r\x1b[?25h\x1b[>4;0m";
-const CLEAR: &[u8] = b"\x1b[0m\x1b[2J\x1b[H";
+/// Nor what hides text: other colours by the name of the usual ones, output that is held or goes to the status line,
+/// a reversed screen, margins at the sides, cells that nothing clears.
+const SEEN: &[u8] =
+    b"\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b[?2026l\x1b[0$}\x1b[?5l\x1b[?69l\x1bW\x1b[0\"q";
+/// In colours of ours, whatever the program has made of the usual ones.
+const CLEAR: &[u8] = b"\x1b[0;37;40m\x1b[2J\x1b[H";
+/// In the usual ones again.
+const LEFT: &[u8] = b"\x1b[0m\x1b[2J\x1b[H";
+const HEADING: &str = "Portcullis asks, outside of pi:";
+const HOW: &str = "Type one of these and Enter, when the mark is there; Esc is No.";
 
 /// Which question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +50,7 @@ pub(super) struct Id {
 /// Questions, one at a time.
 pub(super) struct Overlay<W = std::fs::File> {
     screen: W,
+    size: Size,
     entries: VecDeque<Entry>,
     shown: Option<Shown>,
     held: Vec<u8>,
@@ -64,14 +77,17 @@ struct Shown {
     last_key: Instant,
     /// Whether keys count by now.
     is_ready: bool,
+    /// What an answer ends with.
+    number: String,
+    sheet: Sheet,
     line: String,
 }
 
 impl<W: Write> Overlay<W> {
-    pub(super) fn new(screen: W) -> Self {
+    pub(super) fn new(screen: W, size: Size) -> Self {
         let (entries, held) = (VecDeque::new(), Vec::new());
         let (modes, is_spoilt, writes, is_closed) = (Modes::default(), false, 0, false);
-        Self { screen, entries, shown: None, held, modes, is_spoilt, writes, is_closed }
+        Self { screen, size, entries, shown: None, held, modes, is_spoilt, writes, is_closed }
     }
 
     pub(super) fn is_asking(&self) -> bool {
@@ -99,7 +115,16 @@ impl<W: Write> Overlay<W> {
                 self.put(OTHER_SCREEN);
             }
             self.put(PLAIN);
+            self.put(SEEN);
             self.show(now);
+        }
+    }
+
+    /// Lays the question out anew where the terminal has another size.
+    pub(super) fn fit(&mut self, size: Size) {
+        if std::mem::replace(&mut self.size, size) != size && self.shown.is_some() {
+            self.lay_out();
+            self.draw("");
         }
     }
 
@@ -185,13 +210,12 @@ impl<W: Write> Overlay<W> {
     }
 
     fn take_line(&mut self, now: Instant) {
-        let (Some(shown), Some(entry)) = (&mut self.shown, self.entries.front()) else { return };
+        let Some(shown) = &mut self.shown else { return };
         let line = std::mem::take(&mut shown.line);
-        let chosen = entry.question.choices.iter().position(|choice| line == choice.code());
-        match (chosen, line.as_str()) {
+        match (shown.sheet.chosen(&line), line.as_str()) {
             (Some(choice), _) => self.settle(Answer::Choice(choice), now),
             (None, "" | "n" | "N") => self.refuse(Refusal::User, now),
-            (None, _) => self.put(b"\r\nthat is none of the answers\r\n> "),
+            (None, _) => self.draw("that is none of the answers; they are typed with their number\r\n"),
         }
     }
 
@@ -214,7 +238,7 @@ impl<W: Write> Overlay<W> {
         if !self.entries.is_empty() {
             return self.show(now);
         }
-        self.put(CLEAR);
+        self.put(LEFT);
         if self.modes.is_on_other_screen {
             self.is_spoilt = true;
         } else {
@@ -228,9 +252,29 @@ impl<W: Write> Overlay<W> {
     }
 
     fn show(&mut self, now: Instant) {
-        let Some(entry) = self.entries.front() else { return };
-        let text = text(&entry.question, self.entries.len() - 1);
-        self.shown = Some(Shown { since: now, last_key: now, is_ready: false, line: String::new() });
+        // Without a number that nobody knows beforehand nothing can be answered.
+        let Ok(number) = number() else { return self.close() };
+        let sheet = Sheet::default();
+        self.shown =
+            Some(Shown { since: now, last_key: now, is_ready: false, number, sheet, line: String::new() });
+        self.lay_out();
+        self.draw("");
+    }
+
+    fn lay_out(&mut self) {
+        let (Some(shown), Some(entry)) = (&mut self.shown, self.entries.front()) else { return };
+        let footer = match self.entries.len() - 1 {
+            0 => HOW.to_owned(),
+            waiting => format!("{HOW} {waiting} more wait."),
+        };
+        shown.sheet = Sheet::new(HEADING, &entry.question, &shown.number, &footer, self.size);
+    }
+
+    /// Draws the question, what is said of what was typed last, and what is typed.
+    fn draw(&mut self, note: &str) {
+        let Some(shown) = &self.shown else { return };
+        let mark = if shown.is_ready { "> " } else { "" };
+        let text = format!("{}\r\n{note}{mark}{}", shown.sheet.lines.join("\r\n"), shown.line);
         self.put(CLEAR);
         self.put(text.as_bytes());
     }
@@ -239,27 +283,6 @@ impl<W: Write> Overlay<W> {
         // A terminal that is gone shows nothing; the signal for that ends pi.
         let _shown = self.screen.write_all(bytes).and_then(|()| self.screen.flush());
     }
-}
-
-fn text(question: &Question, waiting: usize) -> String {
-    let mut text = String::from("Portcullis asks, outside of pi:\n\n");
-    let Question { title, subject, asker, reason, rule, policy, .. } = question;
-    text.push_str(&format!(
-        "{title}\n  {subject}\n  asked by {asker}; {reason}\n  rule `{rule}` of `{policy}`\n"
-    ));
-    if let Some(quote) = &question.quote {
-        text.push_str(&format!("  {policy} says: “{quote}”\n"));
-    }
-    for choice in &question.choices {
-        let kept = choice.target.as_ref().map(|target| format!(" → {target}")).unwrap_or_default();
-        text.push_str(&format!("  [{}] {}{kept}\n", choice.code(), choice.spoken()));
-    }
-    text.push_str("  [n] No (default)\n");
-    if waiting > 0 {
-        text.push_str(&format!("\n{waiting} more wait.\n"));
-    }
-    text.push_str("\nType one of these and Enter, when the mark is there; Esc is No.\n");
-    text.replace('\n', "\r\n")
 }
 
 /// What the program has switched of the terminal, as far as a question has to put it back.

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +22,7 @@ use signal_hook::consts::SIGCONT;
 use super::overlay::{Id, Overlay};
 use crate::exit::say;
 use crate::pty::pair;
+use crate::sheet::Size;
 
 /// How much is read at once.
 const CHUNK: usize = 16 * 1024;
@@ -33,6 +34,8 @@ const LEAVING: Duration = Duration::from_millis(200);
 const SUSPENDS: [&[u8]; 2] = [b"\x1a", b"\x1b[122;5u"];
 /// How long a program may take to draw its screen anew.
 const DRAWING: Duration = Duration::from_secs(1);
+/// What a terminal hands over at once is at most 4 KiB; so many such pieces wait for pi.
+const MOST_UNREAD: usize = 64;
 /// More would only hide the first.
 const MOST_NOTICES: usize = 20;
 /// The last output of pi may still be on its way when it has ended.
@@ -69,7 +72,7 @@ impl Console {
             ours,
             theirs: Mutex::new(Some(theirs)),
             before,
-            overlay: Mutex::new(Overlay::new(screen)),
+            overlay: Mutex::new(Overlay::new(screen, Size::of(io::stdin()))),
             changed: Condvar::new(),
             next_seat: AtomicU64::new(0),
             notices: Mutex::default(),
@@ -167,7 +170,14 @@ impl Console {
         }
     }
 
-    fn pass_input(&self) {
+    /// Hands keys over; what pi does not read in time is lost, and nothing waits for it: questions need keys too.
+    fn pass_input(self: &Arc<Self>) {
+        let (keys, typed) = sync_channel::<Vec<u8>>(MOST_UNREAD);
+        let pi = Arc::clone(self);
+        thread::spawn(move || {
+            let is_taken = |keys: Vec<u8>| (&pi.ours).write_all(&keys).is_ok();
+            typed.into_iter().all(is_taken)
+        });
         let mut chunk = vec![0; CHUNK];
         loop {
             let typed = match io::stdin().lock().read(&mut chunk) {
@@ -181,8 +191,7 @@ impl Console {
             if is_taken {
                 continue;
             }
-            let mut ours = &self.ours;
-            if ours.write_all(typed).is_err() {
+            if matches!(keys.try_send(typed.to_vec()), Err(TrySendError::Disconnected(_))) {
                 return;
             }
             if SUSPENDS.contains(&typed) {
@@ -209,6 +218,7 @@ impl Console {
     fn tend(&self) {
         let mut overlay = self.lock();
         while !overlay.is_closed() {
+            overlay.fit(Size::of(io::stdin()));
             overlay.tick(Instant::now());
             self.changed.notify_all();
             if overlay.take_spoilt() {
@@ -252,7 +262,10 @@ impl Desk for Seat {
     fn show(&self, question: &Question, answer: Answerer) {
         let id = Id { seat: self.number, question: question.id };
         let reply = Box::new(move |with| answer.answer(with));
-        self.console.lock().ask(id, question, reply, Instant::now());
+        let mut overlay = self.console.lock();
+        overlay.fit(Size::of(io::stdin()));
+        overlay.ask(id, question, reply, Instant::now());
+        drop(overlay);
         self.console.changed.notify_all();
     }
 

@@ -1,5 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +9,10 @@ import { join } from "node:path";
 const at = (...names: string[]) => join(homedir(), ...names);
 const { ROGUE_OUTSIDE: outside = "", ROGUE_PID: pid = "", ROGUE_PORT: port = "" } = process.env;
 const report: Record<string, string> = {};
+/** Where pi keeps the sessions of this project; a pi that is not contained follows what is there. */
+const sessions = at(".pi/agent/sessions", `--${process.cwd().slice(1).replaceAll("/", "-")}--`);
+const lock = at(".pi/agent/settings.json.lock");
+const plain = join(sessions, "plain");
 
 const attempts: Record<string, () => unknown> = {
   startup: () => appendFileSync(at(".bashrc"), "evil"),
@@ -19,6 +25,28 @@ const attempts: Record<string, () => unknown> = {
     mkdirSync(at(".pi/agent/sandbox"), { recursive: true });
     writeFileSync(at(".pi/agent/sandbox/default.json"), "{}");
   },
+  link: () => {
+    mkdirSync(plain, { recursive: true });
+    appendFileSync(join(plain, "own.jsonl"), "own");
+    report.own = readFileSync(join(plain, "own.jsonl"), "utf8");
+    symlinkSync(at(".bashrc"), join(plain, "x.jsonl"));
+  },
+  moved: () => {
+    const made = mkdtempSync("moved-");
+    symlinkSync(at(".bashrc"), join(made, "x"));
+    execFileSync("mv", ["-T", join(made, "x"), join(plain, "moved.jsonl")], { stdio: "pipe" });
+  },
+  hard: () => {
+    writeFileSync("hard", "");
+    linkSync("hard", join(plain, "hard.jsonl"));
+  },
+  pipe: () => execFileSync("mkfifo", [join(plain, "pipe.jsonl")], { stdio: "pipe" }),
+  lock: () => {
+    mkdirSync(lock, { recursive: true });
+    report.locked_by = "itself";
+    writeFileSync(join(lock, "x"), "");
+  },
+  locked: () => symlinkSync(at(".bashrc"), at(".pi/agent/trust.json.lock")),
   key: () => (report.seen = readFileSync(at(".ssh/id"), "utf8")),
   log: () => readdirSync(at(".local/state/portcullis/audit")),
   kill: () => process.kill(Number(pid), "SIGKILL"),

@@ -1,37 +1,9 @@
 use std::sync::{Arc, Mutex};
 
-use portcullis_decision::{GrantPattern, GrantScope};
-use portcullis_session::{Choice, ChoiceKind};
-
 use super::*;
+use crate::sheet::tests::question;
 
-fn question(id: u64) -> Question {
-    let choice = Choice {
-        key: 'o',
-        kind: ChoiceKind::Allow,
-        label: "Allow once".to_owned(),
-        covers: None,
-        width: 0,
-        target: None,
-        place: None,
-        scope: GrantScope::Once,
-        pattern: GrantPattern::Command(Vec::new()),
-        lifetime: 0,
-    };
-    Question {
-        id,
-        call: None,
-        title: format!("title {id}"),
-        subject: "subject".to_owned(),
-        asker: "pi itself".to_owned(),
-        reason: "reason".to_owned(),
-        policy: "policy".to_owned(),
-        rule: "rule".to_owned(),
-        quote: None,
-        choices: vec![choice],
-        timeout_ms: Some(60_000),
-    }
-}
+const SIZE: (usize, usize) = (80, 24);
 
 /// A screen with a program on it, and what was answered.
 struct Scene {
@@ -42,7 +14,11 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        Self { overlay: Overlay::new(Vec::new()), answers: Arc::default(), start: Instant::now() }
+        Self {
+            overlay: Overlay::new(Vec::new(), Size::new(SIZE.0, SIZE.1)),
+            answers: Arc::default(),
+            start: Instant::now(),
+        }
     }
 
     fn at(&self, milliseconds: u64) -> Instant {
@@ -62,6 +38,19 @@ impl Scene {
 
     fn key(&mut self, keys: &[u8], at: u64) -> bool {
         self.overlay.key(keys, self.at(at))
+    }
+
+    /// Types an answer with the number that the screen shows.
+    fn answer(&mut self, key: &str, at: u64) {
+        let line = format!("{}\r", self.code(key));
+        self.key(line.as_bytes(), at);
+    }
+
+    /// What is typed for a key now.
+    fn code(&self, key: &str) -> String {
+        let screen = self.screen();
+        let (_, code) = screen.rsplit_once(&format!("[{key}-")).unwrap();
+        format!("{key}-{}", code.split(']').next().unwrap())
     }
 
     fn answers(&self) -> Vec<(u64, Answer)> {
@@ -87,8 +76,7 @@ fn what_was_typed_for_the_program_answers_nothing() {
     }
     assert_eq!(scene.answers(), []);
     // It was quiet for so long.
-    assert!(scene.key(b"o", 2_300));
-    assert!(scene.key(b"\r", 2_310));
+    scene.answer("o", 2_300);
     assert_eq!(scene.answers(), [(1, Answer::Choice(0))]);
     assert!(!scene.key(b"o\r", 2_400));
 }
@@ -102,9 +90,12 @@ fn what_no_finger_typed_answers_nothing() {
         scene.key(keys, 5_000);
     }
     assert_eq!(scene.answers(), []);
-    scene.key(b"x\r", 6_000);
+    // Nor a letter without the number of this question.
+    scene.key(b"o\r", 6_000);
     assert!(scene.screen().contains("none of the answers"));
-    scene.key(b"xo\x7f\x7fo\r", 7_000);
+    assert_eq!(scene.answers(), []);
+    scene.key(b"xo\x7f\x7f", 7_000);
+    scene.answer("o", 7_100);
     assert_eq!(scene.answers(), [(1, Answer::Choice(0))]);
     for (id, keys) in [(2, &b"\r"[..]), (3, b"n\r"), (4, b"\x1b"), (5, b"\x03")] {
         scene.ask(id, 10_000 * id);
@@ -155,4 +146,39 @@ fn output_is_kept_back_and_the_screen_comes_back_as_it_was() {
     scene.key(b"\r", 1_000);
     assert!(scene.screen().ends_with("\x1b[?25h\x1b[?7l") && scene.overlay.take_spoilt());
     assert!(!scene.screen().contains("\x1b[?1049l") && !scene.overlay.take_spoilt());
+}
+
+#[test]
+fn what_is_asked_stays_on_the_screen() {
+    let mut scene = Scene::new();
+    let long = Question { subject: format!("/etc/{}", "x".repeat(2_800)), ..question(1) };
+    let answers = Arc::clone(&scene.answers);
+    let reply = Box::new(move |answer| answers.lock().unwrap().push((1, answer)));
+    scene.overlay.ask(Id { seat: 0, question: 1 }, &long, reply, scene.start);
+    let screen = scene.screen();
+    let (_, drawn) = screen.rsplit_once("\x1b[H").unwrap();
+    assert!(
+        drawn.lines().count() < SIZE.1 && drawn.contains("title 1") && drawn.contains("/etc/"),
+        "{drawn}"
+    );
+    assert!(!drawn.contains("[o-") && drawn.contains("enlarge"), "{drawn}");
+    scene.overlay.fit(Size::new(80, 60));
+    scene.answer("o", 2_000);
+    assert_eq!(scene.answers(), [(1, Answer::Choice(0))]);
+}
+
+#[test]
+fn what_the_program_has_hidden_is_shown() {
+    let mut scene = Scene::new();
+    // A VT52, a printer, guarded cells, margins at the sides, black on black.
+    scene.overlay.write(b"\x1b]10;#000000\x07\x1b]11;#000000\x07\x1b[?69h\x1b[5;9s\x1bV\x1b[?2l\x1b[5i");
+    scene.ask(1, 0);
+    let screen = scene.screen();
+    let (_, after) = screen.split_once("\x1b[5i").unwrap();
+    let (before, _) = after.split_once("title 1").unwrap();
+    let place =
+        |sequence: &str| before.find(sequence).unwrap_or_else(|| panic!("no {sequence:?} in {before:?}"));
+    let all = ["\x1b[4i", "\x1b<", "\x1b]110\x1b\\", "\x1b]111\x1b\\", "\x1b[?69l", "\x1bW", "\x1b[0\"q"];
+    let last = place("\x1b[0;37;40m\x1b[2J");
+    assert!(all.map(place).is_sorted() && all.iter().all(|sequence| place(sequence) < last));
 }

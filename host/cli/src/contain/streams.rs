@@ -1,0 +1,77 @@
+//! What a contained pi gets in the place of a terminal that it does not have to itself.
+//!
+//! A terminal is open to read and write, by whichever descriptor: what the user types could be read through its
+//! output, and its settings changed. So nobody in there has one of the user's; what pi writes is copied to it.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+/// The last output of pi may still be on its way when it has ended.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
+
+/// Output on its way to the user's terminal.
+#[derive(Debug, Default)]
+pub(super) struct Copies(Vec<Receiver<()>>);
+
+impl Copies {
+    /// Waits until all of it is written, or nobody takes it.
+    pub(super) fn finish(self) {
+        for copied in self.0 {
+            let _in_time = copied.recv_timeout(LAST_OUTPUT);
+        }
+    }
+
+    /// A pipe whose other end is copied to a terminal.
+    fn through(&mut self, terminal: impl AsFd) -> io::Result<OwnedFd> {
+        let (mut ours, theirs) = io::pipe()?;
+        let mut terminal = File::from(terminal.as_fd().try_clone_to_owned()?);
+        let (copied, all) = channel();
+        thread::Builder::new().name("output".to_owned()).spawn(move || {
+            let mut chunk = vec![0; 16 * 1024];
+            loop {
+                match ours.read(&mut chunk) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Ok(0) | Err(_) => break,
+                    // Where the terminal is gone pi's pipe is too.
+                    Ok(length) if terminal.write_all(chunk.get(..length).unwrap_or_default()).is_err() => {
+                        break;
+                    }
+                    Ok(_) => {}
+                }
+            }
+            let _unheard = copied.send(());
+        })?;
+        self.0.push(all);
+        Ok(theirs.into())
+    }
+}
+
+/// Returns standard input, output and error for pi, none of them a terminal.
+pub(super) fn without_terminal() -> io::Result<([OwnedFd; 3], Copies)> {
+    let mut copies = Copies::default();
+    let input = match io::stdin().is_terminal() {
+        true => File::open("/dev/null")?.into(),
+        false => io::stdin().as_fd().try_clone_to_owned()?,
+    };
+    let (output, errors) = (io::stdout(), io::stderr());
+    let given = match output.is_terminal() {
+        true => copies.through(&output)?,
+        false => output.as_fd().try_clone_to_owned()?,
+    };
+    let told = match (errors.is_terminal(), output.is_terminal()) {
+        (false, _) => errors.as_fd().try_clone_to_owned()?,
+        // Both in one pipe stay in order.
+        (true, true) if is_same(&output, &errors)? => given.try_clone()?,
+        (true, _) => copies.through(&errors)?,
+    };
+    Ok(([input, given, told], copies))
+}
+
+/// Whether two descriptors lead to the same terminal.
+fn is_same(one: impl AsFd, other: impl AsFd) -> io::Result<bool> {
+    Ok(rustix::fs::fstat(one)?.st_rdev == rustix::fs::fstat(other)?.st_rdev)
+}

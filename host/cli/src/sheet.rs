@@ -1,0 +1,245 @@
+//! A question as text for a terminal of some size. Nothing is permitted of which a part is not on the screen: what is
+//! asked about may be as long as whoever asks likes, and would push the beginning of the question off it.
+
+use portcullis_session::{Choice, ChoiceKind, Question};
+
+/// Stands before what is not in the host's words, in each of its lines: no line of it passes for one of ours.
+const QUOTED: &str = "  | ";
+/// Rows for what is typed, and for what is said of it.
+const KEPT_ROWS: usize = 2;
+/// A terminal that does not know its size is taken for the smallest there is.
+const LEAST: Size = Size { columns: 80, rows: 24 };
+
+/// How large a terminal is, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size {
+    columns: usize,
+    rows: usize,
+}
+
+impl Size {
+    /// Takes what the kernel says, if it knows anything.
+    pub(crate) fn of(terminal: impl std::os::fd::AsFd) -> Self {
+        let known = rustix::termios::tcgetwinsize(terminal);
+        known.map_or(LEAST, |size| Self::new(size.ws_col.into(), size.ws_row.into()))
+    }
+
+    /// Of nothing there is as much as usual.
+    pub(crate) fn new(columns: usize, rows: usize) -> Self {
+        let or = |known, usual| if known == 0 { usual } else { known };
+        Self { columns: or(columns, LEAST.columns), rows: or(rows, LEAST.rows) }
+    }
+}
+
+/// A question laid out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sheet {
+    /// Its lines, none longer than the terminal is wide.
+    pub(crate) lines: Vec<String>,
+    /// What is typed, and which of the question's choices it stands for.
+    pub(crate) answers: Vec<(String, usize)>,
+}
+
+impl Sheet {
+    /// Lays `question` out below `heading`. Answers end with `number`, which nothing but the terminal shows.
+    pub(crate) fn new(heading: &str, question: &Question, number: &str, footer: &str, size: Size) -> Self {
+        let page = Page { question, number, size };
+        let widest = question.choices.iter().map(|choice| choice.width).max().unwrap_or(0);
+        // Where there is no room for all answers, the wider ones are left out.
+        let narrower = |width| page.whole(heading, footer, |_, choice| choice.width <= width);
+        let first = || page.whole(heading, footer, |place, _| place == 0);
+        let mut sheets = (0..=widest).rev().map(narrower).chain(std::iter::once_with(first));
+        let fitting = sheets.find(|sheet| sheet.lines.len() + KEPT_ROWS <= size.rows);
+        fitting.unwrap_or_else(|| page.short(heading, footer))
+    }
+
+    /// Which choice was typed.
+    pub(crate) fn chosen(&self, typed: &str) -> Option<usize> {
+        self.answers.iter().find(|(code, _)| code == typed).map(|(_, choice)| *choice)
+    }
+}
+
+struct Page<'a> {
+    question: &'a Question,
+    number: &'a str,
+    size: Size,
+}
+
+impl Page<'_> {
+    /// All that is asked, with those of the answers that are `offered`.
+    fn whole(&self, heading: &str, footer: &str, offered: impl Fn(usize, &Choice) -> bool) -> Sheet {
+        let Question { title, subject, asker, reason, rule, policy, .. } = self.question;
+        let mut lines = self.wrapped("", heading);
+        lines.extend(self.wrapped("", title));
+        lines.extend(self.wrapped(QUOTED, subject));
+        lines.extend(self.wrapped(QUOTED, &format!("asked by {asker}; {reason}")));
+        lines.extend(self.wrapped(QUOTED, &format!("rule `{rule}` of `{policy}`")));
+        if let Some(quote) = &self.question.quote {
+            lines.extend(self.wrapped(QUOTED, &format!("{policy} says: “{quote}”")));
+        }
+        self.with_choices(lines, footer, offered)
+    }
+
+    /// What is seen where the screen is too small for it.
+    fn short(&self, heading: &str, footer: &str) -> Sheet {
+        let Question { title, subject, asker, .. } = self.question;
+        let first = |indent: &str, text: &str| self.wrapped(indent, text).into_iter().next();
+        let mut below = vec![String::new()];
+        below.extend(first(QUOTED, &format!("asked by {asker}")));
+        below.extend(self.wrapped(
+            "",
+            "This does not fit on the screen, so it cannot be allowed here: enlarge the window, or answer by \
+             `portcullis asks` in another terminal.",
+        ));
+        let end = self.with_choices(below, footer, |_, choice| choice.kind == ChoiceKind::Deny);
+        let mut lines: Vec<String> = first("", heading).into_iter().chain(first("", title)).collect();
+        let shown = self.size.rows.saturating_sub(lines.len() + end.lines.len() + KEPT_ROWS).max(1);
+        lines.extend(self.wrapped(QUOTED, subject).into_iter().take(shown));
+        lines.extend(end.lines);
+        Sheet { lines, ..end }
+    }
+
+    fn with_choices(
+        &self,
+        mut lines: Vec<String>,
+        footer: &str,
+        offered: impl Fn(usize, &Choice) -> bool,
+    ) -> Sheet {
+        let mut answers = Vec::new();
+        let choices = self.question.choices.iter().enumerate();
+        for (place, choice) in choices.filter(|(place, choice)| offered(*place, choice)) {
+            let code = format!("{}{}", choice.code(), self.number);
+            let kept = choice.target.as_ref().map(|target| format!(" → {target}")).unwrap_or_default();
+            let mut text = self.wrapped("  ", &format!("[{code}] {}{kept}", choice.spoken())).into_iter();
+            lines.extend(text.next());
+            // What it covers is not in our words either.
+            lines.extend(text.map(|line| format!("{QUOTED}{}", line.trim_start())));
+            answers.push((code, place));
+        }
+        lines.push("  [n] No (default)".to_owned());
+        if !footer.is_empty() {
+            lines.extend(self.wrapped("", footer));
+        }
+        Sheet { lines, answers }
+    }
+
+    /// Breaks a text into lines, each after `indent`. Characters outside of ASCII may be twice as wide as others.
+    fn wrapped(&self, indent: &str, text: &str) -> Vec<String> {
+        let room = self.size.columns.saturating_sub(indent.len() + QUOTED.len()).max(2);
+        let mut lines = Vec::new();
+        for part in text.split('\n') {
+            let (mut line, mut width) = (String::new(), 0);
+            for character in part.chars() {
+                let wide = if character.is_ascii() { 1 } else { 2 };
+                if width + wide > room {
+                    lines.push(format!("{indent}{line}"));
+                    (line, width) = (String::new(), 0);
+                }
+                line.push(character);
+                width += wide;
+            }
+            lines.push(format!("{indent}{line}").trim_end().to_owned());
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use portcullis_decision::{GrantPattern, GrantScope};
+
+    const SMALL: Size = Size { columns: 80, rows: 24 };
+
+    pub(crate) fn question(id: u64) -> Question {
+        let choice = Choice {
+            key: 'o',
+            kind: ChoiceKind::Allow,
+            label: "Allow once".to_owned(),
+            covers: None,
+            width: 0,
+            target: None,
+            place: None,
+            scope: GrantScope::Once,
+            pattern: GrantPattern::Command(Vec::new()),
+            lifetime: 0,
+        };
+        Question {
+            id,
+            call: None,
+            title: format!("title {id}"),
+            subject: "subject".to_owned(),
+            asker: "pi itself".to_owned(),
+            reason: "reason".to_owned(),
+            policy: "policy".to_owned(),
+            rule: "rule".to_owned(),
+            quote: None,
+            choices: vec![choice],
+            timeout_ms: Some(60_000),
+        }
+    }
+
+    fn sheet(subject: &str, size: Size) -> Sheet {
+        let question = Question { subject: subject.to_owned(), ..question(1) };
+        Sheet::new("Portcullis asks:", &question, "-1234", "Type one.", size)
+    }
+
+    #[test]
+    fn what_fits_is_offered() {
+        let sheet = sheet("subject", SMALL);
+        assert_eq!((sheet.chosen("o-1234"), sheet.chosen("o"), sheet.chosen("n")), (Some(0), None, None));
+        assert!(sheet.lines.iter().any(|line| line == "  | subject"), "{sheet:?}");
+    }
+
+    #[test]
+    fn nothing_is_permitted_that_is_not_seen_whole() {
+        // As many lines as make the first of them leave the screen, the last like a question of ours.
+        let fake =
+            ["", "Portcullis asks:", "title 1", "  | README.md"].map(|line| format!("{line:80}")).concat();
+        let subject = format!("/etc/passwd{}{fake}", " ".repeat(80 * 28));
+        let sheet = sheet(&subject, SMALL);
+        assert!(
+            subject.len() / SMALL.columns > SMALL.rows,
+            "the control: it would push the title off the screen"
+        );
+        assert!(sheet.lines.len() + KEPT_ROWS <= SMALL.rows, "{sheet:#?}");
+        assert_eq!(sheet.answers, []);
+        let text = sheet.lines.join("\n");
+        assert!(
+            text.contains("title 1") && text.contains("  | /etc/passwd") && text.contains("enlarge"),
+            "{text}"
+        );
+        // On a larger one it is whole, and no line of it is like one of ours.
+        let large = self::sheet(&subject, Size::new(80, 60));
+        assert_eq!(large.chosen("o-1234"), Some(0));
+        assert_eq!(large.lines.iter().filter(|line| line.starts_with("Portcullis asks:")).count(), 1);
+        assert!(large.lines.iter().all(|line| line.chars().count() < 80), "{large:#?}");
+    }
+
+    #[test]
+    fn where_there_is_no_room_for_all_answers_the_narrow_ones_are_offered() {
+        let wide = |width| Choice {
+            width,
+            covers: Some(format!("/{}", "x".repeat(70 * 4))),
+            ..question(1).choices.remove(0)
+        };
+        let choices = (0..4).map(wide).collect();
+        let question = Question { choices, ..question(1) };
+        let codes = |rows| {
+            let sheet = Sheet::new("Portcullis asks:", &question, "-1", "", Size::new(80, rows));
+            assert!(sheet.lines.len() + KEPT_ROWS <= rows, "{sheet:#?}");
+            sheet.answers.into_iter().map(|(code, _)| code).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(40), ["o-1", "o2-1", "o3-1", "o4-1"]);
+        assert_eq!(codes(20), ["o-1", "o2-1"]);
+        assert_eq!(codes(14), ["o-1"]);
+        assert_eq!(codes(11), [""; 0]);
+    }
+
+    #[test]
+    fn wide_characters_take_two_places() {
+        let sheet = sheet(&"日".repeat(700), SMALL);
+        assert_eq!(sheet.answers, [], "700 of them are 1400 columns: {sheet:#?}");
+        assert_eq!(Size::new(0, 0), LEAST);
+    }
+}

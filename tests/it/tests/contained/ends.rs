@@ -1,0 +1,91 @@
+//! What a contained pi has of the user's terminal, and how it ends: a program in its place that does its worst.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Deadline, Scene, Terminal, User};
+use rustix::process::{Pid, Signal, kill_process};
+
+as_each_user!(
+    the_users_terminal_stays_outside,
+    who_does_not_read_keys_keeps_no_question_open,
+    who_ignores_signals_is_ended
+);
+
+/// Says which of its descriptors are terminals, and writes to both outputs.
+const LOOKS: &str =
+    "for fd in 0 1 2; do if [ -t $fd ]; then echo $fd >&3; fi; done 3> seen; echo said; echo told >&2";
+/// Has the terminal send more than anybody reads, and wants to write outside.
+const DEAF: &str = "stty raw -echo; : > begun; until [ -e go ]; do sleep 0.05; done; \
+    if echo x > OUTSIDE/made; then echo written > end; else echo refused > end; fi";
+const STUBBORN: &str = "trap '' HUP INT TERM; : > begun; while :; do sleep 0.05; done";
+
+/// A scene in which `pi` is a script.
+fn with_pi(user: User, script: &str) -> Result<Scene> {
+    let scene = Scene::new(user)?;
+    program(&scene, "pi", script)?;
+    Ok(scene)
+}
+
+fn program(scene: &Scene, name: &str, script: &str) -> Result<()> {
+    let path = scene.bin().join(name);
+    scene.write(&path, &format!("#!/bin/bash\n{script}\n"))?;
+    Ok(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?)
+}
+
+/// Whichever of its streams is none, the others do not lead to the terminal in there.
+fn the_users_terminal_stays_outside(user: User) -> Result<()> {
+    for (redirect, known, shown) in
+        [("< /dev/null", "1\n2\n", ["said", "told"]), ("> out", "0\n2\n", ["told", "told"])]
+    {
+        let scene = with_pi(user, LOOKS)?;
+        program(&scene, "redirected", &format!("exec \"$@\" {redirect}"))?;
+        let words = scene.bin().join("redirected").display().to_string();
+        let seen = || fs::read_to_string(scene.project().join("seen")).context("what it has seen");
+        let (code, text) = Terminal::start_through(&scene, &[&words], &["pi", "-p", "go"])?.end()?;
+        ensure!(code == 0 && seen()? == known, "the control: {code} {text} {}", seen()?);
+        let (code, text) =
+            Terminal::start_through(&scene, &[&words], &["pi", "--contain", "-p", "go"])?.end()?;
+        ensure!(code == 0 && seen()?.is_empty(), "{redirect}: {code} {text} {}", seen()?);
+        ensure!(shown.iter().all(|word| text.contains(word)), "{redirect}: {text}");
+    }
+    Ok(())
+}
+
+fn who_does_not_read_keys_keeps_no_question_open(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    program(&scene, "pi", &DEAF.replace("OUTSIDE", &scene.outside().display().to_string()))?;
+    let mut terminal = Terminal::start(&scene, &["pi", "--contain"])?;
+    Deadline::start().until("the beginning", || Ok(scene.project().join("begun").exists().then_some(())))?;
+    terminal.press(&"x".repeat(400_000))?;
+    scene.write(&scene.project().join("go"), "")?;
+    terminal.wait_for("outside of pi")?;
+    terminal.wait_for("\r\n> ")?;
+    terminal.press("n\r")?;
+    let end =
+        Deadline::start().until("the end", || Ok(fs::read_to_string(scene.project().join("end")).ok()))?;
+    ensure!(end == "refused\n" && !scene.outside().join("made").exists(), "{end}");
+    Ok(())
+}
+
+fn who_ignores_signals_is_ended(user: User) -> Result<()> {
+    let scene = with_pi(user, STUBBORN)?;
+    let mut command: Command = scene.portcullis_command(&["pi", "--contain", "-p", "go"])?;
+    let mut host = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let begun = || Ok(scene.project().join("begun").exists().then_some(()));
+    let ended = Deadline::start().until("the beginning", begun).and_then(|()| {
+        let id = Pid::from_child(&host);
+        // The control: it lives on after a signal.
+        kill_process(id, Signal::INT)?;
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        ensure!(host.try_wait()?.is_none(), "it does not ignore signals");
+        kill_process(id, Signal::TERM)?;
+        Deadline::start().until("the end", || Ok(host.try_wait()?))
+    });
+    let _ended_already = host.kill();
+    let status = ended?;
+    ensure!(!status.success(), "{status}");
+    portcullis_it::processes::wait_scene_gone(&scene, |_| false)
+}
