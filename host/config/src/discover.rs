@@ -188,7 +188,8 @@ fn project_entry(
 /// Returns the entry with the longest path that holds the workspace.
 ///
 /// A key that leads here through a link in some project may be a link of that project's agent: it neither holds nor
-/// is passed over, as both could loosen what the user wants.
+/// is passed over, as both could loosen what the user wants. Through a link that lies in the workspace itself nobody
+/// names the workspace: such a key is of a directory in it, and says nothing of this session whatever stands there now.
 pub(crate) fn entry_that_holds<'a>(
     document: &'a Node,
     file: &Path,
@@ -205,7 +206,7 @@ pub(crate) fn entry_that_holds<'a>(
     let mut best: Option<(Key, &Member)> = None;
     for member in members {
         let key = project_key(member, disk).map_err(|problem| fault(member, problem))?;
-        if !workspace.starts_with(&key.path) {
+        if !workspace.starts_with(&key.path) || key.links.iter().any(|link| is_in(link, &workspace, places)) {
             continue;
         }
         match &best {
@@ -234,6 +235,11 @@ pub(crate) fn entry_that_holds<'a>(
             Err(fault(member, Problem::BadValue { field: member.key.clone(), reason }))
         }
     }
+}
+
+/// Whether a link lies in the workspace, and the session did not come there through it.
+fn is_in(link: &Path, workspace: &Path, places: &Places) -> bool {
+    link.starts_with(workspace) && !places.workspace.starts_with(link)
 }
 
 /// The directory that a key of `projects.json` names.

@@ -748,7 +748,7 @@ pub const FIELDS: &[Field] = &[
         Shape::Objects,
         Optional,
         Honoured,
-        "Answers that were kept and that the allow lists cannot say: tools, commands, and what ends. They turn a question into a yes and never touch a denial.",
+        "Answers that were kept and that the allow lists cannot say: single paths, tools, commands, and what ends. They turn a question into a yes and never touch a denial.",
     ),
     row("grants[].path", Shape::Text, Optional, Honoured, "A path, taken literally, and what lies below it."),
     row("grants[].exact", Shape::Bool, Optional, Honoured, "Only the path itself."),

@@ -1,7 +1,7 @@
 //! Answers that are kept in settings files: reading them, and where a new one is written.
 //!
-//! Paths and hosts that no time limits stand in the allow lists, as a person would have written them there. What
-//! those lists cannot say (tools, commands, an end) stands in `grants` beside them.
+//! Trees and hosts that no time limits stand in the allow lists, as a person would have written them there. What
+//! those lists cannot say (one name and nothing below it, tools, commands, an end) stands in `grants` beside them.
 
 use std::path::{Path, PathBuf};
 
@@ -143,17 +143,17 @@ pub(crate) fn keeping(grant: &Grant, top: &[String], lists: AllowLists) -> Optio
     let at = |keys: &[&str]| [top, &keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>()].concat();
     if grant.expires_at == 0 && lists == AllowLists::Heard {
         match &grant.pattern {
-            GrantPattern::Path(path) => {
-                let list = if path.rights.write { "allowWrite" } else { "allowRead" };
-                return Some(Change::Append(
-                    at(&["filesystem", list]),
-                    path_item(plain_path(&path.pattern)?)?,
-                ));
+            GrantPattern::Path(PathPattern { pattern: FilePattern::Tree(top), rights }) => {
+                let list = if rights.write { "allowWrite" } else { "allowRead" };
+                return Some(Change::Append(at(&["filesystem", list]), path_item(top)?));
             }
             GrantPattern::Network(network) => {
                 return Some(Change::Append(at(&["network", "allowedDomains"]), network.to_string().into()));
             }
-            GrantPattern::Exact(_) | GrantPattern::Command(_) | GrantPattern::Tool(_) => {}
+            GrantPattern::Path(_)
+            | GrantPattern::Exact(_)
+            | GrantPattern::Command(_)
+            | GrantPattern::Tool(_) => {}
         }
     }
     let mut item = Map::new();

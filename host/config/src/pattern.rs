@@ -52,6 +52,9 @@ pub(crate) struct Strayed {
     pub(crate) target: PathBuf,
 }
 
+/// A link may lead to such a name, whoever made it.
+const NOT_UTF8: &str = "a glob cannot start from a path that is not UTF-8";
+
 impl Resolved {
     /// Returns the pattern for a rule that allows: just what is meant.
     pub(crate) fn allowing(&self) -> Result<FilePattern, ConfigError> {
@@ -63,7 +66,9 @@ impl Resolved {
     pub(crate) fn denying(&self) -> Result<Vec<FilePattern>, ConfigError> {
         let mut patterns = Vec::new();
         for name in &self.names {
-            patterns.push(self.pattern(name)?);
+            // No pattern can be made of it; what is meant lies below.
+            let has_no_pattern = self.glob.is_some() && name.to_str().is_none();
+            patterns.push(if has_no_pattern { FilePattern::Tree(name.clone()) } else { self.pattern(name)? });
         }
         patterns.extend(self.literally.clone().map(FilePattern::Tree));
         Ok(patterns)
@@ -78,9 +83,7 @@ impl Resolved {
 
     fn pattern(&self, base: &Path) -> Result<FilePattern, ConfigError> {
         let Some(glob) = &self.glob else { return Ok(FilePattern::Tree(base.to_owned())) };
-        let Some(base) = base.to_str() else {
-            return Err(refused(&self.origin, "a glob cannot start from a path that is not UTF-8"));
-        };
+        let Some(base) = base.to_str() else { return Err(refused(&self.origin, NOT_UTF8)) };
         let text = format!("{}/{glob}", escape(base.trim_end_matches('/')));
         GlobText::parse(&text)
             .map(FilePattern::Glob)
@@ -127,6 +130,13 @@ impl Surroundings<'_> {
             resolved.strayed = Some(Strayed { link: link.at.clone(), target });
         }
         Ok(resolved)
+    }
+
+    /// Why an entry opens nothing as things are on disk; none where it can. A command could otherwise keep settings from
+    /// being read by what it puts in the way of a path.
+    pub(crate) fn opens_nothing(&self, entry: &Entry<PathEntry>) -> Option<&'static str> {
+        let resolved = self.resolve_to_open(entry).ok()?;
+        (resolved.glob.is_some() && resolved.base.to_str().is_none()).then_some(NOT_UTF8)
     }
 
     fn expand(&self, text: &str) -> PathBuf {

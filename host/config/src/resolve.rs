@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::GrantScope;
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern};
-use portcullis_decision::profile::{BudgetRule, FileRights};
+use portcullis_decision::profile::{BudgetRule, FileRights, Limits};
 use portcullis_decision::verdict::Effect;
 
 use crate::discover::{Found, Source};
@@ -43,10 +43,11 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let workspace = places.canonical_workspace(disk)?;
     let homes = places.canonical_homes(disk)?;
     let home = homes.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
-    let settings = &found.settings;
     crate::pattern::globs_are_few(found)?;
-    let writable = writable(settings, &workspace, &home, disk)?;
+    let writable = writable(&found.settings, &workspace, &home, disk)?;
     let around = Surroundings { workspace: &workspace, home: &home, writable: &writable, disk };
+    let (found, useless) = without_useless(found, &around);
+    let (found, settings) = (&found, &found.settings);
     let narrowed = narrow::narrowed(found, &around)?;
     let allowed_domains = for_policies(&narrowed.domains);
     let policies = policies(found, &narrowed, &allowed_domains, &around)?;
@@ -71,14 +72,15 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let mut connections = connection_rules(&settings.network, allowed, Layer::User);
     let tiers = found.layers.iter().filter_map(|layer| layer.required_tier);
     let required_tier = tiers.chain([settings.required_tier]).max().unwrap_or_default();
-    let mut limits = settings.limits;
+    let mut tightened_limits = Limits::default();
+    let mut dropped = Vec::new();
     let mut environment = settings.environment.clone();
     environment.drop.extend(settings.credentials.variables.iter().cloned());
     for tightening in &found.layers {
         rules.extend(tightening_rules(tightening, &around)?);
         connections.extend(connection_rules(&tightening.network, allowed, tightening.layer));
-        limits = limits.strictest(tightening.limits);
-        environment.drop.extend(tightening.drop.iter().cloned());
+        tightened_limits = tightened_limits.strictest(tightening.limits);
+        dropped.extend(tightening.drop.iter().cloned());
     }
     let network = &settings.network;
     let denied = |network: &Network| network.denied_domains.iter().map(|entry| entry.value.clone()).collect();
@@ -107,8 +109,10 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         ask: settings.ask,
         escalation: settings.escalation,
         required_tier,
-        limits,
+        limits: settings.limits,
+        tightened_limits,
         environment,
+        dropped,
         lifted: settings.lifted.clone(),
         grants: crate::grants::resolve(&settings.grants, scope(&found.source), &around)?,
         ignored: settings.ignored.clone(),
@@ -118,7 +122,27 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     };
     resolved.warnings = warnings(found, &resolved, places, &around)?;
     resolved.warnings.extend(narrowed.warnings);
+    resolved.warnings.extend(useless);
     Ok(resolved)
+}
+
+/// The settings without the entries that can open nothing as things are on disk, and what is told of these.
+fn without_useless(found: &Found, around: &Surroundings<'_>) -> (Found, Vec<Warning>) {
+    let (mut found, mut warnings) = (found.clone(), Vec::new());
+    let filesystem = &mut found.settings.filesystem;
+    let narrowing = found.layers.iter_mut().map(|layer| &mut layer.narrowing);
+    let narrowing = narrowing.flat_map(|lists| [&mut lists.read, &mut lists.write]).flatten();
+    for list in [&mut filesystem.allow_read, &mut filesystem.allow_write].into_iter().chain(narrowing) {
+        list.retain(|entry| {
+            let why = around.opens_nothing(entry);
+            warnings.extend(why.map(|why| Warning {
+                text: format!("`{}` opens nothing: {why}; see what its links lead to", shown(&entry.text)),
+                origin: entry.origin.clone(),
+            }));
+            why.is_none()
+        });
+    }
+    (found, warnings)
 }
 
 fn writable(
@@ -271,7 +295,7 @@ fn sockets(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Ve
     entries.iter().map(one).collect()
 }
 
-/// The layers' budgets; of several the least counts.
+/// The layers' budgets.
 fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
     let layers = found.layers.iter().map(|layer| (layer.layer, &layer.network));
     let all = std::iter::once((Layer::User, &found.settings.network)).chain(layers);

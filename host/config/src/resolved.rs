@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use portcullis_decision::Grant;
 use portcullis_decision::combine::Combine;
 use portcullis_decision::pattern::{FilePattern, NetworkPattern};
-use portcullis_decision::profile::{BudgetRule, Limits};
+use portcullis_decision::profile::{BudgetRule, Limits, Profile};
 use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 
@@ -63,10 +63,15 @@ pub struct Resolved {
     pub escalation: Escalation,
     /// The least that the sandbox of commands must be, the strictest of all layers.
     pub required_tier: RequiredTier,
-    /// Limits of one command, the strictest of all layers; none: the host's default.
+    /// The user's limits of one command; none: the host's default.
     pub limits: Limits,
+    /// The strictest limits of the layers that can only tighten: they count where they are stricter than the user's,
+    /// or than the host's default.
+    pub tightened_limits: Limits,
     /// What commands see of the environment.
     pub environment: Environment,
+    /// Names that the layers drop which can only tighten: of what is inherited, not of what the user sets.
+    pub dropped: Vec<String>,
     /// Ids of rules of the host that the user has lifted; none of them is in `rules`.
     pub lifted: Vec<String>,
     /// Answers that are kept beside the allow lists.
@@ -118,21 +123,30 @@ impl Resolved {
     }
 
     /// Returns the ceiling for the rule set: the host's, the user's, the machine's and the project's rules, each a
-    /// layer of its own, so that the strictest of them answers.
+    /// layer of its own, so that the strictest of them answers. Numbers of others than the user are in layers that can
+    /// only tighten: where they alone say anything, the host's default holds as well.
     #[must_use]
     pub fn ceiling(&self) -> Vec<RuleLayer> {
         let mut layers = layers(&self.rules, &self.connections);
-        for layer in &mut layers {
-            let own = self.budgets.iter().filter(|(owner, _)| owner.name() == layer.name);
-            layer.profile.budgets = own.map(|(_, budget)| budget.clone()).collect();
-        }
         if let Some(user) = layers.iter_mut().find(|layer| layer.name == Layer::User.name()) {
             user.profile.limits = self.limits;
-            user.profile.environment = environment_rules(&self.environment);
+            user.profile.budgets = self.budgets_of(|owner| owner == Layer::User).collect();
+            user.profile.environment = environment_rules(&self.environment, &self.dropped);
             user.profile.variables =
                 self.environment.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         }
+        for tightening in [Layer::Machine, Layer::Project, Layer::Sandbox] {
+            let budgets = self.budgets_of(|owner| owner == tightening).collect();
+            let profile = Profile { budgets, ..Profile::default() };
+            layers.push(RuleLayer { name: tightening.name().to_owned(), profile, tightens: true });
+        }
+        let profile = Profile { limits: self.tightened_limits, ..Profile::default() };
+        layers.push(RuleLayer { name: "limits".to_owned(), profile, tightens: true });
         layers
+    }
+
+    fn budgets_of(&self, is_owner: impl Fn(Layer) -> bool) -> impl Iterator<Item = BudgetRule> {
+        self.budgets.iter().filter(move |(owner, _)| is_owner(*owner)).map(|(_, budget)| budget.clone())
     }
 
     /// Returns what holds where no rule speaks.

@@ -101,8 +101,9 @@ pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<Rule
     order.into_iter().map(make).collect()
 }
 
-/// Returns the rules on variables; the last one that matches answers, so `drop` stands behind `keep`.
-pub(crate) fn environment_rules(environment: &Environment) -> Vec<EnvironmentRule> {
+/// Returns the rules on variables; the last one that matches answers, so `drop` stands behind `keep`. What others than
+/// the user drop stands before what the user sets.
+pub(crate) fn environment_rules(environment: &Environment, dropped: &[String]) -> Vec<EnvironmentRule> {
     let rule = |field: &str, effect: Effect, reason: &str| {
         let (id, reason) = (format!("environment.{field}"), reason.to_owned());
         let setting = format!("/environment/{field}");
@@ -116,5 +117,7 @@ pub(crate) fn environment_rules(environment: &Environment) -> Vec<EnvironmentRul
     };
     let keep = environment.keep.iter().map(rule("keep", Effect::Allow, "your settings keep it"));
     let drop = environment.drop.iter().map(rule("drop", Effect::Deny, "the settings drop it"));
-    keep.chain(drop).collect()
+    let dropped = dropped.iter().map(rule("drop", Effect::Deny, "the settings drop it"));
+    let set = environment.set.keys().map(rule("set", Effect::Allow, "your settings set it"));
+    keep.chain(dropped).chain(set).chain(drop).collect()
 }

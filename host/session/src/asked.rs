@@ -91,7 +91,9 @@ impl Session {
             Attempt::MakeDirectory => FileOperation::CreateDirectory,
             Attempt::Remove => FileOperation::Delete,
         };
-        let kind = if attempt == Attempt::MakeDirectory { PathKind::Directory } else { PathKind::File };
+        let is_directory =
+            attempt == Attempt::MakeDirectory || path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        let kind = if is_directory { PathKind::Directory } else { PathKind::File };
         let path = paths::reference(&self.setup.context, &path.to_string_lossy(), path, path, kind);
         Action::File(FileAccess { path, operation, facts: FileFacts::default() })
     }

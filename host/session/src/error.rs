@@ -22,17 +22,6 @@ pub enum OpenError {
     Gate(#[source] portcullis_file_gate::FileError),
 }
 
-/// Why other settings were not put in force; those before still are.
-#[derive(Debug, thiserror::Error)]
-pub enum ReloadError {
-    /// The policies give no rules.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// Commands could not be confined by them.
-    #[error("setting the sandbox up: {0}")]
-    Sandbox(String),
-}
-
 /// An error with all its causes, in one line.
 #[must_use]
 pub fn with_causes(error: &dyn std::error::Error) -> String {

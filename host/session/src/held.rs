@@ -1,6 +1,8 @@
 //! Calls of a running command that wait while the user is asked.
 //!
-//! One question for a command and a place: whatever the answer, further calls of the command there get the same. A
+//! One question for a command and a place. A no, and the yes that says that it is for all that the command makes in
+//! the place, hold for further calls of the command there that the same rules ask about; each of them is decided anew
+//! and written down, and what is denied stays so. A yes of any other kind is a grant, and covers what that covers. A
 //! name that other programs execute is a place of its own, and removing is another question than making.
 
 use std::collections::HashMap;
@@ -11,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use portcullis_confine::{Attempt, Held};
 use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
-use portcullis_decision::{Decision, Effect, path_text};
+use portcullis_decision::{AnsweredBy, Decision, Effect, GrantScope, Request, path_text};
 
+use crate::ask::Refusal;
 use crate::asked;
 use crate::cancel::Cancel;
 use crate::commands::Started;
@@ -20,15 +23,17 @@ use crate::executed;
 use crate::links::HARD_LINKS;
 use crate::lookalike::revealed;
 use crate::refused;
-use crate::session::Session;
+use crate::session::{Authorized, Session};
 
 /// How often the user is asked for one command: what needs more is no oversight.
 const QUESTIONS: usize = 20;
 
-/// What is asked about once: the rule that wants it, and the place.
+/// What is asked about once: who wants it asked, and the place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Subject {
     rule: String,
+    /// Whose rule of those that decide asks, and which.
+    asked_by: (String, String),
     place: PathBuf,
     attempt: Attempt,
     /// What is done to which names, where the place does not say it all.
@@ -53,6 +58,8 @@ pub(crate) struct Questions {
 struct State {
     /// None while the user is being asked.
     answers: HashMap<Subject, Option<bool>>,
+    /// How many questions there were.
+    asked: usize,
     /// How many are open, and since when there is any.
     open: usize,
     since: Option<Instant>,
@@ -78,34 +85,57 @@ impl Questions {
     }
 
     /// Returns the answer for a subject, asking with `ask` if nobody has yet.
-    fn answer(&self, subject: Subject, ask: impl FnOnce(&Cancel) -> bool) -> bool {
+    fn answer(&self, subject: Subject, ask: impl FnOnce(&Cancel) -> Answered) -> Known {
         let mut state = self.lock();
-        loop {
-            match state.answers.get(&subject) {
-                Some(Some(answer)) => return *answer,
-                Some(None) => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                None if state.answers.len() >= QUESTIONS => return false,
-                None => break,
+        match state.answers.get(&subject) {
+            Some(Some(answer)) => return Known::Before(*answer),
+            Some(None) => {
+                let is_open = |state: &mut State| state.answers.get(&subject) == Some(&None);
+                let state = self.changed.wait_while(state, is_open);
+                let state = state.unwrap_or_else(PoisonError::into_inner);
+                let answer = state.answers.get(&subject).copied().flatten();
+                return answer.map_or(Known::Changed, Known::Before);
             }
+            None if state.asked >= QUESTIONS => return Known::Before(false),
+            None => {}
         }
         state.answers.insert(subject.clone(), None);
+        state.asked += 1;
         state.open += 1;
         state.since.get_or_insert_with(Instant::now);
         drop(state);
-        let answer = ask(&self.cancel);
+        let answered = ask(&self.cancel);
         let mut state = self.lock();
-        state.answers.insert(subject, Some(answer));
+        let is_allowed = match answered {
+            Answered::Place(answer) => {
+                state.answers.insert(subject, Some(answer));
+                answer
+            }
+            Answered::Itself(answer) => {
+                state.answers.remove(&subject);
+                answer
+            }
+        };
         state.open -= 1;
         if state.open == 0 {
             let since = state.since.take();
             state.waited += since.map_or(Duration::ZERO, |since| since.elapsed());
         }
         self.changed.notify_all();
-        answer
+        Known::Asked(is_allowed)
     }
 
     fn note(&self, refused: String) {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(refused);
+        let mut known = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < QUESTIONS && !known.contains(&refused) {
+            known.push(refused);
+        }
+    }
+
+    /// Whether a call goes ahead; keeps in mind why it does not.
+    fn hear(&self, authorized: Authorized, attempt: Attempt, path: &Path) -> bool {
+        let refused = authorized.granted().err();
+        refused.inspect(|why| self.note(refused::after_question(attempt, path, why))).is_none()
     }
 
     /// What was refused to the command after a question, in words for the model.
@@ -118,11 +148,34 @@ impl Questions {
     }
 }
 
+/// What came of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    /// The call that was asked about goes ahead or not; nothing is said of others.
+    Itself(bool),
+    /// All calls in the place do or do not.
+    Place(bool),
+}
+
+/// What is known of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It was asked about, and this is settled.
+    Asked(bool),
+    /// An answer that was given before speaks of all in its place.
+    Before(bool),
+    /// A question was answered while it waited, and the answer may speak of it or not.
+    Changed,
+}
+
 /// Whether every name under a rule is asked about by itself: of those that other programs execute, one is not like
 /// another.
 fn has_own_question(rule: &str) -> bool {
     portcullis_names::rule(rule).is_some()
 }
+
+/// How a yes begins that holds as long as the command runs.
+pub(crate) const FOR_THIS_COMMAND: &str = "Allow for this command";
 
 /// What a yes to a call that waits is called, so that it says how far it goes.
 pub(crate) fn once(access: &FileAccess, decision: &Decision) -> String {
@@ -131,7 +184,7 @@ pub(crate) fn once(access: &FileAccess, decision: &Decision) -> String {
     }
     let place =
         Path::new(&access.path.canonical).parent().filter(|_| !has_own_question(&decision.cause().rule));
-    let Some(place) = place else { return "Allow for this command".to_owned() };
+    let Some(place) = place else { return FOR_THIS_COMMAND.to_owned() };
     let what = match access.operation {
         FileOperation::Delete => "removes",
         FileOperation::Read | FileOperation::List | FileOperation::Search(_) => "reads",
@@ -144,7 +197,7 @@ pub(crate) fn once(access: &FileAccess, decision: &Decision) -> String {
         | FileOperation::ChangeMetadata
         | FileOperation::Other(_) => "makes and writes",
     };
-    format!("Allow for this command: all that it {what} in {}", revealed(&place.to_string_lossy()))
+    format!("{FOR_THIS_COMMAND}: all that it {what} in {}", revealed(&place.to_string_lossy()))
 }
 
 /// The name, and what is done with it, where one answer speaks of nothing else.
@@ -173,38 +226,68 @@ impl Session {
             HARD_LINKS => self.other_names(&path),
             _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
         });
-        let decision = self.decide(&request);
-        if decision.effect() == Effect::Allow {
-            // Not an answer to a question: it says nothing of what else lies there.
-            return match self.authorize(request, started.call.as_deref(), &started.questions.cancel).granted()
-            {
-                Ok(_) => held.allow(),
-                Err(_) => held.refuse(),
-            };
-        }
-        let rule = decision.cause().rule.clone();
-        let is_own = has_own_question(held.rule()) || has_own_question(&rule);
-        let (place, kind) = match &deed {
-            Some((path, _)) => (path.as_path(), Attempt::Write),
-            None if is_own => (path.as_path(), attempt),
-            None => (path.parent().unwrap_or(Path::new("/")), attempt),
+        let is_allowed = loop {
+            let decision = self.decide(&request);
+            if decision.effect() != Effect::Ask {
+                // Not an answer to a question: it says nothing of what else lies there.
+                let authorized = self.authorize(request, started.call.as_deref(), &started.questions.cancel);
+                break started.questions.hear(authorized, attempt, &path);
+            }
+            let subject = subject((&held, &path), deed.as_ref(), content, &decision);
+            let known = started.questions.answer(subject, |cancel| {
+                let authorized = self.authorize(request.clone(), started.call.as_deref(), cancel);
+                match (authorized.permit.is_some(), authorized.answer) {
+                    (true, Some(GrantScope::Once)) => Answered::Place(true),
+                    (true, _) => Answered::Itself(true),
+                    (false, _) => Answered::Place(started.questions.hear(authorized, attempt, &path)),
+                }
+            });
+            match known {
+                Known::Asked(answer) => break answer,
+                Known::Before(false) => break false,
+                Known::Before(true) => {
+                    let authorized = self.authorize_as_before(request, decision);
+                    break started.questions.hear(authorized, attempt, &path);
+                }
+                Known::Changed => {}
+            }
         };
-        let subject = Subject {
-            rule: held.rule().to_owned(),
-            place: place.to_owned(),
-            attempt: if kind == Attempt::MakeDirectory { Attempt::Write } else { kind },
-            deed: deed.as_ref().map(|(_, deed)| deed.clone()),
-            content,
-        };
-        let is_allowed = started.questions.answer(subject, |cancel| {
-            let granted = self.authorize(request, started.call.as_deref(), cancel).granted();
-            granted
-                .map_err(|decision| {
-                    started.questions.note(refused::after_question(attempt, &path, &decision))
-                })
-                .is_ok()
-        });
         if is_allowed { held.allow() } else { held.refuse() }
+    }
+
+    /// What the user has allowed a command in a place, for one more call there: what was refused for the session, or is
+    /// another session's, stays so.
+    fn authorize_as_before(&self, request: Request, decision: Decision) -> Authorized {
+        let decision = if self.memory.denies(&request.action) {
+            decision.refused(Refusal::Remembered.reason())
+        } else {
+            decision.granted(AnsweredBy::User, "you allowed it for all that this command does there")
+        };
+        self.settle(request, decision)
+    }
+}
+
+/// What a call is asked about as.
+fn subject(
+    (held, path): (&Held, &Path),
+    deed: Option<&(PathBuf, String)>,
+    content: Option<u64>,
+    decision: &Decision,
+) -> Subject {
+    let rule = decision.cause().rule.clone();
+    let is_own = has_own_question(held.rule()) || has_own_question(&rule);
+    let (place, kind) = match deed {
+        Some((path, _)) => (path.as_path(), Attempt::Write),
+        None if is_own => (path, held.attempt()),
+        None => (path.parent().unwrap_or(Path::new("/")), held.attempt()),
+    };
+    Subject {
+        rule: held.rule().to_owned(),
+        asked_by: (decision.policy().to_owned(), rule),
+        place: place.to_owned(),
+        attempt: if kind == Attempt::MakeDirectory { Attempt::Write } else { kind },
+        deed: deed.map(|(_, deed)| deed.clone()),
+        content,
     }
 }
 
@@ -217,6 +300,7 @@ mod tests {
     fn subject(place: &str) -> Subject {
         Subject {
             rule: String::new(),
+            asked_by: (String::new(), String::new()),
             place: place.into(),
             attempt: Attempt::Write,
             deed: None,
@@ -227,36 +311,59 @@ mod tests {
     #[test]
     fn a_place_is_asked_about_once() {
         let questions = Questions::default();
-        assert!(questions.answer(subject("/a"), |_| true));
-        assert!(questions.answer(subject("/a"), |_| panic!("asked again")));
-        assert!(!questions.answer(subject("/b"), |_| false));
-        assert!(!questions.answer(subject("/b"), |_| panic!("asked again")));
+        for (place, answer) in [("/a", true), ("/b", false)] {
+            assert_eq!(questions.answer(subject(place), |_| Answered::Place(answer)), Known::Asked(answer));
+            assert_eq!(questions.answer(subject(place), |_| panic!("asked again")), Known::Before(answer));
+        }
         assert!(!questions.is_open());
+    }
+
+    #[test]
+    fn an_answer_for_itself_says_nothing_of_its_place() {
+        let questions = Questions::default();
+        for answer in [true, true, false] {
+            assert_eq!(questions.answer(subject("/a"), |_| Answered::Itself(answer)), Known::Asked(answer));
+        }
     }
 
     #[test]
     fn a_command_does_not_ask_for_ever() {
         let questions = Questions::default();
-        for number in 0..QUESTIONS {
-            assert!(questions.answer(subject(&format!("/{number}")), |_| true));
+        for number in 0..QUESTIONS / 2 {
+            questions.answer(subject(&format!("/{number}")), |_| Answered::Place(true));
+            questions.answer(subject("/a"), |_| Answered::Itself(true));
         }
-        assert!(!questions.answer(subject("/more"), |_| panic!("asked")));
-        assert!(questions.answer(subject("/0"), |_| panic!("asked")));
+        assert_eq!(questions.answer(subject("/more"), |_| panic!("asked")), Known::Before(false));
+        assert_eq!(questions.answer(subject("/0"), |_| panic!("asked")), Known::Before(true));
     }
 
     #[test]
     fn who_comes_while_it_is_asked_waits_for_the_same_answer() {
-        let questions = Arc::new(Questions::default());
-        std::thread::scope(|scope| {
-            let (ask, asked) = std::sync::mpsc::channel::<()>();
-            let first = scope.spawn(|| questions.answer(subject("/a"), move |_| asked.recv().is_ok()));
-            while !questions.is_open() {
-                std::thread::yield_now();
-            }
-            let second = scope.spawn(|| questions.answer(subject("/a"), |_| panic!("asked again")));
-            assert!(questions.waited() > Duration::ZERO);
-            ask.send(()).unwrap();
-            assert!(first.join().unwrap() && second.join().unwrap());
-        });
+        for (answered, known) in [
+            (Answered::Place(true), Known::Before(true)),
+            (Answered::Place(false), Known::Before(false)),
+            // It is decided anew, and asked about if need be.
+            (Answered::Itself(true), Known::Changed),
+        ] {
+            let questions = Arc::new(Questions::default());
+            std::thread::scope(|scope| {
+                let (ask, asked) = std::sync::mpsc::channel::<()>();
+                let first = scope.spawn(|| {
+                    questions.answer(subject("/a"), move |_| {
+                        asked.recv().unwrap();
+                        answered
+                    })
+                });
+                while !questions.is_open() {
+                    std::thread::yield_now();
+                }
+                let second = scope.spawn(|| questions.answer(subject("/a"), |_| answered));
+                assert!(questions.waited() > Duration::ZERO);
+                ask.send(()).unwrap();
+                assert_eq!(first.join().unwrap(), Known::Asked(known != Known::Before(false)));
+                let second = second.join().unwrap();
+                assert!(second == known || (known, second) == (Known::Changed, Known::Asked(true)));
+            });
+        }
     }
 }

@@ -55,7 +55,7 @@ pub use ask::{Answer, Answerer, Choice, ChoiceKind, Desk, Nobody, Question, Refu
 pub use cancel::Cancel;
 pub use commands::{CommandCall, CommandFailure, Ended, Program, Started};
 pub use environment::{environment, environment_of_agent};
-pub use error::{OpenError, ReloadError, with_causes};
+pub use error::{OpenError, with_causes};
 pub use files::{EditFile, FileCall, FileFailure, ReadFile};
 pub use force::{Confining, Force};
 pub use heard::Heard;

@@ -148,9 +148,7 @@ fn choices(
         kind: ChoiceKind::Allow,
         label: match &request.action {
             // A program opens as many connections to a place as it likes; that is one thing to the user.
-            Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => {
-                "Allow for this command".to_owned()
-            }
+            Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => held::FOR_THIS_COMMAND.to_owned(),
             Action::File(access) if again::is_afterwards(request) => again::once(access),
             Action::File(access) if request.origin == Origin::Process => held::once(access, decision),
             _ if is_cut => "Allow once, though not all of it is shown".to_owned(),

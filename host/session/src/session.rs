@@ -18,9 +18,10 @@ use portcullis_file_gate::FileError;
 use crate::again;
 use crate::ask::{Answer, Asks, Choice, ChoiceKind, Desk, Question, Refusal};
 use crate::cancel::Cancel;
-use crate::error::{OpenError, ReloadError, with_causes};
+use crate::error::{OpenError, with_causes};
 use crate::escalation;
 use crate::force::{Confining, Force};
+use crate::held;
 use crate::inmate::Inmate;
 use crate::journal::{Entry, Journal};
 use crate::keeper::Keeper;
@@ -100,6 +101,8 @@ pub struct Authorized {
     pub permit: Option<Permit>,
     /// The request as it was judged.
     pub request: Request,
+    /// How long the user's yes holds; none where there was none.
+    pub(crate) answer: Option<GrantScope>,
 }
 
 /// A request that was allowed.
@@ -202,6 +205,7 @@ impl Session {
         if self.is_own_output(&request.action) {
             decision = decision.granted(AnsweredBy::Grant, "the agent was told to read it");
         }
+        let mut answer = None;
         while decision.effect() == Effect::Ask {
             let refusal = if self.memory.denies(&request.action) {
                 Some(Refusal::Remembered)
@@ -214,12 +218,17 @@ impl Session {
                 decision = decision.refused(refusal.reason());
                 break;
             }
-            decision = self.put_question(&request, decision, call, cancel);
+            (decision, answer) = self.put_question(&request, decision, call, cancel);
         }
         // What a command asks for while it runs is not what its output comes from.
         if let Some(call) = call.filter(|_| request.origin != Origin::Process) {
             self.calls.remember(call, &request);
         }
+        Authorized { answer, ..self.settle(request, decision) }
+    }
+
+    /// Reserves what a decision wants reserved, and writes it down.
+    pub(crate) fn settle(&self, request: Request, decision: Decision) -> Authorized {
         let decision = self.reserve(&request, decision);
         let authorized = self.record(request, decision);
         if authorized.permit.is_none() {
@@ -242,22 +251,26 @@ impl Session {
         question.timeout_ms = question.timeout_ms.or(ask.timeout_ms);
         if self.setup.inmate.is_agent() {
             question.asker = format!("pi itself: {}", question.asker);
+            for choice in &mut question.choices {
+                choice.label = choice.label.replacen(held::FOR_THIS_COMMAND, "Allow as long as pi runs", 1);
+            }
         }
         question
     }
 
-    /// Asks the user; still `ask` when something else has answered in the meantime.
+    /// Asks the user; still `ask` when something else has answered in the meantime. With a yes, how long it holds.
     fn put_question(
         &self,
         request: &Request,
         decision: Decision,
         call: Option<&str>,
         cancel: &Cancel,
-    ) -> Decision {
+    ) -> (Decision, Option<GrantScope>) {
         let question = self.question_about(request, &decision, call);
         let is_covered =
             || self.memory.denies(&request.action) || self.decide(request).effect() != Effect::Ask;
-        match self.asks.put(&self.setup.desk, &question, request, cancel, is_covered) {
+        let mut answer = None;
+        let decision = match self.asks.put(&self.setup.desk, &question, request, cancel, is_covered) {
             Answer::Covered => self.decide(request),
             Answer::Refused(refusal) => {
                 if refusal == Refusal::User {
@@ -274,11 +287,13 @@ impl Session {
                 Some(choice) => {
                     let decision = decision.granted(AnsweredBy::User, &choice.spoken());
                     self.remember(choice);
+                    answer = Some(choice.scope);
                     decision
                 }
                 None => decision.refused("the answer was not one of the choices"),
             },
-        }
+        };
+        (decision, answer)
     }
 
     /// What would be decided, without asking, recording or acting.
@@ -344,7 +359,7 @@ impl Session {
                 }
             }
         }
-        Authorized { decision, permit, request }
+        Authorized { decision, permit, request, answer: None }
     }
 
     /// Writes down what came of a request that was allowed.
@@ -378,21 +393,23 @@ impl Session {
     /// Answers for this session stay; those that were written to files are in the new settings.
     ///
     /// # Errors
-    /// When the policies give no rules, or their sandbox cannot be set up where there was one; what was in
-    /// force stays then.
-    pub fn reload(&self, basis: Basis) -> Result<(), ReloadError> {
+    /// When the policies give no rules; what was in force stays then. Where their sandbox cannot be set up commands are
+    /// refused: what the new rules take away cannot stay until they are better.
+    pub fn reload(&self, basis: Basis) -> Result<(), OpenError> {
         let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
         let grants = self.memory.live(&basis.resolved, self.seconds(), Kept::InFiles);
         let built =
             Force::build(&self.setup, &Arc::new(basis), self.network.as_ref(), &grants, Some(&force))?;
-        match &built.confinement {
-            Err(reason) if force.confinement.is_ok() => return Err(ReloadError::Sandbox(reason.clone())),
-            Ok(_) | Err(_) => {}
-        }
+        let refused = built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned();
         self.accept_outputs(&built);
         *force = Arc::new(built);
         self.memory.forget_kept();
         drop(force);
+        if let Some(reason) = refused {
+            self.setup
+                .desk
+                .notice(&format!("commands are refused by the edited settings: {}", visible(&reason)));
+        }
         // What a question waits for may be settled by the new rules.
         self.asks.review(&self.setup.desk, |request| self.decide(request).effect() != Effect::Ask);
         Ok(())

@@ -56,7 +56,10 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("alpha over")?;
     let project = scene.project().display().to_string();
     let entry = json(&scene, "projects.json")?.get(&project).cloned().context("an entry for the project")?;
-    ensure!(entry.pointer("/filesystem/allowRead").is_some_and(|list| list.to_string().contains("home/one")));
+    ensure!(
+        entry.pointer("/grants/0/path").is_some_and(|path| path.to_string().contains("home/one")),
+        "{entry}"
+    );
     ensure!(
         entry.pointer("/filesystem/denyRead/1") == Some(&"/home".into()),
         "seeded from the default: {entry}"
@@ -243,13 +246,9 @@ fn a_parents_entry(version: PiVersion, user: User) -> Result<()> {
     screen.press_calmly("N")?;
     screen.wait_for("alpha over")?;
     let written = json(&scene, "projects.json")?;
-    let allowed =
-        |key: &str| written.get(key).and_then(|entry| entry.pointer("/filesystem/allowRead")).cloned();
-    ensure!(allowed(&above) == Some(serde_json::json!(["."])), "the parent's entry stays: {written}");
-    ensure!(
-        allowed(&project) == Some(serde_json::json!([".", { "path": path, "literal": true }])),
-        "{written}"
-    );
+    let granted = |key: &str| written.get(key).and_then(|entry| entry.pointer("/grants/0/path")).cloned();
+    ensure!(granted(&above).is_none(), "the parent's entry stays: {written}");
+    ensure!(granted(&project) == Some(path.into()), "{written}");
     let domains = written.get(&project).and_then(|entry| entry.pointer("/network/allowedDomains/0"));
     ensure!(domains == Some(&"parent.example".into()), "copied from the parent: {written}");
     ensure!(screen.quit()? == 0, "{}", screen.text()?);

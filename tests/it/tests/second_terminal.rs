@@ -74,7 +74,7 @@ fn answers_are_listed_and_taken_back(user: User) -> Result<()> {
         ensure!(is_read(&mut host, file)?, "{code} holds");
     }
     let told = scene.portcullis(&["grants", "list"])?.ended_with(0)?;
-    for part in ["reading ", "this session", "filesystem.allowRead", "projects.json:"] {
+    for part in ["reading ", "this session", "project", "projects.json:"] {
         ensure!(told.stdout.contains(part), "no `{part}` in {told:#?}");
     }
     let listed: Value =

@@ -123,7 +123,9 @@ impl State {
         let stamps: Vec<Stamp> = self.files.iter().map(|file| Stamp::of(file)).collect();
         let place = stamps.iter().zip(&self.stamps).position(|(new, old)| new != old);
         self.stamps = stamps;
-        place.map(|place| if place < self.settings { Changed::Settings } else { Changed::Policies })
+        // What kept settings from being read may lie anywhere on the way to what they name.
+        let again = self.problem.is_some().then_some(Changed::Settings);
+        place.map(|place| if place < self.settings { Changed::Settings } else { Changed::Policies }).or(again)
     }
 }
 
@@ -213,7 +215,11 @@ impl Host {
             Err(error) => {
                 let problem = visible(&format!("{error:#}"));
                 let text = format!("{edited} are NOT in force, those before them still are: {problem}");
-                state.problem = Some(format!("{edited} are not in force: {problem}"));
+                let problem = Some(format!("{edited} are not in force: {problem}"));
+                if state.problem == problem {
+                    return;
+                }
+                state.problem = problem;
                 (NoticeLevel::Error, text)
             }
         };
@@ -304,8 +310,12 @@ fn differences(before: &Resolved, after: &Resolved) -> Vec<String> {
         changes.push("other policies".to_owned());
     }
     for (what, changed) in [
-        ("limits", before.limits != after.limits),
-        ("environment", before.environment != after.environment),
+        (
+            "limits",
+            (before.limits, before.tightened_limits) != (after.limits, after.tightened_limits)
+                || before.budgets != after.budgets,
+        ),
+        ("environment", (&before.environment, &before.dropped) != (&after.environment, &after.dropped)),
         ("questions", before.ask != after.ask),
         ("kept answers", before.grants != after.grants),
     ] {

@@ -78,6 +78,22 @@ fn a_key_that_an_agent_may_have_led_here_is_not_believed() {
 }
 
 #[test]
+fn a_key_in_the_workspace_says_nothing_of_it_whatever_it_leads_to() {
+    let mut world = World::new();
+    projects(&world, &[("home/u/work", "work"), ("home/u/work/foo/sub", "sub")]);
+    for target in [".", "..", "../../work"] {
+        let _old = std::fs::remove_file(world.root.join("home/u/work/foo/sub"));
+        world.link("home/u/work/foo/sub", Path::new(target));
+        assert_eq!(mark(&world), "work.example", "{target}");
+    }
+    // Who begins there means that key.
+    let _old = std::fs::remove_file(world.root.join("home/u/work/foo/sub"));
+    world.link("home/u/work/foo/sub", Path::new("."));
+    world.places.workspace = world.root.join("home/u/work/foo/sub");
+    assert!(world.discover().is_err());
+}
+
+#[test]
 fn a_linked_agent_directory_works() {
     let world = World::new();
     let moved = world.root.join("elsewhere");

@@ -272,3 +272,28 @@ fn somebody_who_holds_the_lock_is_not_waited_for_for_ever() {
     let second = store.change(&file, FileKind::Settings, |_| Ok("{}".to_owned()));
     assert!(matches!(second, Err(StoreError::Busy)));
 }
+
+/// A list would mean everything below, once it is a directory.
+#[test]
+fn one_name_is_kept_as_one_name() {
+    let world = World::new();
+    for rights in [FileRights::READ, FileRights::READ_WRITE] {
+        for (name, is_tree) in [("data", false), ("data", true)] {
+            world.write("home/u/.pi/agent/sandbox/default.json", DEFAULT);
+            let place = world.root.join(name);
+            let pattern =
+                if is_tree { FilePattern::Tree(place.clone()) } else { FilePattern::Exact(place.clone()) };
+            put(
+                &world,
+                &Shelf::Default,
+                &grant(GrantPattern::Path(PathPattern { pattern: pattern.clone(), rights })),
+            );
+            let now = world.resolve().unwrap();
+            assert_eq!(now.allow_read.contains(&FilePattern::Tree(place)), is_tree);
+            let kept = now.grants.iter().any(|known| {
+                known.pattern == GrantPattern::Path(PathPattern { pattern: pattern.clone(), rights })
+            });
+            assert_eq!(kept, !is_tree, "{:?}", now.grants);
+        }
+    }
+}

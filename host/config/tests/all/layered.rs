@@ -249,7 +249,7 @@ fn a_project_adds_denials() {
         ],
     );
     assert_eq!(host(&world, "b.test", 443), Deny);
-    assert_eq!(world.resolve().unwrap().limits.processes, Some(7));
+    assert_eq!(world.resolve().unwrap().tightened_limits.processes, Some(7));
 }
 
 /// `denyRead` of a place inside an allowed one denies for good; with less allowed it would be a region that asks.

@@ -240,3 +240,26 @@ fn all_rules_of_one_resolution_see_the_same_links() {
     assert!(resolved.deny_read().any(|rule| rule.pattern.to_string().contains("/somewhere/1/a")));
     assert_eq!(disk.0.get(), 1);
 }
+
+/// A link of the agent's can lead to a name that no pattern is made of.
+#[test]
+fn an_entry_that_makes_no_pattern_opens_nothing_or_denies_more() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let world = World::new();
+    let odd = Path::new(std::ffi::OsStr::from_bytes(b"\xff"));
+    std::fs::create_dir(world.root.join("home/u/work/foo").join(odd)).unwrap();
+    world.link("home/u/work/foo/open", odd);
+    world.link("home/u/work/foo/secret", odd);
+    filesystem(
+        &world,
+        r#""denyRead": ["ROOT/home"], "allowRead": [".", "open/*.md"], "allowWrite": [".", "open/*/out"], "denyWrite": ["secret/*.pem"]"#,
+    );
+    let resolved = world.resolve().unwrap();
+    let told = resolved.warnings.iter().filter(|warning| warning.text.contains("opens nothing")).count();
+    assert_eq!(told, 2, "{:?}", resolved.warnings);
+    let place = world.root.join("home/u/work/foo").join(odd).join("a.pem");
+    let rules = crate::resolving::rule_set(&world);
+    let of = |path: &Path| rules.file(path, Write, portcullis_decision::rules::Caller::Tool).effect;
+    assert_eq!((of(&place), of(&world.root.join("home/u/work/foo/x"))), (Deny, Allow));
+}

@@ -6,7 +6,7 @@ use portcullis_config::Resolved;
 use portcullis_decision::Profile;
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::profile::FileRight::{self, Read, Write};
-use portcullis_decision::profile::{FileRights, FileRule};
+use portcullis_decision::profile::{FileRights, FileRule, Limits};
 use portcullis_decision::request::ProcessInfo;
 use portcullis_decision::rules::{Caller, RuleLayer, RuleSet};
 use portcullis_decision::verdict::Effect::{self, Allow, Ask, Deny};
@@ -327,9 +327,70 @@ fn layers_tighten() {
     );
     check(&world, &[("home/u/work/foo/a", Read, Deny), ("home/u/work/foo/src/a", Write, Deny)]);
     let resolved = world.resolve().unwrap();
-    assert_eq!((resolved.limits.processes, resolved.limits.memory_mib), (Some(5), Some(64)));
+    let limits = resolved.tightened_limits;
+    assert_eq!((limits.processes, limits.memory_mib), (Some(5), Some(64)));
     let origin = resolved.origin("machine-settings", "filesystem.denyWrite[0]").unwrap();
     assert_eq!(origin.pointer, "/filesystem/denyWrite/0");
+}
+
+/// What a project's file, the machine's and the project's of the layered layout say where nobody else says anything
+/// is held to the host's default, and what the user sets stays; the same in the user's own file loosens.
+#[test]
+fn layers_do_not_loosen_numbers() {
+    const DEFAULTS: Limits = Limits {
+        wall_ms: Some(1000),
+        cpu_ms: None,
+        memory_mib: Some(1000),
+        processes: Some(1000),
+        open_files: Some(1000),
+        file_mib: Some(1000),
+        output_kib: Some(1000),
+    };
+    let (more, less) = (5000, 100);
+    let written = |number: u32| {
+        serde_json::json!({
+            "limits": { "wallMs": number, "cpuMs": number, "memoryMib": number, "processes": number,
+                "openFiles": number, "fileMib": number, "outputKib": number },
+            "network": { "uploadBudgetMib": number },
+        })
+    };
+    let held = |world: &World| {
+        let rules = rule_set(world);
+        let limits = rules.limits(DEFAULTS);
+        let budget = rules.budget(&HostName::parse("a.test").unwrap(), 443).bytes >> 20;
+        ([limits.wall_ms, limits.memory_mib, limits.processes, limits.open_files, limits.output_kib], budget)
+    };
+    let files = ["home/u/work/foo/.pi/portcullis.json", "etc/portcullis/settings.json"];
+    for file in files {
+        // None: the host's default.
+        for (number, expected, budget) in [(more, None, 256), (less, Some(less), 100)] {
+            let world = World::new();
+            world.write(file, &written(number).to_string());
+            assert_eq!(held(&world), ([expected; 5], budget), "{file} {number}");
+            assert_eq!(rule_set(&world).limits(DEFAULTS).cpu_ms, Some(number), "nothing is stricter");
+        }
+    }
+    let with_own = |number: u32, other: u32| {
+        let world = World::new();
+        let mut own: serde_json::Value = serde_json::from_str(portcullis_config::BUILT_IN).unwrap();
+        own["limits"] = written(number)["limits"].clone();
+        own["network"]["uploadBudgetMib"] = number.into();
+        own["environment"] = serde_json::json!({ "set": { "ONLY": "mine" }, "drop": ["MY_OWN"] });
+        world.write(DEFAULT, &own.to_string());
+        let mut project = written(other);
+        project["environment"] = serde_json::json!({ "drop": ["*"] });
+        world.write(files[0], &project.to_string());
+        world
+    };
+    assert_eq!(
+        held(&with_own(more, more * 2)),
+        ([Some(more); 5], u64::from(more)),
+        "the control: the user's own"
+    );
+    assert_eq!(held(&with_own(more, less)), ([Some(less); 5], 100));
+    let rules = rule_set(&with_own(more, less));
+    let of = |name| rules.environment(name);
+    assert_eq!([of("ONLY"), of("MY_OWN"), of("OTHER")], [Some(Allow), Some(Deny), Some(Deny)]);
 }
 
 #[test]

@@ -1,0 +1,89 @@
+//! What a command puts in the way of a path in the settings keeps nobody from tightening them.
+
+use anyhow::{Result, ensure};
+use portcullis_it::{Interface, Scene, Serve, User};
+use serde_json::{Value, json};
+
+as_each_user!(
+    links_of_a_command_keep_no_settings_from_being_read,
+    what_cannot_be_read_is_read_once_it_can,
+    settings_without_a_sandbox_take_away_all_the_same,
+);
+
+fn settings(lists: &Value) -> Value {
+    let mut all = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+    });
+    if let (Some(all), Some(lists)) = (all["filesystem"].as_object_mut(), lists.as_object()) {
+        all.extend(lists.clone());
+    }
+    all
+}
+
+fn write(scene: &Scene, file: &str, settings: &Value) -> Result<()> {
+    scene.write(&scene.home().join(".pi/agent/sandbox").join(file), &settings.to_string())
+}
+
+/// A session whose settings let commands write outside, which is the control, with `more` in the list.
+fn session(scene: &Scene, more: &str) -> Result<Serve> {
+    scene.write(&scene.outside().join("a"), "")?;
+    write(scene, "default.json", &settings(&json!({ "allowWrite": [".", more, scene.outside()] })))?;
+    Serve::greeted(scene, &[], Interface::Absent)
+}
+
+fn can_write(scene: &Scene, host: &mut Serve) -> Result<bool> {
+    let file = scene.outside().join("made");
+    host.run(&format!("echo x > '{}'", file.display()))?;
+    let is_there = file.exists();
+    if is_there {
+        std::fs::remove_file(file)?;
+    }
+    Ok(is_there)
+}
+
+fn links_of_a_command_keep_no_settings_from_being_read(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("sub/x"), "")?;
+    let key = scene.project().join("sub").display().to_string();
+    write(&scene, "projects.json", &json!({ key: settings(&json!({})) }))?;
+    let mut host = session(&scene, "packages/*/dist")?;
+    ensure!(can_write(&scene, &mut host)?, "the control");
+    let (_, output) =
+        host.run("mkdir $'\\xff' && ln -s $'\\xff' packages && rm -r sub && ln -s . sub && echo done")?;
+    ensure!(output == "done\n", "{output}");
+    write(&scene, "default.json", &settings(&json!({ "allowWrite": [".", "packages/*/dist"] })))?;
+    ensure!(!can_write(&scene, &mut host)?, "it was taken away");
+    let shown = scene.portcullis(&["config", "show"])?.ended_with(0)?;
+    ensure!(shown.stdout.contains("packages"), "{shown:#?}");
+    Ok(())
+}
+
+/// What keeps settings from being read need not be in a file that is looked at.
+fn what_cannot_be_read_is_read_once_it_can(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let elsewhere = scene.outside().join("sub");
+    scene.write(&elsewhere.join("x"), "")?;
+    let mut host = session(&scene, "src")?;
+    std::fs::rename(&elsewhere, scene.outside().join("gone"))?;
+    std::os::unix::fs::symlink(scene.project(), &elsewhere)?;
+    write(&scene, "projects.json", &json!({ elsewhere.display().to_string(): settings(&json!({})) }))?;
+    write(&scene, "default.json", &settings(&json!({})))?;
+    ensure!(can_write(&scene, &mut host)?, "the control: a key that leads here is not believed");
+    std::fs::remove_file(&elsewhere)?;
+    ensure!(!can_write(&scene, &mut host)?, "it was taken away");
+    Ok(())
+}
+
+fn settings_without_a_sandbox_take_away_all_the_same(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let mut host = session(&scene, "src")?;
+    ensure!(can_write(&scene, &mut host)?, "the control");
+    write(&scene, "default.json", &settings(&json!({ "denyRead": ["/home", "/"] })))?;
+    let refused = can_write(&scene, &mut host).err().map(|error| error.to_string()).unwrap_or_default();
+    ensure!(refused.contains("commands are refused"), "{refused}");
+    write(&scene, "default.json", &settings(&json!({})))?;
+    let (_, output) = host.run("echo again")?;
+    ensure!(output == "again\n", "{output}");
+    Ok(())
+}
