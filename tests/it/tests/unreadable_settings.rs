@@ -15,7 +15,8 @@ fn settings(lists: &Value) -> Value {
         "network": { "allowedDomains": [], "deniedDomains": [] },
         "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
     });
-    if let (Some(all), Some(lists)) = (all["filesystem"].as_object_mut(), lists.as_object()) {
+    let filesystem = all.get_mut("filesystem").and_then(Value::as_object_mut);
+    if let (Some(all), Some(lists)) = (filesystem, lists.as_object()) {
         all.extend(lists.clone());
     }
     all
