@@ -41,7 +41,9 @@ pub(super) struct Share {
 impl Share {
     /// Takes it, where there is as much left.
     pub(super) fn take(bytes: usize) -> Option<Self> {
-        used().take(bytes).then_some(Self { bytes })
+        let fits = used().take(bytes);
+        // Only where there is one: what it gives back as it goes must have been taken.
+        fits.then(|| Self { bytes })
     }
 }
 
@@ -58,6 +60,15 @@ fn used() -> MutexGuard<'static, Used> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_taken_is_not_given_back() {
+        assert!(Share::take(MOST_BYTES + 1).is_none());
+        let share = Share::take(7).unwrap();
+        assert!(used().bytes >= 7);
+        drop(share);
+        assert!(Share::take(MOST_BYTES + 1).is_none() && Share::take(1).is_some());
+    }
 
     #[test]
     fn there_is_an_end_to_requests_and_to_bytes() {
