@@ -32,8 +32,9 @@ const QUESTIONS: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Subject {
     rule: String,
-    /// Whose rule of those that decide asks, and which.
-    asked_by: (String, String),
+    /// Whose rule of those that decide asks, and which; nobody's where the deed is said, which is one question for both
+    /// of its names.
+    asked_by: Option<(String, String)>,
     place: PathBuf,
     attempt: Attempt,
     /// What is done to which names, where the place does not say it all.
@@ -283,7 +284,7 @@ fn subject(
     };
     Subject {
         rule: held.rule().to_owned(),
-        asked_by: (decision.policy().to_owned(), rule),
+        asked_by: deed.is_none().then(|| (decision.policy().to_owned(), rule)),
         place: place.to_owned(),
         attempt: if kind == Attempt::MakeDirectory { Attempt::Write } else { kind },
         deed: deed.map(|(_, deed)| deed.clone()),
@@ -300,7 +301,7 @@ mod tests {
     fn subject(place: &str) -> Subject {
         Subject {
             rule: String::new(),
-            asked_by: (String::new(), String::new()),
+            asked_by: None,
             place: place.into(),
             attempt: Attempt::Write,
             deed: None,
