@@ -18,6 +18,7 @@ use portcullis_decision::request::{
 use portcullis_decision::{Caller, Effect, Grant, GrantScope, Request, Ruling, path_text};
 use portcullis_file_gate::{Located, Purpose};
 
+use crate::authorized::Granted;
 use crate::cancel::Cancel;
 use crate::commands::{CommandCall, CommandFailure, Ended, Started};
 use crate::force::Force;
@@ -26,7 +27,7 @@ use crate::lookalike::revealed;
 use crate::paths;
 use crate::question::grantable;
 use crate::refused;
-use crate::session::{Granted, Session};
+use crate::session::Session;
 
 /// Name of the attribute that says what a command named before it failed: a JSON text.
 const SAID: &str = "host:said-afterwards";

@@ -12,6 +12,7 @@ use portcullis_decision::request::{Action, Attribute, CommandExecution, Origin, 
 use portcullis_decision::{Decision, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
 
+use crate::authorized::Granted;
 use crate::cancel::Cancel;
 use crate::environment::{environment, environment_of_agent};
 use crate::held::Questions;
@@ -20,7 +21,7 @@ use crate::network::{Sandbox, command_of};
 use crate::paths;
 use crate::reading;
 use crate::refused;
-use crate::session::{Granted, Session};
+use crate::session::Session;
 
 /// What is to be run.
 #[derive(Debug, Clone)]

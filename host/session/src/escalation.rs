@@ -7,9 +7,10 @@ use portcullis_decision::request::{Action, Origin};
 use portcullis_decision::rules::Ruling;
 use portcullis_decision::{Decision, Effect};
 
+use crate::authorized::Authorized;
 use crate::cancel::Cancel;
 use crate::commands::{CommandCall, CommandFailure, Program};
-use crate::session::{Authorized, Session};
+use crate::session::Session;
 
 /// The rule that wants it asked.
 const ASKED: &str = "host.escalation";

@@ -13,10 +13,11 @@ use portcullis_file_gate::{
     Editing, FileContent, FileError, Gate, Limits, Links, Located, Purpose, WriteOptions, Written,
 };
 
+use crate::authorized::Authorized;
 use crate::cancel::Cancel;
 use crate::force::Force;
 use crate::paths;
-use crate::session::{Authorized, Session};
+use crate::session::Session;
 
 /// Which file a call is about.
 #[derive(Debug, Clone, Copy)]

@@ -17,13 +17,14 @@ use portcullis_decision::{AnsweredBy, Decision, Effect, GrantScope, Request, pat
 
 use crate::ask::Refusal;
 use crate::asked;
+use crate::authorized::Authorized;
 use crate::cancel::Cancel;
 use crate::commands::Started;
 use crate::executed;
 use crate::links::HARD_LINKS;
 use crate::lookalike::revealed;
 use crate::refused;
-use crate::session::{Authorized, Session};
+use crate::session::Session;
 
 /// How often the user is asked for one command: what needs more is no oversight.
 const QUESTIONS: usize = 20;

@@ -21,6 +21,7 @@ mod tools;
 
 mod ask;
 mod asked;
+mod authorized;
 mod cancel;
 mod keeper;
 mod lookalike;
@@ -52,6 +53,7 @@ mod names;
 
 pub use again::{Afterwards, Again};
 pub use ask::{Answer, Answerer, Choice, ChoiceKind, Desk, Nobody, Question, Refusal};
+pub use authorized::{Authorized, Granted, advice};
 pub use cancel::Cancel;
 pub use commands::{CommandCall, CommandFailure, Ended, Program, Started};
 pub use environment::{environment, environment_of_agent};
@@ -70,7 +72,7 @@ pub use question::{described, grantable};
 pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox::required_tier;
 pub use searches::{Listed, SearchFailure};
-pub use session::{Authorized, Basis, Granted, Session, Settings, Setup, advice};
+pub use session::{Basis, Session, Settings, Setup};
 pub use taken_over::TakenOver;
 pub use tools::Output;
 pub use visible::{visible, visible_subject};

@@ -16,12 +16,13 @@ use portcullis_file_gate::{
     SearchError, SearchGuard,
 };
 
+use crate::authorized::Granted;
 use crate::cancel::Cancel;
 use crate::files::{FileCall, FileFailure, told};
 use crate::force::Force;
 use crate::links::KeptBack;
 use crate::paths;
-use crate::session::{Granted, Session};
+use crate::session::Session;
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,13 +10,13 @@ use portcullis_decision::context::{AgentInfo, Machine};
 use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{
-    AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantScope, Mode, Permit, Request, RuleSet,
-    path_text,
+    AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantScope, Mode, Request, RuleSet, path_text,
 };
 use portcullis_file_gate::FileError;
 
 use crate::again;
 use crate::ask::{Answer, Asks, Choice, ChoiceKind, Desk, Question, Refusal};
+use crate::authorized::Authorized;
 use crate::cancel::Cancel;
 use crate::error::{OpenError, with_causes};
 use crate::escalation;
@@ -90,56 +90,6 @@ pub struct Session {
     /// The gate in the networks of the sandboxes; none where there are no commands.
     pub(crate) network: Option<Network>,
     variables: OnceLock<Vec<(String, String)>>,
-}
-
-/// What became of a request.
-#[derive(Debug)]
-pub struct Authorized {
-    /// The final decision; never `ask`.
-    pub decision: Decision,
-    /// The proof, if it was allowed.
-    pub permit: Option<Permit>,
-    /// The request as it was judged.
-    pub request: Request,
-    /// How long the user's yes holds; none where there was none.
-    pub(crate) answer: Option<GrantScope>,
-}
-
-/// A request that was allowed.
-#[derive(Debug)]
-pub struct Granted {
-    /// The proof.
-    pub permit: Permit,
-    /// The request as it was judged.
-    pub request: Request,
-    /// What policies want the model to be told with the result.
-    pub advice: Vec<String>,
-}
-
-impl Authorized {
-    /// The permit, or the decision that refused it.
-    ///
-    /// # Errors
-    /// When it was not allowed.
-    pub fn granted(self) -> Result<Granted, Box<Decision>> {
-        match self.permit {
-            Some(permit) => Ok(Granted { permit, request: self.request, advice: advice(&self.decision) }),
-            None => Err(Box::new(self.decision)),
-        }
-    }
-}
-
-/// What policies want the model to be told with the result, safe to show.
-#[must_use]
-pub fn advice(decision: &Decision) -> Vec<String> {
-    let advise = |obligation: &Obligation| match obligation {
-        Obligation::Advise(text) => Some(visible(text)),
-        Obligation::Notify(_)
-        | Obligation::RewriteScript(_)
-        | Obligation::RewriteInput(_)
-        | Obligation::Other(_) => None,
-    };
-    decision.obligations().iter().filter_map(advise).collect()
 }
 
 impl std::fmt::Debug for Session {

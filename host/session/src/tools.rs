@@ -7,8 +7,9 @@ use portcullis_decision::request::{Action, Origin, ToolCall};
 use portcullis_decision::verdict::{ContentBlock, Obligation, ToolOutput};
 use portcullis_decision::{Decision, Inspection, Request};
 
+use crate::authorized::Authorized;
 use crate::cancel::Cancel;
-use crate::session::{Authorized, Session};
+use crate::session::Session;
 
 /// How often an input may be rewritten until everybody is content with it.
 const REWRITES: usize = 4;

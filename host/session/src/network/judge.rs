@@ -14,10 +14,11 @@ use super::Line;
 use super::memory::place;
 use super::question::{about_all, about_more, places};
 use crate::ask::{Answer, Choice, ChoiceKind, Refusal};
+use crate::authorized::Authorized;
 use crate::cancel::Cancel;
 use crate::memory::Denied;
 use crate::question::endpoint_pattern;
-use crate::session::{Authorized, Session};
+use crate::session::Session;
 use crate::visible::visible;
 
 /// Answers for the connections in one sandbox.
