@@ -691,7 +691,7 @@ pub const FIELDS: &[Field] = &[
         Shape::Integer(16, 16777216),
         Optional,
         Honoured,
-        "Memory of all processes of a command together; set, it also bounds what one process may reserve. Default: three quarters of the machine's memory.",
+        "Memory of all processes of a command together, and of all commands of a sandbox where there is a control group; set, it also bounds what one process may reserve. Default: three quarters of the machine's memory.",
     ),
     row(
         "limits.processes",

@@ -51,6 +51,7 @@ use connect::Connecting;
 use directories::{Gone, Linked, Made};
 use process::Processes;
 use staged::Staging;
+pub(crate) use worker::threads;
 
 /// The number of the keeper in its own pid namespace, if it has one.
 const FIRST_PROCESS: i32 = 1;

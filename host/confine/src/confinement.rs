@@ -3,6 +3,8 @@
 #[cfg_attr(not(target_os = "linux"), path = "confinement/elsewhere.rs")]
 mod here;
 #[cfg(target_os = "linux")]
+mod layers;
+#[cfg(target_os = "linux")]
 mod meeting;
 
 #[cfg(not(target_os = "linux"))]

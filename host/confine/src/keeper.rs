@@ -3,6 +3,7 @@
 //! It is single-threaded and trusts the host. What it runs it does not trust, and hears nothing from it.
 
 mod alone;
+mod group;
 mod program;
 mod serve;
 mod watch;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
-use portcullis_sys::process::{Cloned, Fenced, SingleThread, clone, exit_now};
+use portcullis_sys::process::{CloneFlags, Cloned, Fenced, SingleThread, exit_now};
 use portcullis_sys::signal::Settled;
 use rustix::fs::{CWD, FileType, Mode, OFlags, lstat, openat};
 use rustix::io::Errno;
@@ -26,6 +27,7 @@ use crate::layer::{During, Failure, landlock, limits, mounts, namespaces, networ
 use crate::plan::{Plan, Step, Writable};
 use crate::wire::{Event, Network, Refusal, Setup};
 use crate::{Hold, Limits, MakeNames, NameRules, Reads, Stage, Walls, WayOut, transport};
+pub(crate) use group::IN_GROUP;
 
 /// The argument, after the usual one, of a keeper that is to do without namespaces.
 pub(crate) const WITHOUT_NAMESPACES: &str = "without-namespaces";
@@ -35,15 +37,15 @@ pub(crate) fn main(names: MakeNames) -> ExitCode {
     let Ok(Some(single)) = SingleThread::prove() else { return ExitCode::FAILURE };
     // Whatever the host left open by mistake must not stay open for as long as the session lasts.
     let Ok(()) = descriptor::close_inherited(&single, 3) else { return ExitCode::FAILURE };
-    let Ok(control) = take_control() else { return ExitCode::FAILURE };
+    let (Ok(control), Ok(group)) = (take_control(), group::take()) else { return ExitCode::FAILURE };
     if std::env::args_os().nth(2).is_some_and(|walls| walls == WITHOUT_NAMESPACES) {
-        return alone::main(single, &control, names);
+        return alone::main(single, &control, group, names);
     }
     let identity = Identity::current();
-    let flags = namespaces::of_a_session() | portcullis_sys::process::CloneFlags::PARENT;
-    match clone(&single, flags).during(Stage::Namespaces) {
-        Ok(Cloned::Parent { pidfd, .. }) => tell(&control, &Event::Keeper, &[pidfd.as_fd()]),
-        Ok(Cloned::Child) => keep(single, control, identity, names),
+    let flags = namespaces::of_a_session() | CloneFlags::PARENT;
+    match group::clone_keeper(&single, flags, group).during(Stage::Namespaces) {
+        Ok((Cloned::Parent { pidfd, .. }, _)) => tell(&control, &Event::Keeper, &[pidfd.as_fd()]),
+        Ok((Cloned::Child, no_group)) => keep(single, control, identity, no_group, names),
         Err(failure) => tell(&control, &failed(&failure), &[]),
     }
     ExitCode::SUCCESS
@@ -57,13 +59,13 @@ fn take_control() -> rustix::io::Result<OwnedFd> {
     Ok(control)
 }
 
-fn keep(single: SingleThread, control: OwnedFd, identity: Identity, names: MakeNames) -> ! {
+fn keep(single: SingleThread, control: OwnedFd, identity: Identity, no_group: i32, names: MakeNames) -> ! {
     // Commands start in this process's memory, where no handler may run, and inherit what is set here.
     let settled = Settled::settle(&single).during(Stage::Process);
     match settled.and_then(|settled| Ok((settled, set_up(&single, &control, identity, names)?))) {
         Ok((settled, (ready, session))) => {
             let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
-            ready.tell(&control, landlock, session.processes_are_bounded);
+            ready.tell(&control, landlock, session.processes_are_bounded, no_group);
             serve::Keeper::new((single, settled), control, session).serve()
         }
         Err(failure) => {
@@ -111,12 +113,13 @@ struct Ready {
 }
 
 impl Ready {
-    fn tell(self, control: &OwnedFd, landlock: u32, processes_are_bounded: bool) {
+    fn tell(self, control: &OwnedFd, landlock: u32, processes_are_bounded: bool, no_group: i32) {
         let no_gate = self.gate.as_ref().err().map(Failure::refusal);
         let gate = self.gate.as_ref().ok().and_then(Option::as_ref);
         let mut descriptors = vec![self.root.as_fd(), self.mounts.as_fd()];
         descriptors.extend(gate.map(network::Gate::descriptors).unwrap_or_default());
-        tell(control, &Event::Ready { landlock, processes_are_bounded, no_gate }, &descriptors);
+        let event = Event::Ready { landlock, processes_are_bounded, no_group, no_gate };
+        tell(control, &event, &descriptors);
     }
 }
 

@@ -27,6 +27,11 @@
 //! All of it is made by messages to the kernel while the keeper still may; no program such as `ip` or `nft` is
 //! needed, and commands cannot change it.
 //!
+//! # Limits
+//! What a command may use is bounded by the kernel for each process, for the pid namespace, and, where one may be made,
+//! by a control group of version 2 for all processes of a sandbox together; besides the keeper looks ten times a second
+//! and says which limit a command has met.
+//!
 //! # Without namespaces
 //! [`Confinement::start_without_namespaces`] makes a sandbox of Landlock, the broker and a stricter filter, where
 //! namespaces and mounts are refused: see the tier [`Tier::Landlock`].
@@ -75,6 +80,7 @@ mod calls;
 mod confinement;
 mod error;
 mod gate;
+mod group;
 mod held;
 mod job;
 mod link;
@@ -115,6 +121,7 @@ pub use error::{LaunchError, PlanError, StartError, ViewError};
 #[cfg(target_os = "linux")]
 pub use files::raise_file_limit;
 pub use gate::{Ends, Hold, Listeners, NoGate, WayOut};
+pub use group::{Controller, NoGroup, sweep_groups};
 pub use held::{Attempt, Deed, Held, Refusal};
 pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};

@@ -33,10 +33,11 @@ mod here {
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+    use crate::group::Deaths;
     use crate::held::{Held, Waiting};
     use crate::job::Job;
     use crate::wire::{Ending, Event, Request};
-    use crate::{Command, Exit, Refusal, transport};
+    use crate::{Breach, Command, Exit, Refusal, transport};
 
     /// Sends requests, and tells the commands under way what the keeper says about them.
     #[derive(Debug)]
@@ -46,6 +47,8 @@ mod here {
         asked: Arc<OwnedFd>,
         passing_on: Mutex<()>,
         jobs: Mutex<Jobs>,
+        /// Nothing where no control group bounds memory.
+        deaths: Option<Deaths>,
         /// Who waits for which socket.
         sockets: Mutex<HashMap<u64, SyncSender<io::Result<OwnedFd>>>>,
     }
@@ -66,10 +69,11 @@ mod here {
     }
 
     impl Link {
-        pub(crate) fn new(socket: OwnedFd, asked: Arc<OwnedFd>) -> Self {
+        pub(crate) fn new(socket: OwnedFd, asked: Arc<OwnedFd>, deaths: Option<Deaths>) -> Self {
             Self {
                 socket,
                 asked,
+                deaths,
                 passing_on: Mutex::default(),
                 jobs: Mutex::default(),
                 sockets: Mutex::default(),
@@ -228,11 +232,18 @@ mod here {
                             Ending::Code(code) => Exit::Code(code),
                             Ending::Signal(signal) => Exit::Signal(signal),
                         };
-                        job.ended(exit, *breach);
+                        job.ended(exit, breach.or(self.breach_of_all(exit)));
                     }
                 }
                 Event::Keeper | Event::Ready { .. } | Event::Failed { .. } | Event::Socket { .. } => {}
             }
+        }
+
+        /// Whether the kernel has killed a process, for all use too much memory, since a command ended last. One that
+        /// has succeeded has not missed it.
+        fn breach_of_all(&self, exit: Exit) -> Option<Breach> {
+            let has_killed = self.deaths.as_ref().is_some_and(Deaths::are_new);
+            (has_killed && exit != Exit::Code(0)).then_some(Breach::MemoryOfAll)
         }
 
         fn sockets(&self) -> MutexGuard<'_, HashMap<u64, SyncSender<io::Result<OwnedFd>>>> {

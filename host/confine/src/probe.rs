@@ -51,6 +51,8 @@ pub enum Primitive {
     Listener,
     /// A number of processes that the kernel keeps for root too.
     ProcessLimit,
+    /// A control group beside this program's own, which bounds memory and processes.
+    ControlGroup,
 }
 
 /// What came of trying it.
@@ -73,7 +75,7 @@ pub struct Refused {
 
 impl Primitive {
     /// Every one, in the order in which they build upon one another.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::UserNamespace,
         Self::Mounts,
         Self::Proc,
@@ -84,6 +86,7 @@ impl Primitive {
         Self::Scopes,
         Self::Listener,
         Self::ProcessLimit,
+        Self::ControlGroup,
     ];
 
     /// Returns its name.
@@ -100,6 +103,7 @@ impl Primitive {
             Self::Filter => "filter",
             Self::Listener => "listener",
             Self::ProcessLimit => "process-limit",
+            Self::ControlGroup => "control-group",
         }
     }
 
@@ -113,7 +117,7 @@ impl Primitive {
             | Self::Network
             | Self::Objects
             | Self::Filter => true,
-            Self::Landlock | Self::Scopes | Self::Listener | Self::ProcessLimit => false,
+            Self::Landlock | Self::Scopes | Self::Listener | Self::ProcessLimit | Self::ControlGroup => false,
         }
     }
 }

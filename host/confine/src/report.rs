@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Controller;
+
 /// One kernel mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -22,6 +24,8 @@ pub enum Layer {
     Privileges,
     /// Bounds of resources.
     Limits,
+    /// Bounds of resources for all commands together.
+    ControlGroup,
 }
 
 /// How far a layer is in force.
@@ -40,6 +44,8 @@ pub enum Force {
 pub struct Report {
     /// Every layer once, outermost first.
     pub layers: Vec<(Layer, Force)>,
+    /// What a control group bounds for all commands together; empty where there is none.
+    pub controllers: Vec<Controller>,
 }
 
 impl fmt::Display for Report {
@@ -62,6 +68,7 @@ impl fmt::Display for Layer {
             Self::Seccomp => "seccomp",
             Self::Privileges => "privileges",
             Self::Limits => "limits",
+            Self::ControlGroup => "control group",
         })
     }
 }

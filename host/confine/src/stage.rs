@@ -85,6 +85,8 @@ stages! {
     Broker = 25, "starting the broker of names";
     /// Reading the rules over names.
     Names = 26, "reading the rules over names";
+    /// Making a control group and starting a process in it.
+    Group = 27, "making a control group beside the own one";
 }
 
 #[cfg(test)]
@@ -95,7 +97,7 @@ mod tests {
     fn numbers_lead_back_to_their_stage() {
         let stages: Vec<_> =
             (0..100).filter_map(|number| Some((number, Stage::from_number(number)?))).collect();
-        assert_eq!(stages.len(), 26);
+        assert_eq!(stages.len(), 27);
         for (number, stage) in stages {
             assert_eq!(stage.number(), number);
         }

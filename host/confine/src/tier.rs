@@ -54,7 +54,8 @@ impl Tier {
                 "seeing by its path that a hidden file is there, how large it is, where a link leads, that it is \
                  being changed, and that other processes exist: contents and listings are refused",
                 "in the session's temporary directory, names that rules forbid",
-                "starting many processes at once as root: they are counted ten times a second only",
+                "starting many processes at once as root, where no control group bounds them: they are counted ten times \
+                 a second only",
                 "what a command has started when its keeper and its init are both killed from outside: it stays \
                  under all rules, but is not ended",
             ],
@@ -134,13 +135,15 @@ mod tests {
     fn landlock_and_names_make_the_difference() {
         let report = |landlock, names| Report {
             layers: vec![(Layer::Mounts, Force::Full), (Layer::Landlock, landlock), (Layer::Names, names)],
+            controllers: Vec::new(),
         };
         let none = || Force::None("x".into());
         assert_eq!(report(Force::Full, Force::Full).tier(), Tier::Full);
         assert_eq!(report(Force::Partial("x".into()), Force::Full).tier(), Tier::Full);
         assert_eq!(report(none(), Force::Full).tier(), Tier::Namespaces);
         assert_eq!(report(Force::Full, none()).tier(), Tier::Namespaces);
-        let without = Report { layers: vec![(Layer::Mounts, none()), (Layer::Landlock, Force::Full)] };
+        let layers = vec![(Layer::Mounts, none()), (Layer::Landlock, Force::Full)];
+        let without = Report { layers, controllers: Vec::new() };
         assert_eq!(without.tier(), Tier::Landlock);
     }
 }

@@ -75,6 +75,8 @@ pub(crate) enum Event {
         landlock: u32,
         /// Whether the kernel refuses processes above their limit, for root too.
         processes_are_bounded: bool,
+        /// Why the keeper is not in the control group that was made for it; 0 where it is.
+        no_group: i32,
         /// Why there is no gate although one was wanted.
         no_gate: Option<Refusal>,
     },
@@ -193,10 +195,11 @@ impl Event {
         let mut writer = Writer::default();
         match self {
             Self::Keeper => writer.number(1),
-            Self::Ready { landlock, processes_are_bounded, no_gate } => {
+            Self::Ready { landlock, processes_are_bounded, no_group, no_gate } => {
                 writer.number(2);
                 writer.number(*landlock);
                 writer.number(u32::from(*processes_are_bounded));
+                writer.signed(*no_group);
                 writer.number(u32::from(no_gate.is_some()));
                 if let Some(refusal) = no_gate {
                     writer.refusal(*refusal);
@@ -238,6 +241,7 @@ impl Event {
             2 => Self::Ready {
                 landlock: reader.number()?,
                 processes_are_bounded: reader.number()? == 1,
+                no_group: reader.signed()?,
                 no_gate: if reader.number()? == 0 { None } else { Some(reader.refusal()?) },
             },
             3 => Self::Failed { refusal: reader.refusal()?, path: PathBuf::from(reader.string()?) },

@@ -179,6 +179,8 @@ impl Session {
         // So that the log says in what every command ran.
         let tier = format!("\"{}\"", self.force().tier());
         request.attributes.push(Attribute { name: "host:sandbox-tier".to_owned(), value: tier });
+        let value = format!("\"{}\"", self.force().controllers());
+        request.attributes.push(Attribute { name: "host:control-group".to_owned(), value });
         if self.setup.inmate.is_agent() {
             let value = "\"pi itself\"".to_owned();
             request.attributes.push(Attribute { name: "host:contained".to_owned(), value });

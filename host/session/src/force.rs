@@ -247,6 +247,13 @@ impl Force {
         self.report().map_or(Tier::None, Report::tier)
     }
 
+    /// What a control group bounds for all commands together, in words of the kernel's; `none` where there is none.
+    pub(crate) fn controllers(&self) -> String {
+        let names = self.report().into_iter().flat_map(|report| &report.controllers);
+        let names: Vec<&str> = names.map(|controller| controller.name()).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(" ") }
+    }
+
     /// What the kernel enforces on commands; none when there is no sandbox.
     #[must_use]
     pub fn report(&self) -> Option<&Report> {

@@ -69,7 +69,7 @@ impl fmt::Display for LimitMet {
             Self::FileSize => formatter.write_str("a file became as big as it may be (`limits.fileMib`)"),
             Self::Sandbox(breach) => {
                 let setting = match breach {
-                    Breach::Memory => "limits.memoryMib",
+                    Breach::Memory | Breach::MemoryOfAll => "limits.memoryMib",
                     Breach::Processes | Breach::TooManyProcesses => "limits.processes",
                 };
                 write!(formatter, "{breach} (`{setting}`)")
@@ -172,5 +172,11 @@ mod tests {
         }
         let breach = met(limits, Exit::Signal(9), Some(Breach::Memory));
         assert!(breach.is_some_and(|met| met.to_string().ends_with("(`limits.memoryMib`)")));
+        let together = met(limits, Exit::Code(137), Some(Breach::MemoryOfAll)).map(|met| met.to_string());
+        assert!(
+            together.is_some_and(|met| {
+                met.starts_with("all commands") && met.ends_with("(`limits.memoryMib`)")
+            })
+        );
     }
 }

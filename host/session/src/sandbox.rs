@@ -130,8 +130,10 @@ mod tests {
 
     #[test]
     fn less_than_required_is_nothing() {
-        let report =
-            |force| Report { layers: vec![(Layer::Landlock, force), (Layer::Names, LayerForce::Full)] };
+        let report = |force| Report {
+            layers: vec![(Layer::Landlock, force), (Layer::Names, LayerForce::Full)],
+            controllers: Vec::new(),
+        };
         let without = report(LayerForce::None("not there".to_owned()));
         assert!(require(&report(LayerForce::Full), Tier::Full).is_ok());
         assert!(require(&without, Tier::Namespaces).is_ok());

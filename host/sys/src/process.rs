@@ -102,6 +102,37 @@ pub fn clone(_proof: &SingleThread, flags: CloneFlags) -> io::Result<Cloned> {
             0_i64,
         )
     };
+    cloned(pid, pidfd)
+}
+
+/// Makes a copy of this process as [`clone`] does, which starts in a control group: `group` is its directory.
+///
+/// # Errors
+/// As for [`clone`]; `EACCES` when this process may not put another into the group, `ENODEV` when the group has been
+/// removed, `ENOSYS` before Linux 5.3 or under a filter of system calls, `E2BIG` before 5.7.
+pub fn clone_into(_proof: &SingleThread, flags: CloneFlags, group: BorrowedFd<'_>) -> io::Result<Cloned> {
+    let mut pidfd: RawFd = -1;
+    // A sibling ends with the signal with which its maker ends, and may not be given another.
+    let is_sibling = flags.0 & libc::CLONE_PARENT != 0;
+    let number = |value: i32| u64::from(value.cast_unsigned());
+    // SAFETY: the structure consists of numbers, for which 0 is fine.
+    let mut arguments: libc::clone_args = unsafe { mem::zeroed() };
+    arguments.flags = number(flags.0 | libc::CLONE_PIDFD) | CLONE_INTO_CGROUP;
+    arguments.pidfd = u64::try_from(ptr::from_mut(&mut pidfd).expose_provenance()).unwrap_or_default();
+    arguments.exit_signal = if is_sibling { 0 } else { number(libc::SIGCHLD) };
+    arguments.cgroup = number(group.as_raw_fd());
+    // SAFETY: as in `clone`; the structure is as long as is said, and it and `pidfd` outlive the call.
+    let pid = unsafe {
+        libc::syscall(libc::SYS_clone3, ptr::from_mut(&mut arguments), size_of::<libc::clone_args>())
+    };
+    cloned(pid, pidfd)
+}
+
+/// See clone(2); the C library's constant of that name is cut off to 32 bits.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Tells by the kernel's answer which of the two processes this is.
+fn cloned(pid: libc::c_long, pidfd: RawFd) -> io::Result<Cloned> {
     match i32::try_from(pid) {
         Ok(0) => Ok(Cloned::Child),
         Ok(pid) if pid > 0 => {

@@ -16,6 +16,7 @@ as_each_user!(
     toolchains_of_the_home_directory_work,
     worktrees_and_submodules_reach_their_repository,
     sockets_of_the_host_are_seen_by_name_only,
+    a_control_group_is_used_where_one_can_be_made,
     the_doctor_finds_nothing_missing,
     without_namespaces_files_go_on,
     in_a_container_that_refuses_namespaces_files_go_on,
@@ -239,6 +240,30 @@ fn sockets_of_the_host_are_seen_by_name_only(user: User) -> Result<()> {
     Ok(())
 }
 
+/// The log says which controllers bind a command; that it is in a group of its own is seen from inside.
+fn a_control_group_is_used_where_one_can_be_made(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let own = |text: &str| text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned);
+    let host = own(&fs::read_to_string("/proc/self/cgroup")?);
+    let finished = scene.portcullis(&["run", "--", "cat", "/proc/self/cgroup"])?.ended_with(0)?;
+    let inside = own(&finished.stdout);
+    let log = scene.portcullis(&["audit", "tail", "--json"])?.ended_with(0)?.stdout;
+    let without = log.contains(r#""host:control-group","value":"\"none\"""#) || log.contains(r#"\"none\""#);
+    ensure!(log.contains("host:control-group"), "{log}");
+    if inside == host {
+        ensure!(without, "{log}");
+        return Ok(());
+    }
+    let inside = inside.context("a group")?;
+    ensure!(inside.contains("/portcullis-") && !without, "{inside} {log}");
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mount =
+        mounts.lines().find(|line| line.contains(" - cgroup2 ")).and_then(|line| line.split(' ').nth(4));
+    let left = std::path::Path::new(mount.context("mounted")?).join(inside.trim_start_matches('/'));
+    ensure!(!left.exists(), "`{}` was left behind", left.display());
+    Ok(())
+}
+
 fn the_doctor_finds_nothing_missing(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let finished = scene.portcullis(&["doctor", "--json"])?.ended_with(0)?;
@@ -250,9 +275,19 @@ fn the_doctor_finds_nothing_missing(user: User) -> Result<()> {
     let all = |list: &str| told.get(list).and_then(Value::as_array).cloned().unwrap_or_default();
     let mechanisms = all("mechanisms");
     ensure!(
-        mechanisms.len() >= 8 && mechanisms.iter().all(|one| one.get("works") == Some(&json!(true))),
+        mechanisms.len() >= 8
+            && mechanisms.iter().all(|one| one.get("works") == Some(&json!(true))
+                || one.get("name") == Some(&json!("control-group"))),
         "{told:#}"
     );
+    // Whether there are control groups is the machine's to say; what is missing of them is told with what to do.
+    let group =
+        mechanisms.iter().find(|one| one.get("name") == Some(&json!("control-group"))).context("told")?;
+    let text = |key: &str| group.get(key).and_then(Value::as_str).unwrap_or_default();
+    let is_explained = text("cause").contains("control group") && !text("remedy").is_empty();
+    let is_there = text("detail").contains("memory, pids") && text("cause").is_empty();
+    ensure!(group.get("needed") == Some(&json!(false)) && (is_there || is_explained), "{group:#}");
+    ensure!(group.get("works") == Some(&json!(is_there)), "{group:#}");
     let attacks = all("selfTest");
     ensure!(attacks.len() >= 15, "{told:#}");
     for attack in &attacks {

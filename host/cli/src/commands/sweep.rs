@@ -15,7 +15,8 @@ use crate::surroundings::Surroundings;
 const MOMENTS: u32 = 10;
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Removes the directories of sessions whose host is gone; the extension calls it when its host was killed.
+/// Removes the directories and control groups of sessions whose host is gone; the extension calls it when its host was
+/// killed.
 pub(crate) fn run() -> crate::Outcome {
     let sessions = Surroundings::read()?.state.join("sessions");
     for _ in 0..MOMENTS {
@@ -28,6 +29,7 @@ pub(crate) fn run() -> crate::Outcome {
         }
         thread::sleep(MOMENT);
     }
+    portcullis_confine::sweep_groups();
     Ok(Exit::Done)
 }
 

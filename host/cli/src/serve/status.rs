@@ -1,7 +1,7 @@
 //! What the footer and the model are told.
 
 use portcullis_config::Escalation;
-use portcullis_confine::{Force as LayerForce, Tier};
+use portcullis_confine::{Force as LayerForce, Layer, Tier};
 use portcullis_rpc::{SandboxState, StatusResponse};
 use portcullis_session::{Session, visible};
 
@@ -93,7 +93,11 @@ fn warnings(session: &Session) -> Vec<String> {
                     .push(format!("the sandbox is only of the tier `{tier}`, which does not stop: {lacks}"));
             }
             for (layer, force) in &confinement.report().layers {
-                if let LayerForce::Partial(missing) = force {
+                // Few machines have all of a control group, and the limits hold without: `doctor` tells of it.
+                let is_worth_saying = *layer != Layer::ControlGroup;
+                if let LayerForce::Partial(missing) = force
+                    && is_worth_saying
+                {
                     warnings.push(format!("{layer} is only partly in force: {}", visible(missing)));
                 }
             }

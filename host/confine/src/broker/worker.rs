@@ -97,12 +97,23 @@ pub(super) fn run(
     start(move || broker.asking.hear(&begin(broker)))?;
     // What comes while the others are started waits for them, and the keeper need not.
     ready()?;
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    for _ in 1..THREADS_AT_LEAST.max(THREADS_PER_PROCESSOR * processors) {
+    for _ in 1..THREADS_AT_LEAST.max(THREADS_PER_PROCESSOR * processors()) {
         // Fewer are slower, and no less safe.
         drop(start(move || serve(broker)));
     }
     serve(broker)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Returns how many threads a broker has at most.
+pub(crate) fn threads() -> u64 {
+    // Those that hear of answers, and one that looks after the keeper, besides.
+    let others = 4;
+    let serving = THREADS_AT_LEAST.max(THREADS_PER_PROCESSOR * processors());
+    u64::try_from(serving).unwrap_or(u64::MAX).saturating_add(others)
 }
 
 /// Starts a thread of the broker's.

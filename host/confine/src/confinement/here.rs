@@ -12,16 +12,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::KEEPER_ARGUMENT;
+use super::layers::{self, Found};
 use super::meeting::{Ready, listeners, set_up};
 use crate::asking;
 use crate::files;
+use crate::group::Group;
 use crate::held::Waiting;
 use crate::link::Link;
 use crate::transport;
 use crate::wire::{Network, Setup};
 use crate::{
-    Calls, Command, Force, Hold, LaunchError, Layer, Listeners, MakeNames, NoGate, Owner, PathKind, Plan,
-    Profile, Report, Running, Stage, StartError, View, Walls, WayOut, keeper,
+    Calls, Command, Hold, LaunchError, Listeners, MakeNames, NoGate, NoGroup, Owner, PathKind, Plan, Profile,
+    Report, Running, Stage, StartError, View, Walls, WayOut, keeper,
 };
 
 /// The running sandbox of one session; dropping it ends every command in it.
@@ -34,6 +36,8 @@ pub struct Confinement {
     listener: Option<JoinHandle<()>>,
     /// Hears of calls that wait.
     asked: Option<JoinHandle<()>>,
+    /// What bounds all commands together; nothing where none could be made.
+    group: Option<Group>,
 }
 
 impl Confinement {
@@ -72,15 +76,17 @@ impl Confinement {
     pub fn start_without_namespaces(executable: &Path, profile: &Profile) -> Result<Self, StartError> {
         let plan = Plan::new(profile, &PathKind::of)?;
         let setup = Self::setup(profile, plan, Network::Closed);
-        let (process, met) = Self::meet(executable, &setup, Walls::Landlock)?;
+        let group = Group::make(profile.limits);
+        let (process, met) = Self::meet(executable, &setup, Walls::Landlock, group.as_ref().ok())?;
         // It is the keeper's parent, and stays.
         drop(process);
         let Met { ours, asked, keeper, ready, .. } = met;
         match ready {
-            Ok(Ready { root, mounts, .. }) => {
+            Ok(Ready { root, mounts, no_group, .. }) => {
                 let view = View::new(root, mounts, keeper);
-                let report = report_without_namespaces();
-                Ok(Self::new((ours, asked), view, report, setup.acting, Walls::Landlock))
+                let group = entered(group, no_group);
+                let report = layers::without_namespaces(&group);
+                Ok(Self::new((ours, asked), view, (report, group), setup.acting, Walls::Landlock))
             }
             Err(error) => {
                 end_without_namespaces(&ours, &keeper);
@@ -102,7 +108,12 @@ impl Confinement {
     }
 
     /// Starts a keeper, and hears what becomes of it.
-    fn meet(executable: &Path, setup: &Setup, walls: Walls) -> Result<(Child, Met), StartError> {
+    fn meet(
+        executable: &Path,
+        setup: &Setup,
+        walls: Walls,
+        group: Option<&Group>,
+    ) -> Result<(Child, Met), StartError> {
         let spawn_error = |source| StartError::Spawn { executable: executable.to_owned(), source };
         let (ours, theirs) = transport::pair().map_err(spawn_error)?;
         // The init of a command says itself that it has started, and so which process it is.
@@ -110,14 +121,17 @@ impl Confinement {
         let (asked, asks) = transport::pair().map_err(spawn_error)?;
         let (calls, connects) = transport::pair().map_err(spawn_error)?;
         let without = (walls == Walls::Landlock).then_some(keeper::WITHOUT_NAMESPACES);
+        let group = group.map(Group::entrance).transpose().map_err(|error| spawn_error(error.into()))?;
+        let in_group = group.is_some().then_some(keeper::IN_GROUP);
         // No code runs between fork and exec here, so std uses posix_spawn, which does not copy this process.
         let mut process = std::process::Command::new(executable)
             .arg(KEEPER_ARGUMENT)
             .args(without)
+            .args(in_group)
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
+            .stdout(group.map_or_else(Stdio::null, Stdio::from))
             .stderr(Stdio::null())
             .spawn()
             .map_err(spawn_error)?;
@@ -140,20 +154,25 @@ impl Confinement {
         let is_held =
             matches!(&network, Network::Gated(way) if way.hold == Hold::Connect) && profile.names.is_some();
         let setup = Self::setup(profile, plan, network);
-        let (mut door, met) = Self::meet(executable, &setup, Walls::Namespaces)?;
+        let group = Group::make(profile.limits);
+        let (mut door, met) = Self::meet(executable, &setup, Walls::Namespaces, group.as_ref().ok())?;
         // The first process only opens the door to the namespaces and ends by itself, beside what follows.
         drop(door.wait());
         let Met { ours, asked, calls, keeper, ready } = met;
         match ready {
-            Ok(Ready { root, mounts, landlock, processes_are_bounded, gate }) => {
+            Ok(Ready { root, mounts, landlock, processes_are_bounded, no_group, gate }) => {
                 let gate = is_gated.then(|| gate.and_then(|gate| listeners(gate, &keeper)));
-                let names = if setup.names.is_some() { Force::Full } else { no_name_rules() };
-                let no_gate = gate.as_ref().and_then(|gate| gate.as_ref().err());
-                let is_bounded = setup.limits.processes.is_none() || processes_are_bounded;
-                let report = report(landlock, is_bounded, no_gate, names);
-                let walls = Walls::Namespaces;
+                let group = entered(group, no_group);
+                let report = layers::of(&Found {
+                    landlock,
+                    has_name_rules: setup.names.is_some(),
+                    processes_are_bounded: setup.limits.processes.is_none() || processes_are_bounded,
+                    no_gate: gate.as_ref().and_then(|gate| gate.as_ref().err()),
+                    group: &group,
+                });
+                let view = View::new(root, mounts, keeper);
                 let confinement =
-                    Self::new((ours, asked), View::new(root, mounts, keeper), report, setup.acting, walls);
+                    Self::new((ours, asked), view, (report, group), setup.acting, Walls::Namespaces);
                 let calls = is_held.then(|| Calls::new(calls, Arc::clone(&confinement.link)));
                 let gate = gate.map(|gate| gate.map(|listeners| Listeners { calls, ..listeners }));
                 Ok((confinement, gate))
@@ -168,17 +187,19 @@ impl Confinement {
     fn new(
         (socket, asked): (OwnedFd, OwnedFd),
         view: View,
-        report: Report,
+        (report, group): (Report, Result<Group, NoGroup>),
         acting: Option<Owner>,
         walls: Walls,
     ) -> Self {
+        let group = group.ok();
         let asked = Arc::new(asked);
-        let link = Arc::new(Link::new(socket, Arc::clone(&asked)));
+        let deaths = group.as_ref().and_then(Group::deaths);
+        let link = Arc::new(Link::new(socket, Arc::clone(&asked), deaths));
         let listening = Arc::clone(&link);
         let listener = std::thread::spawn(move || listening.listen());
         let hearing = Arc::clone(&link);
         let asked = std::thread::spawn(move || asking::hear(&hearing, &asked, acting));
-        Self { link, view, report, walls, listener: Some(listener), asked: Some(asked) }
+        Self { link, view, report, walls, listener: Some(listener), asked: Some(asked), group }
     }
 
     /// Returns the files as commands see them.
@@ -243,6 +264,8 @@ impl Drop for Confinement {
             Walls::Namespaces => end(&self.view.keeper()),
             Walls::Landlock => end_without_namespaces(self.link.socket(), &self.view.keeper()),
         }
+        // Whoever is left in it, which nobody should be, ends here.
+        drop(self.group.take());
         for thread in [self.listener.take(), self.asked.take()].into_iter().flatten() {
             drop(thread.join());
         }
@@ -255,6 +278,14 @@ impl Drop for Confinement {
 /// of names where a profile has rules over them.
 pub fn keeper_main(names: MakeNames) -> ExitCode {
     keeper::main(names)
+}
+
+/// Keeps a group only if its keeper is in it.
+fn entered(group: Result<Group, NoGroup>, no_group: i32) -> Result<Group, NoGroup> {
+    if no_group == 0 {
+        return group;
+    }
+    Err(NoGroup::Refused { doing: "starting the sandbox in a control group", errno: no_group })
 }
 
 /// Kills the keeper, and so everything in the sandbox, and waits until it is gone.
@@ -332,92 +363,4 @@ fn check(command: &Command) -> Result<(), LaunchError> {
         return Err(LaunchError::Malformed { reason: "the directory to start in is not an absolute path" });
     }
     Ok(())
-}
-
-fn no_name_rules() -> Force {
-    Force::None("the profile has no rules over names".into())
-}
-
-fn report(landlock: u32, processes_are_bounded: bool, no_gate: Option<&NoGate>, names: Force) -> Report {
-    let full = |layer| (layer, Force::Full);
-    let network = match no_gate {
-        None => Force::Full,
-        Some(why) => Force::Partial(format!("every connection is refused: {}", why.in_full())),
-    };
-    Report {
-        layers: vec![
-            full(Layer::Namespaces),
-            (Layer::Network, network),
-            full(Layer::Mounts),
-            (Layer::Landlock, landlock_force(landlock)),
-            (Layer::Names, names),
-            full(Layer::Seccomp),
-            full(Layer::Privileges),
-            (Layer::Limits, limits_force(processes_are_bounded)),
-        ],
-    }
-}
-
-fn report_without_namespaces() -> Report {
-    let none = |why: &str| Force::None(why.to_owned());
-    let full = |layer| (layer, Force::Full);
-    Report {
-        layers: vec![
-            (Layer::Namespaces, none("Landlock, the broker and a stricter filter stand in for them")),
-            (
-                Layer::Network,
-                Force::Partial("every connection is refused, and so is every socket".to_owned()),
-            ),
-            (Layer::Mounts, none("Landlock and the broker stand in for them")),
-            full(Layer::Landlock),
-            full(Layer::Names),
-            full(Layer::Seccomp),
-            full(Layer::Privileges),
-            (Layer::Limits, limits_force(false)),
-        ],
-    }
-}
-
-fn limits_force(processes_are_bounded: bool) -> Force {
-    if processes_are_bounded {
-        return Force::Full;
-    }
-    let how = "the number of processes is not bounded by the kernel (Linux 6.14), it is looked at ten times a second";
-    Force::Partial(how.into())
-}
-
-/// What a version of Landlock lacks, by the release that brought it; 0 stands for none.
-fn landlock_force(version: u32) -> Force {
-    if version == 0 {
-        let why =
-            "the mounts are the only layer for files (Landlock of Linux 5.19 or later is not switched on)";
-        return Force::None(why.into());
-    }
-    let missing: Vec<&str> = [
-        (3, "truncating files (Linux 6.2)"),
-        (5, "requests of devices (Linux 6.10)"),
-        (6, "signals and abstract sockets (Linux 6.12)"),
-    ]
-    .into_iter()
-    .filter_map(|(since, what)| (version < since).then_some(what))
-    .collect();
-    if missing.is_empty() { Force::Full } else { Force::Partial(format!("without {}", missing.join(", "))) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_landlock_lacks_is_said() {
-        assert!(matches!(landlock_force(0), Force::None(_)));
-        let said = |version| landlock_force(version).to_string();
-        assert_eq!(
-            said(2),
-            "partial: without truncating files (Linux 6.2), requests of devices (Linux 6.10), signals and \
-             abstract sockets (Linux 6.12)"
-        );
-        assert_eq!(said(5), "partial: without signals and abstract sockets (Linux 6.12)");
-        assert_eq!((said(6), said(9)), ("full".into(), "full".into()));
-    }
 }

@@ -94,6 +94,8 @@ pub(super) struct Ready {
     pub(super) mounts: OwnedFd,
     pub(super) landlock: u32,
     pub(super) processes_are_bounded: bool,
+    /// Why it is not in the group that was made for it; 0 where it is.
+    pub(super) no_group: i32,
     pub(super) gate: Result<Vec<OwnedFd>, NoGate>,
 }
 
@@ -105,14 +107,14 @@ fn wait_until_ready(socket: &OwnedFd) -> Result<Ready, StartError> {
 fn ready(event: Event, descriptors: Vec<OwnedFd>) -> Result<Ready, StartError> {
     let mut descriptors = descriptors.into_iter();
     match (event, descriptors.next(), descriptors.next()) {
-        (Event::Ready { landlock, processes_are_bounded, no_gate }, Some(root), Some(mounts)) => {
+        (Event::Ready { landlock, processes_are_bounded, no_group, no_gate }, Some(root), Some(mounts)) => {
             let gate = match no_gate {
                 None => Ok(descriptors.collect()),
                 Some(Refusal { stage, errno }) => {
                     Err(NoGate::Refused { stage, source: io::Error::from_raw_os_error(errno) })
                 }
             };
-            Ok(Ready { root, mounts, landlock, processes_are_bounded, gate })
+            Ok(Ready { root, mounts, landlock, processes_are_bounded, no_group, gate })
         }
         (Event::Failed { refusal, path }, ..) => Err(start_error(refusal, path)),
         _ => Err(StartError::Lost),

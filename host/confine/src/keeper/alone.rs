@@ -9,11 +9,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use portcullis_sys::memory::SharedNumbers;
-use portcullis_sys::process::{Cloned, Fenced, SingleThread, clone, exit_now};
+use portcullis_sys::process::{CloneFlags, Cloned, Fenced, SingleThread, exit_now};
 use portcullis_sys::signal::Settled;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_child_subreaper};
 
+use super::group::clone_keeper;
 use super::{Fence, Ready, Session, failed, open_view, read_setup, serve, tell};
 use crate::broker;
 use crate::files;
@@ -35,9 +36,14 @@ struct Begun {
     settled: Settled,
 }
 
-/// Is the broker, and has a child that is the keeper.
-pub(super) fn main(single: SingleThread, control: &OwnedFd, names: MakeNames) -> ExitCode {
-    match begin(&single, control, names).and_then(|begun| part(single, control, begun)) {
+/// Is the broker, and has a child that is the keeper; that one is in the group, with all commands.
+pub(super) fn main(
+    single: SingleThread,
+    control: &OwnedFd,
+    group: Option<OwnedFd>,
+    names: MakeNames,
+) -> ExitCode {
+    match begin(&single, control, names).and_then(|begun| part(single, control, group, begun)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             tell(control, &failed(&failure), &[]);
@@ -86,29 +92,34 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
 }
 
 /// Makes the keeper; this process comes back from being the broker when it has ended.
-fn part(single: SingleThread, control: &OwnedFd, begun: Begun) -> Result<(), Failure> {
+fn part(
+    single: SingleThread,
+    control: &OwnedFd,
+    group: Option<OwnedFd>,
+    begun: Begun,
+) -> Result<(), Failure> {
     let (ours, theirs) = transport::pair().during(Stage::Broker)?;
     let broker = getpid();
-    match clone(&single, portcullis_sys::process::CloneFlags::NONE).during(Stage::Process)? {
-        Cloned::Parent { pid, .. } => {
+    match clone_keeper(&single, CloneFlags::NONE, group).during(Stage::Process)? {
+        (Cloned::Parent { pid, .. }, _) => {
             let keeper = Pid::from_raw(pid).ok_or(Errno::SRCH).during(Stage::Process)?;
             broker::be(&single, theirs, begun.orders, begun.commands, keeper).during(Stage::Broker)
         }
-        Cloned::Child => {
+        (Cloned::Child, no_group) => {
             drop(theirs);
-            keep(single, control, broker, ours, begun)
+            keep(single, control, (broker, ours), no_group, begun)
         }
     }
 }
 
-fn keep(single: SingleThread, control: &OwnedFd, broker: Pid, channel: OwnedFd, begun: Begun) -> ! {
+fn keep(single: SingleThread, control: &OwnedFd, broker: (Pid, OwnedFd), no_group: i32, begun: Begun) -> ! {
     match control.try_clone().during(Stage::Process).and_then(|control| {
-        let (settled, ready, session) = set_up(&single, broker, channel, begun)?;
+        let (settled, ready, session) = set_up(&single, broker, begun)?;
         Ok((control, settled, ready, session))
     }) {
         Ok((control, settled, ready, session)) => {
             let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
-            ready.tell(&control, landlock, false);
+            ready.tell(&control, landlock, false, no_group);
             serve::Keeper::new((single, settled), control, session).serve()
         }
         Err(failure) => {
@@ -120,8 +131,7 @@ fn keep(single: SingleThread, control: &OwnedFd, broker: Pid, channel: OwnedFd, 
 
 fn set_up(
     single: &SingleThread,
-    broker: Pid,
-    channel: OwnedFd,
+    (broker, channel): (Pid, OwnedFd),
     begun: Begun,
 ) -> Result<(Settled, Ready, Session), Failure> {
     let Begun { setup, identity, places, reads, orders, commands, settled } = begun;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{Facts, Finding, Primitive, Refused};
+use crate::NoGroup;
 
 /// Why something is not to be had, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub fn advice(finding: &Finding, facts: &Facts) -> Option<Advice> {
             ),
             "a newer kernel; until then processes are counted ten times a second".to_owned(),
         ),
+        Primitive::ControlGroup => control_group(refused, facts),
         Primitive::Listener if refused.errno == EBUSY => (
             "a program around this one listens to system calls already, and there can be only one".to_owned(),
             "start Portcullis outside of it (a container runtime that observes, another sandbox, another agent)"
@@ -134,6 +136,13 @@ fn proc(facts: &Facts) -> (String, String) {
     )
 }
 
+fn control_group(refused: &Refused, facts: &Facts) -> (String, String) {
+    let refusal = NoGroup::Refused { doing: "making a control group", errno: refused.errno };
+    let why = facts.no_group.as_ref().unwrap_or(&refusal);
+    let without = "until then memory and processes are looked at ten times a second";
+    (why.to_string(), why.remedy().map(|remedy| format!("{remedy}; {without}")).unwrap_or_default())
+}
+
 fn landlock(facts: &Facts) -> (String, String) {
     match &facts.security_modules {
         Some(modules) if !modules.split(',').any(|module| module == "landlock") => (
@@ -222,6 +231,26 @@ mod tests {
         let facts = Facts { security_modules: Some("lockdown,yama".into()), ..Facts::default() };
         let advice = advice(&refused(Primitive::Landlock, "x", ENOSYS), &facts).expect("advice");
         assert!(advice.remedy.contains("lsm=landlock,lockdown,yama"), "{advice:?}");
+    }
+
+    #[test]
+    fn a_missing_control_group_says_what_to_do() {
+        let told = |no_group, errno| {
+            let facts = Facts { no_group, ..Facts::default() };
+            advice(&refused(Primitive::ControlGroup, "x", errno), &facts).expect("advice")
+        };
+        let foreign = told(Some(NoGroup::NotDelegated("/sys/fs/cgroup/s".into())), EACCES);
+        assert!(foreign.cause.contains("`/sys/fs/cgroup/s` is not delegated"), "{foreign:?}");
+        assert!(foreign.remedy.contains("systemd-run --user --scope pi"), "{foreign:?}");
+        let full = told(Some(NoGroup::Occupied("/sys/fs/cgroup".into())), EBUSY);
+        assert!(full.remedy.contains("DelegateSubgroup"), "{full:?}");
+        assert!(told(Some(NoGroup::NoControllers), ENOSYS).remedy.contains("cgroup_no_v1"));
+        // There is a place, and the kernel refuses to make one in it.
+        let old = told(None, ENOSYS);
+        assert!(
+            old.cause.contains("making a control group: Function not") && old.remedy.contains("5.7"),
+            "{old:?}"
+        );
     }
 
     #[test]

@@ -1,23 +1,28 @@
 //! What the process does that is thrown away: one mechanism, for real.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
-use portcullis_sys::process::{CloneFlags, Cloned, SingleThread, clone, exit_now};
+use portcullis_sys::process::{CloneFlags, Cloned, SingleThread, clone, clone_into, exit_now};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, mount_change};
+use rustix::process::{Pid, WaitOptions};
 
 use super::Primitive;
+use crate::group::{Group, Names};
 use crate::layer::mounts::{attach, copy_opened, new_filesystem, open};
 use crate::layer::namespaces::Identity;
 use crate::layer::seccomp::Broker;
 use crate::layer::{During, Failure, landlock, limits, network, seccomp};
-use crate::{Reads, Stage, Walls};
+use crate::{Controller, Limits, Reads, Stage, Walls};
 
 /// Any number below what is usual shows that it can be set.
 const SOME_PROCESSES: u64 = 1000;
+const SOME_BYTES: u64 = 1 << 30;
 
 /// Tries the mechanism that the second argument names, and says on standard output what came of it.
 ///
@@ -41,6 +46,7 @@ pub fn probe_main() -> ExitCode {
         }
         Primitive::Objects => inside(&single, CloneFlags::IPC | CloneFlags::UTS, host_name),
         Primitive::ProcessLimit => inside(&single, CloneFlags::PID, process_limit),
+        Primitive::ControlGroup => say(&control_group(&single)),
     }
     ExitCode::SUCCESS
 }
@@ -87,7 +93,28 @@ fn process_limit(_: Identity) -> Result<String, Failure> {
     if limits::bound_processes(SOME_PROCESSES) {
         return Ok(String::new());
     }
-    Err(rustix::io::Errno::NOSYS).during(Stage::Limits)
+    Err(Errno::NOSYS).during(Stage::Limits)
+}
+
+/// Makes a group, starts a process in it, and removes it.
+fn control_group(single: &SingleThread) -> Result<String, Failure> {
+    let limits =
+        Limits { processes: Some(SOME_PROCESSES), memory_bytes: Some(SOME_BYTES), ..Limits::default() };
+    let group = Group::make(limits).map_err(|why| io::Error::from_raw_os_error(why.errno()));
+    let group = group.during(Stage::Group)?;
+    let entrance = group.entrance().during_at(Stage::Group, group.path())?;
+    match clone_into(single, CloneFlags::NONE, entrance.as_fd()).during_at(Stage::Group, group.path())? {
+        // The copy has the lock as well, and ends with it.
+        Cloned::Child => exit_now(0),
+        Cloned::Parent { pid, .. } => {
+            let _status = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::empty());
+        }
+    }
+    let controllers = group.controllers();
+    if !Controller::NEEDED.iter().all(|needed| controllers.contains(needed)) {
+        return Err(Errno::OPNOTSUPP).during_at(Stage::Group, group.path());
+    }
+    Ok(format!("{} in {}", Names(controllers), group.path().display()))
 }
 
 fn filter(broker: Broker) -> Result<String, Failure> {
@@ -97,7 +124,7 @@ fn filter(broker: Broker) -> Result<String, Failure> {
 }
 
 fn versions() -> Result<String, Failure> {
-    let version = landlock::usable_version().ok_or(rustix::io::Errno::NOSYS).during(Stage::Landlock)?;
+    let version = landlock::usable_version().ok_or(Errno::NOSYS).during(Stage::Landlock)?;
     Ok(format!("version {version}"))
 }
 
@@ -120,5 +147,5 @@ fn say(outcome: &Result<String, Failure>) {
         }
     };
     // Nobody reads when whoever asked has gone.
-    drop(std::io::stdout().write_all(line.as_bytes()));
+    drop(io::stdout().write_all(line.as_bytes()));
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::NoGroup;
+
 /// What the system says of itself; nothing where it does not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -25,6 +27,8 @@ pub struct Facts {
     pub proc_is_masked: bool,
     /// The security modules that are switched on.
     pub security_modules: Option<String>,
+    /// Why no control group can be made that bounds memory and processes; nothing where one should be.
+    pub no_group: Option<NoGroup>,
 }
 
 impl Facts {
@@ -46,6 +50,10 @@ impl Facts {
             is_wsl: release.to_lowercase().contains("microsoft"),
             proc_is_masked: mounts.lines().any(masks_proc),
             security_modules: text("/sys/kernel/security/lsm"),
+            #[cfg(target_os = "linux")]
+            no_group: crate::group::outlook(),
+            #[cfg(not(target_os = "linux"))]
+            no_group: None,
             release,
         }
     }

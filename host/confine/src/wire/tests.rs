@@ -64,8 +64,8 @@ fn events_survive_the_journey() {
     let refusal = Refusal { stage: Stage::Proc, errno: 1 };
     for event in [
         Event::Keeper,
-        Event::Ready { landlock: 7, processes_are_bounded: true, no_gate: None },
-        Event::Ready { landlock: 0, processes_are_bounded: false, no_gate: Some(refusal) },
+        Event::Ready { landlock: 7, processes_are_bounded: true, no_group: 0, no_gate: None },
+        Event::Ready { landlock: 0, processes_are_bounded: false, no_group: 13, no_gate: Some(refusal) },
         Event::Failed { refusal, path: "/x".into() },
         Event::Started { id: 3 },
         Event::NotStarted { id: 4, refusal },

@@ -29,6 +29,7 @@ mod death;
 mod files;
 mod gate;
 mod git;
+mod groups;
 mod held;
 mod kit;
 mod limits;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Some(death::HOST) => death::be_a_host(&arguments[1..]),
         Some(attacks::ATTEMPT) => attacks::attempt(&arguments[1..]),
         Some(cost::MEASURE) => cost::measure(),
+        Some(groups::SCENE) => groups::play(&arguments[1..]),
         _ => run(&all_tests(), &arguments),
     }
 }
@@ -62,6 +64,7 @@ fn all_tests() -> Vec<Test> {
         files::TESTS,
         commands::TESTS,
         limits::TESTS,
+        groups::TESTS,
         owner::TESTS,
         probes::TESTS,
         attacks::TESTS,
