@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::lock::is_digest;
 use crate::registry::RegistryError;
 use crate::registry::artifact::{self, Artifact, Descriptor, MANIFEST, Manifest};
+use crate::shown;
 use crate::signature::{Signatures, TEXT_MAX};
 use crate::store::{COMPONENT_MAX, Signed};
 
@@ -40,6 +41,9 @@ pub enum ArchiveError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// It is something else.
+    #[error("it is no tar archive; one that is compressed has to be unpacked first")]
+    NotATar,
     /// It is larger than archives of policies are.
     #[error("it holds more than {ENTRIES_MAX} entries, or more than 512 MiB")]
     TooLarge,
@@ -148,7 +152,7 @@ fn signatures(files: &Files, signing: Option<&Manifest>) -> Result<Signatures, A
 /// What a descriptor names, if it is that.
 fn blob<'a>(files: &'a Files, descriptor: &Descriptor, max: u64) -> Result<&'a [u8], ArchiveError> {
     if !is_digest(&descriptor.digest) {
-        return Err(ArchiveError::Missing(descriptor.digest.clone()));
+        return Err(ArchiveError::Missing(shown(&descriptor.digest)));
     }
     let name = blob_name(&descriptor.digest);
     let bytes = files.get(&name).ok_or_else(|| ArchiveError::Missing(name.clone()))?;
@@ -174,10 +178,16 @@ fn entries(from: impl Read) -> Result<Files, ArchiveError> {
     let (mut count, mut all) = (0, 0);
     // Headers with long names and the like are entries to this reader; they are refused as every unknown kind is.
     for entry in tar::Archive::new(from).entries()?.raw(true) {
-        let entry = entry?;
+        // What the system refuses has a number; the reader of archives has words.
+        let is_none = |error: &std::io::Error| count == 0 && error.raw_os_error().is_none();
+        let entry =
+            entry.map_err(|error| if is_none(&error) { ArchiveError::NotATar } else { error.into() })?;
         count += 1;
+        if count > ENTRIES_MAX {
+            return Err(ArchiveError::TooLarge);
+        }
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let refused = |reason| ArchiveError::Entry { name: name.clone(), reason };
+        let refused = |reason| ArchiveError::Entry { name: shown(&name), reason };
         let kind = entry.header().entry_type();
         let plain = name.strip_prefix("./").unwrap_or(&name);
         if kind.is_dir() && ["", "blobs", "blobs/sha256"].contains(&plain.trim_end_matches('/')) {
@@ -193,7 +203,7 @@ fn entries(from: impl Read) -> Result<Files, ArchiveError> {
         }
         let size = entry.header().entry_size()?;
         all += size.min(ALL_MAX + 1);
-        if count > ENTRIES_MAX || all > ALL_MAX {
+        if all > ALL_MAX {
             return Err(ArchiveError::TooLarge);
         }
         let mut bytes = Vec::new();
@@ -282,6 +292,18 @@ mod tests {
         assert!(load(archive().as_slice()).is_ok());
     }
 
+    #[test]
+    fn directories_are_counted_and_names_stay_in_their_line() {
+        let directory = with(b"blobs/", tar::EntryType::Directory, 0, b"");
+        let head = directory.get(..512).unwrap();
+        assert!(load([head, &archive()].concat().as_slice()).is_ok());
+        let many = [head.repeat(ENTRIES_MAX), archive()].concat();
+        assert!(matches!(load(many.as_slice()), Err(ArchiveError::TooLarge)));
+        let odd = with(b"x\x1b[2J\nportcullis: all is well", tar::EntryType::Regular, 0, b"");
+        let told = load(odd.as_slice()).unwrap_err().to_string();
+        assert!(told.contains("`x\\u{1b}[2J\\nportcullis: all is well`"), "{told}");
+    }
+
     /// An archive of one component under many names.
     fn named(times: usize) -> Vec<u8> {
         let artifact = artifact::of_component(b"one", &[], &[]);
@@ -314,6 +336,9 @@ mod tests {
             assert!(load(whole.get(..end).unwrap()).is_err(), "{end}");
         }
         assert!(load(&b""[..]).is_err());
+        for other in [&b"\x1f\x8b\x08\0 gzip, or anything else"[..], &[0xa5; 2000]] {
+            assert!(matches!(load(other), Err(ArchiveError::NotATar)));
+        }
         let mut flipped = archive();
         let place = flipped.windows(3).position(|bytes| bytes == b"two").unwrap();
         flipped[place] ^= 1;

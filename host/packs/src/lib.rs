@@ -53,13 +53,26 @@ pub use registry::{
 };
 pub use signature::{Checked, PURPOSE, SignatureError, Signatures, State, TEXT_MAX};
 pub use store::{
-    COMPONENT_MAX, LOCK, Signed, Store, StoreError, Writing, beside, read, read_text, signatures_beside,
-    write, write_signed,
+    COMPONENT_MAX, LOCK, Signed, Store, StoreError, Writing, beside, open, read, read_text,
+    signatures_beside, write, write_signed,
 };
 pub use trust::{Publisher, TRUST_MAX, Trust, TrustError, Validity};
 
 /// The source of a pack that came from a file.
 pub const FROM_FILE: &str = "file";
+
+/// Longest text of somebody else in an error, in characters.
+const SHOWN_MAX: usize = 120;
+
+/// A text of somebody else, as it stands in an error: short, and in one line.
+fn shown(text: &str) -> String {
+    let one = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    let cut = if text.chars().nth(SHOWN_MAX).is_some() { "…" } else { "" };
+    text.chars().take(SHOWN_MAX).map(one).chain([cut.to_owned()]).collect()
+}
 
 /// SHA-256 of bytes, lower-case hex.
 #[must_use]

@@ -311,11 +311,11 @@ pub fn beside(file: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Reads a file of at most `max` bytes; a device or a pipe is none.
+/// Opens a file for reading; a device or a pipe, which nobody may ever write to, is none.
 ///
 /// # Errors
-/// When it is no file, cannot be read, or is larger.
-pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, StoreError> {
+/// When it is no file, or cannot be opened.
+pub fn open(path: &Path) -> Result<File, StoreError> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(nonblocking())
@@ -325,8 +325,16 @@ pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, StoreError> {
         let source = io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file");
         return Err(StoreError::Io { act: "reading", path: path.to_owned(), source });
     }
+    Ok(file)
+}
+
+/// Reads a file of at most `max` bytes; a device or a pipe is none.
+///
+/// # Errors
+/// When it is no file, cannot be read, or is larger.
+pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::new();
-    file.take(max + 1).read_to_end(&mut bytes).map_err(failed("reading", path))?;
+    open(path)?.take(max + 1).read_to_end(&mut bytes).map_err(failed("reading", path))?;
     if bytes.len() as u64 > max {
         return Err(StoreError::TooLarge { path: path.to_owned(), max });
     }

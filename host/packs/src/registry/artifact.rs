@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RegistryError;
 use crate::pack::Pack;
+use crate::shown;
 use crate::signature::Signatures;
 
 /// The type of a manifest.
@@ -16,6 +17,8 @@ const SIGNATURES: &str = "application/vnd.portcullis.signatures.v1";
 const NO_CONFIG: &str = "application/vnd.oci.empty.v1+json";
 const SSH: &str = "application/vnd.portcullis.signature.ssh.v1";
 const MINISIGN: &str = "application/vnd.portcullis.signature.minisign.v1";
+/// The version of manifests.
+const VERSION: u32 = 2;
 /// Largest manifest, in bytes.
 pub(crate) const MANIFEST_MAX: u64 = 1 << 20;
 
@@ -65,10 +68,14 @@ impl Descriptor {
 
 impl Manifest {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, RegistryError> {
-        let manifest: Self = serde_json::from_slice(bytes).map_err(RegistryError::Manifest)?;
+        let manifest: Self = serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, error))?;
+        if manifest.schema_version != VERSION {
+            let version = manifest.schema_version;
+            return Err(RegistryError::Shape(format!("its manifest is of version {version}, not {VERSION}")));
+        }
         let all = std::iter::once(&manifest.config).chain(&manifest.layers);
         match all.into_iter().find(|blob| !crate::lock::is_digest(&blob.digest)) {
-            Some(blob) => Err(RegistryError::Shape(format!("`{}` is no digest", blob.digest))),
+            Some(blob) => Err(RegistryError::Shape(format!("`{}` is no digest", shown(&blob.digest)))),
             None => Ok(manifest),
         }
     }
@@ -78,7 +85,8 @@ impl Manifest {
         match self.layers.as_slice() {
             [layer] if layer.media_type == COMPONENT => Ok(layer),
             [layer] => {
-                Err(RegistryError::Shape(format!("its layer is `{}`, not `{COMPONENT}`", layer.media_type)))
+                let found = shown(&layer.media_type);
+                Err(RegistryError::Shape(format!("its layer is `{found}`, not `{COMPONENT}`")))
             }
             layers => Err(RegistryError::Shape(format!("it has {} layers, a policy has one", layers.len()))),
         }
@@ -87,6 +95,21 @@ impl Manifest {
     /// The layers with signatures: of ssh, of minisign.
     pub(crate) fn signatures(&self) -> [Option<&Descriptor>; 2] {
         [SSH, MINISIGN].map(|kind| self.layers.iter().find(|layer| layer.media_type == kind))
+    }
+}
+
+/// What stands in the place of a manifest.
+fn unreadable(bytes: &[u8], error: serde_json::Error) -> RegistryError {
+    #[derive(Deserialize)]
+    struct Index {
+        #[serde(rename = "manifests")]
+        _manifests: Vec<serde::de::IgnoredAny>,
+    }
+    match serde_json::from_slice::<Index>(bytes) {
+        Ok(_) => RegistryError::Shape(
+            "it is a list of artifacts, as there are for several machines; a policy is one".to_owned(),
+        ),
+        Err(_) => RegistryError::Manifest(error),
     }
 }
 
@@ -105,7 +128,7 @@ pub(crate) fn of_component(component: &[u8], imports: &[String], exports: &[Stri
     });
     let config = config.to_string().into_bytes();
     let manifest = Manifest {
-        schema_version: 2,
+        schema_version: VERSION,
         media_type: MANIFEST.to_owned(),
         artifact_type: String::new(),
         config: Descriptor::of(WASM_CONFIG, &config),
@@ -128,7 +151,7 @@ pub(crate) fn of_signatures(signatures: &Signatures) -> Artifact {
         }
     }
     let manifest = Manifest {
-        schema_version: 2,
+        schema_version: VERSION,
         media_type: MANIFEST.to_owned(),
         artifact_type: SIGNATURES.to_owned(),
         config: Descriptor::of(NO_CONFIG, &config),
@@ -172,6 +195,33 @@ mod tests {
             "annotations":null,"subject":null,"artifactType":null}}"#
         );
         assert_eq!(Manifest::parse(text.as_bytes()).unwrap().component().unwrap().size, 7);
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_told_in_one_line() {
+        let digest = format!("sha256:{}", "ab".repeat(32));
+        let layer =
+            |kind: &str, digest: &str| serde_json::json!({ "mediaType": kind, "digest": digest, "size": 1 });
+        let manifest = |version: u32, layer: serde_json::Value| {
+            let config = serde_json::json!({ "mediaType": "x", "digest": digest, "size": 1 });
+            serde_json::json!({ "schemaVersion": version, "config": config, "layers": [layer] })
+        };
+        let index = serde_json::json!({ "schemaVersion": 2, "manifests": [layer(MANIFEST, &digest)] });
+        for (text, said) in [
+            (index, "a list of artifacts"),
+            (manifest(1, layer(COMPONENT, &digest)), "of version 1"),
+            (manifest(2, layer("x\u{1b}[2J\nportcullis: all is well", &digest)), "`x\\u{1b}[2J\\nportcullis"),
+            (manifest(2, layer(COMPONENT, "sha256:\r\n../../x")), "`sha256:\\r\\n../../x` is no digest"),
+            (manifest(2, layer(&"x".repeat(900_000), &digest)), "x…`, not"),
+        ] {
+            let refused = Manifest::parse(text.to_string().as_bytes())
+                .and_then(|manifest| manifest.component().cloned())
+                .unwrap_err();
+            let told = refused.to_string();
+            assert!(told.contains(said) && told.len() < 300 && !told.contains(['\n', '\u{1b}']), "{told}");
+        }
+        let good = manifest(2, layer(COMPONENT, &digest)).to_string();
+        assert!(Manifest::parse(good.as_bytes()).unwrap().component().is_ok());
     }
 
     #[test]

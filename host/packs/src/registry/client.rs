@@ -3,6 +3,7 @@
 //! Nothing that comes from a registry is believed: every answer has a limit, and what was asked for by digest is
 //! compared with it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,10 +24,12 @@ use crate::store::{COMPONENT_MAX, Signed};
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How long a connection may take.
 const CONNECTING: Duration = Duration::from_secs(20);
-/// Largest list of tags, in bytes of one page.
+/// How long the head of an answer may take: nobody at the other end works for longer before the first word.
+const HEARING: Duration = Duration::from_secs(60);
+/// Largest list of tags, in bytes of all its pages: in memory each tag is many times as large as in the list.
 const TAGS_MAX: u64 = 4 << 20;
 /// Most pages of tags.
-const PAGES_MAX: usize = 50;
+const PAGES_MAX: usize = 500;
 
 /// A client of registries.
 pub struct Registry {
@@ -37,12 +40,14 @@ pub struct Registry {
     pub(super) credentials: Credentials,
     /// The proof of who we are, and for which registry, once that has said how it wants it.
     pub(super) authorization: Option<(String, String)>,
-    tell: Box<dyn Fn(Transfer)>,
+    pub(super) tell: Box<dyn Fn(Transfer)>,
 }
 
 /// How far a component is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transfer {
+    /// A question is on its way, and nothing has come yet.
+    Asking,
     /// So many bytes of so many have come.
     Getting {
         /// How many are here.
@@ -83,6 +88,7 @@ impl Registry {
                 .max_redirects(5)
                 .timeout_global(Some(PATIENCE))
                 .timeout_connect(Some(CONNECTING))
+                .timeout_recv_response(Some(HEARING))
                 .user_agent(concat!("portcullis/", env!("CARGO_PKG_VERSION")))
                 .tls_config(tls.clone())
                 .build()
@@ -159,21 +165,31 @@ impl Registry {
             #[serde(default)]
             tags: Option<Vec<String>>,
         }
-        let mut tags = Vec::new();
+        let what = format!("the list of versions of `{}`", of.place());
+        let unreadable = |source| RegistryError::Answer { host: of.host.clone(), what: what.clone(), source };
+        let broken = |reason| RegistryError::Pages { host: of.host.clone(), what: what.clone(), reason };
+        let (mut tags, mut left) = (Vec::new(), TAGS_MAX);
+        let mut pages = BTreeSet::new();
         let mut url = format!("{}/tags/list?n=1000", root(of));
-        for _ in 0..PAGES_MAX {
-            let what = format!("the list of versions of `{}`", of.place());
+        loop {
             let response = self.send(of, &get(url.clone(), &what, "application/json"))?;
-            let next = next_page(response.headers()).map(|next| absolute(of, &next));
-            let bytes = body(of, response, &what, TAGS_MAX)?;
-            let page: Page = serde_json::from_slice(&bytes).map_err(RegistryError::Manifest)?;
+            let next = next_page(of, response.headers());
+            let bytes = body(of, response, &what, left)?;
+            left = left.saturating_sub(bytes.len() as u64);
+            let page: Page = serde_json::from_slice(&bytes).map_err(unreadable)?;
             tags.extend(page.tags.unwrap_or_default());
-            match next {
-                Some(next) if is_same_host(of, &next) => url = next,
-                Some(_) | None => break,
+            let Some(next) = next else { return Ok(tags) };
+            // A list that is cut off would hide the newest versions, and nobody would know.
+            if !is_same_host(of, &next) {
+                return Err(broken("is somewhere else"));
+            }
+            if !pages.insert(std::mem::replace(&mut url, next)) || pages.contains(&url) {
+                return Err(broken("is one that came before"));
+            }
+            if pages.len() == PAGES_MAX {
+                return Err(broken("is one too many"));
             }
         }
-        Ok(tags)
     }
 
     /// The signatures of a component; none where nobody has put any there.

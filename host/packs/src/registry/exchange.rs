@@ -6,7 +6,7 @@ use ureq::Body;
 use ureq::http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::RegistryError;
-use super::client::Registry;
+use super::client::{Registry, Transfer};
 use super::reference::Reference;
 
 /// How much is read before it is told, in bytes.
@@ -26,6 +26,16 @@ pub(super) struct Sent<'a> {
 impl Registry {
     /// Sends a request, once more with a proof of who we are where the registry wants one.
     pub(super) fn send(&mut self, to: &Reference, sent: &Sent<'_>) -> Result<Response<Body>, RegistryError> {
+        // What is sent itself is told of by its size.
+        if sent.body.is_empty() {
+            (self.tell)(Transfer::Asking);
+        }
+        let answered = self.answered(to, sent);
+        (self.tell)(Transfer::Over);
+        answered
+    }
+
+    fn answered(&mut self, to: &Reference, sent: &Sent<'_>) -> Result<Response<Body>, RegistryError> {
         let mut response = self.send_once(to, sent)?;
         if response.status() == StatusCode::UNAUTHORIZED {
             let challenge = response.headers().get("www-authenticate").and_then(|text| text.to_str().ok());
@@ -137,9 +147,41 @@ pub(super) fn same(wanted: &str, bytes: Vec<u8>) -> Result<Vec<u8>, RegistryErro
     if found == wanted { Ok(bytes) } else { Err(RegistryError::Digest { wanted: wanted.to_owned(), found }) }
 }
 
-/// The address of the next page: `Link: </v2/...>; rel="next"`.
-pub(super) fn next_page(headers: &HeaderMap) -> Option<String> {
+/// The address of the next page of tags: `Link: </v2/...>; rel="next"`, also seen from the page before.
+pub(super) fn next_page(of: &Reference, headers: &HeaderMap) -> Option<String> {
     let link = headers.get("link")?.to_str().ok()?;
     let (place, rest) = link.strip_prefix('<')?.split_once('>')?;
-    rest.contains("next").then(|| place.to_owned())
+    let address = match place {
+        query if query.starts_with('?') => format!("{}/tags/list{query}", root(of)),
+        beside if beside.starts_with("list") => format!("{}/tags/{beside}", root(of)),
+        place => absolute(of, place),
+    };
+    rest.contains("next").then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page() {
+        let of = Reference::parse("localhost:5000/a/b").unwrap();
+        let next = |link: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("link", link.parse().unwrap());
+            next_page(&of, &headers)
+        };
+        let at = |rest: &str| Some(format!("http://localhost:5000{rest}"));
+        for (link, expected) in [
+            ("</v2/a/b/tags/list?last=x>; rel=\"next\"", at("/v2/a/b/tags/list?last=x")),
+            ("<?last=x>; rel=next", at("/v2/a/b/tags/list?last=x")),
+            ("<list?last=x>; rel=\"next\"", at("/v2/a/b/tags/list?last=x")),
+            ("<http://evil.test/x>; rel=\"next\"", Some("http://evil.test/x".to_owned())),
+            ("<//evil.test/x>; rel=\"next\"", at("//evil.test/x")),
+            ("</v2/a>; rel=\"last\"", None),
+            ("nothing", None),
+        ] {
+            assert_eq!(next(link), expected, "{link}");
+        }
+    }
 }

@@ -4,6 +4,8 @@ pub(crate) mod artifact;
 mod client;
 mod credentials;
 mod exchange;
+#[cfg(test)]
+mod lies;
 mod proof;
 mod reference;
 
@@ -60,6 +62,27 @@ pub enum RegistryError {
         wanted: String,
         /// What came.
         found: String,
+    },
+    /// An answer cannot be read.
+    #[error("what `{host}` sent for {what} cannot be read")]
+    Answer {
+        /// The registry.
+        host: String,
+        /// What was wanted.
+        what: String,
+        /// Why not.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A list does not come to its end.
+    #[error("`{host}` gives {what} in pages, and the next one {reason}")]
+    Pages {
+        /// The registry.
+        host: String,
+        /// What was wanted.
+        what: String,
+        /// What is wrong with the next page.
+        reason: &'static str,
     },
     /// A manifest cannot be read.
     #[error("its manifest cannot be read")]

@@ -58,8 +58,8 @@ impl Registry {
             return Err(RegistryError::Status { host, status: status.as_u16(), what, said });
         }
         let bytes = body(to, response, &what, MANIFEST_MAX)?;
-        let Token { token, access_token } =
-            serde_json::from_slice(&bytes).map_err(RegistryError::Manifest)?;
+        let unreadable = |source| RegistryError::Answer { host: to.host.clone(), what: what.clone(), source };
+        let Token { token, access_token } = serde_json::from_slice(&bytes).map_err(unreadable)?;
         Ok(format!("Bearer {}", if token.is_empty() { access_token } else { token }))
     }
 }
