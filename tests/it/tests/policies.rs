@@ -111,6 +111,33 @@ fn used(component: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Two policies are asked the same requests in turns, and told apart; one that nobody asks anything is not measured.
+#[test]
+fn two_are_measured_in_turns() -> Result<()> {
+    let desk = Desk::new()?;
+    let manifest =
+        "[policy]\nid = 'test:no-wasi'\nversion = '0.1.0'\ntitle = 'T'\n[contract]\nversion = '0.1'\n";
+    let cases = "[given]\ncwd = '/srv/app'\n[[case]]\nname = 'a'\nread = ['/srv/app/a']\nexpect = 'allow'\n";
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/0.1.0/verdicts.wasm");
+    for (name, tests) in [("one", "[tests]\nfiles = ['cases.toml']"), ("two", ""), ("bare", "")] {
+        fs::create_dir(desk.at(name))?;
+        fs::write(desk.at(name).join("policy.toml"), format!("{manifest}{tests}"))?;
+        fs::write(desk.at(name).join("cases.toml"), cases)?;
+        fs::copy(&golden, desk.at(name).join("component.wasm"))?;
+        desk.done(&["policy", "build", name])?;
+    }
+    let told = desk.done(&["policy", "bench", "one", "two", "--rounds", "40", "--json"])?;
+    let told: Value = serde_json::from_str(&told)?;
+    let calls = |place: &str| told.pointer(&format!("/policies/{place}/microseconds/calls")).cloned();
+    ensure!(calls("0") == Some(json!(40)) && calls("1") == Some(json!(40)), "{told}");
+    ensure!(told.get("requests") == Some(&json!(1)), "{told}");
+    ensure!(told.get("p50Ratio").and_then(Value::as_f64).is_some_and(|ratio| ratio > 0.0), "{told}");
+    let shown = desk.done(&["policy", "bench", "one", "two", "--rounds", "40"])?;
+    ensure!(shown.contains("p99") && shown.contains("the second takes"), "{shown}");
+    ensure!(desk.output(&["policy", "bench", "two", "bare"])?.status.code() == Some(1), "nothing was asked");
+    Ok(())
+}
+
 #[test]
 fn rust() -> Result<()> {
     path_of_a_newcomer("rust")

@@ -7,7 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
-as_each_user!(what_was_told_is_told_again, what_the_log_lacks_is_told, what_was_said_becomes_cases);
+as_each_user!(
+    what_was_told_is_told_again,
+    what_the_log_lacks_is_told,
+    what_was_said_becomes_cases,
+    nothing_that_was_compared_is_no_agreement,
+);
 
 const LOOSER: i32 = 1;
 
@@ -149,5 +154,26 @@ fn what_was_said_becomes_cases(user: User) -> Result<()> {
     let fuzz = ["policy", "fuzz", "git-guard.wasm", "--runs", "300", "--seed", "7", "--json"];
     let found: Value = serde_json::from_str(&scene.portcullis(&fuzz)?.ended_with(0)?.stdout)?;
     ensure!(found.get("run") == Some(&300.into()), "{found}");
+    Ok(())
+}
+
+/// A build server that compares over no request at all must not be told that nothing is looser.
+fn nothing_that_was_compared_is_no_agreement(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let empty = scene.outside().join("empty.jsonl");
+    scene.write(&empty, "")?;
+    let empty = empty.to_str().context("text")?;
+    let bare = portcullis_it::guest("deny-one", user)?;
+    let bare = bare.to_str().context("text")?;
+    let diff = ["policy", "diff", bare, bare, "--log", empty, "--forbid-loosening"];
+    let told = scene.portcullis(&diff)?.ended_with(1)?;
+    ensure!(told.stderr.contains("there is nothing to compare"), "{told:#?}");
+    let told = scene.portcullis(&["policy", "replay", empty, "--forbid-loosening"])?.ended_with(1)?;
+    ensure!(told.stderr.contains("holds no decision"), "{told:#?}");
+    // The control: with one decision both have something to say.
+    let log = session(&scene)?;
+    let log = log.to_str().context("text")?;
+    scene.portcullis(&["policy", "diff", bare, bare, "--log", log, "--forbid-loosening"])?.ended_with(0)?;
+    scene.portcullis(&["policy", "replay", log, "--forbid-loosening"])?.ended_with(0)?;
     Ok(())
 }

@@ -4,6 +4,7 @@ mod author;
 mod local_files;
 mod machine_trust;
 mod others;
+mod programs;
 mod refusals;
 mod swap;
 mod tls;

@@ -160,6 +160,9 @@ pub(crate) struct New {
     /// `namespace:name`; `local:` and the folder's name by default
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -174,6 +174,9 @@ pub(crate) struct Remove {
     /// Which
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -197,6 +200,9 @@ pub(crate) struct Sign {
     /// A secret key of minisign
     #[arg(long, value_name = "FILE")]
     pub(crate) minisign: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -251,6 +257,9 @@ pub(crate) struct Vendor {
     /// The directory; what is locked there before is replaced
     #[arg(value_name = "DIR")]
     pub(crate) to: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -264,6 +273,9 @@ pub(crate) struct Save {
     /// Which packs; all by default
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -301,6 +313,9 @@ pub(crate) enum Trust {
         key: String,
         #[command(flatten)]
         dates: Dates,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Take nothing any more that a key has signed, or certain bytes
     Revoke {
@@ -310,12 +325,18 @@ pub(crate) enum Trust {
         /// Why; it is shown where something is refused for it
         #[arg(long, value_name = "TEXT", default_value = "no reason was given")]
         reason: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Trust exactly the bytes of a file that nobody has signed
     File {
         /// The component
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -352,4 +373,7 @@ pub(crate) struct Publisher {
     pub(crate) threshold: u32,
     #[command(flatten)]
     pub(crate) dates: Dates,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -174,6 +174,8 @@ fn archives_are_refused(user: User) -> Result<()> {
         ("truncate -s 3G big; mv big index.json", "--sparse index.json", "is no plain file"),
         ("rm -r blobs; mkdir blobs", ".", "is not in it"),
         ("for b in blobs/sha256/*; do printf x >> $b; done", ".", "other bytes than its name"),
+        ("printf '{\"schemaVersion\":2,\"manifests\":[]}' > index.json", ".", "there is no pack in it"),
+        ("true", ". | gzip", "is no tar archive"),
     ];
     for (index, (make, pack, said)) in tricks.into_iter().enumerate() {
         let archive = scene.outside().join(format!("{index}.tar"));
@@ -191,6 +193,10 @@ fn archives_are_refused(user: User) -> Result<()> {
         ensure!(fs::read_to_string(&victim)? == "as it was");
         fs::remove_file(archive)?;
     }
+    // Nobody ever writes to it, and nobody waits for that.
+    let pipe = scene.outside().join("pipe.tar");
+    Finished::run(Command::new("mkfifo").arg(&pipe))?.ended_with(0)?;
+    refused(&scene, &["policy", "load", pipe.to_str().context("text")?], "it is no regular file")?;
     scene.portcullis(&["policy", "load", file.to_str().context("text")?])?.ended_with(0)?;
     ensure!(lock(&scene)?.contains("acme:deny-one"));
     Ok(())

@@ -7,6 +7,7 @@ use portcullis_workbench::{Figures, Item, measure, of_cases};
 use serde_json::json;
 
 use super::project::Component;
+use super::telling::Telling;
 use crate::args::policy::Bench;
 use crate::exit::Exit;
 use crate::page::{Page, cell};
@@ -34,7 +35,9 @@ pub(super) fn run(bench: &Bench) -> crate::Outcome {
     }
     let rounds = usize::try_from(bench.rounds)?;
     let policies: Vec<&ComponentPolicy> = policies.iter().collect();
-    let figures = measure(&policies, &wanted, rounds, |_| {}).context("measuring")?;
+    let mut telling = Telling::begin(bench.json);
+    let progress = |round| telling.tell(|| format!("{round} of {rounds} rounds …"));
+    let figures = measure(&policies, &wanted, rounds, progress).context("measuring")?;
     print(bench, &components, &figures, wanted.len())
 }
 

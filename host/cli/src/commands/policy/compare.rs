@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::{Context, path_text};
 use portcullis_session::{Nobody, visible};
@@ -14,11 +14,15 @@ use serde_json::json;
 use super::bench::corpus;
 use super::logged::{self, Lacks};
 use super::project::Component;
+use super::telling::Telling;
 use crate::args::policy::{Diff, Replay};
 use crate::exit::{Exit, say};
 use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::{Surroundings, random_name};
 use crate::wire::{self, Purpose, Wanted, Wired};
+
+/// How many requests are put to two policies before it is told how far that has come.
+const PART: usize = 64;
 
 /// A request that is answered otherwise.
 #[derive(Debug, Serialize)]
@@ -43,10 +47,15 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
     let workspace = path_text::encode(&ground.resolved.workspace);
     let now = wire::context(&around, &wanted, &ground, "replay");
     let total = logged.len();
+    if total == 0 {
+        bail!("the log `{}` holds no decision that can be taken again", replay.log.display());
+    }
+    let mut telling = Telling::begin(replay.json);
     let mut differences = Vec::new();
     // Rules are made for the surroundings; those of one log seldom change.
     let mut judge: Option<(Context, Wired)> = None;
-    for logged in logged {
+    for (done, logged) in logged.into_iter().enumerate() {
+        telling.tell(|| format!("{done} of {total} decisions …"));
         let context = logged.context_or(&now);
         let facts = Context { now: 0, grants: Vec::new(), ..context.clone() };
         if judge.as_ref().is_none_or(|(known, _)| *known != facts) {
@@ -94,9 +103,18 @@ pub(super) fn diff(diff: &Diff) -> crate::Outcome {
             items.push(Item { name: logged.name, request: logged.request, context });
         }
     }
+    // Nothing that was compared must not pass for nothing that differs.
+    if items.is_empty() {
+        bail!("there is nothing to compare: neither policy carries cases; name a log with `--log`");
+    }
     let (old, new) = (load(&old)?, load(&new)?);
     let lacking = |change: Change| Difference { lacks: lacks.get(&change.name).copied(), change };
-    let differences: Vec<_> = changes(&old, &new, &items).map(lacking).collect();
+    let mut telling = Telling::begin(diff.json);
+    let mut differences = Vec::new();
+    for (place, part) in items.chunks(PART).enumerate() {
+        telling.tell(|| format!("{} of {} requests …", place * PART, items.len()));
+        differences.extend(changes(&old, &new, part).map(lacking));
+    }
     print(&around, &differences, items.len(), diff.json)?;
     Ok(ending(&differences, diff.forbid_loosening))
 }

@@ -8,13 +8,11 @@ use portcullis_workbench::{Fuzzed, fuzz};
 use serde_json::json;
 
 use super::project::Component;
+use super::telling::Telling;
 use crate::args::policy::Fuzz;
-use crate::exit::{Exit, say};
+use crate::exit::Exit;
 use crate::page::{Page, Tint, tinted};
 use crate::surroundings::Surroundings;
-
-/// How often it is told how far it has come.
-const TELL_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) fn run(args: &Fuzz) -> crate::Outcome {
     let component = Component::open(&args.policy)?;
@@ -26,12 +24,9 @@ pub(super) fn run(args: &Fuzz) -> crate::Outcome {
         None => getrandom::u64().context("asking the system for a seed")?,
     };
     let (started, time) = (Instant::now(), Duration::from_secs(args.seconds.into()));
-    let mut told = started;
+    let mut telling = Telling::begin(args.json);
     let fuzzed = fuzz(&policy, seed, |run| {
-        if !args.json && told.elapsed() >= TELL_EVERY {
-            told = Instant::now();
-            say(&format!("{run} requests …"));
-        }
+        telling.tell(|| format!("{run} requests …"));
         args.runs.map_or(started.elapsed() < time, |runs| run < runs)
     });
     print(args, seed, &fuzzed)?;

@@ -13,6 +13,7 @@ mod observe;
 mod once;
 mod project;
 mod share;
+mod telling;
 mod templates;
 mod test;
 mod toolchain;

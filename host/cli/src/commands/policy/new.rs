@@ -4,10 +4,13 @@ use std::fs;
 
 use anyhow::{Context as _, bail};
 use portcullis_packs::Manifest;
+use serde_json::json;
 
 use super::templates;
 use crate::args::policy::{Language, New};
 use crate::exit::{Exit, say};
+use crate::page::Page;
+use crate::surroundings::Surroundings;
 
 pub(super) fn run(new: &New) -> crate::Outcome {
     let name = new.folder.file_name().and_then(|name| name.to_str()).context("the folder has no name")?;
@@ -39,6 +42,12 @@ pub(super) fn run(new: &New) -> crate::Outcome {
         let folder = file.parent().context("a file has a folder")?;
         fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
         fs::write(&file, fill(text)).with_context(|| format!("writing `{}`", file.display()))?;
+    }
+    if new.json {
+        let mut page = Page::new(&Surroundings::read()?);
+        page.json(&json!({ "folder": new.folder, "id": id, "language": language }));
+        page.print()?;
+        return Ok(Exit::Done);
     }
     say(&format!("made the policy `{id}` in `{}`; next:", new.folder.display()));
     say(&format!("  portcullis policy build {0}\n  portcullis policy test {0}", new.folder.display()));

@@ -49,6 +49,12 @@ pub(super) fn remove(remove: &Remove) -> crate::Outcome {
         lock.remove(id).with_context(|| format!("`{id}` is not in the lock; nothing was removed"))?;
     }
     writing.commit(&lock, &[])?;
+    if remove.json {
+        let mut page = Page::new(&desk.around);
+        page.json(&json!({ "lock": desk.store.lock_file(), "removed": remove.ids }));
+        page.print()?;
+        return Ok(Exit::Done);
+    }
     for id in &remove.ids {
         say(&format!("portcullis: `{id}` is removed; settings that still name it refuse everything"));
     }

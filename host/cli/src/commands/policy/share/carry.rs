@@ -1,14 +1,16 @@
 //! `policy vendor`, `save`, `load`: packs that travel as files.
 
-use std::fs::File;
 use std::io::BufReader;
 
-use anyhow::{Context as _, bail};
-use portcullis_packs::{FROM_FILE, Locked, Signed, Store, load, save, write};
+use anyhow::{Context as _, anyhow, bail};
+use portcullis_packs::{FROM_FILE, Locked, Signed, Store, load, open, save, write};
+use portcullis_session::visible;
+use serde_json::{Value, json};
 
 use super::{Desk, Offer, here};
 use crate::args::share::{Load, Save, Vendor};
 use crate::exit::{Exit, say};
+use crate::page::Page;
 
 pub(super) fn vendor(vendor: &Vendor) -> crate::Outcome {
     let desk = Desk::open(&vendor.place)?;
@@ -17,8 +19,8 @@ pub(super) fn vendor(vendor: &Vendor) -> crate::Outcome {
     let to = here(&desk.around, &vendor.to);
     let new: Vec<(&Locked, &Signed)> = lock.policies.iter().zip(&signed).collect();
     Store::elsewhere(&to).begin()?.commit(&lock, &new)?;
-    say(&format!("portcullis: {} packs and their lock are in `{}`", new.len(), to.display()));
-    Ok(Exit::Done)
+    let shown = json!({ "directory": to, "policies": lock.policies });
+    desk.told(&format!("{} and the lock: in `{}`", counted(new.len()), to.display()), &shown, vendor.json)
 }
 
 pub(super) fn save_packs(wanted: &Save) -> crate::Outcome {
@@ -41,16 +43,18 @@ pub(super) fn save_packs(wanted: &Save) -> crate::Outcome {
     let mut archive = Vec::new();
     save(&packs, &mut archive)?;
     write(&file, &archive)?;
-    say(&format!("portcullis: {} packs are in `{}`", packs.len(), file.display()));
-    Ok(Exit::Done)
+    let shown = json!({ "archive": file, "policies": chosen });
+    desk.told(&format!("{}: in `{}`", counted(packs.len()), file.display()), &shown, wanted.json)
 }
 
 pub(super) fn load_packs(wanted: &Load) -> crate::Outcome {
     let desk = Desk::open(&wanted.place)?;
     let file = here(&desk.around, &wanted.file);
     let refused = || format!("the archive `{}` is refused, and nothing was changed", file.display());
-    let from = File::open(&file).with_context(|| format!("opening `{}`", file.display()))?;
-    let packs = load(BufReader::new(from)).with_context(refused)?;
+    let packs = load(BufReader::new(open(&file)?)).with_context(refused)?;
+    if packs.is_empty() {
+        return Err(anyhow!("there is no pack in it")).with_context(refused);
+    }
     let offer = |signed| Offer {
         signed,
         source: FROM_FILE.to_owned(),
@@ -63,7 +67,23 @@ pub(super) fn load_packs(wanted: &Load) -> crate::Outcome {
     desk.tell(&taken, wanted.json)
 }
 
+fn counted(packs: usize) -> String {
+    if packs == 1 { "1 pack".to_owned() } else { format!("{packs} packs") }
+}
+
 impl Desk {
+    /// Ends a verb: in a sentence, or as an object for programs.
+    fn told(&self, sentence: &str, object: &Value, as_json: bool) -> crate::Outcome {
+        if as_json {
+            let mut page = Page::new(&self.around);
+            page.json(object);
+            page.print()?;
+        } else {
+            say(&visible(&format!("portcullis: {sentence}")));
+        }
+        Ok(Exit::Done)
+    }
+
     fn all(&self, policies: &[Locked]) -> anyhow::Result<Vec<Signed>> {
         policies.iter().map(|locked| Ok(self.store.signed(locked)?)).collect()
     }

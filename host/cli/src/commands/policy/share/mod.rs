@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use portcullis_packs::{
-    Approval, Candidate, Credentials, Described, Lock, Locked, Refusal, Registry, Seconds, Signed, Store,
-    Trust, accept,
+    Approval, Candidate, Credentials, Described, FROM_FILE, Lock, Locked, Pack, Refusal, Registry, Seconds,
+    Signed, Store, Trust, accept,
 };
 use portcullis_policy_runtime::Runtime;
 
@@ -68,6 +68,21 @@ struct Offer {
     requirement: Option<semver::VersionReq>,
 }
 
+impl Offer {
+    /// What people know it by: what was asked for, or what it says of itself.
+    fn name(&self) -> String {
+        let own = || match Pack::read(&self.signed.bytes) {
+            Ok(Some(pack)) => pack.manifest.policy.id,
+            Ok(None) | Err(_) => "the file".to_owned(),
+        };
+        match &self.wanted {
+            Some(wanted) => wanted.clone(),
+            None if self.source == FROM_FILE => own(),
+            None => self.source.clone(),
+        }
+    }
+}
+
 impl Desk {
     fn open(place: &Place) -> anyhow::Result<Self> {
         let around = Surroundings::read()?;
@@ -104,7 +119,7 @@ impl Desk {
 
     /// Judges an offer; asks the person at the terminal where it wants more than was agreed to.
     fn judge(&self, offer: &Offer, lock: &Lock, approval: &Approval) -> anyhow::Result<Locked> {
-        let name = offer.wanted.as_deref().unwrap_or(&offer.source).to_owned();
+        let name = offer.name();
         let refused = || format!("`{name}` is refused, and nothing was changed");
         match self.accept(offer, lock, approval) {
             Err(Refusal::Capabilities { wanted }) if agrees(&name, &wanted) => {

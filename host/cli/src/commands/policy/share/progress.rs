@@ -25,6 +25,7 @@ pub(super) fn shown() -> impl Fn(Transfer) {
 
 fn line(transfer: Transfer) -> String {
     match transfer {
+        Transfer::Asking => "portcullis: asking the registry …".to_owned(),
         Transfer::Getting { done, all } => {
             let percent = done.saturating_mul(100) / all.max(1);
             format!("portcullis: got {percent} % of {}", size(all))
@@ -52,6 +53,7 @@ mod tests {
             (Transfer::Getting { done: 0, all: 0 }, "portcullis: got 0 % of 0 kB"),
             (Transfer::Getting { done: 9_100_000, all: 18_250_000 }, "portcullis: got 49 % of 18.2 MB"),
             (Transfer::Sending { all: 1_500 }, "portcullis: sending 2 kB …"),
+            (Transfer::Asking, "portcullis: asking the registry …"),
             (Transfer::Over, ""),
         ] {
             assert_eq!(line(transfer), expected);

@@ -66,7 +66,8 @@ pub(super) fn pull(pull: &Pull) -> crate::Outcome {
         let by = if signers.is_empty() {
             "unsigned".to_owned()
         } else {
-            format!("signed by {}", signers.join(", "))
+            // Whoever made a signature may have written any key into it.
+            format!("with signatures that name {}; not verified", signers.join(", "))
         };
         page.row("", &[cell(&file.display().to_string()), cell(&digest), cell(&by)], &[]);
     }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use portcullis_packs::{
-    Approval, COMPONENT_MAX, PURPOSE, Pack, beside, digest, read, signatures_beside, write,
+    Approval, COMPONENT_MAX, PURPOSE, Pack, Refusal, beside, digest, read, signatures_beside, write,
 };
 use serde_json::json;
 
@@ -39,6 +39,14 @@ pub(super) fn sign(sign: &Sign) -> crate::Outcome {
     }
     let mut page = Page::new(&around);
     let about = &pack.manifest.policy;
+    if sign.json {
+        page.json(&json!({
+            "id": about.id, "version": about.version, "digest": format!("sha256:{}", digest(&bytes)),
+            "signatures": signed,
+        }));
+        page.print()?;
+        return Ok(Exit::Done);
+    }
     for to in signed {
         let id = cell(&format!("{} {}", about.id, about.version));
         page.row(
@@ -114,6 +122,7 @@ pub(super) fn verify(verify: &Verify) -> crate::Outcome {
     if verify.json {
         page.json(&json!({
             "digest": digest, "signatures": found, "taken": judged.is_ok(), "refusal": refusal,
+            "code": judged.as_ref().err().map(Refusal::code),
             "policy": judged.as_ref().ok(),
         }));
     } else {

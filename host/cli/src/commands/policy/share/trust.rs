@@ -71,24 +71,32 @@ struct TrustedEntry {
 
 pub(super) fn run(verb: Trust) -> crate::Outcome {
     let around = Surroundings::read()?;
-    let entries = match verb {
+    let (entries, as_json) = match verb {
         Trust::List { json } => return list(&around, json),
-        Trust::Publisher(publisher) => publisher_entries(&around, &publisher)?,
-        Trust::Key { publisher, key, dates } => {
-            Entries { key: vec![key_entry(&around, &publisher, &key, &dates)?], ..Entries::default() }
+        Trust::Publisher(publisher) => (publisher_entries(&around, &publisher)?, publisher.json),
+        Trust::Key { publisher, key, dates, json } => {
+            let key = vec![key_entry(&around, &publisher, &key, &dates)?];
+            (Entries { key, ..Entries::default() }, json)
         }
-        Trust::Revoke { what, reason } => {
-            Entries { revoked: vec![revoked_entry(&around, &what, reason)?], ..Entries::default() }
+        Trust::Revoke { what, reason, json } => {
+            let revoked = vec![revoked_entry(&around, &what, reason)?];
+            (Entries { revoked, ..Entries::default() }, json)
         }
-        Trust::File { file } => {
+        Trust::File { file, json } => {
             let bytes = read(&here(&around, &file), COMPONENT_MAX)?;
             let note = file.display().to_string();
             let digest = format!("sha256:{}", digest(&bytes));
-            Entries { trusted: vec![TrustedEntry { digest, note }], ..Entries::default() }
+            (Entries { trusted: vec![TrustedEntry { digest, note }], ..Entries::default() }, json)
         }
     };
     let file = trusted::user_file(&around.agent_directory);
     append(&file, &entries)?;
+    if as_json {
+        let mut page = Page::new(&around);
+        page.json(&json!({ "file": file, "added": entries }));
+        page.print()?;
+        return Ok(Exit::Done);
+    }
     say(&format!("portcullis: written to `{}`", file.display()));
     Ok(Exit::Done)
 }
