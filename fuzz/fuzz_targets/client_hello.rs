@@ -1,5 +1,5 @@
 //! The first message of a TLS client: no server reads another name in it than we do, or one that we do not see.
-//! `cargo +nightly fuzz run client_hello --no-default-features`
+//! `cargo +nightly fuzz run client_hello --no-default-features --features network`
 //!
 //! Beside ours stand a server's own reader (rustls), which says what names reach a server, and one made to look at
 //! what goes by (tls-parser), which sees every extension.

@@ -1,6 +1,6 @@
 //! A whole connection from a client: what is let through names the allowed server only, as other readers see it, and
 //! does not depend on how the bytes come.
-//! `cargo +nightly fuzz run connection --no-default-features -- -dict=fuzz/http.dict`
+//! `cargo +nightly fuzz run connection --no-default-features --features network -- -dict=fuzz/http.dict`
 
 #![no_main]
 

@@ -1,6 +1,6 @@
 //! Questions for names: every reply is one to another reader as well, and an address is given for the very name that
 //! it sees in the question.
-//! `cargo +nightly fuzz run dns --no-default-features`
+//! `cargo +nightly fuzz run dns --no-default-features --features network`
 
 #![no_main]
 

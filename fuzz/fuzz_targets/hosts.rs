@@ -1,5 +1,5 @@
 //! Names of hosts: one canonical form, and no address that other programs see and we do not.
-//! `cargo +nightly fuzz run hosts --no-default-features`
+//! `cargo +nightly fuzz run hosts --no-default-features --features network`
 //!
 //! What programs do with a host text is asked of two others: the C library (which nearly every program uses in the
 //! end; no name server is asked) and the parser of URLs that browsers and Node follow.

@@ -1,5 +1,5 @@
 //! The head of one HTTP request: other readers find the same server in it, and the same end of what follows.
-//! `cargo +nightly fuzz run http_head --no-default-features -- -dict=fuzz/http.dict`
+//! `cargo +nightly fuzz run http_head --no-default-features --features network -- -dict=fuzz/http.dict`
 
 #![no_main]
 

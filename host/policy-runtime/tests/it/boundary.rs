@@ -1,51 +1,63 @@
 //! Component in, verdict out: whatever the bytes are, the host goes on and nobody is let through by a failure.
 //! `fuzz/` holds the same as a fuzz target, for machines that have the time.
 
-use std::sync::{Arc, LazyLock};
+use std::path::Path;
 
-use portcullis_decision::{Base, Chain, Effect, Member, Mode, Policy as _, RuleSet, Verdict};
-use portcullis_policy_runtime::{CachePlace, Limits, Runtime};
+use portcullis_decision::Effect;
+use portcullis_decision::verdict::OutputVerdict;
 use proptest::prelude::*;
 
 use crate::golden;
 use crate::hand_made::{HandMade, store};
-use crate::request::{context, read};
-
-/// The longest text in an answer, and the words that the host puts around it.
-const LONGEST_REASON: usize = (8 << 10) + 256;
-
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Runtime::new(Limits::default(), &CachePlace::None).unwrap());
-
-/// What the host makes of a component: none where it refuses to load it.
-fn decided(component: &[u8]) -> Option<(Effect, Option<Verdict>)> {
-    let _described = RUNTIME.describe(component);
-    let policy = Arc::new(RUNTIME.load("guest", component, "{}").ok()?);
-    let (request, context) = (read("/srv/app/a"), context());
-    let answer = policy.evaluate(&request, &context);
-    if let Ok(evaluation) = &answer {
-        assert!(evaluation.cause.reason.len() <= LONGEST_REASON, "{} bytes", evaluation.cause.reason.len());
-    }
-    let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };
-    let free = Base { workspace: vec!["/srv/app".into()], temp: "/tmp".into(), closed: Vec::new() };
-    let rules = RuleSet::compile(Vec::new(), free, &[]);
-    Some((chain.decide(&request, &context, &rules, &[]).effect(), answer.ok().map(|answer| answer.verdict)))
-}
-
-/// Nothing is allowed but by an answer that allows, or by one that has no opinion.
-fn check(component: &[u8]) -> Result<(), TestCaseError> {
-    let Some((effect, verdict)) = decided(component) else { return Ok(()) };
-    let may_allow = matches!(verdict, Some(Verdict::Allow(_) | Verdict::Abstain));
-    prop_assert!(effect != Effect::Allow || may_allow, "{effect:?} by {verdict:?}");
-    Ok(())
-}
+use crate::property::{answers, component};
 
 #[test]
 fn the_control_answers() {
     let allows = HandMade::evaluate(&[store(0, 1), store(4, 0), store(8, 0)].concat()).build();
-    assert_eq!(decided(&allows).map(|(effect, _)| effect), Some(Effect::Allow));
-    assert_eq!(decided(&HandMade::evaluate("").build()).map(|(effect, _)| effect), Some(Effect::Deny));
-    assert!(decided(b"\0asm").is_none());
+    assert_eq!(component(&allows), Some(Effect::Allow));
+    assert_eq!(component(&HandMade::evaluate("").build()), Some(Effect::Deny));
+    assert!(component(b"\0asm").is_none());
+}
+
+/// An answer with which the fuzz target starts.
+fn seed(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/answers");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+/// Those that are no verdict are bytes like all others to who asks for one.
+const SEEDS: [&str; 11] = [
+    "abstain",
+    "allow",
+    "ask",
+    "brief",
+    "deny",
+    "no-rules",
+    "oblige",
+    "replace",
+    "rules",
+    "rules-of-a-command",
+    "withhold",
+];
+
+/// Seeds that mean nothing any more would make the target blind.
+#[test]
+fn the_seeds_are_answers() {
+    for (name, expected) in [
+        ("abstain", Effect::Allow),
+        ("allow", Effect::Allow),
+        ("ask", Effect::Ask),
+        ("deny", Effect::Deny),
+        ("oblige", Effect::Deny),
+    ] {
+        assert_eq!(answers(&seed(name)).effect, expected, "{name}");
+    }
+    assert_eq!(answers(&seed("rules")).rules.first(), Some(&Some(4)));
+    assert_eq!(answers(&seed("no-rules")).rules.first(), Some(&Some(0)));
+    assert_eq!(answers(&seed("rules-of-a-command")).rules.last(), Some(&Some(4)));
+    assert!(matches!(answers(&seed("replace")).output, Some(OutputVerdict::Replace(_))));
+    assert_eq!(answers(&seed("withhold")).output, Some(OutputVerdict::Withhold));
+    assert!(answers(&seed("brief")).brief.is_some_and(|brief| brief.contains("/srv/app")));
 }
 
 proptest! {
@@ -56,24 +68,22 @@ proptest! {
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         cut in proptest::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut component = golden::component("verdicts");
+        let mut bytes = golden::component("verdicts");
         for (place, byte) in changes {
-            let place = place.index(component.len());
-            if let Some(slot) = component.get_mut(place) {
+            let place = place.index(bytes.len());
+            if let Some(slot) = bytes.get_mut(place) {
                 *slot = byte;
             }
         }
         if let Some(cut) = cut {
-            component.truncate(cut.index(component.len()));
+            bytes.truncate(cut.index(bytes.len()));
         }
-        check(&component)?;
+        component(&bytes);
     }
 
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
-        let mut component = b"\0asm\x0d\0\x01\0".to_vec();
-        component.extend(bytes);
-        check(&component)?;
+        component(&[b"\0asm\x0d\0\x01\0".as_slice(), &bytes].concat());
     }
 }
 
@@ -89,6 +99,30 @@ proptest! {
         ),
     ) {
         let instructions: String = changes.iter().map(|(word, value)| store(word * 4, *value)).collect();
-        check(&HandMade::evaluate(&instructions).build())?;
+        component(&HandMade::evaluate(&instructions).build());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 64, ..ProptestConfig::default() })]
+
+    /// Whole answers of every function, with a few words changed: one guest, asked again and again.
+    #[test]
+    fn answers_that_were_changed(
+        name in prop::sample::select(SEEDS.to_vec()),
+        changes in proptest::collection::vec(
+            (any::<prop::sample::Index>(), prop_oneof![0_u32..8, 8000_u32..9200, any::<u32>(), Just(u32::MAX)]),
+            0..5,
+        ),
+    ) {
+        let mut bytes = seed(name);
+        for (place, word) in changes {
+            let words = bytes.len() / 4;
+            let place = place.index(words) * 4;
+            if let Some(slot) = bytes.get_mut(place..place + 4) {
+                slot.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        answers(&bytes);
     }
 }

@@ -19,6 +19,13 @@ pub(crate) const TRACE: u32 = 68;
 const CONFIGURED: u32 = 2048;
 const DESCRIPTOR: u32 = 1024;
 const STRINGS: u32 = 4096;
+/// The contract's text.
+const CONTRACT: [&str; 4] = [
+    include_str!("../../../../wit/types.wit"),
+    include_str!("../../../../wit/exports.wit"),
+    include_str!("../../../../wit/imports.wit"),
+    include_str!("../../../../wit/world.wit"),
+];
 
 /// A policy in the making.
 pub(crate) struct HandMade {
@@ -81,11 +88,7 @@ impl HandMade {
     pub(crate) fn build(self) -> Vec<u8> {
         let mut module = wat::parse_str(self.module()).unwrap();
         let mut resolve = Resolve::default();
-        let contract = ["types", "exports", "imports", "world"].map(|name| {
-            let path = format!("{}/../../wit/{name}.wit", env!("CARGO_MANIFEST_DIR"));
-            std::fs::read_to_string(path).unwrap()
-        });
-        let contract = contract
+        let contract = CONTRACT
             .concat()
             .replace("portcullis:policy@0.1.0", &format!("portcullis:policy@{}", self.track));
         resolve.push_str("contract.wit", &contract).unwrap();

@@ -10,5 +10,11 @@ mod guests;
 mod hand_made;
 mod hostile;
 mod loading;
+mod property;
 mod request;
 mod wasi;
+
+/// What policies may use up here: what they may everywhere.
+fn limits() -> portcullis_policy_runtime::Limits {
+    portcullis_policy_runtime::Limits::default()
+}

@@ -1,0 +1,27 @@
+//! Answers of a guest, byte by byte: one component, which says in each of its functions what the fuzzer wants.
+
+#![no_main]
+
+#[path = "../../host/policy-runtime/tests/it/hand_made.rs"]
+#[expect(dead_code, reason = "the tests of the crate make guests of many kinds")]
+mod hand_made;
+#[path = "../../host/policy-runtime/tests/it/property.rs"]
+#[expect(dead_code, reason = "components have a target of their own, and nobody looks at what was heard")]
+mod property;
+#[path = "../../host/policy-runtime/tests/it/request.rs"]
+mod request;
+
+use std::time::Duration;
+
+use libfuzzer_sys::fuzz_target;
+use portcullis_policy_runtime::Limits;
+
+/// What a guest may use up: there is no time for those that only wait for their end.
+fn limits() -> Limits {
+    let short = Duration::from_millis(20);
+    Limits { decision_time: short, setup_time: short, configure_time: short * 5, ..Limits::default() }
+}
+
+fuzz_target!(|answer: &[u8]| {
+    property::answers(answer);
+});
