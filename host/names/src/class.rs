@@ -164,6 +164,11 @@ fn other_systems(path: &Path, change: Change) -> Class {
     let is_system = |name: &OsStr| SYSTEMS.iter().any(|known| name.eq_ignore_ascii_case(known));
     let is_inside = || path.iter().rev().skip(1).any(is_system);
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    // As a file it leads to the repository, whose settings are taken then.
+    let is_pointer = || {
+        let holder = path.parent().and_then(Path::file_name).unwrap_or_default();
+        name.eq_ignore_ascii_case(b"repo") && holder.eq_ignore_ascii_case(".jj")
+    };
     let is_own = || name == b"lock" || name == b"wlock" || name.starts_with(b"checklink");
     let class = if change == Change::Symlink && !is_own() {
         Class::Asked(&TOOL_FILES)
@@ -171,6 +176,8 @@ fn other_systems(path: &Path, change: Change) -> Class {
         Class::Denied(&TOOL_FILES)
     } else if change == Change::MoveTree {
         Class::Walk
+    } else if matches!(change, Change::Write | Change::Install) && is_pointer() {
+        Class::Asked(&TOOL_FILES)
     } else {
         return Class::Free;
     };

@@ -153,9 +153,7 @@ fn within(inside: &[&OsStr], change: Change) -> Class {
         _ if is("hooks") => hooks(rest, change),
         [] if is("config") || is("config.worktree") => judged(&GIT_CONFIG, Content::Config, change),
         [] if is("index") || is_shared_index(first) => judged(&GIT_INDEX, Content::Index, change),
-        [name] if (is("rebase-merge") || is("rebase-apply")) && name.eq_ignore_ascii_case("strategy") => {
-            judged(&GIT_REBASE, Content::Strategy, change)
-        }
+        [name] if is("rebase-merge") || is("rebase-apply") => stopped(name, change),
         [name] if is("sequencer") && name.eq_ignore_ascii_case("opts") => {
             judged(&GIT_REBASE, Content::SequencerOptions, change)
         }
@@ -172,6 +170,20 @@ fn within(inside: &[&OsStr], change: Change) -> Class {
         // The repositories in `modules` have the shape of one; only what lies between is left here.
         _ if is("modules") => container(change),
         _ => Class::Free,
+    }
+}
+
+/// Names of what has stopped that git goes on with as options of programs.
+fn stopped(name: &OsStr, change: Change) -> Class {
+    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    if is("strategy") {
+        judged(&GIT_REBASE, Content::Strategy, change)
+    } else if is("strategy_opts") {
+        judged(&GIT_REBASE, Content::StrategyOptions, change)
+    } else if is("apply-opt") {
+        judged(&GIT_REBASE, Content::ApplyOptions, change)
+    } else {
+        container(change)
     }
 }
 

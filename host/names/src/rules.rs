@@ -162,6 +162,7 @@ pub static TOOL_FILES: Rule = Rule {
         ".pypirc",
         ".rvmrc",
         ".sl/config",
+        ".sl/sharedpath",
         ".tool-versions",
         ".yarnrc",
         ".yarnrc.yml",

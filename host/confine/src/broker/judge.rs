@@ -234,7 +234,8 @@ impl Worker {
     /// Whether the directory that holds what a rule names was made by the very command that calls: not `.vscode`
     /// itself, but the project that it is in.
     fn is_own(&self, turn: &Turn, place: &Place, rule: &Rule, moving: Option<&Moving<'_>>) -> bool {
-        if moving.is_some_and(|moving| moving.replaces) {
+        // Whatever stands where somebody else's directory was is theirs, whoever has made it and where.
+        if moving.is_some_and(|moving| moving.replaces) || self.broker.gone.holds(&place.path) {
             return false;
         }
         let command = self.broker.processes.command(&turn.caller);

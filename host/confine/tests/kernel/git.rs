@@ -22,6 +22,7 @@ pub(crate) const TESTS: &[Test] = &[
     ),
     ("git::other_repositories_stay_outside", other_repositories_stay_outside),
     ("git::nothing_is_fetched_by_itself", nothing_is_fetched_by_itself),
+    ("git::what_has_stopped_writes_nothing_elsewhere", what_has_stopped_writes_nothing_elsewhere),
 ];
 
 /// Nobody's settings, and a name for commits.
@@ -292,4 +293,40 @@ fn nothing_is_fetched_by_itself() {
     let (exit, output, questions) =
         asked(&session, "cd copy; git config remote.o.url http://127.0.0.1:9/other", false);
     assert!(exit != Exit::Code(0) && questions.len() == 1, "{output}");
+}
+
+/// What patches or picks that have stopped go on with are options of programs, and some have git write any file.
+fn what_has_stopped_writes_nothing_elsewhere() {
+    if !git() {
+        return;
+    }
+    let session = Session::new();
+    let stop = |how: &str| {
+        session.control(&format!(
+            "{SET_UP} rm -rf repo control \"$P/home/loot\"; set -e; git init -q -b main repo; cd repo; \
+             echo 1 > f; echo 1 > g; git add f g; git commit -q -m 1; git checkout -q -b side; \
+             echo 2 > f; git commit -q -a -m 2; echo 2 > g; git commit -q -a -m 3; git format-patch -q main; \
+             git checkout -q main; echo 3 > f; git commit -q -a -m 4; \
+             if {how}; then exit 1; fi; echo 5 > f; git add f; cp -r . ../control"
+        ))
+    };
+    let is_written = || session.control("test -e \"$P/home/loot\"");
+    let patches = ("git am -q 000*", "am", "rebase-apply/apply-opt", " '--build-fake-ancestor=$P/home/loot'");
+    let picks = "[options]\n\tstrategy = resolve\n\tstrategy-option = index-output=$P/home/loot";
+    let picks = ("git cherry-pick main..side", "cherry-pick", "sequencer/opts", picks);
+    for (how, what, noted, text) in [patches, picks] {
+        let note = |file: &str| format!("printf '%s\\n' \"{text}\" > {file}");
+        let noted = format!(".git/{noted}");
+        let goes_on = format!("{SET_UP} GIT_EDITOR=true git {what} --continue");
+        assert!(stop(how), "git stops: {how}");
+        session.control(&format!("cd control; {}; {goes_on}", note(&noted)));
+        assert!(is_written(), "the attack works outside: {what}");
+        for way in [note(&noted), format!("{}; mv new {noted}", note("new"))] {
+            assert!(stop(how), "git stops: {how}");
+            let (_, output, questions) = asked(&session, &format!("cd repo; {way}"), false);
+            assert!(!questions.is_empty(), "{way}: {output}");
+            session.control(&format!("cd repo; {goes_on}"));
+            assert!(!is_written(), "{way}: {output}");
+        }
+    }
 }

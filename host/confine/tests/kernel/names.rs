@@ -285,6 +285,13 @@ fn what_takes_anothers_place_is_not_its_own() {
         format!("rm -r packages/app; mkdir packages/app; {}", tasks(place)),
         format!("mv packages old; {}", tasks(place)),
         format!("mv packages old; rm -r old/app; {}; mv n old/app; mv old packages", tasks("n/.vscode")),
+        // Empty when it comes, and filled there.
+        format!("mkdir n; mv packages/app old; mv n packages/app; {}", tasks(place)),
+        format!("mkdir -p n/app; mv packages old; mv n packages; {}", tasks(place)),
+        format!(
+            "mkdir n; perl -e 'exit syscall(316, -100, $n = \"n\", -100, $p = \"packages/app\", 2) != 0' && {{ {}; }}",
+            tasks(place)
+        ),
     ] {
         assert!(
             session.control("rm -rf n old packages; mkdir -p packages/app; echo x > packages/app/main.c")

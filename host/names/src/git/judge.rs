@@ -25,6 +25,10 @@ pub enum Content {
     RebaseTodo,
     /// `strategy` of a rebase that has stopped: a program that the next `git rebase --continue` merges with.
     Strategy,
+    /// `strategy_opts` of a rebase that has stopped: what its strategy is told.
+    StrategyOptions,
+    /// `apply-opt` of patches that have stopped: options of `git apply`.
+    ApplyOptions,
     /// `sequencer/opts`: what `git cherry-pick --continue` goes on with, a strategy as well.
     SequencerOptions,
     /// `index`, which names the files that git writes.
@@ -55,6 +59,8 @@ impl Content {
             | Self::WayBack
             | Self::RebaseTodo
             | Self::Strategy
+            | Self::StrategyOptions
+            | Self::ApplyOptions
             | Self::SequencerOptions
             | Self::Alternates
             | Self::Attributes => config_text::LONGEST,
@@ -160,6 +166,8 @@ pub fn judge(
         Content::WayBack => pointer(place::way_back(new)),
         Content::RebaseTodo => asks(todo::findings(previous, new)),
         Content::Strategy => asks(stopped::strategy(previous, new)),
+        Content::StrategyOptions => asks(stopped::strategy_options(previous, new)),
+        Content::ApplyOptions => asks(stopped::apply_options(previous, new)),
         Content::SequencerOptions => match config_text::parse(new) {
             Ok(entries) => asks(stopped::options(&entries)),
             Err(fault) => Judgement::Unreadable(fault.to_string()),
@@ -188,7 +196,7 @@ fn config(
     // What git could not read had no effect.
     let before = previous.and_then(|text| config_text::parse(text).ok()).unwrap_or_default();
     let before = by_name(&before);
-    let is_bare = is_bare(entries);
+    let is_bare = is_bare(path, entries);
     let lenders = lenders(entries);
     let mut findings = Vec::new();
     for (name, entries) in by_name(entries) {
@@ -231,8 +239,14 @@ fn lenders(entries: &[Entry]) -> BTreeSet<Vec<u8>> {
     entries.iter().filter_map(remote).collect()
 }
 
-/// Whether the settings say that the repository has no working tree.
-fn is_bare(entries: &[Entry]) -> bool {
+/// Whether a repository has no working tree: its settings say so, it is not the `.git` of a directory, and no second
+/// file of settings can say otherwise.
+fn is_bare(path: &Path, entries: &[Entry]) -> bool {
+    let directory = path.parent().and_then(Path::file_name);
+    let is_of_tree = directory.is_none_or(|name| name.eq_ignore_ascii_case(".git"));
+    if is_of_tree || entries.iter().any(|entry| entry.name == b"extensions.worktreeconfig") {
+        return false;
+    }
     let last = entries.iter().rev().find(|entry| entry.name == b"core.bare");
     last.is_some_and(|entry| entry.value.as_ref().is_none_or(|value| value.eq_ignore_ascii_case(b"true")))
 }

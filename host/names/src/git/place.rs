@@ -7,7 +7,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::judge::Finding;
-use super::url;
+use super::url::{self, Local};
 use crate::Site;
 
 /// What git puts before the path in a `.git` file.
@@ -66,8 +66,10 @@ pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> boo
 
 /// Whether an address in the configuration file `path` lies elsewhere than in the file system, or in the workspace.
 pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
-    let Some(local) = url::local(value).filter(|local| !local.is_empty() && *local != ".") else {
-        return true;
+    let local = match url::local(value) {
+        None | Some(Local::Path("" | ".")) => return true,
+        Some(Local::Derived) => return false,
+        Some(Local::Path(local)) => local,
     };
     let Some(directory) = path.parent() else { return false };
     let is_inside = |from: &Path| resolve(from, local).is_some_and(|target| site.holds(&target));
@@ -82,7 +84,8 @@ pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
 pub(crate) fn lends(path: &Path, previous: Option<&[u8]>, new: &[u8], site: &Site<'_>) -> Vec<Finding> {
     let objects = path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let is_inside = |line: &[u8]| {
-        let line = std::str::from_utf8(line).ok();
+        // Git takes the quotes off.
+        let line = std::str::from_utf8(line).ok().filter(|line| !line.starts_with('"'));
         line.and_then(|line| resolve(objects, line)).is_some_and(|target| site.holds(&target))
     };
     let is_told = |line: &[u8]| !line.is_empty() && !line.starts_with(b"#") && !is_inside(line);

@@ -48,7 +48,7 @@ impl Shape {
         let Ok(value) = std::str::from_utf8(value) else { return false };
         match self {
             Self::Bool => is_bool(value),
-            Self::On => is_bool(value) && !is_off(value),
+            Self::On => is_bool(value) && !is_off(value) && !is_zero(value),
             Self::Off => is_off(value),
             Self::Number => is_number(value),
             Self::Words(words) => {
@@ -79,6 +79,11 @@ fn is_bool(value: &str) -> bool {
 
 fn is_off(value: &str) -> bool {
     value.is_empty() || ["false", "no", "off", "0"].iter().any(|off| value.eq_ignore_ascii_case(off))
+}
+
+/// Whether this is a number that means off, in whatever spelling: `00`, `-0`, `0k`.
+fn is_zero(value: &str) -> bool {
+    is_number(value) && !value.contains(|digit| ('1'..='9').contains(&digit))
 }
 
 fn is_number(value: &str) -> bool {
@@ -144,7 +149,7 @@ mod tests {
     #[test]
     fn switches_and_numbers() {
         check(Shape::Bool, &["true", "Off", "1", "0", "", "yes", "-1"], &["truee", "!sh", "/bin/sh"]);
-        check(Shape::On, &["true", "1", "yes"], &["false", "0", "", "no"]);
+        check(Shape::On, &["true", "1", "yes", "010"], &["false", "0", "", "no", "00", "0k", "-0", "+00g"]);
         check(Shape::Off, &["false", "0", ""], &["true", "1", "/bin/sh"]);
         check(Shape::Number, &["10", "1k", "512M", "-1"], &["", "k", "1x", "9999999999999999999"]);
         check(Shape::Words(&["input"]), &["Input", "true", "3"], &["output", "in put"]);

@@ -1,36 +1,137 @@
-//! What a rebase or a series of picks that has stopped goes on with.
+//! What a rebase, or a series of picks or patches, that has stopped goes on with.
 //!
 //! Git merges with `git-merge-STRATEGY`, which may be any program on PATH or, with a slash in it, in the working tree.
+//! What `git apply` and strategies that are scripts are told can name files that git then writes
+//! (`--build-fake-ancestor`, `--index-output`), so that only such options pass as have no file in them.
 
 use super::config_text::Entry;
 use super::judge::{Finding, new_lines};
+use super::shape::Shape;
 
 /// The strategies that git has built in.
 const STRATEGIES: [&[u8]; 6] = [b"octopus", b"ort", b"ours", b"recursive", b"resolve", b"subtree"];
 
-const WHY: &str = "a program that git merges with when it goes on";
+/// What a strategy may be told in one word, as git-merge(1) has it.
+const MERGE_OPTIONS: [&str; 13] = [
+    "find-renames",
+    "histogram",
+    "ignore-all-space",
+    "ignore-cr-at-eol",
+    "ignore-space-at-eol",
+    "ignore-space-change",
+    "no-renames",
+    "no-renormalize",
+    "ours",
+    "patience",
+    "renormalize",
+    "subtree",
+    "theirs",
+];
+
+const ALGORITHMS: &[&str] = &["default", "histogram", "minimal", "myers", "patience"];
+const WHITESPACE: &[&str] = &["error", "error-all", "fix", "nowarn", "strip", "warn"];
+
+/// Entries of `sequencer/opts` that say nothing but yes, no, a number or a key of the user's.
+const PLAIN_OPTIONS: [&[u8]; 13] = [
+    b"options.allow-empty",
+    b"options.allow-empty-message",
+    b"options.allow-ff",
+    b"options.allow-rerere-auto",
+    b"options.default-msg-cleanup",
+    b"options.drop-redundant-commits",
+    b"options.edit",
+    b"options.gpg-sign",
+    b"options.keep-redundant-commits",
+    b"options.mainline",
+    b"options.no-commit",
+    b"options.record-origin",
+    b"options.signoff",
+];
+
+const PROGRAM: &str = "a program that git merges with when it goes on";
+const MERGES: &str = "an option that git merges with when it goes on, and that is not known to be harmless";
+const APPLIES: &str =
+    "an option that git applies patches with when it goes on, and that may name a file to write";
 
 /// The lines of `strategy` that name a program and did not stand there before.
 pub(crate) fn strategy(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
-    new_lines(previous, new, programs, WHY)
+    new_lines(previous, new, |text| lines(text, |line| STRATEGIES.contains(&line)), PROGRAM)
 }
 
-fn programs(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+/// The lines of `strategy_opts` that tell a strategy something odd and did not stand there before.
+pub(crate) fn strategy_options(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
+    let is_known = |word: &str| is_merge_option(word.strip_prefix("--").unwrap_or(word));
+    new_lines(previous, new, |text| lines(text, |line| has_only(line, is_known)), MERGES)
+}
+
+/// The lines of `apply-opt` that tell `git apply` something odd and did not stand there before.
+pub(crate) fn apply_options(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
+    new_lines(previous, new, |text| lines(text, |line| has_only(line, is_apply_option)), APPLIES)
+}
+
+/// The entries of `sequencer/opts` that name a program, or tell a strategy something odd.
+pub(crate) fn options(entries: &[Entry]) -> Vec<Finding> {
+    let why = |entry: &Entry| {
+        let value = entry.value.as_deref().unwrap_or_default();
+        match entry.name.as_slice() {
+            b"options.strategy" => (!STRATEGIES.contains(&value)).then_some(PROGRAM),
+            b"options.strategy-option" => {
+                let is_known = std::str::from_utf8(value).is_ok_and(is_merge_option);
+                (!is_known).then_some(MERGES)
+            }
+            name => (!PLAIN_OPTIONS.contains(&name)).then_some(MERGES),
+        }
+    };
+    let finding = |entry: &Entry| {
+        let key = Some(String::from_utf8_lossy(&entry.name).escape_debug().to_string());
+        Some(Finding { line: entry.line, key, why: format!("names {}", why(entry)?) })
+    };
+    entries.iter().filter_map(finding).collect()
+}
+
+/// The lines with something in them that are not `known`, with their numbers.
+fn lines(text: &[u8], known: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = (usize, &[u8])> {
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     let lines = lines.map(|(index, line)| (index + 1, line.trim_ascii()));
-    lines.filter(|(_, line)| !line.is_empty() && !STRATEGIES.contains(line))
+    lines.filter(move |(_, line)| !line.is_empty() && !known(line))
 }
 
-/// The entries of `sequencer/opts` that name a program.
-pub(crate) fn options(entries: &[Entry]) -> Vec<Finding> {
-    let is_program = |entry: &&Entry| {
-        entry.name == b"options.strategy"
-            && entry.value.as_deref().is_none_or(|value| !STRATEGIES.contains(&value))
-    };
-    let finding = |entry: &Entry| Finding {
-        line: entry.line,
-        key: Some("options.strategy".to_owned()),
-        why: format!("names {WHY}"),
-    };
-    entries.iter().filter(is_program).map(finding).collect()
+/// Whether all words of a line, each in quotes or in none, are `known`. What is quoted in another way is not.
+fn has_only(line: &[u8], known: impl Fn(&str) -> bool) -> bool {
+    let Ok(line) = std::str::from_utf8(line) else { return false };
+    line.split_ascii_whitespace().all(|word| {
+        let quoted = |quote: char| word.strip_prefix(quote)?.strip_suffix(quote);
+        let word = quoted('\'').or_else(|| quoted('"')).unwrap_or(word);
+        !word.contains(['\'', '"', '\\']) && known(word)
+    })
+}
+
+fn is_merge_option(option: &str) -> bool {
+    match option.split_once('=') {
+        None => MERGE_OPTIONS.contains(&option),
+        Some(("diff-algorithm", value)) => ALGORITHMS.contains(&value),
+        Some(("find-renames" | "rename-threshold", value)) => {
+            is(Shape::Number, value.strip_suffix('%').unwrap_or(value))
+        }
+        Some(("subtree", value)) => is(Shape::PathBelow, value),
+        Some(_) => false,
+    }
+}
+
+fn is_apply_option(option: &str) -> bool {
+    match option.split_once('=') {
+        None => {
+            let digits = option.strip_prefix("-p").or_else(|| option.strip_prefix("-C"));
+            ["--ignore-space-change", "--ignore-whitespace", "--reject"].contains(&option)
+                || digits.is_some_and(|digits| is(Shape::Number, digits))
+        }
+        Some(("--whitespace", value)) => WHITESPACE.contains(&value),
+        Some(("--directory", value)) => is(Shape::PathBelow, value),
+        Some(("--exclude" | "--include", value)) => is(Shape::Paths, value),
+        Some(_) => false,
+    }
+}
+
+fn is(shape: Shape, value: &str) -> bool {
+    shape.admits(Some(value.as_bytes()))
 }

@@ -25,14 +25,26 @@ pub(crate) fn is_harmless(url: &str) -> bool {
     }
 }
 
-/// The path that a harmless address leads to, where it is one in the file system.
-pub(crate) fn local(url: &str) -> Option<&str> {
+/// Where an address leads that is one in the file system.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Local<'a> {
+    /// By this path, as it reads.
+    Path(&'a str),
+    /// To a place that git works out: a home (`~`), or what is behind an escape (`%2e`) or a host (`file://host/`).
+    Derived,
+}
+
+/// Where a harmless address leads, if it is one in the file system.
+pub(crate) fn local(url: &str) -> Option<Local<'_>> {
     if let Some(path) = url.strip_prefix("file://") {
-        // What stands before the path would be a host, which git leaves out.
-        return Some(path.find('/').and_then(|slash| path.get(slash..)).unwrap_or(path));
+        let is_plain = path.starts_with('/') && !path.contains('%');
+        return Some(if is_plain { Local::Path(path) } else { Local::Derived });
+    }
+    if url.starts_with('~') {
+        return Some(Local::Derived);
     }
     let first = url.split('/').next().unwrap_or_default();
-    (!first.contains([':', '['])).then_some(url)
+    (!first.contains([':', '['])).then_some(Local::Path(url))
 }
 
 fn is_scheme(scheme: &str) -> bool {
@@ -99,17 +111,15 @@ mod tests {
 
     #[test]
     fn what_lies_in_the_file_system() {
-        for (url, path) in [
-            ("/srv/a.git", Some("/srv/a.git")),
-            ("../a", Some("../a")),
-            ("./x:y", Some("./x:y")),
-            ("file:///srv/a", Some("/srv/a")),
-            ("file://localhost/srv/a", Some("/srv/a")),
-            ("host.test:a", None),
-            ("https://host.test/a", None),
-            ("[::1]:a", None),
-        ] {
-            assert_eq!(local(url), path, "{url}");
+        for path in ["/srv/a.git", "../a", "./x:y", "./~a", "/p/%2e"] {
+            assert_eq!(local(path), Some(Local::Path(path)));
+        }
+        assert_eq!(local("file:///srv/a"), Some(Local::Path("/srv/a")));
+        for url in ["~/a", "~user/a", "~", "file://localhost/srv/a", "file:///p/%2e%2e/a", "file://~/a"] {
+            assert_eq!(local(url), Some(Local::Derived), "{url}");
+        }
+        for url in ["host.test:a", "https://host.test/a", "[::1]:a"] {
+            assert_eq!(local(url), None, "{url}");
         }
     }
 

@@ -64,6 +64,11 @@ const ASKING: &[&str] = &[
     "remote.origin.partialCloneFilter=blob:none",
     "remote.origin.url=/home/u/private",
     "remote.origin.url=file:///home/u/private",
+    "remote.origin.url=file:///w/%2e%2e/home/u/private",
+    "remote.origin.url=file://w/x",
+    "remote.origin.url=~/private",
+    "remote.origin.url=~u/private",
+    "branch.main.remote=~/private",
     "remote.origin.url=../../u/private",
     "remote.origin.url=sub/../../x",
     "branch.main.remote=/home/u/private",
@@ -263,6 +268,7 @@ fn pointers_are_judged_by_where_they_lead() {
     assert!(asks(&judged(Content::Strategy, ".git/rebase-merge/strategy", None, "../x\n")));
     assert!(asks(&judged(Content::Strategy, ".git/rebase-merge/strategy", Some("ort\n"), "x\n")));
     assert_eq!(judged(Content::Strategy, ".git/rebase-merge/strategy", None, "ort\n"), Judgement::Harmless);
+    goes_on_with_known_options();
     let options = "[options]\n\tallow-ff = true\n\tstrategy-option = ours\n\tstrategy = ";
     let picks = |strategy: &str| {
         judged(Content::SequencerOptions, ".git/sequencer/opts", None, &format!("{options}{strategy}\n"))
@@ -270,4 +276,70 @@ fn pointers_are_judged_by_where_they_lead() {
     assert!(asks(&picks("../x")) && asks(&picks("\"\"")));
     assert_eq!(picks("recursive"), Judgement::Harmless);
     assert!(asks(&judged(Content::Attributes, ".git/info/attributes", None, "* filter=x\n")));
+}
+
+fn goes_on_with_known_options() {
+    let strategy = |text: &str| {
+        judged(Content::StrategyOptions, ".git/rebase-merge/strategy_opts", None, &format!("{text}\n"))
+    };
+    for text in [
+        "",
+        "\"--ours\"",
+        " '--subtree=lib'",
+        "\"--find-renames=30%\" \"--diff-algorithm=histogram\"",
+        "theirs",
+    ] {
+        assert_eq!(strategy(text), Judgement::Harmless, "{text}");
+    }
+    for text in [
+        "\"--index-output=/home/u/.profile\"",
+        " '--index-output=/home/u/.profile'",
+        "--ours '--x",
+        "--ours\\ --index-output=x",
+        "'--ours'\"--x\"",
+        "--subtree=../x",
+        "--ours\n--index-output=x",
+    ] {
+        assert!(asks(&strategy(text)), "{text}");
+    }
+    let apply = |text: &str| judged(Content::ApplyOptions, ".git/rebase-apply/apply-opt", None, text);
+    for text in ["", " '-p1' '-C5' '--whitespace=fix' '--reject'\n", " '--directory=lib/a' '--exclude=*.o'\n"]
+    {
+        assert_eq!(apply(text), Judgement::Harmless, "{text}");
+    }
+    for text in [
+        " '--build-fake-ancestor=/home/u/.profile'\n",
+        " '--directory=../x'",
+        " '--directory=.git/hooks'",
+        " '--unsafe-paths'",
+        " '-p'\\''1'",
+        "-px",
+    ] {
+        assert!(asks(&apply(text)), "{text}");
+    }
+    let picks = |entry: &str| {
+        judged(Content::SequencerOptions, ".git/sequencer/opts", None, &format!("[options]\n\t{entry}\n"))
+    };
+    assert!(asks(&picks("strategy-option = index-output=/home/u/.profile")));
+    assert!(asks(&picks("strategy-option")) && asks(&picks("new-key = x")));
+    assert_eq!(picks("strategy-option = find-renames=20"), Judgement::Harmless);
+    assert_eq!(picks("gpg-sign = ABCD\n\tmainline = 1\n\tno-commit = true"), Judgement::Harmless);
+}
+
+#[test]
+fn a_repository_with_a_working_tree_is_not_bare() {
+    let mirror = "[core]\n\tbare = true\n[remote \"o\"]\n\tmirror = true\n";
+    assert_eq!(judged(Content::Config, "x.git/config", None, mirror), Judgement::Harmless);
+    assert!(asks(&judged(Content::Config, ".git/config", None, mirror)));
+    let second = format!("{mirror}[extensions]\n\tworktreeConfig = true\n");
+    assert!(asks(&judged(Content::Config, "x.git/config", None, &second)));
+}
+
+#[test]
+fn objects_are_lent_from_the_workspace_only() {
+    let lent =
+        |line: &str| judged(Content::Alternates, ".git/objects/info/alternates", None, &format!("{line}\n"));
+    assert_eq!(lent("../../up/.git/objects"), Judgement::Harmless);
+    assert!(asks(&lent("/home/u/private/.git/objects")));
+    assert!(asks(&lent("\"/home/u/private/.git/objects\"")), "git takes the quotes off");
 }

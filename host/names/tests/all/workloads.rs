@@ -38,6 +38,18 @@ impl Desk {
         self.look(arguments);
     }
 
+    /// Runs git, which has to stop at a conflict, and looks at what it goes on with: the file `noted` has `option` in it.
+    fn stops(&mut self, place: &str, arguments: &str, (noted, option): (&str, &str)) {
+        let home = self.directory.path().to_owned();
+        let mut command = git(&home);
+        let done = output(command.current_dir(self.root().join(place)).args(arguments.split(' ')));
+        assert!(!done.status.success(), "git {arguments} does not stop");
+        self.look(arguments);
+        let found = self.known.iter().find(|(path, _)| path.ends_with(noted));
+        let text = found.map(|(_, text)| String::from_utf8_lossy(text)).unwrap_or_default();
+        assert!(text.contains(option), "{noted} after git {arguments}: {text:?}");
+    }
+
     fn write(&mut self, path: &str, text: &str) {
         std::fs::write(self.root().join(path), text).unwrap();
     }
@@ -237,4 +249,23 @@ fn a_rebase_that_has_stopped_goes_on() {
     assert!(desk.known.keys().any(|path| path.ends_with("git-rebase-todo")), "{:?}", desk.known.keys());
     desk.git("c", "rebase --continue");
     desk.git("c", "rebase --abort");
+}
+
+#[test]
+fn what_has_stopped_keeps_its_options() {
+    let mut desk = desk();
+    for (branch, text) in [("left", "left\n"), ("right", "right\n")] {
+        desk.git("up", &format!("checkout -b {branch} main"));
+        desk.write("up/f", text);
+        desk.git("up", &format!("commit -am {branch}"));
+    }
+    let told = "-X find-renames=30% -X diff-algorithm=histogram -X ignore-space-change";
+    desk.stops("up", &format!("rebase {told} left right"), ("strategy_opts", "find-renames=30%"));
+    desk.git("up", "rebase --abort");
+    desk.stops("up", &format!("cherry-pick {told} main left"), ("sequencer/opts", "histogram"));
+    desk.git("up", "cherry-pick --abort");
+    desk.git("up", "format-patch -1 left");
+    let told = "-p1 -C1 --whitespace=fix --exclude=*.o --reject";
+    desk.stops("up", &format!("am {told} 0001-left.patch"), ("apply-opt", "--whitespace=fix"));
+    desk.git("up", "am --abort");
 }
