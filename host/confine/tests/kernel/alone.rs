@@ -82,6 +82,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("alone::attributes_inside_are_changed", || without_namespaces(attributes_inside_are_changed)),
     ("alone::hidden_places_are_not_listed", || without_namespaces(hidden_places_are_not_listed)),
     ("alone::what_is_hidden_in_the_workspace_is_judged", || without_namespaces(hidden_in_the_workspace)),
+    ("alone::what_is_hidden_in_the_workspace_is_not_executed", || {
+        without_namespaces(hidden_programs_are_not_executed)
+    }),
     ("alone::links_of_other_processes_are_not_followed", || {
         without_namespaces(links_of_other_processes_are_not_followed)
     }),
@@ -356,6 +359,41 @@ fn hidden_in_the_workspace() {
     session.refuses("cat /proc/1/status > /dev/null");
     session.refuses("cat /proc/$PPID/cmdline > /dev/null");
     session.refuses("cat /proc/self/net/tcp > /dev/null");
+}
+
+/// A program has all of its file in its memory, where whoever has it executed can have code of his own.
+fn hidden_programs_are_not_executed() {
+    let session = Session::with(|place, wanted| {
+        wanted.places.push(Place { path: place.join("work/sub"), access: Access::Hidden });
+        wanted.places.push(Place { path: place.join("work/alone"), access: Access::Hidden });
+        for program in ["work/sub/tool", "work/alone", "work/seen"] {
+            fs::copy("/bin/sh", place.join(program)).expect("a copy");
+        }
+        fs::write(place.join("work/sub/script"), "#!/bin/sh\nexit 0\n").expect("a script");
+        fs::set_permissions(place.join("work/sub/script"), fs::Permissions::from_mode(0o755))
+            .expect("permissions");
+    });
+    for script in [
+        "sub/tool -c 'exit 0'",
+        "./alone -c 'exit 0'",
+        "sub/script",
+        "cd sub && ./tool -c 'exit 0'",
+        "exec $P/work/sub/tool -c 'exit 0'",
+        "ln -s sub/tool link && ./link -c 'exit 0'",
+        "ln -s $P/work/alone other && ./other -c 'exit 0'",
+        "env -C sub ./tool -c 'exit 0'",
+        // By a descriptor that opens nothing.
+        "perl -e 'sysopen(F, q(sub/tool), 0x200000) or exit 1; $n = fileno F; exec(qq(/proc/self/fd/$n), q(-c), q(exit 0)); exit 1'",
+        "perl -e 'sysopen(F, q(alone), 0x200000) or exit 1; ($e, $v) = (q(), pack(q(Q), 0)); \
+         @s = (q(sh), q(-c), q(exit 0)); $a = pack(q(p3Q), @s, 0); syscall(322, fileno F, $e, $a, $v, 0x1000); exit 1'",
+        // By the loader, which is told to.
+        "/lib64/ld-linux-x86-64.so.2 ./alone -c 'exit 0'",
+    ] {
+        session.sh(script).assert_fails();
+        assert!(session.control(&format!("rm -f link other; {script}")), "control: {script}");
+        assert!(session.control("rm -f link other"), "as before");
+    }
+    session.allows("./seen -c 'exit 0' && exec ./seen -c 'exit 0'");
 }
 
 /// Where links of a process lead tells of it, also in another procfs that is in sight.

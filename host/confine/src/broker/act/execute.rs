@@ -34,10 +34,13 @@ pub(crate) fn execute(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attem
     let last = if flags.contains(AtFlags::SYMLINK_NOFOLLOW) { LastLink::Keep } else { LastLink::Follow };
     // So that a refusal has the usual form; what counts comes below. What is not found the kernel does not find, or
     // it is looked at afterwards.
-    if let Ok(Node::Found(node)) = broker.find(&turn.caller, at.directory, &path, last)
-        && FileType::from_raw_mode(fstat(&node)?.st_mode) == FileType::RegularFile
-    {
-        permit_reading(worker, turn, &node)?;
+    match broker.find(&turn.caller, at.directory, &path, last) {
+        Ok(Node::Found(node)) if FileType::from_raw_mode(fstat(&node)?.st_mode) == FileType::RegularFile => {
+            permit_reading(worker, turn, &node)?;
+        }
+        // What is hidden, where no mount says so by itself.
+        Err(Errno::ACCESS) if broker.places.is_some() => return Err(Errno::ACCESS.into()),
+        Ok(_) | Err(_) => {}
     }
     let seized = Seized::seize(turn.call.thread).map_err(|_not_to_be_looked_at| Errno::ACCESS)?;
     // Whoever is seized here and waits no longer is somebody else: it stops and goes on, whatever is answered.
@@ -51,10 +54,10 @@ pub(crate) fn execute(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attem
     Ok(Outcome::Done)
 }
 
-/// Judges the reading of all files that a new program consists of.
+/// Judges the reading of all files that a new program consists of: by what is hidden, and by the rules.
 fn judge(worker: &Worker, turn: &Turn, stopped: &Stopped) -> Result<(), Stop> {
-    let processes = &worker.broker.processes;
-    if worker.broker.is_kept_back(&processes.program(stopped.thread())?)? {
+    let (broker, processes) = (worker.broker, &worker.broker.processes);
+    if broker.is_kept_back(&processes.program(stopped.thread())?)? {
         return Err(Errno::ACCESS.into());
     }
     let maps = processes.maps(stopped.thread()).ok_or(Errno::ACCESS)?;
@@ -62,6 +65,9 @@ fn judge(worker: &Worker, turn: &Turn, stopped: &Stopped) -> Result<(), Stop> {
     for line in maps.split(|byte| *byte == b'\n') {
         let Some(text) = mapped(line) else { continue };
         if text != seen {
+            if names_of(text).any(|path| broker.is_hidden(&turn.caller, path)) {
+                return Err(Errno::ACCESS.into());
+            }
             names_of(text).try_for_each(|path| permit_reading_of(worker, turn, path))?;
             seen = text;
         }
