@@ -198,7 +198,9 @@ mod here {
             }
             let mut jobs = self.jobs();
             jobs.closed = true;
-            jobs.under_way.drain().for_each(|(_, job)| job.ended(Exit::Lost, None));
+            // It may have been the keeper that was killed for it.
+            let breach = self.breach_of_all(Exit::Lost);
+            jobs.under_way.drain().for_each(|(_, job)| job.ended(Exit::Lost, breach));
         }
 
         fn give_socket(&self, id: u64, errno: i32, descriptors: Vec<OwnedFd>) {

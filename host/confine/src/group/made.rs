@@ -100,11 +100,20 @@ impl Drop for Group {
     }
 }
 
-/// How many processes of a group the kernel has ended for want of memory.
+/// How many processes of a group the kernel has ended because all used more memory than they may.
 #[derive(Debug)]
 pub(crate) struct Deaths {
     events: File,
-    known: Mutex<u64>,
+    known: Mutex<Events>,
+}
+
+/// What the kernel has counted of a group.
+#[derive(Debug, Clone, Copy)]
+struct Events {
+    /// How often there was no more within its bound.
+    at_bound: u64,
+    /// How many of its processes were ended, also where it was the machine that had no more.
+    killed: u64,
 }
 
 impl Deaths {
@@ -112,24 +121,28 @@ impl Deaths {
     pub(super) fn of(group: BorrowedFd<'_>) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let events = File::from(openat(group, "memory.events", flags, Mode::empty()).ok()?);
-        let known = Mutex::new(read_deaths(&events)?);
+        let known = Mutex::new(Events::read(&events)?);
         Some(Self { events, known })
     }
 
     /// Whether there were some since it was asked last.
     pub(crate) fn are_new(&self) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = read_deaths(&self.events).unwrap_or(*known);
-        std::mem::replace(&mut *known, now) < now
+        let now = Events::read(&self.events).unwrap_or(*known);
+        let before = std::mem::replace(&mut *known, now);
+        now.killed > before.killed && now.at_bound > before.at_bound
     }
 }
 
-/// See the kernel's cgroup-v2.rst: lines of a name and a number.
-fn read_deaths(events: &File) -> Option<u64> {
-    let mut bytes = [0; 512];
-    let length = events.read_at(&mut bytes, 0).ok()?;
-    let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+impl Events {
+    /// See the kernel's cgroup-v2.rst: lines of a name and a number.
+    fn read(events: &File) -> Option<Self> {
+        let mut bytes = [0; 512];
+        let length = events.read_at(&mut bytes, 0).ok()?;
+        let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
+        let count = |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
+        Some(Self { at_bound: count("oom ")?, killed: count("oom_kill ")? })
+    }
 }
 
 /// Removes the groups that killed hosts have left where this program would make one.
@@ -294,7 +307,10 @@ mod tests {
         write("low 0\noom 2\noom_kill 3\noom_group_kill 9\n");
         let deaths = Deaths::of(opened.as_fd()).expect("counted");
         assert!(!deaths.are_new());
-        write("low 0\noom 2\noom_kill 4\noom_group_kill 9\n");
+        write("low 0\noom 3\noom_kill 4\noom_group_kill 9\n");
         assert!(deaths.are_new() && !deaths.are_new());
+        // The machine had no more.
+        write("low 0\noom 3\noom_kill 5\noom_group_kill 9\n");
+        assert!(!deaths.are_new());
     }
 }
