@@ -36,6 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(single.len(), whole.0.len(), "{}", bytes.escape_ascii());
         }
         by_a_server(&single);
+        by_a_lenient_server(&single);
     }
 });
 
@@ -100,6 +101,33 @@ fn by_a_server(mut bytes: &[u8]) {
             let Some(after) = length.ok().and_then(|length| rest.get(length..)) else { return };
             bytes = after;
         }
+    }
+}
+
+/// Reads the head of the first request as a server does that ends its first line at CR and LF only, parts it at spaces,
+/// and looks at neither the method nor the version.
+fn by_a_lenient_server(bytes: &[u8]) {
+    // TLS is read otherwise.
+    if bytes.first().is_some_and(|first| (20..=31).contains(first) || *first >= 0x80) {
+        return;
+    }
+    let mut bytes = bytes;
+    while let Some(rest) = bytes.strip_prefix(b"\r\n") {
+        bytes = rest;
+    }
+    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return };
+    let (line, head) = bytes.split_at(end);
+    if line.split(|byte| *byte == b' ').nth(1).is_none() {
+        return;
+    }
+    let lines = head.split_inclusive(|byte| b"\r\n".contains(byte));
+    let whole = lines.filter_map(|line| line.strip_suffix(b"\r").or_else(|| line.strip_suffix(b"\n")));
+    let host = whole.map(String::from_utf8_lossy).find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then(|| value.trim_matches([' ', '\t']).to_owned())
+    });
+    if let Some(host) = host.filter(|host| host != "/") {
+        assert!(is_allowed(&format!("http://{host}/")), "{}", bytes.escape_ascii());
     }
 }
 

@@ -4,13 +4,15 @@
 //! them answers is said in the content: in the TLS client hello, or in each HTTP request. Bytes are forwarded only
 //! after that has been read, so nothing that was not looked at leaves.
 //!
-//! What a connection inside TLS asks for is not seen, and no other protocol is looked into.
+//! What a connection inside TLS asks for is not seen. Other protocols are not looked into; but until the server has
+//! answered in one, what some server could take for a request is not forwarded.
 
 mod chunked;
 pub mod client_hello;
 pub mod head;
 mod opening;
 mod server_hello;
+mod watch;
 
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{Endpoint, Stage};
@@ -20,12 +22,15 @@ use crate::judge::{Checks, Stages};
 use chunked::Chunked;
 use client_hello::{ClientHello, Hello};
 use head::{Body, Named};
-use opening::{LINE_MAX, Opening, is_request};
+use opening::{Opening, VERSIONS};
 use server_hello::Answer;
+use watch::{Found, Watch};
 
 /// `HTTP/1.1 101`, and its length.
 const SWITCHED: [&[u8]; 2] = [b"HTTP/1.1 101", b"HTTP/1.0 101"];
 const STATUS: usize = 12;
+/// So many of a server's first bytes tell whether it speaks HTTP, or what is read like that.
+const SAID: usize = 5;
 /// Records of TLS that may stand between two client hellos: the change of ciphers, alerts, and data that was sent
 /// early. They are skipped, and no longer than this, see RFC 8446 4.2.10 and 5.2.
 const BETWEEN_HELLOS: [u8; 3] = [20, 21, 23];
@@ -49,6 +54,8 @@ pub struct Inspector {
     state: State,
     /// What may not be forwarded yet.
     pending: Vec<u8>,
+    /// The first bytes of the server.
+    said: Vec<u8>,
     /// Requests that were read whole.
     requests: u64,
     /// Which of the later stages are to be decided about.
@@ -63,8 +70,8 @@ pub struct Inspector {
 enum State {
     /// Nothing is known of the protocol.
     Start,
-    /// In a first line that should be no request; what of it has been forwarded.
-    FirstLine(Vec<u8>),
+    /// In what seems to be another protocol, as long as the server has not answered in one.
+    Other(Watch),
     /// Before or inside the head of a request.
     Head,
     /// Inside a body, with so much left.
@@ -99,6 +106,7 @@ impl Inspector {
             checks: Checks { names_match, ..checks },
             state: if is_free { State::Free } else { State::Start },
             pending: Vec::new(),
+            said: Vec::new(),
             requests: 0,
             stages,
             seen: None,
@@ -160,11 +168,24 @@ impl Inspector {
         Ok(forward)
     }
 
-    /// Takes what the server sent, which only matters while its answer is awaited; returns whether it was there.
+    /// Takes what the server sent, of which only the beginning matters, and what comes while an answer is awaited;
+    /// returns whether that was there.
     ///
     /// # Errors
     /// When the two have agreed on what cannot be looked at.
     pub fn answered(&mut self, bytes: &[u8]) -> Result<bool, Stop> {
+        let missing = SAID - self.said.len();
+        self.said.extend(bytes.iter().take(missing).map(u8::to_ascii_lowercase));
+        if matches!(self.state, State::Other(_)) {
+            // It has taken for a request what was none here, and the next one is nothing that was looked at.
+            if VERSIONS.iter().any(|version| self.said.starts_with(version)) {
+                return Err(Stop::Malformed("the server answers in HTTP what is no request of HTTP"));
+            }
+            if self.has_said_otherwise() {
+                self.state = State::Free;
+            }
+            return Ok(false);
+        }
         if let State::Greeted { answer } = &mut self.state {
             answer.extend_from_slice(bytes);
             self.state = match server_hello::read(answer) {
@@ -186,6 +207,15 @@ impl Inspector {
         Ok(true)
     }
 
+    /// Whether the server has begun with what is no answer of HTTP.
+    fn has_said_otherwise(&self) -> bool {
+        let may_be = |version: &&[u8]| {
+            let length = self.said.len().min(version.len());
+            self.said.get(..length) == version.get(..length)
+        };
+        !VERSIONS.iter().any(may_be)
+    }
+
     /// Goes on by one step; returns whether there may be another.
     fn step(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         if self.pending.is_empty() || self.seen.is_some() {
@@ -193,7 +223,7 @@ impl Inspector {
         }
         match &mut self.state {
             State::Start => self.start(forward),
-            State::FirstLine(_) => self.first_line(forward),
+            State::Other(_) => self.other(forward),
             State::Head => self.head(forward),
             State::Body(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(self.pending.len());
@@ -231,7 +261,7 @@ impl Inspector {
         let is_of_interest = match opening {
             Opening::Tls | Opening::NamelessHello => self.stages.client_hello,
             Opening::Http(_) | Opening::Http2 => self.stages.http,
-            Opening::Undecided | Opening::Malformed(_) | Opening::Unlikely | Opening::Other => true,
+            Opening::Undecided | Opening::Malformed(_) | Opening::Other => true,
         };
         if !self.checks.names_match && !is_of_interest {
             self.state = State::Free;
@@ -258,33 +288,38 @@ impl Inspector {
             }
             Opening::Http2 => return Err(Stop::Forbidden(unreadable())),
             Opening::Malformed(problem) => return Err(Stop::Malformed(problem)),
-            Opening::Unlikely => State::FirstLine(Vec::new()),
-            Opening::Other => State::Free,
+            Opening::Other if self.has_said_otherwise() => State::Free,
+            Opening::Other => State::Other(Watch::default()),
         };
         Ok(true)
     }
 
-    /// Forwards a first line as it comes: nobody answers a request before the line is whole. Its end is held until
-    /// it is known to be none.
-    fn first_line(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
-        let State::FirstLine(line) = &mut self.state else { return Ok(false) };
-        let before = line.len();
-        line.append(&mut self.pending);
-        let blank = line.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let text = line.get(blank..).unwrap_or_default();
-        let end = text.iter().position(|&byte| byte == b'\n');
-        // To some a line ends here already.
-        let first_end =
-            text.iter().position(|&byte| byte == b'\r').filter(|at| end.is_none_or(|end| *at < end));
-        let is_request_to = |end: Option<usize>| end.and_then(|end| text.get(..end)).is_some_and(is_request);
-        if is_request_to(first_end) || is_request_to(end) {
-            return Err(Stop::Malformed("the first line is a request to some servers and none to others"));
+    /// Forwards what comes as long as nothing in it is a request, or names another server, to some servers.
+    fn other(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
+        let State::Other(watch) = &mut self.state else { return Ok(false) };
+        let found: Vec<Found> = self.pending.iter().filter_map(|&byte| watch.take(byte)).collect();
+        for found in found {
+            match found {
+                Found::Request => {
+                    return Err(Stop::Malformed(
+                        "the first line is a request to some servers and none to others",
+                    ));
+                }
+                Found::Host(name) => self.line_names(&String::from_utf8_lossy(&name))?,
+            }
         }
-        forward.extend_from_slice(line.get(before..).unwrap_or_default());
-        if end.is_some() || line.len() > LINE_MAX {
-            self.state = State::Free;
-        }
+        forward.append(&mut self.pending);
         Ok(false)
+    }
+
+    /// Judges what a line says behind `Host:`. A slash is what STOMP asks for, and the name of no server.
+    fn line_names(&self, name: &str) -> Result<(), Stop> {
+        let named = head::authority(name).ok();
+        let is_allowed = named.as_ref().is_some_and(|named| self.is_allowed(named));
+        if is_allowed || name == "/" || !self.checks.names_match {
+            return Ok(());
+        }
+        Err(self.another(named.as_ref().map(|named| &named.host), "a line `Host` of what is no request"))
     }
 
     /// Forwards the hello that comes next, and nothing behind it, once it is whole and names the right server.

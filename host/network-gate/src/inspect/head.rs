@@ -144,7 +144,7 @@ fn of_absolute_form(target: &str) -> Result<&str, &'static str> {
 }
 
 /// Reads `host` or `host:port`.
-fn authority(text: &str) -> Result<Named, &'static str> {
+pub(super) fn authority(text: &str) -> Result<Named, &'static str> {
     const ODD: &str = "the request names its server in an odd way";
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),

@@ -3,15 +3,15 @@
 //! Servers are lenient: they skip what comes before, or take other white space than they should. So what could
 //! be TLS or HTTP to any of them is one of the two here, and is read strictly then.
 
-/// A first line that is longer belongs to no HTTP request that any server takes.
-pub(super) const LINE_MAX: usize = 64 * 1024;
+/// Longer blank space stands before nothing that is honest.
+const BLANK_MAX: usize = 4 * 1024;
+/// No longer word is a method to anybody, and no name of a scheme is as long.
+const WORD_MAX: usize = 32;
 const METHODS: [&[u8]; 9] =
     [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"TRACE", b"CONNECT"];
 /// What versions begin with; some servers take the last two for HTTP.
-const VERSIONS: [&[u8]; 3] = [b"http/", b"rtsp/", b"ice/"];
+pub(super) const VERSIONS: [&[u8]; 3] = [b"http/", b"rtsp/", b"ice/"];
 const HTTP_2: &[u8] = b"PRI * HTTP/2.0";
-/// A NUL among so many bytes is of another protocol.
-const WITHOUT_NUL: usize = 4;
 /// The two forms in which a proxy tells a server who its client is.
 const PROXIED: [&[u8]; 2] = [b"PROXY ", b"\0\r\nQUIT\n"];
 
@@ -29,10 +29,8 @@ pub(super) enum Opening {
     Http2,
     /// What servers may read otherwise, and why.
     Malformed(&'static str),
-    /// Begins as no request should. It may go on, but servers that take anything for a method are there, so its
-    /// first line is looked at when it is whole, see [`is_request`].
-    Unlikely,
-    /// Neither TLS nor HTTP.
+    /// Neither TLS nor HTTP to most. It may go on, but servers that take anything for a request are there, so it is
+    /// watched, see [`Watch`](super::watch::Watch).
     Other,
 }
 
@@ -41,8 +39,8 @@ impl Opening {
     pub(super) fn of(bytes: &[u8]) -> Self {
         let tls = tls(bytes);
         let opening = if tls == Self::Other { http(bytes) } else { tls };
-        if opening == Self::Undecided && bytes.len() > LINE_MAX {
-            return Self::Malformed("the first line of the request is too long");
+        if opening == Self::Undecided && bytes.len() > BLANK_MAX {
+            return Self::Malformed("there is too much blank space before the request");
         }
         opening
     }
@@ -86,63 +84,51 @@ fn http(bytes: &[u8]) -> Opening {
     let (method, rest) = request.split_at_checked(word).unwrap_or_default();
     let is_short_of = |all: &[u8]| !after.is_empty() && after.len() < all.len() && all.starts_with(after);
     match (method.first(), rest.first()) {
-        _ if PROXIED.iter().any(|proxied| is_short_of(proxied)) => Opening::Undecided,
+        _ if PROXIED.iter().chain([&HTTP_2]).any(|begin| is_short_of(begin)) => Opening::Undecided,
         (None, None) => Opening::Undecided,
+        (Some(_), None) if method.len() <= WORD_MAX => Opening::Undecided,
         // No method should go on like that.
-        (_, Some(&next)) if method.is_empty() || !is_space(next) => Opening::Unlikely,
-        // Some servers take any token for a method, but few other bytes in their lines than those of text; those are
-        // in what begins like that and is no text, in LDAP and git's own protocol.
-        (Some(first), Some(_)) if !first.is_ascii_alphabetic() && has_controls(rest) => Opening::Unlikely,
-        (Some(_), None) => Opening::Undecided,
+        (_, Some(&next)) if method.is_empty() || !is_space(next) => Opening::Other,
         (_, Some(_)) if METHODS.iter().any(|known| known.eq_ignore_ascii_case(method)) => {
             Opening::Http(skipped)
         }
-        _ if request.get(..WITHOUT_NUL).unwrap_or(request).contains(&0) => Opening::Unlikely,
-        _ => line(request, skipped),
+        // Some servers take any token for a method; what begins with another one is git's own protocol.
+        (Some(first), Some(_)) if first.is_ascii_alphabetic() => target(rest, skipped),
+        _ => Opening::Other,
     }
 }
 
-/// Decides by the whole first line; one that has no end yet could still become a request.
-fn line(request: &[u8], skipped: usize) -> Opening {
-    let Some(end) = request.iter().position(|&byte| byte == b'\n') else { return Opening::Undecided };
-    let line = request.get(..end).unwrap_or_default().to_ascii_lowercase();
-    let has = |version: &[u8]| line.windows(version.len()).any(|part| part == version);
-    let is_request = VERSIONS.iter().any(|version| has(version)) || is_without_version(&line);
-    if is_request { Opening::Http(skipped) } else { Opening::Other }
+/// Decides by the second word: one that is a target makes a request, whatever follows.
+fn target(behind_method: &[u8], skipped: usize) -> Opening {
+    let blank = behind_method.iter().take_while(|byte| is_space(**byte) && !b"\r\n".contains(byte)).count();
+    let word = behind_method.get(blank..).unwrap_or_default();
+    let length = word.iter().position(|byte| is_space(*byte)).unwrap_or(word.len());
+    let begin = word.get(..length.min(WORD_MAX)).unwrap_or(word);
+    if names_a_target(begin) {
+        return Opening::Http(skipped);
+    }
+    let may_go_on = length == word.len() && length < WORD_MAX;
+    if may_go_on && begin.iter().all(|byte| is_of_scheme(*byte) || b":/".contains(byte)) {
+        Opening::Undecided
+    } else {
+        Opening::Other
+    }
 }
 
-/// Whether some server could take a line, without its end, for the first one of a request.
-pub(super) fn is_request(line: &[u8]) -> bool {
-    let line = line.to_ascii_lowercase();
-    let names_a_version = |words: &[u8]| {
-        let [space, word @ ..] = words else { return false };
-        let is_numbered = |version: &[u8]| {
-            word.strip_prefix(version).is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit))
-        };
-        is_space(*space) && VERSIONS.iter().any(|version| is_numbered(version))
-    };
-    (0..line.len()).any(|at| line.get(at..).is_some_and(names_a_version)) || is_without_version(&line)
+/// Whether a word is what a request may ask for, with or without the name of a server, told by its beginning.
+pub(super) fn names_a_target(word: &[u8]) -> bool {
+    let scheme = word.iter().take_while(|byte| is_of_scheme(**byte)).count();
+    let is_absolute = word.get(scheme..).is_some_and(|rest| rest.starts_with(b"://"));
+    word.starts_with(b"/") || word.starts_with(b"*") || is_absolute
 }
 
-/// A request as before HTTP/1.0, which some servers take with the headers of a later one.
-fn is_without_version(line: &[u8]) -> bool {
-    let mut words = line.split(|&byte| is_space(byte)).filter(|word| !word.is_empty());
-    let (Some(_method), Some(target), None) = (words.next(), words.next(), words.next()) else {
-        return false;
-    };
-    let scheme = target.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-    let is_absolute = target.get(scheme..).is_some_and(|rest| rest.starts_with(b"://"));
-    (target.starts_with(b"/") || target.starts_with(b"*") || is_absolute) && !target.contains(&0)
-}
-
-/// Whether there are bytes before the end of the line that are neither text nor white space.
-fn has_controls(request: &[u8]) -> bool {
-    let line = request.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    line.iter().any(|byte| byte.is_ascii_control() && !is_space(*byte))
+/// See RFC 3986 3.1.
+fn is_of_scheme(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
 }
 
 /// What parts words for one server or another, in ASCII and in Latin 1.
-fn is_space(byte: u8) -> bool {
+pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | 0x1c..=b' ' | 0x85 | 0xa0)
 }
 
@@ -182,7 +168,7 @@ mod tests {
         }
         check(b"\x16", Opening::Tls);
         check(b"\x16\x02", Opening::Tls);
-        check(b"\x15\0\0\0\x10\0\0\0", Opening::Unlikely);
+        check(b"\x15\0\0\0\x10\0\0\0", Opening::Other);
     }
 
     #[test]
@@ -192,8 +178,8 @@ mod tests {
         check(b"\x81", Opening::Undecided);
         check(b"\x80\x2e\x01", Opening::Undecided);
         // Telnet, and whatever else.
-        check(b"\xff\xfd\x01", Opening::Unlikely);
-        check(b"\x80\x2e\x02\x03", Opening::Unlikely);
+        check(b"\xff\xfd\x01", Opening::Other);
+        check(b"\x80\x2e\x02\x03", Opening::Other);
     }
 
     #[test]
@@ -211,13 +197,12 @@ mod tests {
             b"PROPFIND /\x01 HTTP/1.1\r\n",
             b"PROPFIND /\x7f hTTp/1.1\n",
             b"FOO /\0 HTTP/1.1\r\n",
-            b"X\tY\tHTTP/1.1\n",
+            b"PUBLISH /x y\r\n",
+            b"PROPFIND /x HTTQ/1.1\r\n",
+            b"GIT /a b\r\n",
             b"SOURCE / ICE/1.0\r\n",
             b"DESCRIBE / RTSP/1.0\r\n",
-            // What takes any token for a method does not ask for letters.
-            b"! / HTTP/1.1\r\n",
-            b"0032git-upload-pack / HTTP/1.1\r\n",
-            b"`\x0c/\tHTTP/1.0\n",
+            b"PROPFIND /",
             b"PROPFIND /\r\nHost: a\r\n",
             b"M-SEARCH *\r\n",
             b"MKCOL http://a/ \n",
@@ -226,7 +211,8 @@ mod tests {
         }
         check(b"\r\n\r\nGET / HTTP/1.1\r\n", Opening::Http(4));
         check(b"PRI * HTTP/2.0\r\n", Opening::Http2);
-        assert!(is_malformed(&[b"PROPFIND /".as_slice(), &[b'a'; LINE_MAX]].concat()), "no end");
+        check(b"PRI ", Opening::Undecided);
+        assert!(is_malformed(&[b'\n'; BLANK_MAX + 1]), "no beginning");
     }
 
     #[test]
@@ -239,19 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_are_known_at_once_or_by_their_first_line() {
+    fn other_protocols_are_known_by_two_words_at_most() {
         for bytes in [
             b"SSH-2.0-OpenSSH_9.2\r\n".as_slice(),
             b"EHLO me\r\n",
             b"NICK me\r\n",
-            b"GIT /a b\r\n",
             b"*1\r\n$4\r\nPING\r\n",
             b"1 LOGIN me secret\r\n",
-        ] {
-            check(bytes, Opening::Other);
-        }
-        for bytes in [
-            b"{\"a\":1}".as_slice(),
+            b"INVITE sip:a@b.test SIP/2.0\r\n",
+            b"QUIT\r\n/ x",
+            b"{\"a\":1}",
             b"AMQP\0\0\x09\x01",
             b"GIOP\x01\x02",
             b"\x10\x1a\0\x04MQTT",
@@ -260,44 +243,18 @@ mod tests {
             b"0\x0c\x02\x01",
             b"0 \x02\x01\x01\x60",
             b"0032git-upload-pack /r.git\0host=a.test\0",
+            b"! /",
             b"\x05\x01\0",
             b"\x03\0\0\x13",
             b"\x13BitTorrent protocol",
             b"<?xml version='1.0'?>",
             b"Gr\xc3\xbc\xc3\x9fe",
-            b"A /\0 HTTP/1.1",
+            &[b'a'; WORD_MAX + 1],
         ] {
-            check(bytes, Opening::Unlikely);
+            check(bytes, Opening::Other);
         }
-        for bytes in [b"".as_slice(), b"\r\n", b"EHLO m", b"WHATEVER", b" ", b"003egit-", b"! /"] {
+        for bytes in [b"".as_slice(), b"\r\n", b"EHLO m", b"FOO http:/", b"WHATEVER", b" ", b"003egit-"] {
             check(bytes, Opening::Undecided);
-        }
-    }
-
-    #[test]
-    fn any_word_is_a_method_to_somebody() {
-        for line in [
-            b"!X / HTTP/1.1\r".as_slice(),
-            b"1 / HTTP/1.1",
-            b"\0GET / HTTP/1.1",
-            b"GE(T / HTTP/1.1",
-            b"GE\x01T\t/\thttp/1.0",
-            b"A /\0 HTTP/1.1",
-            b"{ /",
-            b"1 http://a/",
-        ] {
-            assert!(is_request(line), "{}", line.escape_ascii());
-        }
-        for line in [
-            b"*1".as_slice(),
-            b"{\"url\": \"http://a/\"}",
-            b"{\"version\":\"HTTP/1.1\"}",
-            b"0032git-upload-pack /a.git\0host=a.test\0",
-            b"0032git-upload-pack /a.git\0host=a.test\x000098want 0123 multi_ack",
-            b"\x13BitTorrent protocol",
-            b"<?xml version='1.0'?>",
-        ] {
-            assert!(!is_request(line), "{}", line.escape_ascii());
         }
     }
 

@@ -37,8 +37,10 @@ fn honest_streams_pass_whole_however_they_come() {
         b"EHLO me\r\nMAIL FROM:<a>\r\n",
         b"\0\0\0\x08\x04\xd2\x16/psql",
         b"*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$9\r\n/ HTTP/1.\r\n",
-        b"\r\n \r\n{ / }\n",
-        b"\x0f\n*\r\n",
+        b"\r\n \r\n{ x }\n",
+        b"\x0f\n!\n",
+        b"STOMP\nhost:/\n\n\0",
+        b"STOMP\nhost:a.test\n\n\0",
     ] {
         for step in [1, 2, 7, bytes.len()] {
             assert_eq!(forwarded("a.test", bytes, step).as_deref(), Ok(bytes), "{step}");
@@ -82,6 +84,13 @@ fn what_some_servers_take_for_a_request_never_gets_whole() {
         "A /\0 HTTP/1.1\r\nHost: evil.test\r\n\r\n",
         "\u{1}\r/ HTTP/1.1\nHost: evil.test\n\n",
         "\u{1} / HTTP/1.1\rHost: evil.test\r\r",
+        "PUBLISH /x y\r\nHost: evil.test\r\n\r\n",
+        "MKCOL /x HTTP-1.1\r\nHost: evil.test\r\n\r\n",
+        "(X /x y\r\nHost: evil.test\r\n\r\n",
+        "(X /x HTTP/+1.1\r\nHost: evil.test\r\n\r\n",
+        "{\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "X\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+        "\0\0\0\0 / z\r\nHost: evil.test\r\n\r\n",
     ] {
         for step in [1, 3, bytes.len()] {
             let mut inspector = inspector("a.test");
@@ -89,8 +98,48 @@ fn what_some_servers_take_for_a_request_never_gets_whole() {
             assert!(pushed.iter().any(Result::is_err), "{bytes:?}");
             let before: Vec<u8> = pushed.into_iter().map_while(Result::ok).flatten().collect();
             let text = String::from_utf8_lossy(&before);
-            assert!(!text.trim_start().contains('\n') && !text.contains("evil"), "{bytes:?}: {text:?}");
+            assert!(!text.trim_start().contains("\r\n") && !text.contains("evil"), "{bytes:?}: {text:?}");
         }
+    }
+}
+
+#[test]
+fn a_line_that_names_another_server_stops_whatever_it_is_in() {
+    let long = format!("(X a:{} y\r\nhOST\t: evil.test\r\n\r\n", "b".repeat(70_000));
+    for bytes in [
+        "EHLO a:b y\r\nHost: evil.test\r\n\r\n",
+        "EHLO x\nhost:evil.test\n\n",
+        "EHLO x\r\nHost: a.test\r\nHost: evil.test\r\n\r\n",
+        "EHLO x\r\nHost: a.test:81\r\n\r\n",
+        "EHLO x\r\nHost: a.test, evil.test\r\n\r\n",
+        "EHLO x\r\nHost:\r\n evil.test\r\n\r\n",
+        &long,
+    ] {
+        for step in [1, bytes.len()] {
+            assert!(is_forbidden(&forwarded("a.test", bytes.as_bytes(), step)), "{bytes:.50}");
+        }
+    }
+}
+
+#[test]
+fn once_the_server_has_answered_otherwise_lines_are_anything() {
+    let mail = b"DATA\r\nHost: evil.test\r\n";
+    let mut greeted = inspector("a.test");
+    greeted.answered(b"220 ready\r\n").unwrap();
+    assert_eq!(greeted.push(mail).unwrap(), mail);
+    assert!(greeted.is_free());
+
+    let mut later = inspector("a.test");
+    later.push(b"*1\r\n").unwrap();
+    assert!(!later.is_free());
+    later.answered(b"+OK\r\n").unwrap();
+    assert_eq!(later.push(mail).unwrap(), mail);
+
+    for answer in ["HTTP/1.1 404 Not Found\r\n", "rtsp/1.0 200 OK\r\n"] {
+        let mut taken = inspector("a.test");
+        taken.push(b"EHLO x y\r\n\r\n").unwrap();
+        assert!(!taken.answered(&answer.as_bytes()[..2]).unwrap());
+        assert!(matches!(taken.answered(&answer.as_bytes()[2..]), Err(Stop::Malformed(_))), "{answer}");
     }
 }
 
@@ -229,6 +278,17 @@ proptest::proptest! {
     #[test]
     fn nothing_makes_it_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), step in 1_usize..20) {
         drop(forwarded("a.test", &bytes, step));
+    }
+
+    /// What ends lines at CR and LF only, and asks for neither a method nor a version.
+    #[test]
+    fn no_lenient_server_reads_another_name(
+        text in "([A-Z({\\x00\n ]{0,3}[ \t\n]){0,2}(/|\\*|b://c|x)[ \t]?(HTTP/|H|y)?\\+?(1.1)?(\r\n|\n|\r)[Hh]ost[ \t]?:[ ]?b(\r\n|\n|\r){1,2}",
+        step in 1_usize..9,
+    ) {
+        if let Ok(bytes) = forwarded("a.test", text.as_bytes(), step) {
+            proptest::prop_assert!(!String::from_utf8_lossy(&bytes).ends_with(['\r', '\n']), "{text:?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,250 @@
+//! What is watched for in a stream that seems to be neither TLS nor HTTP, until its server has answered.
+//!
+//! Servers of HTTP differ in what they take for a request: some want no method of letters, some no version, some end
+//! lines at CR and LF only. Each byte is looked at once and goes on as it comes, as nobody answers a request before
+//! its lines are whole; the byte that would make one of them whole is the one that stops the stream.
+
+use super::opening::{VERSIONS, is_space, names_a_target};
+
+/// Names of servers are shorter, with all white space before them.
+const FIELD_MAX: usize = 1024;
+/// So much of a word is kept as tells whether it is a target.
+const WORD_MAX: usize = 32;
+const NAME: &[u8] = b"host";
+/// How servers part words.
+const SEPARATORS: [fn(u8) -> bool; 4] =
+    [|byte| byte == b' ', |byte| b" \t".contains(&byte), |byte| b"\t\n\x0b\x0c\r ".contains(&byte), is_space];
+
+/// What has been found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The first line is a request to some servers.
+    Request,
+    /// A line that names a server, and what it says.
+    Host(Vec<u8>),
+}
+
+/// What is known of the stream so far.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// Nothing once the first line has ended to every server.
+    first_line: Option<FirstLine>,
+    /// The line so far, while it may name a server.
+    field: Option<Vec<u8>>,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { first_line: Some(FirstLine::default()), field: Some(Vec::new()) }
+    }
+}
+
+impl Watch {
+    /// Takes the next byte.
+    pub(super) fn take(&mut self, byte: u8) -> Option<Found> {
+        if let Some(line) = &mut self.first_line {
+            if line.take(byte) {
+                return Some(Found::Request);
+            }
+            if line.has_ended {
+                self.first_line = None;
+            }
+        }
+        if b"\r\n".contains(&byte) {
+            return self.field.replace(Vec::new()).and_then(|line| host(&line)).map(Found::Host);
+        }
+        let line = self.field.as_mut()?;
+        line.push(byte);
+        if !may_be_host(line) {
+            self.field = None;
+        } else if line.len() > FIELD_MAX {
+            return self.field.take().map(Found::Host);
+        }
+        None
+    }
+}
+
+fn may_be_host(line: &[u8]) -> bool {
+    match line.split_at_checked(NAME.len()) {
+        None => NAME.get(..line.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(line)),
+        Some((name, rest)) => {
+            let next = rest.iter().find(|byte| !is_space(**byte));
+            name.eq_ignore_ascii_case(NAME) && next.is_none_or(|byte| *byte == b':')
+        }
+    }
+}
+
+/// What a line says behind `Host:`.
+fn host(line: &[u8]) -> Option<Vec<u8>> {
+    let (name, rest) = line.split_at_checked(NAME.len())?;
+    let colon = rest.iter().position(|byte| !is_space(*byte))?;
+    let value = rest.get(colon..)?.strip_prefix(b":")?;
+    name.eq_ignore_ascii_case(NAME).then(|| value.trim_ascii().to_vec())
+}
+
+#[derive(Debug)]
+struct FirstLine {
+    words: [Words; 4],
+    /// The last bytes, lower case.
+    tail: [u8; 6],
+    /// There is something other than white space.
+    is_there: bool,
+    /// To servers that end it at LF.
+    has_ended_early: bool,
+    has_ended: bool,
+}
+
+impl Default for FirstLine {
+    fn default() -> Self {
+        let words = SEPARATORS.map(Words::new);
+        Self { words, tail: [0; 6], is_there: false, has_ended_early: false, has_ended: false }
+    }
+}
+
+impl FirstLine {
+    /// Takes the next byte; returns whether some server could take the line for the first one of a request.
+    fn take(&mut self, byte: u8) -> bool {
+        let mut is_request = false;
+        for words in &mut self.words {
+            is_request |= words.take(byte);
+        }
+        is_request |= !self.has_ended_early && byte.is_ascii_digit() && self.has_version();
+        let last = self.tail[5];
+        self.tail.rotate_left(1);
+        self.tail[5] = byte.to_ascii_lowercase();
+        self.is_there |= !is_space(byte);
+        if byte == b'\n' && self.is_there {
+            self.has_ended_early = true;
+            self.has_ended = last == b'\r';
+        } else if byte == b'\n' && last == b'\r' {
+            // Some skip blank lines.
+            self.words = SEPARATORS.map(Words::new);
+        }
+        is_request
+    }
+
+    fn has_version(&self) -> bool {
+        VERSIONS.iter().any(|version| {
+            let before = self.tail.strip_suffix(*version).and_then(|before| before.last());
+            before.is_some_and(|byte| is_space(*byte))
+        })
+    }
+}
+
+/// The words of a line to a server that parts them in one way.
+#[derive(Debug)]
+struct Words {
+    parts: fn(u8) -> bool,
+    /// White space stands before the first word, so that to some there is an empty one before it.
+    is_indented: bool,
+    ended: u8,
+    /// The beginning of the one that has not ended.
+    word: Vec<u8>,
+    /// Has bytes in it that no target has.
+    has_controls: bool,
+}
+
+impl Words {
+    fn new(parts: fn(u8) -> bool) -> Self {
+        Self { parts, is_indented: false, ended: 0, word: Vec::new(), has_controls: false }
+    }
+
+    /// Takes the next byte; returns whether it ends the target of a request.
+    fn take(&mut self, byte: u8) -> bool {
+        let may_be_target = self.ended == 1 || self.ended == 0 && self.is_indented;
+        let is_line_end = b"\r\n".contains(&byte);
+        let is_end = (self.parts)(byte) || is_line_end && (may_be_target || self.word.is_empty());
+        if !is_end {
+            self.has_controls |= byte.is_ascii_control();
+            if self.word.len() < WORD_MAX {
+                self.word.push(byte);
+            }
+            return false;
+        }
+        if self.word.is_empty() {
+            self.is_indented |= self.ended == 0 && !is_line_end;
+            return false;
+        }
+        let is_target = may_be_target && !self.has_controls && names_a_target(&self.word);
+        self.word.clear();
+        self.has_controls = false;
+        self.ended = self.ended.saturating_add(1);
+        is_target
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(bytes: &[u8]) -> Option<Found> {
+        let mut watch = Watch::default();
+        bytes.iter().find_map(|&byte| watch.take(byte))
+    }
+
+    #[test]
+    fn any_word_is_a_method_to_somebody() {
+        for line in [
+            b"!X / HTTP/1.1\r\n".as_slice(),
+            b"1 / HTTP/1.1\r\n",
+            b"\0GET / HTTP/1.1\n",
+            b"GE\x01T\t/\thttp/1.0\n",
+            b"A /\0 HTTP/1.1\r\n",
+            b"A b HTTP/1.1\r\n",
+            b"{ /\n",
+            b"1 http://a/\r",
+            b"(X /x y\r\n",
+            b"(X /x HTTP/+1.1\r\n",
+            b"PUBLISH /x y z\r\n",
+            b"\0\0\0\0 / z\r\n",
+            b"X\nGET / y\r\n",
+            b"{\nGET / HTTP/1.1\r\n",
+            b"\n / y\r\n",
+            b" /x y\r\n",
+            b" \r\n(X *\r\n",
+            b"A\x1cB\x0c/\x0cy\r\n",
+            b"\x0f\n*\r\n",
+        ] {
+            assert_eq!(found(line), Some(Found::Request), "{}", line.escape_ascii());
+        }
+        let long = [b"(X /".as_slice(), &[b'a'; 70_000], b" HTTP/1.1"].concat();
+        assert_eq!(found(&long), Some(Found::Request));
+    }
+
+    #[test]
+    fn other_protocols_are_not_stopped() {
+        for bytes in [
+            b"*1\r\n$4\r\nPING\r\n*3\r\n$9\r\n/ HTTP/1.1\r\n".as_slice(),
+            b"{\"url\": \"http://a/\"}\r\n",
+            b"{\"version\":\"HTTP/1.1\"}\r\n",
+            b"0032git-upload-pack /a.git\0host=a.test\0",
+            b"0032git-upload-pack /a.git\0host=a.test\x000098want 0123 multi_ack\n",
+            b"\x13BitTorrent protocol",
+            b"<?xml version='1.0'?>\r\n",
+            b"SSH-2.0-OpenSSH_9.2\r\n\0\0\0 / x ",
+            b"EHLO me\r\nMAIL FROM:<a>\r\n",
+            b"NICK me\nUSER me 0 * :me\n",
+            b"set key 0 0 5\r\nhello\r\n",
+            b"\0\0\0\x08\x04\xd2\x16/psql",
+            b"hosts: a\r\nhostname: b\r\nghost: c\r\n  host: d\r\nX Host: e\r\n",
+        ] {
+            assert_eq!(found(bytes), None, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_line_that_names_a_server_is_found_wherever_lines_end() {
+        for (bytes, name) in [
+            (b"FOO a:b y\r\nHost: evil.test\r\n".as_slice(), b"evil.test".as_slice()),
+            (b"FOO x\nhOsT \t: evil.test \n", b"evil.test"),
+            (b"FOO x\rHOST:evil.test\r", b"evil.test"),
+            (b"FOO x\r\nHost:\r\n evil.test\r\n", b""),
+            (b"FOO x\r\n\r\nrest\r\nHost: a:1\r\n", b"a:1"),
+        ] {
+            assert_eq!(found(bytes), Some(Found::Host(name.to_vec())), "{}", bytes.escape_ascii());
+        }
+        assert_eq!(found(b"FOO x\r\nHost: evil.test"), None, "it has not ended");
+        let long = [b"FOO x\r\nHost:".as_slice(), &[b' '; 2000]].concat();
+        assert!(matches!(found(&long), Some(Found::Host(_))));
+    }
+}
