@@ -18,8 +18,11 @@ pub(crate) enum Exit {
     Ask,
     /// `check`: refused.
     Deny,
-    /// `audit verify`: a log is broken; `config validate`: a file cannot be used; `doctor`: an attack came through.
+    /// `audit verify`: a log is broken; `config show`, `config validate`: a session would refuse the settings;
+    /// `doctor`: an attack came through.
     Bad,
+    /// `audit verify`: what was named is not there, as with other wrong usage.
+    Missing,
     /// `doctor`: the sandbox works, but is less than it can be.
     Weaker,
     /// `doctor`: commands are refused here.
@@ -30,6 +33,8 @@ pub(crate) enum Exit {
 
 /// What every command but `run` ends with when it fails.
 const EXIT_FAILED: u8 = 1;
+/// What every command ends with whose words make no sense.
+const EXIT_USAGE: u8 = 2;
 /// `run`: our own failure.
 pub(crate) const RUN_FAILED: u8 = 125;
 /// `run`: the command was refused, or cannot be executed.
@@ -40,6 +45,7 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Bad => 1,
+            Self::Missing => EXIT_USAGE,
             Self::Weaker => 3,
             Self::NoSandbox => 4,
             Self::Ask => 10,
@@ -121,7 +127,7 @@ pub(crate) fn of_run(outcome: anyhow::Result<Exit>) -> ExitCode {
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     // Printing help fails only when nobody reads it.
     let _printed = error.print();
-    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+    if error.use_stderr() { ExitCode::from(EXIT_USAGE) } else { ExitCode::SUCCESS }
 }
 
 /// Prints an error with its causes in one line.

@@ -33,9 +33,11 @@ mod reach;
 mod reservations;
 mod scratch;
 mod sheet;
+mod shelf;
 mod terminal;
 mod told;
 mod toolchains;
+mod traced;
 mod trusted;
 
 use std::ffi::OsString;

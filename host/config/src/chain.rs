@@ -8,6 +8,7 @@ use crate::decode::Place;
 use crate::error::shown;
 use crate::json::{Fault, Node};
 use crate::settings::{PolicyEntry, PolicyMode, PolicySource};
+use crate::sites::Sites;
 
 pub(crate) fn policies(place: &Place<'_>) -> Result<Vec<PolicyEntry>, Fault> {
     let workspace = PolicyEntry {
@@ -16,6 +17,8 @@ pub(crate) fn policies(place: &Place<'_>) -> Result<Vec<PolicyEntry>, Fault> {
         config: serde_json::Map::new(),
         config_file: None,
         mode: PolicyMode::Enforce,
+        origin: None,
+        sites: Sites::default(),
     };
     if place.node.is_none() {
         return Ok(vec![workspace]);
@@ -57,7 +60,11 @@ fn policy(item: &Place<'_>) -> Result<PolicyEntry, Fault> {
         Some("tighten") => PolicyMode::Tighten,
         _ => PolicyMode::Enforce,
     };
-    Ok(PolicyEntry { name, source, config, config_file, mode })
+    let sites = match &config_file {
+        Some(_) => Sites::of_file(item.child("configFile").origin()),
+        None => Sites::of(&item.child("config")),
+    };
+    Ok(PolicyEntry { name, source, config, config_file, mode, origin: Some(used.origin()), sites })
 }
 
 fn config_file(item: &Place<'_>) -> Result<Option<PathBuf>, Fault> {

@@ -106,9 +106,12 @@ impl<'a> Place<'a> {
     }
 
     pub(crate) fn entry<T>(&self, value: T, text: &str) -> Entry<T> {
+        Entry { value, text: text.to_owned(), origin: self.origin() }
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
         let at = self.node.map(|node| node.at).unwrap_or_default();
-        let origin = Origin { file: self.file.to_owned(), pointer: self.pointer.clone(), at };
-        Entry { value, text: text.to_owned(), origin }
+        Origin { file: self.file.to_owned(), pointer: self.pointer.clone(), at }
     }
 
     /// Reports a value that passed the check and still cannot be read; never skipped in silence.

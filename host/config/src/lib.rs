@@ -54,6 +54,7 @@ mod rule;
 mod schema;
 mod settings;
 mod shelves;
+mod sites;
 mod store;
 mod tighten;
 mod validate;
@@ -79,7 +80,7 @@ pub use protect::{Anchor, Kind, LIFTABLE, PROTECTIONS, Protection};
 pub use reference::reference_tables;
 pub use report::{Report, Setting, SourceReport, Standing, Unused, report};
 pub use resolve::resolve;
-pub use resolved::{Resolved, ResolvedPolicy, Warning};
+pub use resolved::{PolicyAt, Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
 pub use settings::{
@@ -87,6 +88,7 @@ pub use settings::{
     Network, Origin, PathEntry, PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,
 };
 pub use shelves::{KeptGrant, keep, kept_grants, revoke, shelves};
+pub use sites::Sites;
 pub use store::{Stamp, Store, StoreError};
 pub use tighten::{Layer, Narrowing, TIGHTENING_FIELDS, Tightening};
 pub use validate::{Checked, FileKind, validate, validate_all};

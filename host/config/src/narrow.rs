@@ -14,6 +14,7 @@ use crate::pattern::{Resolved, Surroundings};
 use crate::region::Files;
 use crate::resolved::Warning;
 use crate::settings::{Entry, Origin, PathEntry};
+use crate::sites::Sites;
 
 /// The lists that allow something, narrowed.
 #[derive(Debug)]
@@ -139,8 +140,11 @@ impl Narrowed {
     pub(crate) fn apply(&self, files: &mut Files, around: &Surroundings<'_>) -> Result<(), ConfigError> {
         let is_gone = |origin: &Option<Origin>| origin.as_ref().is_some_and(|at| self.gone.contains(at));
         files.rules.retain(|rule| rule.effect != Effect::Allow || !is_gone(&rule.origin));
-        let patterns = |entries: &[Entry<PathEntry>]| -> Result<Vec<FilePattern>, ConfigError> {
-            entries.iter().map(|entry| around.resolve_to_open(entry)?.allowing()).collect()
+        let placed = |entry: &Entry<PathEntry>| -> Result<(FilePattern, Origin), ConfigError> {
+            Ok((around.resolve_to_open(entry)?.allowing()?, entry.origin.clone()))
+        };
+        let patterns = |entries: &[Entry<PathEntry>]| -> Result<Vec<_>, ConfigError> {
+            entries.iter().map(placed).collect()
         };
         files.allow_write = unique(patterns(&self.allow_write)?);
         files.allow_read = unique([patterns(&self.allow_read)?, files.allow_write.clone()].concat());
@@ -148,11 +152,11 @@ impl Narrowed {
     }
 }
 
-fn unique(patterns: Vec<FilePattern>) -> Vec<FilePattern> {
-    let mut once = Vec::new();
-    for pattern in patterns {
-        if !once.contains(&pattern) {
-            once.push(pattern);
+fn unique(patterns: Vec<(FilePattern, Origin)>) -> Vec<(FilePattern, Origin)> {
+    let mut once: Vec<(FilePattern, Origin)> = Vec::new();
+    for (pattern, origin) in patterns {
+        if !once.iter().any(|(known, _)| *known == pattern) {
+            once.push((pattern, origin));
         }
     }
     once
@@ -199,37 +203,48 @@ fn is_below(name: &str, top: &str) -> bool {
     name.strip_suffix(top).is_some_and(|head| head.ends_with('.'))
 }
 
-/// The lists that the policy `guard` takes in its configuration, as the settings have them.
+/// The lists that the policy `guard` takes in its configuration, as the settings have them, and where they stand.
 pub(crate) fn guard_lists(
     found: &Found,
     narrowed: &Narrowed,
-    allowed: &[NetworkPattern],
+    allowed: &[(NetworkPattern, Origin)],
     around: &Surroundings<'_>,
-) -> Result<[(String, serde_json::Value); 2], ConfigError> {
+) -> Result<([(String, serde_json::Value); 2], Sites), ConfigError> {
     let settings = &found.settings;
     let layers = || found.layers.iter();
-    let texts = |entries: &[Entry<PathEntry>], wanted: fn(&str) -> bool| -> Vec<String> {
-        entries.iter().map(|entry| entry.text.clone()).filter(|text| wanted(text)).collect()
+    let texts = |entries: &[Entry<PathEntry>], wanted: fn(&str) -> bool| -> Vec<(String, Origin)> {
+        let kept = entries.iter().filter(|entry| wanted(&entry.text));
+        kept.map(|entry| (entry.text.clone(), entry.origin.clone())).collect()
     };
     let mut deny_read = texts(&settings.filesystem.deny_read, is_plain);
     deny_read.extend(layers().flat_map(|layer| texts(&layer.deny_read, is_plain)));
     // What is a path, or a pattern over paths, is denied by the settings themselves.
     let mut deny_write = texts(&settings.filesystem.deny_write, |text| !text.contains('/'));
     deny_write.extend(layers().flat_map(|layer| texts(&layer.deny_write, |text| !text.contains('/'))));
-    deny_write.retain(|text| ![".", "..", "~"].contains(&text.as_str()));
-    let allow_write: Vec<PathBuf> = places(&narrowed.allow_write, around)?;
-    let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+    deny_write.retain(|(text, _)| ![".", "..", "~"].contains(&text.as_str()));
+    let allow_write = places(&narrowed.allow_write, around)?;
+    let allowed = allowed.iter().map(|(pattern, origin)| (pattern.to_string(), origin.clone())).collect();
     let networks = std::iter::once(&settings.network).chain(layers().map(|layer| &layer.network));
-    let denied: Vec<String> = networks
-        .flat_map(|network| network.denied_domains.iter().map(|entry| entry.value.to_string()))
-        .collect();
-    Ok([
-        ("network".to_owned(), serde_json::json!({ "allowedDomains": allowed, "deniedDomains": denied })),
-        (
-            "filesystem".to_owned(),
-            serde_json::json!({ "denyRead": deny_read, "allowWrite": allow_write, "denyWrite": deny_write }),
-        ),
-    ])
+    let denied = networks.flat_map(|network| &network.denied_domains);
+    let denied = denied.map(|entry| (entry.value.to_string(), entry.origin.clone())).collect();
+    let mut sites = Sites::default();
+    let network = serde_json::json!({
+        "allowedDomains": listed("/network/allowedDomains", allowed, &mut sites),
+        "deniedDomains": listed("/network/deniedDomains", denied, &mut sites),
+    });
+    let filesystem = serde_json::json!({
+        "denyRead": listed("/filesystem/denyRead", deny_read, &mut sites),
+        "allowWrite": listed("/filesystem/allowWrite", allow_write, &mut sites),
+        "denyWrite": listed("/filesystem/denyWrite", deny_write, &mut sites),
+    });
+    Ok(([("network".to_owned(), network), ("filesystem".to_owned(), filesystem)], sites))
+}
+
+/// The items alone; where they stand is added to `sites`.
+pub(crate) fn listed<T>(pointer: &str, items: Vec<(T, Origin)>, sites: &mut Sites) -> Vec<T> {
+    let (items, origins): (Vec<T>, Vec<Origin>) = items.into_iter().unzip();
+    sites.add_list(pointer, origins);
+    items
 }
 
 fn is_plain(text: &str) -> bool {
@@ -237,14 +252,17 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// Directories with every link followed; `/tmp` by its name, under which the policy knows the session's own.
-fn places(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec<PathBuf>, ConfigError> {
+fn places(
+    entries: &[Entry<PathEntry>],
+    around: &Surroundings<'_>,
+) -> Result<Vec<(PathBuf, Origin)>, ConfigError> {
     let mut places = Vec::new();
     for entry in entries {
         let resolved = around.resolve_to_open(entry)?;
         if entry.text == "/tmp" {
-            places.push(PathBuf::from("/tmp"));
+            places.push((PathBuf::from("/tmp"), entry.origin.clone()));
         } else if resolved.glob.is_none() {
-            places.push(resolved.base);
+            places.push((resolved.base, entry.origin.clone()));
         }
     }
     Ok(places)

@@ -10,7 +10,7 @@ use crate::error::{ConfigError, shown};
 use crate::pattern::{Resolved, Surroundings};
 use crate::resolve::{deny, keep_links};
 use crate::rule::Rule;
-use crate::settings::{Entry, PathEntry, Settings};
+use crate::settings::{Entry, Origin, PathEntry, Settings};
 use crate::tighten::Layer;
 
 /// Directories that hold nothing but home directories, on any machine.
@@ -21,8 +21,9 @@ const HOMES_OF_EVERYBODY: [&str; 3] = ["/home", "/Users", "/root"];
 pub(crate) struct Files {
     pub(crate) closed: Vec<PathBuf>,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) allow_read: Vec<FilePattern>,
-    pub(crate) allow_write: Vec<FilePattern>,
+    /// With the places where they were written.
+    pub(crate) allow_read: Vec<(FilePattern, Origin)>,
+    pub(crate) allow_write: Vec<(FilePattern, Origin)>,
 }
 
 /// An entry of an allow list.
@@ -44,11 +45,13 @@ pub(crate) fn files(
     let mut files = Files::default();
     for allow in &allowed {
         let pattern = allow.resolved.allowing()?;
-        if allow.rights.write && !files.allow_write.contains(&pattern) {
-            files.allow_write.push(pattern.clone());
+        let origin = &allow.entry.origin;
+        let is_known = |list: &[(FilePattern, Origin)]| list.iter().any(|(known, _)| *known == pattern);
+        if allow.rights.write && !is_known(&files.allow_write) {
+            files.allow_write.push((pattern.clone(), origin.clone()));
         }
-        if !files.allow_read.contains(&pattern) {
-            files.allow_read.push(pattern);
+        if !is_known(&files.allow_read) {
+            files.allow_read.push((pattern.clone(), origin.clone()));
         }
     }
 

@@ -139,6 +139,13 @@ pub fn report(found: &Found, resolved: &Resolved) -> Report {
     }
 }
 
+/// Where the field `name` has this value, the user's settings first.
+pub(crate) fn first_that_is(found: &Found, name: &str, value: &Json) -> Option<Origin> {
+    let field = crate::schema::field(name)?;
+    let mut written = found.documents.iter().filter_map(|document| at(document, field));
+    written.find(|written| written.node.to_json() == *value).map(|written| written.origin())
+}
+
 /// A value in a document.
 struct Written<'a> {
     document: &'a Document,

@@ -19,9 +19,11 @@ use crate::pattern::{Surroundings, refused};
 use crate::places::{Places, canonical};
 use crate::protect::Ground;
 use crate::region;
-use crate::resolved::{Resolved, ResolvedPolicy, Warning};
+use crate::report;
+use crate::resolved::{PolicyAt, Resolved, ResolvedPolicy, Warning};
 use crate::rule::{ConnectionRule, Rule, every_port};
 use crate::settings::{Entry, Network, Origin, PathEntry, PolicySource, Settings};
+use crate::sites::Sites;
 use crate::tighten::{Layer, Tightening};
 use crate::writable::Writable;
 
@@ -49,8 +51,8 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let (found, useless) = without_useless(found, &around);
     let (found, settings) = (&found, &found.settings);
     let narrowed = narrow::narrowed(found, &around)?;
-    let allowed_domains = for_policies(&narrowed.domains);
-    let policies = policies(found, &narrowed, &allowed_domains, &around)?;
+    let domains = for_policies(&narrowed.domains);
+    let (policies, policies_at) = policies(found, &narrowed, &domains, &around)?.into_iter().unzip();
     let git_directory = git_directory(&workspace, disk);
 
     let ground = Ground {
@@ -86,6 +88,10 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let denied = |network: &Network| network.denied_domains.iter().map(|entry| entry.value.clone()).collect();
     let mut denied_domains: Vec<NetworkPattern> = denied(network);
     denied_domains.extend(found.layers.iter().flat_map(|layer| denied(&layer.network)));
+    let mut lists_at = Sites::default();
+    if let Some(origin) = report::first_that_is(found, "network.strictAllowlist", &true.into()) {
+        lists_at.add("/strictAllowlist", origin);
+    }
     let mut resolved = Resolved {
         enabled: settings.enabled,
         workspace: workspace.clone(),
@@ -94,9 +100,9 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         closed: files.closed,
         rules,
         connections,
-        allow_read: files.allow_read,
-        allow_write: files.allow_write,
-        allowed_domains,
+        allow_read: narrow::listed("/allowRead", files.allow_read, &mut lists_at),
+        allow_write: narrow::listed("/allowWrite", files.allow_write, &mut lists_at),
+        allowed_domains: narrow::listed("/allowedDomains", domains, &mut lists_at),
         denied_domains,
         strict_allowlist: network.strict_allowlist
             || found.layers.iter().any(|layer| layer.network.strict_allowlist),
@@ -105,6 +111,8 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         parent_proxy: network.parent_proxy.clone(),
         budgets: budgets(found),
         policies,
+        policies_at,
+        lists_at,
         combine: settings.combine.clone(),
         ask: settings.ask,
         escalation: settings.escalation,
@@ -267,7 +275,7 @@ fn connection_rules(
 
 /// The allowed hosts as policies compare them: the addresses that `localhost` means, in place of it. Those of IPv6
 /// stand behind all others, so that every entry keeps its number.
-fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<NetworkPattern> {
+fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<(NetworkPattern, Origin)> {
     let loopback = |pattern: &NetworkPattern, address: IpAddr| NetworkPattern {
         host: HostPattern::Block(address.into()),
         ports: pattern.ports.clone(),
@@ -275,12 +283,14 @@ fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<NetworkPattern> {
     let is_local = |pattern: &NetworkPattern| {
         matches!(pattern.host, HostPattern::Name(_)) && pattern.host.is_of_addresses()
     };
-    let patterns = allowed.iter().map(|entry| &entry.value);
-    let first = patterns.clone().map(|pattern| {
-        if is_local(pattern) { loopback(pattern, Ipv4Addr::LOCALHOST.into()) } else { pattern.clone() }
+    let patterns = allowed.iter().map(|entry| (&entry.value, entry.origin.clone()));
+    let first = patterns.clone().map(|(pattern, origin)| {
+        let is_local = is_local(pattern);
+        (if is_local { loopback(pattern, Ipv4Addr::LOCALHOST.into()) } else { pattern.clone() }, origin)
     });
-    let more = patterns.filter(|pattern| is_local(pattern));
-    first.chain(more.map(|pattern| loopback(pattern, Ipv6Addr::LOCALHOST.into()))).collect()
+    let more = patterns.filter(|(pattern, _)| is_local(pattern));
+    let more = more.map(|(pattern, origin)| (loopback(pattern, Ipv6Addr::LOCALHOST.into()), origin));
+    first.chain(more).collect()
 }
 
 /// A socket is named as it is: what a pattern matched later would be open without anybody having seen it.
@@ -318,9 +328,9 @@ fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
 fn policies(
     found: &Found,
     narrowed: &Narrowed,
-    allowed: &[NetworkPattern],
+    allowed: &[(NetworkPattern, Origin)],
     around: &Surroundings<'_>,
-) -> Result<Vec<ResolvedPolicy>, ConfigError> {
+) -> Result<Vec<(ResolvedPolicy, PolicyAt)>, ConfigError> {
     let place =
         |path: &Path, what: &'static str| canonical(&named_file(path, what, found, around)?, around.disk);
     let resolve = |policy: &crate::settings::PolicyEntry| {
@@ -335,14 +345,20 @@ fn policies(
             None => policy.config.clone(),
             Some(file) => crate::policy_config::read(file, around.disk)?,
         };
+        let mut at = PolicyAt { origin: policy.origin.clone(), sites: policy.sites.clone() };
         let is_guard = matches!(&source, PolicySource::Shipped(name) if name == "guard");
         if is_guard && matches!(found.source, Source::Layered { .. }) {
             // The second seed's policy decides by the second seed's lists, unless it is given others.
-            for (key, lists) in narrow::guard_lists(found, narrowed, allowed, around)? {
-                config.entry(key).or_insert(lists);
+            let (lists, sites) = narrow::guard_lists(found, narrowed, allowed, around)?;
+            for (key, list) in lists {
+                if !config.contains_key(&key) {
+                    at.sites.add_from(&sites, &key);
+                    config.insert(key, list);
+                }
             }
         }
-        Ok(ResolvedPolicy { name: policy.name.clone(), source, config, config_file, mode: policy.mode })
+        let name = policy.name.clone();
+        Ok((ResolvedPolicy { name, source, config, config_file, mode: policy.mode }, at))
     };
     found.settings.policies.iter().map(resolve).collect()
 }

@@ -15,6 +15,7 @@ use crate::rule::{ConnectionRule, Rule, environment_rules, layers};
 use crate::settings::{
     Ask, Connecting, Environment, Escalation, Ignored, Origin, PolicyMode, PolicySource, RequiredTier,
 };
+use crate::sites::Sites;
 use crate::tighten::Layer;
 
 /// Settings ready for use: plain data, every path absolute and canonical.
@@ -55,6 +56,11 @@ pub struct Resolved {
     pub budgets: Vec<(Layer, BudgetRule)>,
     /// The policy chain, in order; never empty.
     pub policies: Vec<ResolvedPolicy>,
+    /// Where the policies are named, in the same order, and their configurations written.
+    pub policies_at: Vec<PolicyAt>,
+    /// Where the lists stand that are configuration for policies, under the names that policies know them by:
+    /// `/allowRead/0`.
+    pub lists_at: Sites,
     /// How the verdicts of several policies become one.
     pub combine: Combine,
     /// Questions to the user.
@@ -99,6 +105,15 @@ pub struct ResolvedPolicy {
     pub config_file: Option<PathBuf>,
     /// Whether its verdicts count.
     pub mode: PolicyMode,
+}
+
+/// Where a policy of the chain comes from in the settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyAt {
+    /// Where it is named; none for the default.
+    pub origin: Option<Origin>,
+    /// Where its configuration was written.
+    pub sites: Sites,
 }
 
 /// Something the user should know although it is no error.

@@ -14,6 +14,7 @@ use crate::grants::GrantEntry;
 use crate::json::{Fault, Node, Position};
 use crate::layout::chooses_layered;
 use crate::parent_proxy::ParentProxy;
+use crate::sites::Sites;
 
 /// One complete set of settings, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -184,6 +185,10 @@ pub struct PolicyEntry {
     pub config_file: Option<PathBuf>,
     /// Whether its verdicts count.
     pub mode: PolicyMode,
+    /// Where it is named; none for the default.
+    pub origin: Option<Origin>,
+    /// Where its configuration was written.
+    pub sites: Sites,
 }
 
 /// Where a policy component comes from.

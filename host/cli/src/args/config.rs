@@ -7,11 +7,12 @@ use clap::{Args, Subcommand, ValueEnum};
 pub(crate) const CONFIG_HELP: &str = "\
 Examples:
   portcullis config show
-  portcullis config validate team.json
-  $EDITOR \"$(portcullis config path)\"";
+  portcullis config validate
+  portcullis config edit";
 
 const VALIDATE_HELP: &str = "\
-Without FILE every settings file that is there is checked, whether or not it holds here.
+Without FILE every settings file that is there is checked, whether or not it holds here, and the policies of the \
+settings that hold are loaded. Of a FILE with settings of its own (`--kind settings`) they are loaded as well.
 The exit status is 0 when all can be used, 1 when one cannot.
 
 Examples:
@@ -25,7 +26,7 @@ Examples:
   portcullis config schema > ~/.pi/agent/sandbox/settings.schema.json";
 
 const EDIT_HELP: &str = "\
-The editor is VISUAL, else EDITOR, else vi. It gets a copy; the file is replaced in one step when the copy can be
+The editor is VISUAL, else EDITOR, else vi. It gets a copy; the file is replaced in one step when the copy can be \
 used, and left as it was when it cannot.
 
 Examples:
@@ -33,7 +34,7 @@ Examples:
   portcullis config edit projects";
 
 const IMPORT_HELP: &str = "\
-Your own settings are written to default.json. Of a project's file only what tightens is taken over, to
+Your own settings are written to default.json. Of a project's file only what tightens is taken over, to \
 .pi/portcullis.json; what would loosen is told, and so is every other key that has no place here.
 
 Examples:
@@ -41,9 +42,26 @@ Examples:
   portcullis config import --from srt
   portcullis config import --from ./team-settings.json --replace";
 
+const PATH_HELP: &str = "\
+Where there is no settings file yet the path is that of the one that `config edit` would begin, and standard error \
+says so.
+
+Examples:
+  portcullis config path
+  portcullis config path --all";
+
+const SHOW_HELP: &str = "\
+The policies are loaded as a session would load them. The exit status is 0 when the settings can be used, 1 when a \
+session would refuse them.
+
+Examples:
+  portcullis config show
+  portcullis config show --project ~/src/foo --json";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Show every value in force and the line it comes from
+    #[command(after_help = SHOW_HELP)]
     Show {
         #[command(flatten)]
         place: Place,
@@ -86,12 +104,16 @@ pub(crate) enum Config {
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
     /// Print the settings file that holds here, or where one would lie
+    #[command(after_help = PATH_HELP)]
     Path {
         #[command(flatten)]
         place: Place,
         /// Print every file that is looked for, and whether it is there
         #[arg(long)]
         all: bool,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 

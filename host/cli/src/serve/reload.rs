@@ -14,8 +14,8 @@ use portcullis_decision::{Chain, Mode};
 use portcullis_rpc::{EventNotification, HostNotification, NoticeLevel, Switch};
 use portcullis_session::visible;
 
-use crate::policies::Revoked;
 use crate::serve::{Host, Stage};
+use crate::shelf::Revoked;
 use crate::surroundings::Surroundings;
 use crate::trusted;
 use crate::wire::{self, Ground, Wanted};

@@ -33,6 +33,42 @@ fn chains() {
 }
 
 #[test]
+fn what_policies_are_given_has_a_place() {
+    let world = World::new();
+    let text = r#"{
+  "network": { "allowedDomains": ["a.test", "localhost:80"], "deniedDomains": [], "strictAllowlist": true },
+  "filesystem": { "denyRead": [], "allowRead": ["/opt", "/opt"], "allowWrite": ["."], "denyWrite": [] },
+  "policies": [{ "use": "workspace" }, { "use": "guard", "config":
+    { "a": [1, { "b/c": true }] } }, { "use": "./x.wasm", "configFile": "x.toml" }]
+}"#;
+    let file = world.write("home/u/.pi/agent/sandbox/default.json", text);
+    world.write("home/u/.pi/agent/sandbox/x.toml", "");
+    world.write("home/u/.pi/agent/sandbox/x.wasm", "");
+    let resolved = world.resolve().unwrap();
+    let at = |place: &str| format!("{}:{place}", file.display());
+    for (pointer, place) in [
+        ("/allowedDomains/0", "2:35 (/network/allowedDomains/0)"),
+        ("/allowedDomains/1", "2:45 (/network/allowedDomains/1)"),
+        ("/strictAllowlist", "2:102 (/network/strictAllowlist)"),
+        // The same entry again is no item of its own, and `localhost` is two.
+        ("/allowedDomains/2", "2:45 (/network/allowedDomains/1)"),
+        ("/allowRead/0", "3:49 (/filesystem/allowRead/0)"),
+        ("/allowRead/1", "3:81 (/filesystem/allowWrite/0)"),
+        ("/allowWrite/0", "3:81 (/filesystem/allowWrite/0)"),
+    ] {
+        assert_eq!(resolved.lists_at.words(pointer), at(place), "{pointer}");
+    }
+    assert_eq!(resolved.allow_read.len(), 2);
+    let [_, guard, file_of_its_own] = resolved.policies_at.as_slice() else { panic!("three policies") };
+    assert_eq!(guard.origin.as_ref().unwrap().to_string(), at("4:49 (/policies/1/use)"));
+    assert_eq!(guard.sites.words("/a/0"), at("5:13 (/policies/1/config/a/0)"));
+    assert_eq!(guard.sites.words("/a/1/b~1c"), at("5:25 (/policies/1/config/a/1/b~1c)"));
+    assert_eq!(guard.sites.words("/other"), "`/other`, a default of the policy's own");
+    let words = file_of_its_own.sites.words("/keep/0");
+    assert!(words.contains("/policies/2/configFile") && words.ends_with("`/keep/0` in that file"), "{words}");
+}
+
+#[test]
 fn refused_chains() {
     for (more, expected) in [
         (r#""policies": []"#, "an empty chain decides nothing"),

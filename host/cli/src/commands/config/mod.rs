@@ -8,12 +8,16 @@ mod validate;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_config::{ConfigError, FileKind, Layer, Places, RealDisk, Source, discover, json_schema};
+use portcullis_config::{
+    ConfigError, FileKind, Layer, Places, RealDisk, Resolved, Source, discover, json_schema,
+};
 use portcullis_session::visible;
+use serde_json::json;
 
 use crate::args::config::{Config, Kind, Place};
-use crate::exit::Exit;
+use crate::exit::{Exit, say};
 use crate::page::{Page, Tint, cell, tinted};
+use crate::policies::{self, Shown};
 use crate::surroundings::Surroundings;
 use crate::wire;
 
@@ -34,7 +38,7 @@ pub(crate) fn run(config: Config) -> crate::Outcome {
         }
         Config::Edit { place, which } => edit::run(&around, &places(&around, &place)?, which),
         Config::Import(options) => import::run(&around, &options),
-        Config::Path { place, all } => path(&around, &places(&around, &place)?, all),
+        Config::Path { place, all, json } => path(&around, &places(&around, &place)?, all, json),
     }
 }
 
@@ -57,25 +61,49 @@ fn places(around: &Surroundings, place: &Place) -> anyhow::Result<Places> {
     wire::places(around, project, place.settings.as_deref())
 }
 
-fn path(around: &Surroundings, places: &Places, all: bool) -> crate::Outcome {
+fn path(around: &Surroundings, places: &Places, all: bool, as_json: bool) -> crate::Outcome {
+    let mut page = Page::new(around);
     if !all {
-        return print_path(around, &in_force(places)?);
+        let file = in_force(places)?;
+        let is_there = file.symlink_metadata().is_ok();
+        if as_json {
+            page.json(&json!({ "file": file, "isThere": is_there }));
+            page.print()?;
+            return Ok(Exit::Done);
+        }
+        print_path(around, &file)?;
+        if !is_there {
+            say(
+                "portcullis: it is not there, and what is built in holds; `portcullis config edit` begins it",
+            );
+        }
+        return Ok(Exit::Done);
     }
     let found = discover(places, &RealDisk)?;
-    let mut page = Page::new(around);
-    let row = |file: &PathBuf| {
+    let standing = |file: &PathBuf| {
         let is_used = found.layers.iter().any(|layer| layer.file == *file) || is_layer(&found.source, file);
-        let (word, tint) = match (file.exists(), found.source.file() == Some(file)) {
+        match (file.exists(), is_used || found.source.file() == Some(file)) {
             (true, true) => ("in use", Tint::Good),
-            (true, false) if is_used => ("in use", Tint::Good),
             (true, false) => ("does not hold here", Tint::Plain),
             (false, _) => ("not there", Tint::Faint),
-        };
-        vec![tinted(word, tint), cell(&file.to_string_lossy())]
+        }
     };
-    page.table("", &found.watched.iter().map(row).collect::<Vec<_>>());
+    let files = found.watched.iter().map(|file| (file, standing(file)));
+    if as_json {
+        let file = |(file, (word, _))| json!({ "file": file, "standing": word });
+        page.json(&json!({ "files": files.map(file).collect::<Vec<_>>() }));
+    } else {
+        let row =
+            |(file, (word, tint)): (&PathBuf, _)| vec![tinted(word, tint), cell(&file.to_string_lossy())];
+        page.table("", &files.map(row).collect::<Vec<_>>());
+    }
     page.print()?;
     Ok(Exit::Done)
+}
+
+/// What a session would make of the policies of the settings.
+fn chain(around: &Surroundings, resolved: &Resolved) -> anyhow::Result<Vec<Shown>> {
+    policies::shown(resolved, &around.cache.join("policies"), &around.agent_directory)
 }
 
 /// Whether a file has a part in layered settings beside the one for all projects: as the entry that holds, or as the
@@ -103,7 +131,7 @@ fn in_force(places: &Places) -> anyhow::Result<PathBuf> {
 }
 
 /// A program that reads the path gets it as it is, a person gets it visible.
-fn print_path(around: &Surroundings, file: &Path) -> crate::Outcome {
+fn print_path(around: &Surroundings, file: &Path) -> anyhow::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
 
     let mut out = std::io::stdout();
@@ -114,5 +142,5 @@ fn print_path(around: &Surroundings, file: &Path) -> crate::Outcome {
     } else {
         out.write_all(&[file.as_os_str().as_bytes(), b"\n"].concat())?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }

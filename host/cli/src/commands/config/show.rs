@@ -8,11 +8,12 @@ use portcullis_config::{
 };
 use portcullis_confine::{Tier, probe};
 use portcullis_decision::Mode;
+use portcullis_session::visible;
 use serde_json::Value;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, say};
 use crate::page::{Cell, Page, Tint, cell, tinted};
-use crate::policies::{self, Shown};
+use crate::policies::Shown;
 use crate::surroundings::Surroundings;
 use crate::wire::OWN_PROGRAM;
 
@@ -20,7 +21,7 @@ pub(super) fn run(around: &Surroundings, places: &Places, as_json: bool) -> crat
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used, nothing is allowed until they are mended")?;
     let resolved = resolve(&found, places, &RealDisk)?;
-    let chain = policies::shown(&resolved, &around.agent_directory)?;
+    let chain = super::chain(around, &resolved)?;
     let report = report(&found, &resolved);
     // Tried out, not read from settings of the system: `requiredTier` is held against what comes of it.
     let tier = Tier::of(&probe(Path::new(OWN_PROGRAM)));
@@ -37,7 +38,14 @@ pub(super) fn run(around: &Surroundings, places: &Places, as_json: bool) -> crat
         policies(&mut page, &chain);
     }
     page.print()?;
-    Ok(Exit::Done)
+    let mut problems = chain.iter().filter_map(|policy| policy.problem.as_ref());
+    Ok(match problems.next() {
+        None => Exit::Done,
+        Some(problem) => {
+            say(&format!("portcullis: nothing is allowed until this is mended: {}", visible(problem)));
+            Exit::Bad
+        }
+    })
 }
 
 fn human(page: &mut Page, report: &Report, tier: Tier) {
@@ -63,7 +71,7 @@ fn human(page: &mut Page, report: &Report, tier: Tier) {
     page.table("", &rows);
     for (index, region) in report.closed.iter().enumerate() {
         let name = if index == 0 { "\nclosed regions" } else { "              " };
-        page.line(&format!("{name}  {}", portcullis_session::visible(&region.to_string_lossy())));
+        page.line(&format!("{name}  {}", visible(&region.to_string_lossy())));
     }
     if !report.unused.is_empty() {
         page.line("\nset, and without effect");
@@ -84,12 +92,14 @@ fn human(page: &mut Page, report: &Report, tier: Tier) {
 fn policies(page: &mut Page, chain: &[Shown]) {
     page.line("\npolicies");
     let row = |policy: &Shown| {
-        let (word, tint) = match policy.mode {
-            Mode::Enforce => ("counts", Tint::Plain),
-            Mode::Tighten => ("can only tighten", Tint::Open),
-            Mode::Observe => ("only observed", Tint::Faint),
+        let (word, tint) = match (&policy.problem, policy.mode) {
+            (Some(_), _) => ("cannot be used", Tint::Bad),
+            (None, Mode::Enforce) => ("counts", Tint::Plain),
+            (None, Mode::Tighten) => ("can only tighten", Tint::Open),
+            (None, Mode::Observe) => ("only observed", Tint::Faint),
         };
-        vec![cell(&policy.name), tinted(word, tint), cell(&policy.origin), cell(&policy.digest)]
+        let more = policy.problem.as_ref().unwrap_or(&policy.origin);
+        vec![cell(&policy.name), tinted(word, tint), cell(more), cell(&policy.digest)]
     };
     page.table("  ", &chain.iter().map(row).collect::<Vec<_>>());
 }

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use portcullis_config::{
-    Checked, ConfigError, FileKind, Layer, Places, Position, Problem, RealDisk, validate, validate_all,
+    Checked, ConfigError, FileKind, Layer, Origin, Places, Position, Problem, RealDisk, discover, resolve,
+    validate, validate_all,
 };
 use portcullis_session::visible;
 use serde_json::{Value, json};
@@ -19,15 +21,23 @@ pub(super) fn run(
     kind: Option<FileKind>,
     as_json: bool,
 ) -> crate::Outcome {
-    let checked = match file {
-        None => validate_all(places, &RealDisk),
+    let (mut checked, holding) = match file {
+        None => (validate_all(places, &RealDisk), Some(places.clone())),
         Some(file) => {
             let file = around.cwd.join(file);
             let machine = file == places.machine_file();
             let usual = if machine { FileKind::Tightening(Layer::Machine) } else { FileKind::of(&file) };
-            vec![validate(&file, kind.unwrap_or(usual), &RealDisk)]
+            let kind = kind.unwrap_or(usual);
+            let checked = vec![validate(&file, kind, &RealDisk)];
+            (checked, (kind == FileKind::Settings).then(|| Places { settings: Some(file), ..places.clone() }))
         }
     };
+    // Only what is right in itself can be tried.
+    if let Some(places) = holding.filter(|_| checked.iter().all(|file| file.mistakes.is_empty())) {
+        for mistake in of_policies(around, &places)? {
+            add(&mut checked, mistake);
+        }
+    }
     let valid = checked.iter().all(|file| file.mistakes.is_empty());
     let mut page = Page::new(around);
     if as_json {
@@ -41,6 +51,37 @@ pub(super) fn run(
     }
     page.print()?;
     Ok(if valid { Exit::Done } else { Exit::Bad })
+}
+
+/// Why a session would refuse the policies of the settings that hold for these places.
+fn of_policies(around: &Surroundings, places: &Places) -> anyhow::Result<Vec<ConfigError>> {
+    let found = match discover(places, &RealDisk) {
+        Ok(found) => found,
+        Err(error) => return Ok(vec![error]),
+    };
+    let resolved = match resolve(&found, places, &RealDisk) {
+        Ok(resolved) => resolved,
+        Err(error) => return Ok(vec![error]),
+    };
+    let mut mistakes = Vec::new();
+    for (policy, at) in super::chain(around, &resolved)?.into_iter().zip(&resolved.policies_at) {
+        let Some(reason) = policy.problem else { continue };
+        // One that nobody has named comes with the program.
+        let Some(Origin { file, pointer, at }) = at.origin.clone() else { bail!("{reason}") };
+        let problem = Problem::BadValue { field: pointer.clone(), reason };
+        mistakes.push(ConfigError::Invalid { file, at, pointer, problem });
+    }
+    Ok(mistakes)
+}
+
+/// Adds a mistake to the file that it is in.
+fn add(checked: &mut Vec<Checked>, mistake: ConfigError) {
+    let file = if let ConfigError::Invalid { file, .. } = &mistake { Some(file.clone()) } else { None };
+    let place = checked.iter().position(|checked| Some(&checked.file) == file.as_ref());
+    match place.and_then(|place| checked.get_mut(place)) {
+        Some(known) => known.mistakes.push(mistake),
+        None => checked.push(Checked { file: file.unwrap_or_default(), text: None, mistakes: vec![mistake] }),
+    }
 }
 
 pub(super) fn human(page: &mut Page, checked: Checked) {

@@ -7,7 +7,7 @@ use super::project::Component;
 use crate::args::policy::Inspect;
 use crate::exit::Exit;
 use crate::page::{Page, Tint, cell, tinted};
-use crate::policies;
+use crate::shelf;
 use crate::surroundings::Surroundings;
 
 pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
@@ -18,7 +18,7 @@ pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
     let around = Surroundings::read()?;
     let mut page = Page::new(&around);
     let digest = digest(&component.bytes);
-    let trust = policies::vouching_words(&component.file, &component.bytes, &around.agent_directory)?;
+    let trust = shelf::vouching_words(&component.file, &component.bytes, &around.agent_directory)?;
     if inspect.json {
         let pack = component.pack.as_ref().map(|pack| {
             json!({

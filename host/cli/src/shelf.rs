@@ -1,0 +1,156 @@
+//! Where the components of policies come from, and who vouches for them.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use portcullis_config::PolicySource;
+use portcullis_decision::Mode;
+use portcullis_packs::{Locked, Seconds, Store, Trust, Voucher, digest, signatures_beside, vouched};
+use portcullis_policy_runtime::read_component;
+
+use crate::{surroundings, trusted};
+
+/// The policies that come with the program; CI proves that they are what their sources build.
+const SHIPPED: [(&str, &[u8]); 5] = [
+    ("workspace", include_bytes!("../../../policies/workspace/policy.wasm")),
+    ("guard", include_bytes!("../../../policies/guard/policy.wasm")),
+    ("git-guard", include_bytes!("../../../policies/git-guard/policy.wasm")),
+    ("secrets", include_bytes!("../../../policies/secrets/policy.wasm")),
+    ("bosun", include_bytes!("../../../policies/bosun/policy.wasm")),
+];
+
+/// Where components come from.
+pub(crate) struct Shelf {
+    store: Store,
+    trust: Trust,
+}
+
+/// A component, and who says what it may do.
+pub(crate) struct Component {
+    pub(crate) bytes: Cow<'static, [u8]>,
+    pub(crate) origin: Origin,
+}
+
+pub(crate) enum Origin {
+    /// It comes with the program.
+    Shipped,
+    /// A file that the user has named: its own manifest speaks for it. Who vouches for it.
+    File(PathBuf, Option<Voucher>),
+    /// A pack: what the user has agreed to when it was added.
+    Pack(Box<Locked>),
+}
+
+impl Origin {
+    /// The weight of its answers: a file that nobody vouches for can only tighten.
+    pub(crate) fn at_most(&self, mode: Mode) -> Mode {
+        match (self, mode) {
+            (Self::File(_, None), Mode::Enforce) => Mode::Tighten,
+            (Self::Shipped | Self::Pack(_) | Self::File(..), mode) => mode,
+        }
+    }
+
+    /// In words, for who looks at the settings.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Shipped => "comes with Portcullis".to_owned(),
+            Self::File(_, Some(Voucher::Digest)) => "a file, trusted by its digest".to_owned(),
+            Self::File(_, Some(Voucher::Keys(keys))) => format!("a file, signed by {}", keys.join(", ")),
+            Self::File(_, None) => UNVOUCHED.to_owned(),
+            Self::Pack(locked) if locked.signed_by.is_empty() => "a pack, trusted by its digest".to_owned(),
+            Self::Pack(locked) => format!("a pack, signed by {}", locked.signed_by.join(", ")),
+        }
+    }
+}
+
+/// What is said of a file that only its place speaks for.
+const UNVOUCHED: &str =
+    "a file that nobody vouches for: it can only tighten; `portcullis policy trust file` trusts its digest";
+
+impl Shelf {
+    pub(crate) fn open(agent_directory: &Path) -> anyhow::Result<Self> {
+        let store = Store::new(&agent_directory.join("sandbox"));
+        Ok(Self { store, trust: trusted::read(agent_directory)? })
+    }
+
+    pub(crate) fn component(&self, source: &PolicySource) -> anyhow::Result<Component> {
+        match source {
+            PolicySource::Shipped(name) => match SHIPPED.iter().find(|(shipped, _)| shipped == name) {
+                Some((_, component)) => {
+                    Ok(Component { bytes: Cow::Borrowed(component), origin: Origin::Shipped })
+                }
+                None => {
+                    let names: Vec<_> = SHIPPED.iter().map(|(name, _)| format!("`{name}`")).collect();
+                    bail!("there is no policy `{name}`; {} come with Portcullis", names.join(", "))
+                }
+            },
+            PolicySource::Pack(id) => self.pack(id),
+            PolicySource::File(path) => self.file(path),
+        }
+    }
+
+    pub(crate) fn file(&self, path: &Path) -> anyhow::Result<Component> {
+        let bytes = read_component(path)?;
+        self.check(&format!("sha256:{}", digest(&bytes)), &[])?;
+        let voucher = vouching(path, &bytes, &self.trust);
+        Ok(Component { bytes: bytes.into(), origin: Origin::File(path.to_owned(), voucher) })
+    }
+
+    /// The digest in the lock is what counts; the file only has to have it.
+    fn pack(&self, id: &str) -> anyhow::Result<Component> {
+        let lock = self.store.lock()?;
+        let locked = lock.find(id).with_context(|| {
+            format!(
+                "`{id}` is not in `{}`; `portcullis policy add` takes it there",
+                self.store.lock_file().display()
+            )
+        })?;
+        self.check(&locked.digest, &locked.signed_by)?;
+        let bytes = self.store.component(locked)?;
+        Ok(Component { bytes: bytes.into(), origin: Origin::Pack(Box::new(locked.clone())) })
+    }
+
+    /// What was revoked since it was taken is not used any more.
+    fn check(&self, digest: &str, keys: &[String]) -> anyhow::Result<()> {
+        for what in std::iter::once(digest).chain(keys.iter().map(String::as_str)) {
+            if let Some(reason) = self.trust.revoked(what) {
+                return Err(Revoked { what: what.to_owned(), reason: reason.to_owned() }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Something that is in use was revoked.
+#[derive(Debug)]
+pub(crate) struct Revoked {
+    what: String,
+    reason: String,
+}
+
+impl std::fmt::Display for Revoked {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "`{}` was revoked: {}", self.what, self.reason)
+    }
+}
+
+impl std::error::Error for Revoked {}
+
+/// Says who vouches for the component of a file.
+fn vouching(file: &Path, bytes: &[u8], trust: &Trust) -> Option<Voucher> {
+    // What cannot be read vouches for nothing.
+    let signatures = signatures_beside(file).unwrap_or_default();
+    vouched(bytes, &signatures, trust, seconds())
+}
+
+/// Who vouches for the component of a file, in words.
+pub(crate) fn vouching_words(file: &Path, bytes: &[u8], agent_directory: &Path) -> anyhow::Result<String> {
+    let trust = trusted::read(agent_directory)?;
+    Ok(Origin::File(file.to_owned(), vouching(file, bytes, &trust)).words())
+}
+
+/// Seconds since 1970.
+fn seconds() -> Seconds {
+    let since = surroundings::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,87 @@
+//! A policy whose answers name the line of the settings that is behind them.
+//!
+//! A policy knows its configuration only, and names a value by the JSON pointer in that; where the value was written
+//! is what the host knows.
+
+use portcullis_config::Sites;
+use portcullis_decision::profile::Profile;
+use portcullis_decision::request::{ActionKinds, Request};
+use portcullis_decision::verdict::{Evaluation, OutputEvaluation, ToolOutput};
+use portcullis_decision::{Context, Policy, PolicyError};
+
+/// A policy, and where its configuration was written.
+#[derive(Debug)]
+pub(crate) struct Traced<P> {
+    pub(crate) policy: P,
+    pub(crate) sites: Sites,
+}
+
+impl<P> Traced<P> {
+    fn name_line(&self, setting: &mut String) {
+        if !setting.is_empty() {
+            *setting = self.sites.words(setting);
+        }
+    }
+
+    fn profile(&self, profile: Option<Profile>) -> Option<Profile> {
+        let mut profile = profile?;
+        let files = profile.files.iter_mut().map(|rule| &mut rule.setting);
+        let network = profile.network.iter_mut().map(|rule| &mut rule.setting);
+        let environment = profile.environment.iter_mut().map(|rule| &mut rule.setting);
+        let budgets = profile.budgets.iter_mut().map(|rule| &mut rule.setting);
+        files.chain(network).chain(environment).chain(budgets).for_each(|setting| self.name_line(setting));
+        Some(profile)
+    }
+}
+
+impl<P: Policy> Policy for Traced<P> {
+    fn name(&self) -> &str {
+        self.policy.name()
+    }
+
+    fn digest(&self) -> &str {
+        self.policy.digest()
+    }
+
+    fn handles(&self) -> ActionKinds {
+        self.policy.handles()
+    }
+
+    fn evaluate(&self, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {
+        let mut evaluation = self.policy.evaluate(request, context)?;
+        self.name_line(&mut evaluation.cause.setting);
+        Ok(evaluation)
+    }
+
+    fn standing(&self, context: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(self.profile(self.policy.standing(context)?))
+    }
+
+    fn for_command(&self, request: &Request, context: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(self.profile(self.policy.for_command(request, context)?))
+    }
+
+    fn inspects(&self) -> bool {
+        self.policy.inspects()
+    }
+
+    fn rewrites(&self) -> bool {
+        self.policy.rewrites()
+    }
+
+    fn inspect(
+        &self,
+        output: &ToolOutput,
+        context: &Context,
+    ) -> Result<Option<OutputEvaluation>, PolicyError> {
+        let mut seen = self.policy.inspect(output, context)?;
+        if let Some(seen) = &mut seen {
+            self.name_line(&mut seen.cause.setting);
+        }
+        Ok(seen)
+    }
+
+    fn brief(&self, context: &Context) -> Result<String, PolicyError> {
+        self.policy.brief(context)
+    }
+}

@@ -1,0 +1,85 @@
+//! Where that was written what policies are configured with, so that a decision names the line behind it.
+
+use std::collections::BTreeMap;
+
+use crate::decode::Place;
+use crate::json::Value;
+use crate::settings::Origin;
+
+/// Where the values of one configuration stand, by their JSON pointers in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sites {
+    values: BTreeMap<String, Origin>,
+    /// Where the file is named that holds the whole configuration.
+    file: Option<Origin>,
+}
+
+impl Sites {
+    /// Returns the places of all values in `place`.
+    pub(crate) fn of(place: &Place<'_>) -> Self {
+        let mut sites = Self::default();
+        sites.walk("", place);
+        sites
+    }
+
+    /// Returns the place of a file that holds everything.
+    pub(crate) fn of_file(named: Origin) -> Self {
+        Self { values: BTreeMap::new(), file: Some(named) }
+    }
+
+    /// Adds the items of the list at `pointer`, in their order; what is known already stays.
+    pub(crate) fn add_list(&mut self, pointer: &str, items: impl IntoIterator<Item = Origin>) {
+        for (index, origin) in items.into_iter().enumerate() {
+            self.add(&format!("{pointer}/{index}"), origin);
+        }
+    }
+
+    /// Adds the value at `pointer`; what is known already stays.
+    pub(crate) fn add(&mut self, pointer: &str, origin: Origin) {
+        self.values.entry(pointer.to_owned()).or_insert(origin);
+    }
+
+    /// Adds what another one knows about values at and below the key `key`.
+    pub fn add_from(&mut self, other: &Self, key: &str) {
+        let below = other.values.iter().filter(|(pointer, _)| {
+            let rest = pointer.strip_prefix('/').and_then(|pointer| pointer.strip_prefix(key));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        for (pointer, origin) in below {
+            self.add(pointer, origin.clone());
+        }
+    }
+
+    /// Says in words where the value at `pointer` stands. What the settings do not say is the policy's own doing.
+    ///
+    /// ```
+    /// assert_eq!(portcullis_config::Sites::default().words("/keep/0"), "`/keep/0`, a default of the policy's own");
+    /// ```
+    #[must_use]
+    pub fn words(&self, pointer: &str) -> String {
+        let shown = crate::error::shown(pointer);
+        match (self.values.get(pointer), &self.file) {
+            (Some(origin), _) => origin.to_string(),
+            (None, Some(file)) => format!("{file}, `{shown}` in that file"),
+            (None, None) => format!("`{shown}`, a default of the policy's own"),
+        }
+    }
+
+    fn walk(&mut self, pointer: &str, place: &Place<'_>) {
+        let Some(node) = place.node else { return };
+        let inside: Vec<(String, Place<'_>)> = match &node.value {
+            Value::List(_) => {
+                place.items().into_iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect()
+            }
+            Value::Object(members) => {
+                let child = |key: &String| (key.clone(), place.child(key));
+                members.iter().map(|member| child(&member.key)).collect()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => Vec::new(),
+        };
+        for (key, item) in inside {
+            self.walk(&crate::check::step(pointer, &key), &item);
+        }
+        self.add(pointer, place.origin());
+    }
+}
