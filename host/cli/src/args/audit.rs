@@ -18,18 +18,26 @@ Examples:
   portcullis explain 3f9c21d0:12 --json";
 
 const VERIFY_HELP: &str = "\
-The exit status is 0 when every line follows from the one before, 1 when one does not or cannot be read.
+The exit status is 0 when every line follows from the one before, 1 when one does not or cannot be read, 2 when \
+there is no such file.
 A log that ends too early is not noticed, nor one that was rewritten as a whole: your own account can do both.
 
 Examples:
   portcullis audit verify
+  portcullis audit verify --json
   portcullis audit verify ~/.local/state/portcullis/audit/3f9c21d00a1b2c3d.jsonl";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Audit {
     /// Show the newest records of all sessions
+    #[command(
+        after_help = "Examples:\n  portcullis audit tail\n  portcullis audit tail -f\n  portcullis audit tail -n 100 --json"
+    )]
     Tail(Tail),
     /// Show a decision and its outcome as they were recorded
+    #[command(
+        after_help = "Examples:\n  portcullis audit show LAST\n  portcullis audit show 3f9c21d0:12 --json"
+    )]
     Show(Decision),
     /// Check that nothing was taken out or changed
     #[command(after_help = VERIFY_HELP)]
@@ -37,8 +45,12 @@ pub(crate) enum Audit {
         /// A log; all of them by default
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Count decisions, rules and outcomes
+    #[command(after_help = "Examples:\n  portcullis audit stats\n  portcullis audit stats --json")]
     Stats {
         /// Print one JSON object
         #[arg(long)]

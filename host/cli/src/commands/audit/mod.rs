@@ -2,11 +2,10 @@
 
 mod stats;
 mod tail;
+mod verify;
 pub(crate) mod words;
 
-use std::path::PathBuf;
-
-use portcullis_audit::{Directory, LogFile, ReadError, Trouble, verify};
+use portcullis_audit::{Directory, ReadError};
 use serde_json::{Value, json};
 
 use crate::args::audit::{Audit, Decision};
@@ -20,7 +19,7 @@ pub(crate) fn run(audit: Audit) -> crate::Outcome {
     match audit {
         Audit::Tail(options) => tail::run(&around, &options),
         Audit::Show(decision) => show(&around, &decision),
-        Audit::Verify { file } => check(&around, file),
+        Audit::Verify { file, json } => verify::run(&around, file, json),
         Audit::Stats { json } => stats::run(&around, json),
     }
 }
@@ -81,33 +80,6 @@ fn flatten(name: &str, value: &Value, rows: &mut Vec<(String, String)>) {
         Value::String(text) => rows.push((name.to_owned(), text.clone())),
         Value::Bool(_) | Value::Number(_) => rows.push((name.to_owned(), value.to_string())),
     }
-}
-
-fn check(around: &Surroundings, file: Option<PathBuf>) -> crate::Outcome {
-    let files: Vec<PathBuf> = match file {
-        Some(file) => vec![around.cwd.join(file)],
-        None => directory(around).files()?.into_iter().map(|LogFile { path, .. }| path).collect(),
-    };
-    let mut page = Page::new(around);
-    let mut rows = Vec::new();
-    let mut exit = Exit::Done;
-    for file in &files {
-        let (word, tint, what) = match verify(file) {
-            Ok(count) => ("intact", Tint::Good, format!("{count} lines")),
-            Err(Trouble { file: part, error }) => {
-                exit = Exit::Bad;
-                let place = if part == *file { String::new() } else { format!(" in `{}`", part.display()) };
-                ("BROKEN", Tint::Bad, format!("{}{place}", causes(error)))
-            }
-        };
-        rows.push(vec![tinted(word, tint), cell(&file.to_string_lossy()), cell(&what)]);
-    }
-    if files.is_empty() {
-        page.line("there are no logs yet");
-    }
-    page.table("", &rows);
-    page.print()?;
-    Ok(exit)
 }
 
 #[cfg(test)]
