@@ -1,28 +1,31 @@
 //! `policy build`: a component, and what it carries.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use portcullis_packs::{Pack, Provenance, digest};
 use serde_json::json;
 
 use super::project::Project;
+use super::source::source_digest;
 use super::toolchain;
 use crate::args::policy::Build;
 use crate::exit::Exit;
 use crate::page::{Page, cell};
 use crate::surroundings::Surroundings;
 
-/// Folders that hold nothing of the source.
-const NOT_SOURCE: [&str; 5] = ["build", "target", "node_modules", ".git", "__pycache__"];
-
 pub(super) fn run(build: &Build) -> crate::Outcome {
     let project = Project::open(&build.folder)?;
-    let component = toolchain::compile(&project)?;
-    let packed = pack(&project)?.embed(&component).context("putting the manifest into the component")?;
-    check(&project, &packed)?;
+    let packed = match made(&project) {
+        Err(error) if build.output.is_none() && project.output().exists() => {
+            let output = project.output();
+            return Err(
+                error.context(format!("nothing was built, `{}` is of an earlier build", output.display()))
+            );
+        }
+        made => made?,
+    };
     let output = match &build.output {
         Some(output) => write(output, &packed).map(|()| output.clone())?,
         None => project.bounds.replace(&project.built(), &packed).map(|()| project.output())?,
@@ -38,6 +41,14 @@ pub(super) fn run(build: &Build) -> crate::Outcome {
     }
     page.print()?;
     Ok(Exit::Done)
+}
+
+/// The component with all that it carries.
+fn made(project: &Project) -> anyhow::Result<Vec<u8>> {
+    let component = toolchain::compile(project)?;
+    let packed = pack(project)?.embed(&component).context("putting the manifest into the component")?;
+    check(project, &packed)?;
+    Ok(packed)
 }
 
 fn pack(project: &Project) -> anyhow::Result<Pack> {
@@ -82,29 +93,4 @@ fn write(output: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
     }
     Ok(portcullis_packs::write(output, bytes)?)
-}
-
-/// SHA-256 over names and contents of the source.
-fn source_digest(folder: &Path) -> anyhow::Result<String> {
-    let mut files = BTreeMap::new();
-    collect(folder, folder, &mut files)?;
-    let lines: String = files.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
-    Ok(digest(lines.as_bytes()))
-}
-
-fn collect(top: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> anyhow::Result<()> {
-    let context = || format!("reading the source in `{}`", folder.display());
-    for entry in fs::read_dir(folder).with_context(context)? {
-        let entry = entry.with_context(context)?;
-        let path: PathBuf = entry.path();
-        let name = entry.file_name();
-        let kind = entry.file_type().with_context(context)?;
-        if kind.is_dir() && !NOT_SOURCE.iter().any(|skipped| name == *skipped) {
-            collect(top, &path, files)?;
-        } else if kind.is_file() && path.extension().is_none_or(|ending| ending != "wasm") {
-            let relative = path.strip_prefix(top).unwrap_or(&path).display().to_string();
-            files.insert(relative, digest(&fs::read(&path).with_context(context)?));
-        }
-    }
-    Ok(())
 }

@@ -13,6 +13,7 @@ mod observe;
 mod once;
 mod project;
 mod share;
+mod source;
 mod telling;
 mod templates;
 mod test;

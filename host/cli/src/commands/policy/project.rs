@@ -9,6 +9,7 @@ use portcullis_packs::{Manifest, Pack};
 use portcullis_policy_runtime::read_component;
 
 use super::bounds::{Bounds, TEXT_MAX};
+use super::source::check_fresh;
 use crate::manifest::MANIFEST;
 
 /// The folder of a policy.
@@ -95,7 +96,7 @@ impl Project {
 }
 
 impl Component {
-    /// Reads a component, or the one that was built in a folder.
+    /// Reads a component, or the one that was built in a folder and is what the source there says.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let (file, project) = if path.is_dir() {
             let project = Project::open(path)?;
@@ -115,6 +116,9 @@ impl Component {
         let bytes = read_component(&file)?;
         let pack =
             Pack::read(&bytes).with_context(|| format!("reading what `{}` carries", file.display()))?;
+        if let Some(project) = project.as_ref().filter(|project| file == project.output()) {
+            check_fresh(project, &file, pack.as_ref())?;
+        }
         Ok(Self { file, bytes, pack, project })
     }
 

@@ -10,6 +10,7 @@ use portcullis_packs::Language;
 use serde_json::Value;
 
 use super::project::Project;
+use super::source::MADE_ELSEWHERE;
 use super::templates;
 use crate::exit::say;
 
@@ -26,7 +27,7 @@ pub(super) fn compile(project: &Project) -> anyhow::Result<Vec<u8>> {
         Language::Python => python(source),
         Language::C => c(source),
         Language::None => {
-            let file = source.join("component.wasm");
+            let file = source.join(MADE_ELSEWHERE);
             Ok(portcullis_policy_runtime::read_component(&file)?)
         }
     }
