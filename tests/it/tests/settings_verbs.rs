@@ -137,8 +137,9 @@ fn others_settings_are_taken_over(user: User) -> Result<()> {
     scene.portcullis(&["config", "validate"])?.ended_with(0)?;
     scene.portcullis(&["check", "connect", "a.test:443"])?.ended_with(0)?;
     let text = std::fs::read_to_string(&default)?;
-    // The same again changes nothing; another one has to be wanted.
-    scene.portcullis(&["config", "import", "--from", "srt"])?.ended_with(0)?;
+    // The same again changes nothing, and says so; another one has to be wanted.
+    let again = scene.portcullis(&["config", "import", "--from", "srt"])?.ended_with(0)?;
+    ensure!(again.stdout.contains("nothing changed") && !again.stdout.contains("written"), "{again:#?}");
     let team = with(&scene, "project/team.json", &given.replace("a.test", "team.test"))?;
     let refused = scene.portcullis(&["config", "import", "--from", &team])?.ended_with(FAILED)?;
     ensure!(
@@ -167,6 +168,9 @@ fn others_settings_are_taken_over(user: User) -> Result<()> {
     scene.portcullis(&["config", "import", "--from", "oddsjam", &from])?.ended_with(0)?;
     let shown = scene.portcullis(&["config", "path"])?.ended_with(0)?;
     ensure!(shown.stdout.ends_with("projects.json\n"), "{shown:#?}");
+    let again = scene.portcullis(&["config", "import", "--from", "oddsjam", &from])?.ended_with(0)?;
+    ensure!(again.stdout.contains("nothing changed"), "{again:#?}");
+    with(&scene, "projects.json", &format!("{{ \"{project}\": {} }}", given.replace("a.test", "b.test")))?;
     scene.portcullis(&["config", "import", "--from", "oddsjam", &from])?.ended_with(FAILED)?;
     Ok(())
 }

@@ -34,21 +34,34 @@ struct Step {
     imported: Imported,
 }
 
+/// What became of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Nothing was to be written.
+    Tried,
+    /// It is written.
+    Written,
+    /// It was there already, just so.
+    Unchanged,
+}
+
 pub(super) fn run(around: &Surroundings, options: &Import) -> crate::Outcome {
     let places = wire::places(around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
-    let steps = steps(around, &places, options)?;
-    if !options.dry_run {
-        for step in &steps {
-            write(&places, step, options.replace)?;
-        }
+    let mut done = Vec::new();
+    for step in steps(around, &places, options)? {
+        let outcome = match options.dry_run {
+            true => Outcome::Tried,
+            false => write(&places, &step, options.replace)?,
+        };
+        done.push((step, outcome));
     }
     let mut page = Page::new(around);
     if options.json {
-        page.json(
-            &json!({ "written": !options.dry_run, "files": steps.iter().map(as_json).collect::<Vec<_>>() }),
-        );
+        let written = done.iter().any(|(_, outcome)| *outcome == Outcome::Written);
+        let files: Vec<Value> = done.iter().map(as_json).collect();
+        page.json(&json!({ "written": written, "files": files }));
     } else {
-        steps.iter().for_each(|step| human(&mut page, step, options.dry_run));
+        done.iter().for_each(|done| human(&mut page, done));
     }
     page.print()?;
     Ok(Exit::Done)
@@ -145,7 +158,7 @@ fn of_user(places: &Places, source: Foreign, from: &Path, given: &Value) -> Vec<
     }
 }
 
-fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Result<()> {
+fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Result<Outcome> {
     if step.to == places.project_file() {
         stays_in_project(&step.to, places, &RealDisk)?;
     }
@@ -155,11 +168,17 @@ fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Result<()> {
         Err(error) => return Err(error).with_context(|| format!("reading `{}`", step.to.display())),
     };
     let text = match (&step.key, &before) {
+        (None, Some(before)) if before == step.imported.text.as_bytes() => return Ok(Outcome::Unchanged),
         (None, _) => step.imported.text.clone(),
         (Some(key), before) => {
             let whole = before.as_ref().map_or("{}\n".into(), |bytes| String::from_utf8_lossy(bytes));
             let known: Value =
                 serde_json::from_str(&whole).with_context(|| format!("reading `{}`", step.to.display()))?;
+            let wanted: Value =
+                serde_json::from_str(&step.imported.text).context("reading what is imported")?;
+            if known.get(key) == Some(&wanted) {
+                return Ok(Outcome::Unchanged);
+            }
             is_free(
                 known.get(key).is_none(),
                 replace,
@@ -169,11 +188,10 @@ fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Result<()> {
         }
     };
     if step.key.is_none() {
-        let is_same = before.as_deref() == Some(text.as_bytes());
-        is_free(before.is_none() || is_same, replace, &format!("`{}` is there already", step.to.display()))?;
+        is_free(before.is_none(), replace, &format!("`{}` is there already", step.to.display()))?;
     }
     Store::new(places).replace(&step.to, step.kind, before.as_deref(), &text)?;
-    Ok(())
+    Ok(Outcome::Written)
 }
 
 fn is_free(free: bool, replace: bool, what: &str) -> anyhow::Result<()> {
@@ -181,20 +199,24 @@ fn is_free(free: bool, replace: bool, what: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn as_json(step: &Step) -> Value {
+fn as_json((step, outcome): &(Step, Outcome)) -> Value {
     json!({
-        "from": step.from, "to": step.to, "project": step.key,
+        "from": step.from, "to": step.to, "project": step.key, "written": *outcome == Outcome::Written,
         "settings": serde_json::from_str::<Value>(&step.imported.text).unwrap_or_default(),
         "notCarried": step.imported.left, "notes": step.imported.notes,
     })
 }
 
-fn human(page: &mut Page, step: &Step, dry_run: bool) {
+fn human(page: &mut Page, (step, outcome): &(Step, Outcome)) {
     let entry = step.key.as_ref().map(|key| format!(", entry `{key}`")).unwrap_or_default();
     let to = format!("{}{entry}", step.to.display());
-    let word = if dry_run { tinted("would write", Tint::Open) } else { tinted("written", Tint::Good) };
+    let word = match outcome {
+        Outcome::Tried => tinted("would write", Tint::Open),
+        Outcome::Written => tinted("written", Tint::Good),
+        Outcome::Unchanged => tinted("nothing changed, it was there already", Tint::Faint),
+    };
     page.row("", &[word, cell(&to), tinted(&format!("from {}", step.from.display()), Tint::Faint)], &[]);
-    if dry_run {
+    if *outcome == Outcome::Tried {
         step.imported.text.lines().for_each(|line| page.row("  ", &[cell(line)], &[]));
     }
     let row = |left: &portcullis_config::Left| {
