@@ -12,6 +12,8 @@ pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;
+#[cfg(test)]
+mod help_tests;
 pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod share;
@@ -74,8 +76,8 @@ pub(crate) enum Verb {
     /// Clear away what a session that was killed has left; the next session does so as well
     #[command(hide = true)]
     Sweep,
-    /// Start pi with the extension loaded
-    #[command(after_help = PI_HELP, disable_help_flag = true)]
+    /// Start pi with every tool call under the policy
+    #[command(after_help = PI_HELP)]
     Pi(Pi),
     /// Put the extension where plain `pi` finds it
     #[command(subcommand, after_help = EXTENSION_HELP)]
@@ -95,7 +97,8 @@ Examples:
 
 const RUN_HELP: &str = "\
 The exit status is that of the command, or 128 + n when signal n ended it.
-125: portcullis itself failed. 126: the command was refused or cannot be executed. 127: it was not found.
+125: portcullis itself failed. 126: the command was refused or cannot be executed. 127: it was not found. \
+2: wrong usage.
 
 Examples:
   portcullis run -- make test
@@ -113,11 +116,14 @@ Examples:
   portcullis check tool mcp__db__query '{\"sql\":\"select 1\"}'";
 
 const PI_HELP: &str = "\
-Everything after `pi` goes to pi. With --no-sandbox behind the prompt pi's tools run as if Portcullis were
-not there. pi 0.x runs extensions that a project brings along without asking; it is started in such a project
-with --approve only, as pi 1.x calls it.
+Starts the `pi` that is first on PATH with the extension of Portcullis, without installing anything. It needs \
+Node and pi: `npm install -g @earendil-works/pi-coding-agent`.
 
-With --contain pi itself runs in a sandbox, with its extensions and MCP servers; questions are asked by the host,
+Everything after `pi` goes to pi; `portcullis pi -- --help` shows pi's own help. With --no-sandbox behind the \
+prompt pi's tools run as if Portcullis were not there. pi 0.x runs extensions that a project brings along without \
+asking; it is started in such a project with --approve only, as pi 1.x calls it.
+
+With --contain pi itself runs in a sandbox, with its extensions and MCP servers; questions are asked by the host, \
 outside of it: on the terminal, and by `portcullis asks`. Where there is no sandbox pi is not started.
 
 Examples:
@@ -126,9 +132,11 @@ Examples:
   portcullis pi -p 'summarise README.md'";
 
 const EXTENSION_HELP: &str = "\
+Installed, plain `pi` is under the policy from its next start; `portcullis pi` does without it.
+
 Examples:
   portcullis pi-extension install
-  portcullis pi-extension path";
+  portcullis pi-extension remove";
 
 /// Where settings and policies come from.
 #[derive(Debug, Clone, Args)]
@@ -229,10 +237,13 @@ pub(crate) struct Attend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub(crate) enum PiExtension {
     /// Install or update it
+    #[command(after_help = "Example:\n  portcullis pi-extension install")]
     Install,
     /// Remove it
+    #[command(after_help = "Example:\n  portcullis pi-extension remove")]
     Remove,
     /// Print where it is, or would be
+    #[command(after_help = "Example:\n  portcullis pi-extension path")]
     Path,
 }
 

@@ -136,6 +136,13 @@ impl Page {
     }
 }
 
+/// Writes a number of things; `thing` is the word for one of them, which becomes more with an `s`.
+pub(crate) fn counted(count: impl TryInto<u64>, thing: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{ending}")
+}
+
 /// Whether somebody still reads what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
@@ -199,6 +206,11 @@ mod tests {
             assert_eq!(utc(seconds * 1000), expected);
         }
         assert!(!utc(u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn one_thing_and_more() {
+        assert_eq!([0_usize, 1, 2].map(|count| counted(count, "pack")), ["0 packs", "1 pack", "2 packs"]);
     }
 
     fn page(colours: bool) -> Page {

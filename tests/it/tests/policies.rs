@@ -294,7 +294,7 @@ fn a_log_is_taken_again(user: User) -> Result<()> {
     let log = log.to_str().context("a path is text")?;
 
     let same = scene.portcullis(&["policy", "replay", log])?.ended_with(0)?;
-    ensure!(same.stdout.contains("0 of 1 requests are answered otherwise"), "{same:?}");
+    ensure!(same.stdout.contains("answered otherwise: 0 of 1 request;"), "{same:?}");
     use_policies(&scene, r#"{"use": "workspace"}, {"use": "git-guard", "config": {"rewrite": "deny"}}"#)?;
     // `:` runs nothing, so git is only mentioned.
     let same = scene.portcullis(&["policy", "replay", log, "--forbid-loosening"])?.ended_with(0)?;

@@ -59,7 +59,7 @@ fn what_was_told_is_told_again(user: User) -> Result<()> {
     let text = log.to_str().context("a path is text")?;
     // The first one was asked about and is again; the second one was answered by the grant that the log has.
     let same = scene.portcullis(&["policy", "replay", text, "--forbid-loosening"])?.ended_with(0)?;
-    ensure!(same.stdout.contains("0 of 2 requests are answered otherwise"), "{same:?}");
+    ensure!(same.stdout.contains("answered otherwise: 0 of 2 requests;"), "{same:?}");
     ensure!(same.stderr.is_empty(), "{same:?}");
     // Once only stands what was the same for both.
     let lines = fs::read_to_string(&log)?;
@@ -75,7 +75,7 @@ fn what_was_told_is_told_again(user: User) -> Result<()> {
         }
     })?;
     let other = scene.portcullis(&["policy", "replay", text, "--forbid-loosening"])?.ended_with(LOOSER)?;
-    ensure!(other.stdout.contains("1 of 2 requests are answered otherwise: 1 newly allowed"), "{other:?}");
+    ensure!(other.stdout.contains("answered otherwise: 1 of 2 requests; 1 newly allowed"), "{other:?}");
     Ok(())
 }
 
@@ -96,7 +96,7 @@ fn what_the_log_lacks_is_told(user: User) -> Result<()> {
     })?;
     let arguments = ["policy", "replay", text, "--project", elsewhere, "--json"];
     let without = scene.portcullis(&arguments)?.ended_with(0)?;
-    ensure!(without.stderr.contains("2 of 2 decisions are in the log without their context"), "{without:?}");
+    ensure!(without.stderr.contains("in the log without their context, and taken in that of this directory: 2 of 2 decisions"), "{without:?}");
     let changes = without.stdout.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
     ensure!(!changes.is_empty(), "{without:?}");
     ensure!(changes.iter().all(|change| change.get("lacks") == Some(&"context".into())), "{changes:?}");
@@ -129,7 +129,7 @@ fn what_was_said_becomes_cases(user: User) -> Result<()> {
     ensure!(cases.matches("[[case]]").count() == 2 && cases.contains("expect = \"deny\""), "{cases}");
     scene.write(&scene.project().join("seen.toml"), &cases)?;
     let test = ["policy", "test", "git-guard.wasm", "--cases", "seen.toml"];
-    ensure!(scene.portcullis(&test)?.ended_with(0)?.stdout.contains("2 of 2 cases hold"));
+    ensure!(scene.portcullis(&test)?.ended_with(0)?.stdout.contains("held: 2 of 2 cases"));
     // The control: another expectation does not hold.
     scene.write(&scene.project().join("seen.toml"), &cases.replace("\"deny\"", "\"allow\""))?;
     scene.portcullis(&test)?.ended_with(1)?;

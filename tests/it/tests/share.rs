@@ -211,7 +211,7 @@ fn other_tools_verify(user: User) -> Result<()> {
     let key = author.minisign(&file)?;
     let told = scene.portcullis(&["policy", "verify", name])?.ended_with(REFUSED)?;
     ensure!(told.stdout.contains("is not theirs"), "{told:#?}");
-    scene.portcullis(&["policy", "trust", "key", "acme", &key])?.ended_with(0)?;
+    scene.portcullis(&["policy", "trust", "key", "acme", "--key", &key])?.ended_with(0)?;
     scene.portcullis(&["policy", "verify", name])?.ended_with(0)?;
     let mut bytes = fs::read(&file)?;
     let place = bytes.windows(8).position(|part| part == b"One file").context("the title")?;

@@ -10,16 +10,19 @@ use serde_json::{Value, json};
 as_each_user!(
     the_log_tells_what_was_done,
     a_denial_names_its_setting,
+    a_permission_names_its_setting,
     a_changed_line_is_told,
     a_log_that_goes_on_in_another_file_is_one_log,
     tail_follows,
     nothing_from_outside_acts_on_the_terminal,
     config_show_names_every_line,
     config_validate_tells_every_mistake,
+    a_policy_that_a_session_would_refuse_is_told,
     config_path_leads_to_the_file,
 );
 
 const BAD: i32 = 1;
+const USAGE: i32 = 2;
 
 fn the_log_tells_what_was_done(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
@@ -83,6 +86,79 @@ fn a_denial_names_its_setting(user: User) -> Result<()> {
     Ok(())
 }
 
+fn a_permission_names_its_setting(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = scene.home().join(".pi/agent/sandbox/default.json");
+    let text = SETTINGS.replace(
+        "\"limits\": { \"processes\": 500 }",
+        "\"policies\": [{ \"use\": \"workspace\" },\n    { \"use\": \"git-guard\", \"config\":\n      { \"protected\": [\"main\"] } }]",
+    );
+    scene.write(&settings, &text)?;
+    let at = |place: &str| format!("set by {}:{place}", settings.display());
+    for (words, code, place) in [
+        (&["connect", "a.example:443"], 0, "2:35 (/network/allowedDomains/0)"),
+        (&["write", "notes"], 0, "5:20 (/filesystem/allowWrite/0)"),
+        (&["exec", "git push origin main"], 20, "10:22 (/policies/1/config/protected)"),
+    ] {
+        let words: Vec<&str> = ["check"].iter().chain(words).copied().collect();
+        let told = scene.portcullis(&words)?.ended_with(code)?;
+        ensure!(told.stdout.contains(&at(place)), "no `{}` in {told:#?}", at(place));
+    }
+    let told = json_of(&scene.portcullis(&["check", "--json", "connect", "a.example:443"])?)?;
+    let setting = told.get("setting").and_then(Value::as_str).context("a setting")?;
+    ensure!(at("2:35 (/network/allowedDomains/0)").ends_with(setting), "{told:#}");
+
+    // A value that the settings do not give is the policy's own.
+    scene.write(&settings, &text.replace("\"protected\": [\"main\"]", ""))?;
+    let told = scene.portcullis(&["check", "exec", "git push origin main"])?.ended_with(20)?;
+    ensure!(told.stdout.contains("set by `/protected`, a default of the policy's own"), "{told:#?}");
+
+    // The log has it as well.
+    scene.write(&settings, &text)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    scene.write(&scene.project().join("notes"), "alpha")?;
+    let open = json!({ "callId": "r", "path": scene.project().join("notes"), "intent": { "kind": "read" } });
+    host.succeed("file/open", &open)?;
+    host.close()?;
+    let human = scene.portcullis(&["explain", "LAST"])?.ended_with(0)?;
+    let place = format!("{}:5:20 (/filesystem/allowWrite/0)", settings.display());
+    ensure!(human.stdout.contains(&place), "no `{place}` in {human:#?}");
+    Ok(())
+}
+
+/// What a session would refuse is told where settings are looked at, and not only once it is started.
+fn a_policy_that_a_session_would_refuse_is_told(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = scene.home().join(".pi/agent/sandbox/default.json");
+    let with = |policies: &str| {
+        SETTINGS.replace("\"limits\": { \"processes\": 500 }", &format!("\"policies\": [{policies}]"))
+    };
+    for (policy, why) in [
+        (r#"{ "use": "acme:guard" }"#, "`acme:guard` is not in"),
+        (r#"{ "use": "gaurd" }"#, "there is no policy `gaurd`"),
+        (r#"{ "use": "git-guard", "config": { "nonsense": 1 } }"#, "nonsense"),
+    ] {
+        scene.write(&settings, &with(policy))?;
+        scene.portcullis(&["check", "read", "x"])?.ended_with(BAD)?;
+        let shown = scene.portcullis(&["config", "show"])?.ended_with(BAD)?;
+        ensure!(
+            shown.stdout.contains("cannot be used") && shown.stdout.contains(why),
+            "{policy}: {shown:#?}"
+        );
+        ensure!(shown.stderr.contains("nothing is allowed until this is mended"), "{policy}: {shown:#?}");
+        let told = scene.portcullis(&["config", "validate"])?.ended_with(BAD)?;
+        ensure!(told.stdout.contains("default.json:8:") && told.stdout.contains(why), "{policy}: {told:#?}");
+        // The same of a file that is named.
+        scene.write(&scene.project().join("team.json"), &with(policy))?;
+        let told = scene.portcullis(&["config", "validate", "team.json"])?.ended_with(BAD)?;
+        ensure!(told.stdout.contains("team.json:8:") && told.stdout.contains(why), "{policy}: {told:#?}");
+    }
+    scene.write(&settings, &with(r#"{ "use": "git-guard", "config": { "protected": ["main"] } }"#))?;
+    scene.portcullis(&["config", "show"])?.ended_with(0)?;
+    scene.portcullis(&["config", "validate"])?.ended_with(0)?;
+    Ok(())
+}
+
 const SETTINGS: &str = r#"{
   "network": { "allowedDomains": ["a.example"], "deniedDomains": [] },
   "filesystem": {
@@ -107,6 +183,15 @@ fn a_changed_line_is_told(user: User) -> Result<()> {
     let file = log.display().to_string();
     let told = scene.portcullis(&["audit", "verify", &file])?.ended_with(BAD)?;
     ensure!(told.stdout.contains("line 2") && !told.stdout.contains("intact"), "{told:#?}");
+    // What is not there is not broken.
+    let told = scene.portcullis(&["audit", "verify", "no-such-log"])?.ended_with(USAGE)?;
+    ensure!(told.stdout.is_empty() && told.stderr.contains("there is no log `"), "{told:#?}");
+    let folder = scene.project().display().to_string();
+    let told = scene.portcullis(&["audit", "verify", &folder])?.ended_with(BAD)?;
+    ensure!(told.stdout.starts_with("NOT READ"), "{told:#?}");
+    let told = scene.portcullis(&["audit", "verify", "--json", &file])?.ended_with(BAD)?;
+    let told: Value = serde_json::from_str(&told.stdout)?;
+    ensure!(told.get("intact") == Some(&json!(false)), "{told:#}");
     let id = format!("{}:1", log.file_stem().context("a name")?.to_string_lossy());
     let told = scene.portcullis(&["explain", &id])?.ended_with(0)?;
     ensure!(told.stdout.contains("LOG BROKEN"), "{told:#?}");
@@ -267,12 +352,15 @@ fn config_path_leads_to_the_file(user: User) -> Result<()> {
         Ok(scene.portcullis(&words)?.ended_with(0)?.stdout)
     };
     let expected = format!("{}\n", default.display());
-    ensure!(path(&[])? == expected);
+    let missing = scene.portcullis(&["config", "path"])?.ended_with(0)?;
+    ensure!(missing.stdout == expected && missing.stderr.contains("it is not there"), "{missing:#?}");
     // Also when it has to be mended before anything else works.
     scene.write(&default, "{ nonsense")?;
     ensure!(path(&[])? == expected);
     scene.portcullis(&["config", "show"])?.ended_with(BAD)?;
     scene.write(&default, SETTINGS)?;
+    let there = scene.portcullis(&["config", "path"])?.ended_with(0)?;
+    ensure!(there.stdout == expected && there.stderr.is_empty(), "{there:#?}");
     let all = path(&["--all"])?;
     ensure!(all.lines().any(|line| line.starts_with("in use") && line.contains("default.json")), "{all}");
     ensure!(all.lines().any(|line| line.starts_with("not there") && line.contains("projects.json")), "{all}");

@@ -22,12 +22,16 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Asks {
     /// Show the questions that wait
+    #[command(after_help = "Examples:\n  portcullis asks list\n  portcullis asks list --json")]
     List {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Answer one
+    #[command(
+        after_help = "Examples:\n  portcullis asks answer 3f2a:7 s\n  portcullis asks answer 3f2a:7 no"
+    )]
     Answer {
         /// Its id, as `asks list` shows it
         #[arg(value_name = "ID")]
@@ -41,6 +45,7 @@ pub(crate) enum Asks {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Grants {
     /// Show every answer that holds
+    #[command(after_help = "Examples:\n  portcullis grants list\n  portcullis grants list --all")]
     List {
         /// The project directory; the current one by default
         #[arg(long, value_name = "DIR")]
@@ -53,6 +58,7 @@ pub(crate) enum Grants {
         json: bool,
     },
     /// Take one back
+    #[command(after_help = "Example:\n  portcullis grants revoke 5d0c71aa")]
     Revoke {
         /// Its id, as `grants list` shows it
         #[arg(value_name = "ID")]

@@ -7,9 +7,9 @@ use clap::Args;
 use super::config::Place;
 
 pub(crate) const DOCTOR_HELP: &str = "\
-Every mechanism is tried in a process that is thrown away, then a sandbox is started in a temporary directory
+Every mechanism is tried in a process that is thrown away, then a sandbox is started in a temporary directory \
 and attacked: what an attack reaches without the sandbox it must not reach inside.
-The exit status is 0 when everything is there, 3 when the sandbox works but is less than it can be, 4 when
+The exit status is 0 when everything is there, 3 when the sandbox works but is less than it can be, 4 when \
 commands are refused, because there is no sandbox or less than the settings require, 1 when an attack came through.
 
 Examples:

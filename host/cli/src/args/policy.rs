@@ -16,7 +16,7 @@ Examples:
   portcullis policy add acme:guard";
 
 const NEW_HELP: &str = "\
-Rust needs cargo and `rustup target add wasm32-unknown-unknown`; JavaScript needs Node and npm; Python needs
+Rust needs cargo and `rustup target add wasm32-unknown-unknown`; JavaScript needs Node and npm; Python needs \
 python3 with pip. `policy build` fetches the rest from crates.io, npm or PyPI.
 
 Examples:
@@ -24,19 +24,18 @@ Examples:
   portcullis policy new no-publish --lang js --id acme:no-publish      # or python, c";
 
 const TEST_HELP: &str = "\
-Runs the cases of the manifest against the built component, on the engine that enforces it. The exit status is
-0 when all hold, 1 when one does not.
+Runs the cases of the manifest against the built component, on the engine that enforces it. A component that is \
+older than its source is refused. The exit status is 0 when all cases hold, 1 when one does not.
+With --from-log nothing is run: what the policy said to the requests of a log is printed as a file of cases.
 
 Examples:
   portcullis policy test my-policy
-  portcullis policy test --json build/my-policy.wasm
+  portcullis policy test --json my-policy/build/my-policy.wasm
   portcullis policy test --cases more/ --junit report.xml my-policy
-
-With --from-log nothing is run: what the policy said to the requests of a log is printed as a file of cases.
   portcullis policy test my-policy --from-log LOG > my-policy/tests/seen.toml";
 
 const BENCH_HELP: &str = "\
-The requests are those of the policy's cases. Each call runs in a fresh copy, as every decision does. Two
+The requests are those of the policy's cases. Each call runs in a fresh copy, as every decision does. Two \
 policies are measured in turns, so a busy machine is equally busy for both.
 
 Examples:
@@ -44,7 +43,7 @@ Examples:
   portcullis policy bench old.wasm new.wasm --rounds 2000 --json";
 
 const RUN_HELP: &str = "\
-Puts one request to one policy, in the context of this directory, and prints the verdict with all that the policy
+Puts one request to one policy, in the context of this directory, and prints the verdict with all that the policy \
 tells of its way to it. Paths are taken as they are written: links are not followed.
 What the settings and all policies together make of a request is shown by `portcullis check`.
 The exit status is 0 for allow, 10 for ask or no opinion, 20 for deny.
@@ -54,8 +53,8 @@ Examples:
   portcullis policy run --config '{\"allow\":[]}' policy.wasm read /etc/shadow --json";
 
 const FUZZ_HELP: &str = "\
-Puts lawful requests of every kind to the policy, made by chance, and looks for those that it fails on: traps,
-answers that break the contract, time and memory, rules that it does not declare. The exit status is 1 when there
+Puts lawful requests of every kind to the policy, made by chance, and looks for those that it fails on: traps, \
+answers that break the contract, time and memory, rules that it does not declare. The exit status is 1 when there \
 is one. With the same seed and number of runs the requests are the same.
 
 Examples:
@@ -63,7 +62,7 @@ Examples:
   portcullis policy fuzz policy.wasm --runs 5000 --seed 7 --json";
 
 const LINT_HELP: &str = "\
-Puts odd but lawful questions to the policy, and compares what it says with its own rules. The exit status is
+Puts odd but lawful questions to the policy, and compares what it says with its own rules. The exit status is \
 1 when it breaks the contract; with --strict also when there is a warning.
 
 Examples:
@@ -71,10 +70,10 @@ Examples:
   portcullis policy lint --config '{\"allow\":[]}' policy.wasm --json";
 
 const REPLAY_HELP: &str = "\
-Every decision of the log is taken again, with today's settings or with other policies, and those that would
-be different are shown. Policies are told what they were told then: project, home, time, agent, whether somebody
+Every decision of the log is taken again, with today's settings or with other policies, and those that would \
+be different are shown. Policies are told what they were told then: project, home, time, agent, whether somebody \
 was there, and the grants that lived. The user is not asked again: what was asked about counts as asked.
-Secrets are masked in logs and long texts cut, so a policy that looks for them may say something else; how many
+Secrets are masked in logs and long texts cut, so a policy that looks for them may say something else; how many \
 decisions that concerns is told, and so is how many have no context, which are then taken in that of this directory.
 The exit status is 1 with --forbid-loosening when something that was asked or denied would be allowed.
 
@@ -83,8 +82,8 @@ Examples:
   portcullis policy replay --policy new.wasm LOG --json";
 
 const OBSERVE_HELP: &str = "\
-Puts what is decided on this machine to a policy that does not count, and shows what it says beside what was
-decided: from the log, in the context that the log holds. To have a session itself hear a policy without letting it
+Puts what is decided on this machine to a policy that does not count, and shows what it says beside what was \
+decided: from the log, in the context that the log holds. To have a session itself hear a policy without letting it \
 count, give it `\"mode\": \"observe\"` in the settings.
 
 Examples:
@@ -92,7 +91,7 @@ Examples:
   portcullis policy observe strict.wasm -n 200 --json";
 
 const DIFF_HELP: &str = "\
-The requests are those of both policies' cases, and of logs if named. The exit status is 1 with
+The requests are those of both policies' cases, and of logs if named. The exit status is 1 with \
 --forbid-loosening when the new policy allows, or asks about, what the old one did not.
 
 Examples:
@@ -105,6 +104,9 @@ pub(crate) enum Policy {
     #[command(after_help = NEW_HELP)]
     New(New),
     /// Build a component, and put manifest, schema, cases and texts into it
+    #[command(
+        after_help = "Examples:\n  portcullis policy build my-policy\n  portcullis policy build my-policy -o strict.wasm --json"
+    )]
     Build(Build),
     /// Run the cases
     #[command(after_help = TEST_HELP)]
@@ -122,6 +124,9 @@ pub(crate) enum Policy {
     #[command(after_help = FUZZ_HELP)]
     Fuzz(Fuzz),
     /// Show what a component is, wants and carries
+    #[command(
+        after_help = "Examples:\n  portcullis policy inspect my-policy\n  portcullis policy inspect --json guard.wasm"
+    )]
     Inspect(Inspect),
     /// Take the decisions of a log again
     #[command(after_help = REPLAY_HELP)]

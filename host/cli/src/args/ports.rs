@@ -15,12 +15,16 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ports {
     /// Show on which ports the commands of running sessions listen
+    #[command(after_help = "Example:\n  portcullis ports list")]
     List {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Open one to this machine
+    #[command(
+        after_help = "Examples:\n  portcullis ports open 3f2a:8000\n  portcullis ports open 3f2a:8000 --at 9000"
+    )]
     Open {
         /// SESSION:PORT, as `ports list` shows it
         #[arg(value_name = "PORT")]
@@ -30,6 +34,7 @@ pub(crate) enum Ports {
         at: Option<u16>,
     },
     /// Close one again
+    #[command(after_help = "Example:\n  portcullis ports close 3f2a:8000")]
     Close {
         /// SESSION:PORT, as `ports list` shows it
         #[arg(value_name = "PORT")]

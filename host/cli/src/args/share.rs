@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 pub(crate) const ADD_HELP: &str = "\
-WHAT is a file, a name (`acme:guard`, `acme:guard@^1.2`) of a publisher whom `policy trust` knows, or
-an artifact (`oci://ghcr.io/acme/policies/acme/guard:1.2.0`). What is added is in the lock, and used once the
+WHAT is a file, a name (`acme:guard`, `acme:guard@^1.2`) of a publisher whom `policy trust` knows, or \
+an artifact (`oci://ghcr.io/acme/policies/acme/guard:1.2.0`). What is added is in the lock, and used once the \
 settings say `{ \"use\": \"acme:guard\" }`. What is refused changes nothing; the exit status is 1 then.
 
 Examples:
@@ -23,7 +23,7 @@ Examples:
   portcullis policy update acme:guard";
 
 pub(crate) const SIGN_HELP: &str = "\
-`ssh-keygen -Y sign` signs with keys of files, agents and tokens; the signature lies beside the file as
+`ssh-keygen -Y sign` signs with keys of files, agents and tokens; the signature lies beside the file as \
 `FILE.sig`. Several people may sign one file. Signatures of minisign lie beside it as `FILE.minisig`.
 
 Examples:
@@ -38,8 +38,8 @@ Examples:
   portcullis policy verify build/guard.wasm --json";
 
 pub(crate) const PUSH_HELP: &str = "\
-Without TO it goes where the trust file says that the publisher's packs lie. A version that is there with other
-bytes is not written over. `docker login` keeps credentials; only registries on this machine are spoken to
+Without TO it goes where the trust file says that the publisher's packs lie. A version that is there with other \
+bytes is not written over. `docker login` keeps credentials; only registries on this machine are spoken to \
 without TLS.
 
 Examples:
@@ -59,12 +59,12 @@ A publisher is somebody to whom names belong: `acme:...` is then taken only with
 
 Examples:
   portcullis policy trust publisher acme --key acme.pub --registry ghcr.io/acme/policies
-  portcullis policy trust key acme RWQf6LRC... --valid-before 2027-01-01
+  portcullis policy trust key acme --key RWQf6LRC... --valid-before 2027-01-01
   portcullis policy trust revoke SHA256:AbC... --reason 'laptop stolen'
   portcullis policy trust list";
 
 pub(crate) const CARRY_HELP: &str = "\
-An archive is an OCI image layout in a tar. What it brings is judged as everything else: all of it is taken, or
+An archive is an OCI image layout in a tar. What it brings is judged as everything else: all of it is taken, or \
 nothing.
 
 Examples:
@@ -85,10 +85,13 @@ pub(crate) enum Share {
     /// Take newer versions of what is in the lock
     Update(Update),
     /// Take a pack out of the lock
+    #[command(after_help = "Example:\n  portcullis policy remove acme:guard")]
     Remove(Remove),
     /// Show what is in the lock
+    #[command(after_help = "Examples:\n  portcullis policy list\n  portcullis policy list --json")]
     List(Shown),
     /// Prove that everything in the lock is there, unchanged, and still trusted
+    #[command(after_help = "Example:\n  portcullis policy lock")]
     Lock(Shown),
     /// Sign a pack
     Sign(Sign),
@@ -296,21 +299,30 @@ pub(crate) struct Load {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Trust {
     /// Show whom you trust, and what is revoked
+    #[command(
+        after_help = "Examples:\n  portcullis policy trust list\n  portcullis policy trust list --json"
+    )]
     List {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Name somebody to whom names of packs belong
+    #[command(
+        after_help = "Example:\n  portcullis policy trust publisher acme --key acme.pub --registry ghcr.io/acme/policies"
+    )]
     Publisher(Publisher),
-    /// Give a publisher one more key
+    /// Give a publisher more keys
+    #[command(
+        after_help = "Example:\n  portcullis policy trust key acme --key RWQf6LRC... --valid-before 2027-01-01"
+    )]
     Key {
         /// The publisher
         #[arg(value_name = "PUBLISHER")]
         publisher: String,
-        /// The key, or a file with it
-        #[arg(value_name = "KEY|FILE")]
-        key: String,
+        /// A key of theirs, or a file with it; may be given several times
+        #[arg(long = "key", value_name = "KEY|FILE", required = true)]
+        keys: Vec<String>,
         #[command(flatten)]
         dates: Dates,
         /// Print one JSON object
@@ -318,6 +330,9 @@ pub(crate) enum Trust {
         json: bool,
     },
     /// Take nothing any more that a key has signed, or certain bytes
+    #[command(
+        after_help = "Examples:\n  portcullis policy trust revoke SHA256:AbC... --reason 'laptop stolen'\n  portcullis policy trust revoke sha256:09af..."
+    )]
     Revoke {
         /// A key, its fingerprint (`SHA256:...`), a file with it, or a digest (`sha256:...`)
         #[arg(value_name = "KEY|DIGEST")]
@@ -330,6 +345,9 @@ pub(crate) enum Trust {
         json: bool,
     },
     /// Trust exactly the bytes of a file that nobody has signed
+    #[command(
+        after_help = "Example:\n  portcullis policy trust file ~/.pi/agent/sandbox/policies/my-policy.wasm"
+    )]
     File {
         /// The component
         #[arg(value_name = "FILE")]

@@ -1,14 +1,55 @@
-//! `portcullis completions`.
+//! `portcullis completions`: a script by which a shell completes what is typed.
 
-use clap::CommandFactory as _;
+use std::io::Write as _;
+
+use clap::{Command, CommandFactory as _};
+use clap_complete::Shell;
 
 use crate::args::{Arguments, Completions};
 use crate::exit::Exit;
 
+const NAME: &str = "portcullis";
+
 /// Prints the completion script for a shell.
 pub(crate) fn run(wanted: &Completions) -> crate::Outcome {
-    let mut script = Vec::new();
-    clap_complete::generate(wanted.shell, &mut Arguments::command(), "portcullis", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
+    std::io::stdout().lock().write_all(&script(wanted.shell))?;
     Ok(Exit::Done)
+}
+
+/// Made as a whole first: it ends the program where it cannot write.
+fn script(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut typed(), NAME, &mut script);
+    script
+}
+
+/// The commands that people type; the others are started by programs, and a shell would offer them all the same.
+fn typed() -> Command {
+    let whole = Arguments::command();
+    let shown = whole.get_subcommands().filter(|command| !command.is_hide_set());
+    Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommands(shown.cloned().collect::<Vec<_>>())
+        .args(whole.get_arguments().cloned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shells_offer_what_people_type() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = String::from_utf8(script(shell)).unwrap();
+            for (word, is_offered) in [
+                ("validate", true),
+                ("strict", true),
+                ("publisher", true),
+                ("attend", false),
+                ("sweep", false),
+            ] {
+                assert_eq!(script.contains(word), is_offered, "{shell}: {word}");
+            }
+        }
+    }
 }

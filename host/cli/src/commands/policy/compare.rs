@@ -17,7 +17,7 @@ use super::project::Component;
 use super::telling::Telling;
 use crate::args::policy::{Diff, Replay};
 use crate::exit::{Exit, say};
-use crate::page::{Page, Tint, cell, tinted};
+use crate::page::{Page, Tint, cell, counted, tinted};
 use crate::surroundings::{Surroundings, random_name};
 use crate::wire::{self, Purpose, Wanted, Wired};
 
@@ -176,8 +176,9 @@ fn print(
         differences.iter().filter(|difference| difference.change.new.verdict == verdict).count()
     };
     page.line(&format!(
-        "{} of {total} requests are answered otherwise: {} newly allowed, {} newly asked, {} newly denied",
+        "answered otherwise: {} of {}; {} newly allowed, {} newly asked, {} newly denied",
         differences.len(),
+        counted(total, "request"),
         count("allow"),
         count("ask"),
         count("deny") + count("failed"),

@@ -11,7 +11,7 @@ use super::project::Component;
 use super::telling::Telling;
 use crate::args::policy::Fuzz;
 use crate::exit::Exit;
-use crate::page::{Page, Tint, tinted};
+use crate::page::{Page, Tint, counted, tinted};
 use crate::surroundings::Surroundings;
 
 pub(super) fn run(args: &Fuzz) -> crate::Outcome {
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Fuzz) -> crate::Outcome {
     let (started, time) = (Instant::now(), Duration::from_secs(args.seconds.into()));
     let mut telling = Telling::begin(args.json);
     let fuzzed = fuzz(&policy, seed, |run| {
-        telling.tell(|| format!("{run} requests …"));
+        telling.tell(|| format!("{} …", counted(run, "request")));
         args.runs.map_or(started.elapsed() < time, |runs| run < runs)
     });
     print(args, seed, &fuzzed)?;
@@ -51,7 +51,8 @@ fn print(args: &Fuzz, seed: u64, fuzzed: &Fuzzed) -> anyhow::Result<()> {
     }
     let tint = if found.is_empty() { Tint::Good } else { Tint::Bad };
     let sum = format!(
-        "{run} requests: {allow} allowed, {ask} asked, {deny} denied, {abstain} without an opinion; {} found (--seed {seed})",
+        "{}: {allow} allowed, {ask} asked, {deny} denied, {abstain} without an opinion; {} found (--seed {seed})",
+        counted(*run, "request"),
         found.len()
     );
     page.row("", &[tinted(&sum, tint)], &[]);

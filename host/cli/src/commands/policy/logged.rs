@@ -9,6 +9,7 @@ use portcullis_workbench::Said;
 use serde_json::Value;
 
 use crate::exit::say;
+use crate::page::counted;
 use crate::told::Told;
 
 /// What a log says of one decision.
@@ -115,19 +116,23 @@ fn said_at_first(verdict: &VerdictLine) -> &str {
 
 fn tell(decisions: &[Logged], unread: usize) {
     if unread > 0 {
-        say(&format!("{unread} decisions of the log cannot be taken again and are left out"));
+        say(&format!("left out, as they cannot be taken again: {}", counted(unread, "decision")));
     }
     let count = |lacks| decisions.iter().filter(|logged| logged.lacks() == Some(lacks)).count();
     let total = decisions.len();
     let without = count(Lacks::Context);
     if without > 0 {
         say(&format!(
-            "{without} of {total} decisions are in the log without their context, and are taken in that of this directory"
+            "in the log without their context, and taken in that of this directory: {without} of {}",
+            counted(total, "decision")
         ));
     }
     let cut = count(Lacks::Parts);
     if cut > 0 {
-        say(&format!("{cut} of {total} decisions are in the log without their secrets or long texts"));
+        say(&format!(
+            "in the log without their secrets or long texts: {cut} of {}",
+            counted(total, "decision")
+        ));
     }
 }
 

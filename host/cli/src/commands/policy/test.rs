@@ -14,7 +14,7 @@ use super::logged;
 use super::project::{Component, cases_at};
 use crate::args::policy::Test;
 use crate::exit::{Exit, say};
-use crate::page::{Page, Tint, tinted};
+use crate::page::{Page, Tint, counted, tinted};
 use crate::surroundings::Surroundings;
 
 pub(super) fn run(test: &Test) -> crate::Outcome {
@@ -66,7 +66,10 @@ fn write_cases(component: &Component, log: &Path, config: &str) -> crate::Outcom
         }
     }
     if left_out > 0 {
-        say(&format!("{left_out} decisions have no form as a case, or are not whole, and are left out"));
+        say(&format!(
+            "left out, as they have no form as a case or are not whole: {}",
+            counted(left_out, "decision")
+        ));
     }
     write!(std::io::stdout().lock(), "{text}")?;
     Ok(Exit::Done)
@@ -99,10 +102,10 @@ fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {
     let tint = if report.failures.is_empty() { Tint::Good } else { Tint::Bad };
     let held = report.run.saturating_sub(report.failures.len());
     let sum = format!(
-        "{held} of {} cases hold; {} of {} rules seen",
-        report.run,
+        "held: {held} of {}; seen: {} of {}",
+        counted(report.run, "case"),
         report.seen(),
-        report.rules.len()
+        counted(report.rules.len(), "rule")
     );
     page.row("", &[tinted(&sum, tint)], &[]);
     page.print()?;

@@ -7,20 +7,25 @@ use portcullis_packs::{FROM_FILE, Locked, Signed, Store, load, open, save, write
 use portcullis_session::visible;
 use serde_json::{Value, json};
 
+use super::list::NOTHING;
 use super::{Desk, Offer, here};
 use crate::args::share::{Load, Save, Vendor};
 use crate::exit::{Exit, say};
-use crate::page::Page;
+use crate::page::{Page, counted};
 
 pub(super) fn vendor(vendor: &Vendor) -> crate::Outcome {
     let desk = Desk::open(&vendor.place)?;
     let lock = desk.store.lock()?;
+    if lock.policies.is_empty() {
+        bail!("{NOTHING}");
+    }
     let signed = desk.all(&lock.policies)?;
     let to = here(&desk.around, &vendor.to);
     let new: Vec<(&Locked, &Signed)> = lock.policies.iter().zip(&signed).collect();
     Store::elsewhere(&to).begin()?.commit(&lock, &new)?;
     let shown = json!({ "directory": to, "policies": lock.policies });
-    desk.told(&format!("{} and the lock: in `{}`", counted(new.len()), to.display()), &shown, vendor.json)
+    let told = format!("{} and the lock: in `{}`", counted(new.len(), "pack"), to.display());
+    desk.told(&told, &shown, vendor.json)
 }
 
 pub(super) fn save_packs(wanted: &Save) -> crate::Outcome {
@@ -35,7 +40,7 @@ pub(super) fn save_packs(wanted: &Save) -> crate::Outcome {
         .filter(|locked| wanted.ids.is_empty() || wanted.ids.contains(&locked.id))
         .collect();
     if chosen.is_empty() {
-        bail!("nothing is in the lock");
+        bail!("{NOTHING}");
     }
     let names = chosen.iter().map(|locked| format!("{}@{}", locked.id, locked.version));
     let packs: Vec<(String, Signed)> = names.zip(desk.all(&chosen)?).collect();
@@ -44,7 +49,8 @@ pub(super) fn save_packs(wanted: &Save) -> crate::Outcome {
     save(&packs, &mut archive)?;
     write(&file, &archive)?;
     let shown = json!({ "archive": file, "policies": chosen });
-    desk.told(&format!("{}: in `{}`", counted(packs.len()), file.display()), &shown, wanted.json)
+    let told = format!("{}: in `{}`", counted(packs.len(), "pack"), file.display());
+    desk.told(&told, &shown, wanted.json)
 }
 
 pub(super) fn load_packs(wanted: &Load) -> crate::Outcome {
@@ -65,10 +71,6 @@ pub(super) fn load_packs(wanted: &Load) -> crate::Outcome {
     };
     let taken = desk.take(packs.into_iter().map(offer).collect(), &wanted.agreement.approval())?;
     desk.tell(&taken, wanted.json)
-}
-
-fn counted(packs: usize) -> String {
-    if packs == 1 { "1 pack".to_owned() } else { format!("{packs} packs") }
 }
 
 impl Desk {

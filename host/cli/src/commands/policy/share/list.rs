@@ -8,6 +8,9 @@ use crate::args::share::Shown;
 use crate::exit::Exit;
 use crate::page::{Cell, Page, Tint, cell, tinted};
 
+/// What is said of an empty lock.
+pub(super) const NOTHING: &str = "nothing is in the lock; `portcullis policy add` takes a pack into it";
+
 pub(super) fn list(shown: &Shown) -> crate::Outcome {
     let desk = Desk::open(&shown.place)?;
     let lock = desk.store.lock()?;
@@ -15,7 +18,7 @@ pub(super) fn list(shown: &Shown) -> crate::Outcome {
     if shown.json {
         page.json(&json!({ "lock": desk.store.lock_file(), "policies": lock.policies }));
     } else if lock.policies.is_empty() {
-        page.line("nothing is in the lock; `portcullis policy add` takes a pack into it");
+        page.line(NOTHING);
     } else {
         page.table("", &lock.policies.iter().map(|locked| desk.row(locked)).collect::<Vec<_>>());
     }
@@ -36,6 +39,8 @@ pub(super) fn check(shown: &Shown) -> crate::Outcome {
         };
         let all: Vec<Value> = judged.iter().map(one).collect();
         page.json(&json!({ "lock": desk.store.lock_file(), "policies": all }));
+    } else if judged.is_empty() {
+        page.line(NOTHING);
     } else {
         let row = |(locked, fault): &(&Locked, Option<String>)| {
             let state = match fault {

@@ -74,8 +74,9 @@ pub(super) fn run(verb: Trust) -> crate::Outcome {
     let (entries, as_json) = match verb {
         Trust::List { json } => return list(&around, json),
         Trust::Publisher(publisher) => (publisher_entries(&around, &publisher)?, publisher.json),
-        Trust::Key { publisher, key, dates, json } => {
-            let key = vec![key_entry(&around, &publisher, &key, &dates)?];
+        Trust::Key { publisher, keys, dates, json } => {
+            let key = keys.iter().map(|key| key_entry(&around, &publisher, key, &dates));
+            let key = key.collect::<anyhow::Result<_>>()?;
             (Entries { key, ..Entries::default() }, json)
         }
         Trust::Revoke { what, reason, json } => {
@@ -244,6 +245,9 @@ fn list(around: &Surroundings, json: bool) -> crate::Outcome {
         .map(|(what, reason)| vec![tinted("revoked", Tint::Bad), cell(what), cell(reason)])
         .collect();
     page.table("", &revoked);
+    if trust.publishers.is_empty() && trust.trusted().is_empty() && revoked.is_empty() {
+        page.line("nobody is trusted yet; `portcullis policy trust publisher` names somebody");
+    }
     let trusted: Vec<_> =
         trust.trusted().iter().map(|digest| vec![tinted("trusted", Tint::Open), cell(digest)]).collect();
     page.table("", &trusted);
