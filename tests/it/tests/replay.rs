@@ -96,7 +96,12 @@ fn what_the_log_lacks_is_told(user: User) -> Result<()> {
     })?;
     let arguments = ["policy", "replay", text, "--project", elsewhere, "--json"];
     let without = scene.portcullis(&arguments)?.ended_with(0)?;
-    ensure!(without.stderr.contains("in the log without their context, and taken in that of this directory: 2 of 2 decisions"), "{without:?}");
+    ensure!(
+        without.stderr.contains(
+            "in the log without their context, and taken in that of this directory: 2 of 2 decisions"
+        ),
+        "{without:?}"
+    );
     let changes = without.stdout.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
     ensure!(!changes.is_empty(), "{without:?}");
     ensure!(changes.iter().all(|change| change.get("lacks") == Some(&"context".into())), "{changes:?}");

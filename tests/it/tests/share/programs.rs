@@ -36,7 +36,13 @@ fn each_verb_is_an_object(user: User) -> Result<()> {
             "other",
         ),
         (
-            vec!["trust", "key", "other", "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"],
+            vec![
+                "trust",
+                "key",
+                "other",
+                "--key",
+                "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3",
+            ],
             "/added/key/0/publisher",
             "other",
         ),
