@@ -24,6 +24,8 @@ use crate::Limits;
 
 /// What the names of groups begin with; sixteen hexadecimal digits follow.
 const PREFIX: &str = "portcullis-";
+/// Commands that act as somebody else read their bounds in it by their names; who opens it can lock it.
+const MODE: Mode = Mode::RWXU.union(Mode::XGRP).union(Mode::XOTH);
 /// Names are tried until one is free and nobody has taken its group away.
 const TRIES: u32 = 8;
 /// Who has been told to end is gone from a group a moment later.
@@ -180,7 +182,7 @@ fn make_locked(place: &OwnedFd) -> rustix::io::Result<(String, OwnedFd)> {
     for _ in 0..TRIES {
         // The keys of these are random.
         let name = format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()));
-        match mkdirat(place, &name, Mode::RWXU).and_then(|()| lock(place, &name)) {
+        match mkdirat(place, &name, MODE).and_then(|()| lock(place, &name)) {
             Ok(directory) => return Ok((name, directory)),
             // Somebody has the name, or sweeps: between making and locking it a group looks abandoned.
             Err(error @ (Errno::EXIST | Errno::NOENT | Errno::AGAIN)) => last = error,
