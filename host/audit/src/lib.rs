@@ -18,8 +18,8 @@
 //! let log = Log::open(&directory.path().join("audit"), "session-1").unwrap();
 //! let request = serde_json::json!({ "action": "command", "script": "curl -H 'Authorization: Bearer abcdefgh12'" });
 //! let verdict = VerdictLine { request, effect: "allow".to_owned(), ..VerdictLine::default() };
-//! let sequence = log.verdict(&verdict).unwrap();
-//! log.outcome(&OutcomeLine { verdict: sequence, result: "done".to_owned(), ..OutcomeLine::default() }).unwrap();
+//! let sequence = log.verdict(verdict).unwrap();
+//! log.outcome(OutcomeLine { verdict: sequence, result: "done".to_owned(), ..OutcomeLine::default() }).unwrap();
 //!
 //! let text = std::fs::read_to_string(log.path()).unwrap();
 //! assert!(!text.contains("abcdefgh12"));

@@ -130,8 +130,7 @@ impl Log {
     ///
     /// # Errors
     /// When the line could not be written: the act must not happen then.
-    pub fn verdict(&self, line: &VerdictLine) -> Result<u64, LogError> {
-        let mut line = line.clone();
+    pub fn verdict(&self, mut line: VerdictLine) -> Result<u64, LogError> {
         line.request = mask(line.request);
         line.grants = facts::bounded(mask(line.grants), LARGEST_GRANTS);
         line.reason = mask_text(&line.reason);
@@ -145,8 +144,7 @@ impl Log {
     ///
     /// # Errors
     /// When the line could not be written.
-    pub fn outcome(&self, line: &OutcomeLine) -> Result<u64, LogError> {
-        let mut line = line.clone();
+    pub fn outcome(&self, mut line: OutcomeLine) -> Result<u64, LogError> {
         line.result = mask_text(&line.result);
         line.detail = mask(line.detail);
         self.append(Record::Outcome(line))

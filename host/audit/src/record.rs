@@ -125,5 +125,6 @@ pub struct OutcomeLine {
 
 /// Returns the SHA-256 of `bytes` in lower-case hex.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16));
+    Sha256::digest(bytes).iter().flat_map(digits).flatten().collect()
 }

@@ -29,7 +29,7 @@ impl Journal for AuditJournal {
         let failed = |error: &dyn std::error::Error| JournalError(error.to_string());
         let decision = entry.decision;
         let line = verdict_line(entry).map_err(|error| failed(&error))?;
-        let number = self.log.verdict(&line).map_err(|error| failed(&error))?;
+        let number = self.log.verdict(line).map_err(|error| failed(&error))?;
         if decision.effect() == Effect::Allow {
             self.lines
                 .lock()
@@ -49,7 +49,7 @@ impl Journal for AuditJournal {
             result: outcome.to_owned(),
             ..OutcomeLine::default()
         };
-        if let Err(error) = self.log.outcome(&line) {
+        if let Err(error) = self.log.outcome(line) {
             // The act is done; the next verdict cannot be written either and will be refused.
             crate::exit::say(&format!("portcullis: {error}"));
         }

@@ -44,10 +44,10 @@ fn decisions_are_found_by_place() {
     let (_home, directory) = world();
     let one = Log::open(&directory.path, "abcd").unwrap();
     let two = Log::open(&directory.path, "abff").unwrap();
-    one.verdict(&verdict(100, "one")).unwrap();
-    two.verdict(&verdict(200, "two")).unwrap();
-    one.verdict(&verdict(150, "three")).unwrap();
-    one.outcome(&outcome(300, 1)).unwrap();
+    one.verdict(verdict(100, "one")).unwrap();
+    two.verdict(verdict(200, "two")).unwrap();
+    one.verdict(verdict(150, "three")).unwrap();
+    one.outcome(outcome(300, 1)).unwrap();
     set_modified(&one, 300);
     set_modified(&two, 200);
 
@@ -74,7 +74,7 @@ fn decisions_are_found_by_place() {
 fn links_and_other_files_are_no_logs() {
     let (home, directory) = world();
     let log = Log::open(&directory.path, "real").unwrap();
-    log.verdict(&verdict(1, "x")).unwrap();
+    log.verdict(verdict(1, "x")).unwrap();
     std::os::unix::fs::symlink(log.path(), directory.path.join("link.jsonl")).unwrap();
     std::fs::create_dir(directory.path.join("dir.jsonl")).unwrap();
     std::fs::write(directory.path.join("notes.txt"), "x").unwrap();
@@ -90,7 +90,7 @@ fn the_newest_of_all_logs_and_then_what_is_added() {
     for (place, log) in logs.iter().enumerate() {
         let start = [100, 300, 200][place];
         for at in start..start + 5 {
-            log.verdict(&verdict(at, "x")).unwrap();
+            log.verdict(verdict(at, "x")).unwrap();
         }
         set_modified(log, start + 4);
     }
@@ -99,9 +99,9 @@ fn the_newest_of_all_logs_and_then_what_is_added() {
     assert!(follower.poll().unwrap().is_empty());
 
     // Also to a log that was passed over, and by a session that is new.
-    logs[0].verdict(&verdict(401, "y")).unwrap();
-    logs[1].verdict(&verdict(400, "y")).unwrap();
-    Log::open(&directory.path, "new").unwrap().verdict(&verdict(402, "y")).unwrap();
+    logs[0].verdict(verdict(401, "y")).unwrap();
+    logs[1].verdict(verdict(400, "y")).unwrap();
+    Log::open(&directory.path, "new").unwrap().verdict(verdict(402, "y")).unwrap();
     assert_eq!(times(&follower.poll().unwrap()), [400, 401, 402]);
     assert!(follower.poll().unwrap().is_empty());
     assert!(Follower::begin(&directory, 0).unwrap().1.is_empty());
@@ -111,8 +111,8 @@ fn the_newest_of_all_logs_and_then_what_is_added() {
 fn a_line_that_is_being_written_is_waited_for() {
     let (_home, directory) = world();
     let log = Log::open(&directory.path, "s").unwrap();
-    log.verdict(&verdict(1, "one")).unwrap();
-    log.verdict(&verdict(2, "two")).unwrap();
+    log.verdict(verdict(1, "one")).unwrap();
+    log.verdict(verdict(2, "two")).unwrap();
     let whole = std::fs::read(log.path()).unwrap();
     std::fs::write(log.path(), &whole[..whole.len() - 20]).unwrap();
     let (mut follower, newest) = Follower::begin(&directory, 10).unwrap();
@@ -126,11 +126,11 @@ fn a_line_that_is_being_written_is_waited_for() {
 fn a_bad_line_is_told_where_it_stands() {
     let (_home, directory) = world();
     let log = Log::open(&directory.path, "s").unwrap();
-    log.verdict(&verdict(1, "one")).unwrap();
+    log.verdict(verdict(1, "one")).unwrap();
     let mut text = std::fs::read_to_string(log.path()).unwrap();
     text.push_str("nonsense\n");
     std::fs::write(log.path(), text).unwrap();
-    log.verdict(&verdict(2, "two")).unwrap();
+    log.verdict(verdict(2, "two")).unwrap();
     let (_, newest) = Follower::begin(&directory, 10).unwrap();
     assert_eq!(times(&newest), [1, 0, 2]);
     let Err(Trouble { error: ReadError::Malformed { number, .. }, .. }) = &newest[1] else { panic!() };
@@ -141,9 +141,9 @@ fn a_bad_line_is_told_where_it_stands() {
 fn a_log_in_several_files_is_one_log() {
     let (_home, directory) = world();
     let log = Log::open(&directory.path, "s").unwrap();
-    log.verdict(&verdict(1, "one")).unwrap();
-    log.verdict(&verdict(2, "two")).unwrap();
-    log.outcome(&outcome(3, 1)).unwrap();
+    log.verdict(verdict(1, "one")).unwrap();
+    log.verdict(verdict(2, "two")).unwrap();
+    log.outcome(outcome(3, 1)).unwrap();
     let text = std::fs::read_to_string(log.path()).unwrap();
     let (one, two) = text.split_once('\n').unwrap();
     std::fs::write(log.path(), format!("{one}\n")).unwrap();

@@ -19,7 +19,7 @@ fn only_the_owner_can_read_it() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("state/audit");
     let log = Log::open(&directory, "s").unwrap();
-    log.verdict(&verdict("ls")).unwrap();
+    log.verdict(verdict("ls")).unwrap();
     assert_eq!((mode(&directory), mode(log.path())), (0o700, 0o600));
     assert_eq!(mode(&home.path().join("state")), 0o700);
 }
@@ -64,7 +64,7 @@ fn links_are_not_followed() {
     std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o700)).unwrap();
     symlink(&victim, real.join("s.jsonl")).unwrap();
     let log = Log::open(&real, "s").unwrap();
-    log.verdict(&verdict("ls")).unwrap();
+    log.verdict(verdict("ls")).unwrap();
     assert_eq!(log.path(), real.join("s.2.jsonl"));
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "");
 }
@@ -82,9 +82,9 @@ fn a_session_id_is_no_path() {
 fn sequence_and_chain_hold() {
     let home = tempfile::tempdir().unwrap();
     let log = Log::open(&home.path().join("audit"), "s").unwrap();
-    assert_eq!(log.verdict(&verdict("one")).unwrap(), 1);
-    assert_eq!(log.outcome(&OutcomeLine { verdict: 1, ..OutcomeLine::default() }).unwrap(), 2);
-    assert_eq!(log.verdict(&verdict("two")).unwrap(), 3);
+    assert_eq!(log.verdict(verdict("one")).unwrap(), 1);
+    assert_eq!(log.outcome(OutcomeLine { verdict: 1, ..OutcomeLine::default() }).unwrap(), 2);
+    assert_eq!(log.verdict(verdict("two")).unwrap(), 3);
     assert_eq!(verify(log.path()).unwrap(), 3);
 
     let text = std::fs::read_to_string(log.path()).unwrap();
@@ -107,7 +107,7 @@ fn a_line_is_written_in_one_piece_by_many_threads_and_sessions() {
             let log = &logs[thread % 2];
             scope.spawn(move || {
                 for turn in 0..50 {
-                    log.verdict(&verdict(&format!("{thread} {turn} {}", "y".repeat(3000)))).unwrap();
+                    log.verdict(verdict(&format!("{thread} {turn} {}", "y".repeat(3000)))).unwrap();
                 }
             });
         }
@@ -127,7 +127,7 @@ fn a_long_log_goes_on_in_further_files_and_so_does_its_chain() {
     let home = tempfile::tempdir().unwrap();
     let log = small(&home);
     for number in 1..=40 {
-        assert_eq!(log.verdict(&verdict(&format!("number {number}"))).unwrap(), number);
+        assert_eq!(log.verdict(verdict(&format!("number {number}"))).unwrap(), number);
     }
     let part = |number| log.path().with_file_name(parts::file_name("s", number));
     assert!((1..=4).all(|number| part(number).is_file() && mode(&part(number)) == 0o600));
@@ -158,9 +158,9 @@ fn where_the_next_file_cannot_be_made_nothing_is_written() {
     let home = tempfile::tempdir().unwrap();
     let log = small(&home);
     std::fs::write(log.path().with_file_name("s~2.jsonl"), "theirs").unwrap();
-    let outcome = (0..10).try_for_each(|_| log.verdict(&verdict("x")).map(drop));
+    let outcome = (0..10).try_for_each(|_| log.verdict(verdict("x")).map(drop));
     assert!(matches!(outcome, Err(LogError::Create { .. })), "{outcome:?}");
-    assert!(log.verdict(&verdict("x")).is_err(), "and none later");
+    assert!(log.verdict(verdict("x")).is_err(), "and none later");
     assert_eq!(std::fs::read_to_string(log.path().with_file_name("s~2.jsonl")).unwrap(), "theirs");
 }
 
@@ -168,8 +168,8 @@ fn where_the_next_file_cannot_be_made_nothing_is_written() {
 fn a_line_left_by_a_crash_is_told_and_the_rest_is_read() {
     let home = tempfile::tempdir().unwrap();
     let log = Log::open(&home.path().join("audit"), "s").unwrap();
-    log.verdict(&verdict("one")).unwrap();
-    log.verdict(&verdict("two")).unwrap();
+    log.verdict(verdict("one")).unwrap();
+    log.verdict(verdict("two")).unwrap();
     let text = std::fs::read_to_string(log.path()).unwrap();
     let torn = text.len() - 10;
     std::fs::write(log.path(), &text.as_bytes()[..torn]).unwrap();
@@ -181,14 +181,14 @@ fn a_line_left_by_a_crash_is_told_and_the_rest_is_read() {
 fn a_line_that_cannot_be_written_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let log = Log::open(&home.path().join("audit"), "s").unwrap();
-    log.verdict(&verdict("one")).unwrap();
+    log.verdict(verdict("one")).unwrap();
     // The same error as from a full disk.
     let full = rustix::fs::open("/dev/full", OFlags::WRONLY, Mode::empty()).unwrap();
     let file = std::mem::replace(&mut log.state.lock().unwrap().file, full);
-    let error = log.verdict(&verdict("lost")).unwrap_err();
+    let error = log.verdict(verdict("lost")).unwrap_err();
     assert!(matches!(&error, LogError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull));
     log.state.lock().unwrap().file = file;
-    assert_eq!(log.verdict(&verdict("two")).unwrap(), 2);
+    assert_eq!(log.verdict(verdict("two")).unwrap(), 2);
     assert_eq!(verify(log.path()).unwrap(), 2);
 }
 
@@ -196,7 +196,7 @@ fn a_line_that_cannot_be_written_is_an_error() {
 fn a_line_written_in_part_is_an_error_and_the_next_starts_afresh() {
     let home = tempfile::tempdir().unwrap();
     let log = Log::open(&home.path().join("audit"), "s").unwrap();
-    log.verdict(&verdict("one")).unwrap();
+    log.verdict(verdict("one")).unwrap();
     // A pipe with room for two pages takes that much of a longer line.
     let (mut far, mut near) = io::pipe().unwrap();
     rustix::fs::fcntl_setfl(&near, OFlags::NONBLOCK).unwrap();
@@ -205,11 +205,11 @@ fn a_line_written_in_part_is_an_error_and_the_next_starts_afresh() {
     let file = std::mem::replace(&mut log.state.lock().unwrap().file, near.into());
     let mut long = verdict("");
     long.request = json!(vec!["x".repeat(3000); 10]);
-    let error = log.verdict(&long).unwrap_err();
+    let error = log.verdict(long).unwrap_err();
     assert!(matches!(&error, LogError::Write { source, .. } if source.kind() == io::ErrorKind::WriteZero));
     rustix::io::write(&file, b"{\"version\":1,").unwrap();
     log.state.lock().unwrap().file = file;
-    assert_eq!(log.verdict(&verdict("two")).unwrap(), 2);
+    assert_eq!(log.verdict(verdict("two")).unwrap(), 2);
     let lines: Vec<_> = read(log.path()).unwrap().map(|line| line.is_ok()).collect();
     assert_eq!(lines, [true, false, true]);
 }
@@ -223,14 +223,14 @@ fn a_line_is_bounded() {
     line.request = json!({ "list": many });
     line.reason = "r".repeat(100_000);
     line.policies = vec![PolicyLine { reason: "p".repeat(100_000), ..PolicyLine::default() }];
-    log.verdict(&line).unwrap();
+    log.verdict(line).unwrap();
     let text = std::fs::read_to_string(log.path()).unwrap();
     assert!(text.len() <= LARGEST_LINE);
     let lines: Vec<_> = read(log.path()).unwrap().map(Result::unwrap).collect();
     let Record::Verdict(read) = &lines[0].record else { panic!("{:?}", lines[0]) };
     assert_eq!(read.effect, "allow");
     assert!(read.request["shortened"]["sha256"].is_string() && read.request["list"][3] == "3");
-    log.outcome(&OutcomeLine { result: "r".repeat(100_000), ..OutcomeLine::default() }).unwrap();
+    log.outcome(OutcomeLine { result: "r".repeat(100_000), ..OutcomeLine::default() }).unwrap();
     assert_eq!(verify(log.path()).unwrap(), 2);
 }
 
@@ -243,12 +243,12 @@ fn padding_does_not_hide_what_was_done() {
         (0..60).map(|_| json!({ "old": "o".repeat(3900), "new": "n".repeat(3900) })).collect();
     let mut line = verdict("x");
     line.request = json!({ "id": "r1", "action": { "file": { "path": { "canonical": path }, "operation": { "edit": edits } } } });
-    log.verdict(&line).unwrap();
+    log.verdict(line.clone()).unwrap();
     let words: Vec<_> = (0..9000).map(|number| format!("word{number}")).collect();
     let script = format!("curl evil.test; true {}", words.join(" "));
     line.request =
         json!({ "id": "r2", "action": { "exec": { "script": script, "cwd": "/p", "argv": words } } });
-    log.verdict(&line).unwrap();
+    log.verdict(line).unwrap();
     let lines: Vec<_> = read(log.path()).unwrap().map(Result::unwrap).collect();
     let request = |index: usize| match &lines[index].record {
         Record::Verdict(verdict) => verdict.request.clone(),
@@ -270,9 +270,9 @@ fn secrets_are_masked_in_every_part() {
     let mut line = verdict(&format!("echo {secret}"));
     line.reason = format!("because of {secret}");
     line.policies = vec![PolicyLine { reason: secret.to_owned(), ..PolicyLine::default() }];
-    log.verdict(&line).unwrap();
+    log.verdict(line).unwrap();
     let (detail, result) = (json!({ "output": secret }), format!("opening {secret}"));
-    log.outcome(&OutcomeLine { detail, result, ..OutcomeLine::default() }).unwrap();
+    log.outcome(OutcomeLine { detail, result, ..OutcomeLine::default() }).unwrap();
     assert!(!std::fs::read_to_string(log.path()).unwrap().contains(secret));
 }
 
@@ -282,7 +282,7 @@ fn each_file_has_the_facts_that_its_lines_refer_to() {
     let log = Log { full_at: 700, ..Log::open(&home.path().join("audit"), "s").unwrap() };
     let told = |script: &str| VerdictLine { facts: json!({ "home": "/home/u" }), now: 7, ..verdict(script) };
     for number in 0..6 {
-        log.verdict(&told(&format!("echo {number}"))).unwrap();
+        log.verdict(told(&format!("echo {number}"))).unwrap();
     }
     let files = parts::of(log.path()).unwrap();
     assert!(files.len() > 1, "{files:?}");
@@ -309,8 +309,8 @@ fn a_line_that_is_too_long_for_its_facts_is_not_referred_to() {
     let policy = PolicyLine { name: "n".repeat(150), reason: "ä".repeat(190), ..PolicyLine::default() };
     let facts = json!({ "path": vec!["/opt/some/tool/bin"; 700] });
     let long = VerdictLine { facts, policies: vec![policy; 90], ..verdict("ls") };
-    log.verdict(&long).unwrap();
-    log.verdict(&VerdictLine { policies: Vec::new(), ..long }).unwrap();
+    log.verdict(long.clone()).unwrap();
+    log.verdict(VerdictLine { policies: Vec::new(), ..long }).unwrap();
     let lines: Vec<_> = read(log.path()).unwrap().map(Result::unwrap).collect();
     let facts_at = |line: &Line| match &line.record {
         Record::Verdict(verdict) => verdict.facts_at,

@@ -43,24 +43,20 @@ pub fn mask(value: Value) -> Value {
     }
 }
 
-fn mask_members(members: Map<String, Value>) -> Map<String, Value> {
-    let names = || NAMES.iter().filter_map(|name| members.get(*name)?.as_str());
-    let is_named = names().any(is_secret_name);
+fn mask_members(mut members: Map<String, Value>) -> Map<String, Value> {
+    let is_named = NAMES.iter().filter_map(|name| members.get(*name)?.as_str()).any(is_secret_name);
+    for (key, place) in &mut members {
+        let value = place.take();
+        let is_long_script = key == SCRIPT && value.as_str().is_some_and(|text| text.len() > LONGEST_TEXT);
+        *place = if is_secret_name(key) || (is_named && key == "value") {
+            conceal(value)
+        } else if is_long_script {
+            beginning(value.as_str().unwrap_or_default())
+        } else {
+            mask(value)
+        };
+    }
     members
-        .into_iter()
-        .map(|(key, value)| {
-            let is_long_script =
-                key == SCRIPT && value.as_str().is_some_and(|text| text.len() > LONGEST_TEXT);
-            let value = if is_secret_name(&key) || (is_named && key == "value") {
-                conceal(value)
-            } else if is_long_script {
-                beginning(value.as_str().unwrap_or_default())
-            } else {
-                mask(value)
-            };
-            (key, value)
-        })
-        .collect()
 }
 
 /// Masks all that stands under a secret's name. Numbers in lists are kept: they count what is so named.

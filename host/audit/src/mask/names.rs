@@ -1,4 +1,12 @@
 //! Which words are secrets, and which names say that what follows is one.
+//!
+//! Every word of every line of the log is looked at here, so nothing is copied to be compared.
+
+use std::sync::LazyLock;
+
+use aho_corasick::automaton::Automaton as _;
+use aho_corasick::dfa::DFA;
+use aho_corasick::{Anchored, BuildError};
 
 /// How known tokens begin; the rest of the word belongs to them.
 const TOKEN_STARTS: [&str; 26] = [
@@ -36,7 +44,7 @@ const SHORTEST_TOKEN: usize = 16;
 /// A word without a known start is taken for a token from this length on, if it mixes cases and digits.
 const SHORTEST_OPAQUE: usize = 32;
 
-/// Parts of names whose value is a secret; compared in lower case without `-`, `_` and `.`.
+/// Parts of names whose value is a secret; compared without regard to case, `-`, `_` and `.`.
 const SECRET_PARTS: [&str; 16] = [
     "accesskey",
     "apikey",
@@ -55,6 +63,10 @@ const SECRET_PARTS: [&str; 16] = [
     "signature",
     "token",
 ];
+
+/// Finds any of [`SECRET_PARTS`], looking at each letter once.
+static FINDER: LazyLock<Result<DFA, BuildError>> =
+    LazyLock::new(|| DFA::builder().ascii_case_insensitive(true).build(SECRET_PARTS));
 
 /// Last parts of such names, where they have others before.
 const SECRET_ENDS: [&str; 3] = ["pass", "pat", "pwd"];
@@ -75,13 +87,25 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     if name.len() > LONGEST_NAME || name.contains('/') {
         return false;
     }
-    let lower = name.to_ascii_lowercase();
-    let lower = lower.trim_start_matches('-');
-    let plain: String = lower.chars().filter(|character| !"-_.".contains(*character)).collect();
-    let is_ended = lower
+    let name = name.trim_start_matches('-');
+    let is_ended = name
         .rsplit_once(['_', '-'])
-        .is_some_and(|(before, end)| !before.is_empty() && SECRET_ENDS.contains(&end));
-    is_ended || SECRET_NAMES.contains(&lower) || SECRET_PARTS.iter().any(|secret| plain.contains(secret))
+        .is_some_and(|(before, end)| !before.is_empty() && is_one_of(end, &SECRET_ENDS));
+    is_ended || is_one_of(name, &SECRET_NAMES) || has_secret_part(name)
+}
+
+fn is_one_of(word: &str, known: &[&str]) -> bool {
+    known.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+fn has_secret_part(name: &str) -> bool {
+    // With nothing to look with, everything counts as a secret.
+    let Ok(finder) = &*FINDER else { return true };
+    let Ok(mut state) = finder.start_state(Anchored::No) else { return true };
+    name.bytes().filter(|byte| !b"-_.".contains(byte)).any(|byte| {
+        state = finder.next_state(Anchored::No, state, byte);
+        finder.is_match(state)
+    })
 }
 
 /// Whether an option's argument is a secret. The argument may be the next word.
@@ -97,12 +121,12 @@ pub(super) fn is_header(name: &str) -> bool {
 
 /// Whether `word` says in a header how the secret behind it is to be read.
 pub(super) fn is_scheme(word: &str) -> bool {
-    SCHEMES.contains(&word.to_ascii_lowercase().as_str())
+    is_one_of(word, &SCHEMES)
 }
 
 /// Whether a long word after `word` is a secret wherever both stand.
 pub(super) fn is_common_scheme(word: &str) -> bool {
-    ["bearer", "basic"].contains(&word.to_ascii_lowercase().as_str())
+    is_one_of(word, &["bearer", "basic"])
 }
 
 /// Whether `user:password` comes after this word.
@@ -121,4 +145,54 @@ pub(super) fn is_token(word: &str) -> bool {
         && has(char::is_ascii_uppercase)
         && has(char::is_ascii_lowercase)
         && has(char::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same as [`is_secret_name`], said as plainly as it can be.
+    fn is_secret(name: &str) -> bool {
+        let lower = name.to_ascii_lowercase();
+        let lower = lower.trim_start_matches('-');
+        let plain = lower.replace(['-', '_', '.'], "");
+        let is_ended = lower
+            .rsplit_once(['_', '-'])
+            .is_some_and(|(before, end)| !before.is_empty() && SECRET_ENDS.contains(&end));
+        let is_name = name.len() <= 128 && !name.contains('/');
+        is_name
+            && (is_ended
+                || SECRET_NAMES.contains(&lower)
+                || SECRET_PARTS.iter().any(|secret| plain.contains(secret)))
+    }
+
+    #[test]
+    fn each_part_is_found_however_it_is_written() {
+        for part in SECRET_PARTS {
+            let spaced: String = part.chars().flat_map(|letter| [letter, '-']).collect();
+            for name in [part.to_owned(), part.to_ascii_uppercase(), format!("MY_{part}.2"), spaced] {
+                assert!(is_secret_name(&name), "{name}");
+            }
+            let cut = part.get(1..).unwrap_or_default();
+            assert_eq!(is_secret_name(cut), is_secret(cut), "{cut}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_judged_as_it_is_said(
+            name in "-{0,2}((a|api|Auth|cess|authoriz|ation|cook|ie|credential|k|key|KEY|oauth2|bearer|pass|PASS|\
+                     phrase|wd|word|private|pg|pat|pwd|sec|ret|session|sig|nature|tok|EN|token|x|é|/)[-_.]{0,2}){0,6}",
+        ) {
+            prop_assert_eq!(is_secret_name(&name), is_secret(&name), "{}", name);
+        }
+
+        #[test]
+        fn long_names_are_none(before in "[a-z_]{50,70}", after in "[a-z_]{50,70}") {
+            let name = format!("{before}token{after}");
+            prop_assert_eq!(is_secret_name(&name), is_secret(&name), "{}", name);
+        }
+    }
 }

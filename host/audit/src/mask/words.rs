@@ -11,23 +11,20 @@ const TEXT: &str = "value";
 
 /// Masks the items of a list; items that are words are judged by their neighbours too.
 pub(super) fn mask_items(items: Vec<Value>) -> Vec<Value> {
-    let words: Vec<Option<String>> = items.iter().map(|item| text_of(item).map(ToOwned::to_owned)).collect();
-    let word =
-        |index: Option<usize>| index.and_then(|index| words.get(index)?.as_deref()).unwrap_or_default();
+    let word = |index: Option<usize>| index.and_then(|index| text_of(items.get(index)?)).unwrap_or_default();
     let is_pair = items.len() == 2 && items.get(1).is_some_and(Value::is_object);
-    items
-        .into_iter()
+    let masked: Vec<Option<String>> = items
+        .iter()
         .enumerate()
         .map(|(index, item)| {
+            let text = text_of(item).filter(|text| text.len() <= LONGEST_TEXT)?;
             let before = word(index.checked_sub(1));
             let earlier = word(index.checked_sub(2));
             let is_assigned = is_pair && index == 1 && is_secret_name(before);
-            let masked = text_of(&item)
-                .filter(|text| text.len() <= LONGEST_TEXT)
-                .map(|text| if is_assigned { MASK.to_owned() } else { mask_word(text, before, earlier) });
-            with_text(item, masked)
+            Some(if is_assigned { MASK.to_owned() } else { mask_word(text, before, earlier) })
         })
-        .collect()
+        .collect();
+    items.into_iter().zip(masked).map(|(item, masked)| with_text(item, masked)).collect()
 }
 
 /// Masks one word whole. It has no quotes of a shell any more, so that blanks are parts of values.
