@@ -93,7 +93,7 @@ impl Session {
     /// cannot be read are `null`, on which nobody should allow anything.
     pub(crate) fn told_claims(&self, action: &Action) -> Option<Attribute> {
         let concerns = matches!(action, Action::File(_) | Action::Command(_) | Action::Tool(_));
-        if !concerns || !self.force().wants_reservations {
+        if !concerns || !self.force_unchecked().wants_reservations {
             return None;
         }
         let value = match self.setup.reservations.claims() {
@@ -182,7 +182,7 @@ impl Session {
     /// Whether a policy wants to know of claims.
     #[must_use]
     pub fn wants_reservations(&self) -> bool {
-        self.force().wants_reservations
+        self.force_unchecked().wants_reservations
     }
 
     /// The paths as the file gate would have them.

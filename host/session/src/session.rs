@@ -249,36 +249,36 @@ impl Session {
     /// What would be decided, without asking, recording or acting.
     #[must_use]
     pub fn decide(&self, request: &Request) -> Decision {
-        self.decide_by(request, &self.force().rules)
+        let force = self.force();
+        self.decide_by(request, &force, &force.rules)
     }
 
     /// What would be decided in a context that was written down, with the grants that lived then and no others. The
     /// session has to be one of the same surroundings: rules are made for those.
     #[must_use]
     pub fn decide_in(&self, request: &Request, context: Context) -> Decision {
-        let grants = context.grants.clone();
-        self.decide_with(request, &self.force().rules, context, &grants)
+        let (force, grants) = (self.force(), context.grants.clone());
+        self.decide_with(request, (&force, &force.rules), context, &grants)
     }
 
-    /// The same with other rules than those of the session.
-    pub(crate) fn decide_by(&self, request: &Request, rules: &RuleSet) -> Decision {
+    /// The same by what was in force a moment ago, and by other rules where `rules` are not those of it.
+    pub(crate) fn decide_by(&self, request: &Request, force: &Force, rules: &RuleSet) -> Decision {
         let grants = self.live_grants();
-        self.decide_with(request, rules, self.context_for(request, &grants), &grants)
+        self.decide_with(request, (force, rules), self.context_for(request, &grants), &grants)
     }
 
     fn decide_with(
         &self,
         request: &Request,
-        rules: &RuleSet,
+        (force, rules): (&Force, &RuleSet),
         context: Context,
         grants: &[Grant],
     ) -> Decision {
-        let force = self.force();
         let decision = force.basis.chain.decide(request, &context, rules, grants);
         let decision = escalation::tightened(&request.action, decision);
         let rulings = [
-            self.ruling_of_broker(request, &force, grants),
-            self.ruling_on_names(request, &force, grants),
+            self.ruling_of_broker(request, force, grants),
+            self.ruling_on_names(request, force, grants),
             Self::ruling_on_links(request, grants),
             again::ruling(request),
         ];
@@ -414,13 +414,19 @@ impl Session {
     /// What is in force now.
     #[must_use]
     pub fn force(&self) -> Arc<Force> {
-        let force = || Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner));
-        let known = force();
+        let known = self.force_unchecked();
         if known.outlives(self.seconds()) {
             return known;
         }
         self.rebuild();
-        force()
+        self.force_unchecked()
+    }
+
+    /// What is in force, as it was made: nobody looks whether its sandbox shows what is there by now, or whether an
+    /// answer in it has ended. For who wants to know of neither, such as whoever decides about connections: each look is
+    /// a call of the system for each of the files.
+    pub(crate) fn force_unchecked(&self) -> Arc<Force> {
+        Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Lets a file into which pi put the whole output of a command be read by exactly its name.
@@ -458,8 +464,7 @@ impl Session {
     /// The grants that live now: of this session, and those in the settings.
     #[must_use]
     pub fn live_grants(&self) -> Vec<Grant> {
-        let basis = Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner).basis);
-        self.memory.live(&basis.resolved, self.seconds(), Kept::InMemory)
+        self.memory.live(&self.force_unchecked().basis.resolved, self.seconds(), Kept::InMemory)
     }
 
     /// What the session itself remembers, with the number by which [`Session::forget`] takes it back.
@@ -500,7 +505,7 @@ impl Session {
     /// The settings and policies that are in force.
     #[must_use]
     pub fn basis(&self) -> Arc<Basis> {
-        Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner).basis)
+        Arc::clone(&self.force_unchecked().basis)
     }
 
     /// The settings that are in force.

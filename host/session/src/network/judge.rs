@@ -16,6 +16,7 @@ use super::question::{about_all, about_more, places};
 use crate::ask::{Answer, Choice, ChoiceKind, Refusal};
 use crate::authorized::Authorized;
 use crate::cancel::Cancel;
+use crate::force::Force;
 use crate::memory::Denied;
 use crate::question::endpoint_pattern;
 use crate::session::Session;
@@ -33,23 +34,22 @@ impl CommandJudge {
         Self { line, stricter }
     }
 
-    fn with_rules<T>(&self, session: &Session, use_them: impl FnOnce(&RuleSet) -> T) -> T {
-        match &self.stricter {
-            Some(rules) => use_them(rules),
-            None => use_them(&session.force().rules),
-        }
+    fn rules<'a>(&'a self, force: &'a Force) -> &'a RuleSet {
+        self.stricter.as_deref().unwrap_or(&force.rules)
     }
 
     /// What rules, policies, grants and earlier answers say.
     fn judge(&self, session: &Session, attempt: &Attempt) -> (Request, Decision) {
         let request = request(session, attempt);
-        let mut decision = self.with_rules(session, |rules| match attempt.want {
-            Want::Connect => session.decide_by(&request, rules),
+        let force = session.force_unchecked();
+        let rules = self.rules(&force);
+        let mut decision = match attempt.want {
+            Want::Connect => session.decide_by(&request, &force, rules),
             Want::SendMore { .. } => {
                 let budget = rules.budget(&attempt.access.target, attempt.access.port);
                 Decision::by_rule(budget.beyond)
             }
-        });
+        };
         if decision.effect() == Effect::Ask && is_to_connect(attempt) {
             let place = place(&attempt.access);
             if session.connections.is_allowed(attempt.command, &place) {
@@ -153,7 +153,8 @@ impl Judge for CommandJudge {
     fn address(&self, attempt: &Attempt, address: IpAddr) -> AddressRuling {
         let Some(session) = self.line.session() else { return AddressRuling::Denied(closed()) };
         let access = &attempt.access;
-        let ruling = self.with_rules(&session, |rules| rules.address(address, access.port, &access.process));
+        let force = session.force_unchecked();
+        let ruling = self.rules(&force).address(address, access.port, &access.process);
         let as_itself = Endpoint::Address(address);
         match ruling {
             Some(ruling) if ruling.effect == Effect::Deny => AddressRuling::Denied(Refused {
@@ -175,7 +176,8 @@ impl Judge for CommandJudge {
 
     fn budget(&self, attempt: &Attempt) -> u64 {
         let Some(session) = self.line.session() else { return 0 };
-        self.with_rules(&session, |rules| rules.budget(&attempt.access.target, attempt.access.port).bytes)
+        let force = session.force_unchecked();
+        self.rules(&force).budget(&attempt.access.target, attempt.access.port).bytes
     }
 
     fn checks(&self) -> Checks {
@@ -190,7 +192,7 @@ impl Judge for CommandJudge {
 
     fn stages(&self) -> Stages {
         let Some(session) = self.line.session() else { return Stages::default() };
-        let force = session.force();
+        let force = session.force_unchecked();
         let hears_of = |kind: fn(ActionKinds) -> bool| force.basis.chain.hears_of(kind);
         Stages {
             resolved: hears_of(|kinds| kinds.network_resolved),
@@ -201,7 +203,7 @@ impl Judge for CommandJudge {
 
     fn upstream(&self, attempt: &Attempt) -> Option<Upstream> {
         let session = self.line.session()?;
-        let force = session.force();
+        let force = session.force_unchecked();
         super::upstream::of(&force.basis.resolved, &attempt.access.target, attempt.access.port)
     }
 
