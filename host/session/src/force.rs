@@ -17,7 +17,7 @@ use portcullis_file_gate::{Gate, RootView, Views};
 use crate::chain_rules;
 use crate::elsewhere::closed_below_temp;
 use crate::error::{OpenError, with_causes};
-use crate::loose::Loose;
+use crate::loose::{Loose, Surveyed};
 use crate::network::{Network, Sandbox};
 use crate::sandbox::{Wanted, confinement, required_tier};
 use crate::session::{Basis, Setup};
@@ -138,7 +138,8 @@ impl Force {
         let base = closed_below_temp(base, &layers, grants);
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
-        let loose = Loose::of(&rules);
+        let loose = Loose::among(&places, rules.base());
+        let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
         let confinement = match before {
             Some(before)
                 if before.confinement.is_ok()
@@ -157,7 +158,7 @@ impl Force {
             Some(before) if before.confinement.is_err() && Arc::ptr_eq(&before.basis, basis) => {
                 before.confinement.clone()
             }
-            _ => confinement((confining, network), &rules, None, Wanted::of(setup, &basis.resolved, walls)),
+            _ => confinement((confining, network), surveyed, None, Wanted::of(setup, &basis.resolved, walls)),
         };
         let gate = Gate::new(views(&confinement, &basis.resolved.temp)).map_err(OpenError::Gate)?;
         let wants_reservations = layers.iter().any(wants_reservations);
@@ -214,9 +215,12 @@ impl Force {
         layers.extend(setup.inmate.relaxed(stricter));
         let base = closed_below_temp(self.rules.base().clone(), &layers, grants);
         let rules = Arc::new(RuleSet::compile(layers, base, grants));
+        let places = rules.places();
+        let loose = Loose::among(&places, rules.base());
+        let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
         let how = (&setup.confinement, network);
         let wanted = Wanted::of(setup, &self.basis.resolved, self.walls());
-        confinement(how, &rules, Some(&rules), wanted).map(Some)
+        confinement(how, surveyed, Some(&rules), wanted).map(Some)
     }
 
     /// Whether commands may write what a grant speaks of without it.
@@ -234,7 +238,7 @@ impl Force {
 
     /// No other sandbox can be had: this one is as good as any until something else changes.
     pub(crate) fn settle(&self) {
-        *self.loose() = Loose::of(&self.rules);
+        *self.loose() = Loose::among(&self.places, self.rules.base());
     }
 
     fn loose(&self) -> MutexGuard<'_, Loose> {

@@ -5,7 +5,20 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::RuleSet;
+use portcullis_decision::rules::Place;
+use portcullis_decision::{Base, RuleSet};
+
+/// Rules with what was found out about their places. A sandbox wants to know it several times over, and to put paths in
+/// order takes long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surveyed<'a> {
+    /// The rules.
+    pub(crate) rules: &'a RuleSet,
+    /// Their places.
+    pub(crate) places: &'a [Place],
+    /// Those that a mount does not hold on to.
+    pub(crate) loose: &'a Loose,
+}
 
 /// Such places, as they were when a sandbox was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,19 +36,12 @@ enum Found {
 }
 
 impl Loose {
-    /// Looks for them among the places that rules and grants name.
-    pub(crate) fn of(rules: &RuleSet) -> Self {
-        let base = rules.base();
-        let is_named = |path: &PathBuf| *path != base.temp && !base.workspace.contains(path);
-        let places = rules.places().into_iter().filter(|place| place.write).map(|place| place.path);
-        let writable = places.filter(is_named);
-        let found = writable.map(|path| (found(&path), path));
-        Self(
-            found
-                .filter(|(found, _)| *found != Found::Directory)
-                .map(|(found, path)| (path, found))
-                .collect(),
-        )
+    /// Looks for them among `places`, those of rules and grants over `base`.
+    pub(crate) fn among(places: &[Place], base: &Base) -> Self {
+        let is_named = |path: &Path| path != base.temp && base.workspace.iter().all(|top| top != path);
+        let writable = places.iter().filter(|place| place.write).map(|place| place.path.as_path());
+        let found = writable.filter(|path| is_named(path)).map(|path| (path.to_owned(), found(path)));
+        Self(found.filter(|(_, found)| *found != Found::Directory).collect())
     }
 
     /// Whether the same is there now.
@@ -84,7 +90,8 @@ mod tests {
         };
         let base = Base { workspace: vec!["/w".into()], temp: "/tmp/x".into(), closed: vec![] };
         let rules = RuleSet::compile(Vec::new(), base, &["file", "directory", "new"].map(grant));
-        let loose = Loose::of(&rules);
+        let look = || Loose::among(&rules.places(), rules.base());
+        let loose = look();
         assert_eq!(loose.missing().collect::<Vec<_>>(), [at("new")]);
         std::fs::write(at("file"), "more").unwrap();
         std::fs::write(at("directory/x"), "").unwrap();
@@ -92,9 +99,9 @@ mod tests {
         std::fs::write(at("other"), "").unwrap();
         std::fs::rename(at("other"), at("file")).unwrap();
         assert!(!loose.is_as_it_was());
-        let loose = Loose::of(&rules);
+        let loose = look();
         std::fs::write(at("new"), "").unwrap();
         assert!(!loose.is_as_it_was());
-        assert_eq!(Loose::of(&rules).missing().count(), 0);
+        assert_eq!(look().missing().count(), 0);
     }
 }

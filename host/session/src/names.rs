@@ -10,7 +10,7 @@ use portcullis_decision::rules::{Caller, DataError, RuleData};
 use portcullis_decision::{Base, Effect, RuleSet};
 
 use crate::inmate;
-use crate::loose::Loose;
+use crate::loose::{Loose, Surveyed};
 
 /// The protection of hooks, which forbids tools the whole directory.
 const GIT_HOOKS: &str = "host.git-hooks";
@@ -19,7 +19,7 @@ const GIT_HOOKS: &str = "host.git-hooks";
 /// on reading, which places do not cover where these are patterns, or name what is not there yet; `kept_back` are files
 /// that they do not read by any name.
 pub(crate) fn name_rules(
-    rules: &RuleSet,
+    Surveyed { rules, loose, .. }: Surveyed<'_>,
     lifted: &[String],
     reads: Reads,
     kept_back: Vec<FileId>,
@@ -29,7 +29,7 @@ pub(crate) fn name_rules(
     // By another name, what is not to be read could be.
     let is_free = !restricts(FileRight::Write) && (reads == Reads::Free || !restricts(FileRight::Read));
     let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
-    let data = rules.data().without(Layer::Host.name(), is_gits_own).with_missing(Loose::of(rules).missing());
+    let data = rules.data().without(Layer::Host.name(), is_gits_own).with_missing(loose.missing());
     Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec(), reads, kept_back })
 }
 
@@ -46,7 +46,14 @@ fn is_gits_own(rule: &FileRule) -> bool {
 /// # Errors
 /// Never in a build whose tests pass.
 pub fn plain_name_rules(base: Base) -> Result<NameRules, DataError> {
-    name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[], Reads::Free, Vec::new())
+    without_rules(base, Reads::Free)
+}
+
+fn without_rules(base: Base, reads: Reads) -> Result<NameRules, DataError> {
+    let rules = RuleSet::compile(Vec::new(), base, &[]);
+    let places = rules.places();
+    let loose = Loose::among(&places, rules.base());
+    name_rules(Surveyed { rules: &rules, places: &places, loose: &loose }, &[], reads, Vec::new())
 }
 
 /// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].
@@ -150,8 +157,7 @@ mod tests {
     #[test]
     fn the_broker_says_what_the_rules_say() {
         let base = Base { workspace: vec!["/w".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
-        let rules =
-            name_rules(&RuleSet::compile(Vec::new(), base, &[]), &[], Reads::Judged, Vec::new()).unwrap();
+        let rules = without_rules(base, Reads::Judged).unwrap();
         assert_eq!(rules.spared, [Path::new("/tmp")]);
         let names = make_names(&rules.data).unwrap();
         let judge = |path: &str| names.judge(Path::new(path));

@@ -13,6 +13,7 @@ use portcullis_decision::{Caller, Effect, RuleSet};
 use crate::error::with_causes;
 use crate::limits;
 use crate::links::KeptBack;
+use crate::loose::Surveyed;
 use crate::names::name_rules;
 use crate::sandbox::Wanted;
 
@@ -28,14 +29,15 @@ const OWN: &[&str] = &["/dev", "/proc"];
 /// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none. `bound` are the
 /// sockets of the host's programs.
 pub(crate) fn profile(
-    rules: &RuleSet,
+    surveyed: Surveyed<'_>,
     temp: &Path,
     bound: &[PathBuf],
     session: Wanted<'_>,
 ) -> Result<Profile, String> {
+    let Surveyed { rules, places, .. } = surveyed;
     let mut wanted = Places::new();
     let mut disk = Disk::default();
-    for place in rules.places() {
+    for place in places {
         let access = match (place.read, place.write) {
             (false, _) => Access::Hidden,
             (true, false) => Access::ReadOnly,
@@ -71,7 +73,8 @@ pub(crate) fn profile(
     let kept_back = KeptBack::from_commands(rules);
     // Whatever such a file is called, what is secret by one of its names stays so.
     let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
-    let names = name_rules(rules, session.lifted, reads, kept_back).map_err(|error| with_causes(&error))?;
+    let names =
+        name_rules(surveyed, session.lifted, reads, kept_back).map_err(|error| with_causes(&error))?;
     Ok(Profile {
         places,
         temp: temp.to_owned(),

@@ -12,6 +12,7 @@ use portcullis_decision::RuleSet;
 
 use crate::error::with_causes;
 use crate::force::Confining;
+use crate::loose::Surveyed;
 use crate::network::{Network, Sandbox};
 use crate::profile::profile;
 use crate::session::Setup;
@@ -46,14 +47,15 @@ impl<'a> Wanted<'a> {
 /// Sets a sandbox up, or says why there is none; `stricter` are the rules where they are not those of the session.
 pub(crate) fn confinement(
     (how, network): (&Confining, Option<&Network>),
-    rules: &RuleSet,
+    surveyed: Surveyed<'_>,
     stricter: Option<&Arc<RuleSet>>,
     wanted: Wanted<'_>,
 ) -> Result<Arc<Sandbox>, String> {
     let Confining::Sandbox { executable, temp } = how else {
         return Err("no command is run here".to_owned());
     };
-    let profile = || profile(rules, temp, &bound_sockets(), wanted);
+    let Surveyed { rules, .. } = surveyed;
+    let profile = || profile(surveyed, temp, &bound_sockets(), wanted);
     if wanted.walls == Walls::Landlock {
         let confinement = Confinement::start_without_namespaces(executable, &profile()?).map_err(refused)?;
         require(confinement.report(), wanted.tier)?;

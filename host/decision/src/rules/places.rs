@@ -45,7 +45,7 @@ impl RuleSet {
     /// What commands may do at one path.
     #[must_use]
     pub fn place(&self, path: &Path) -> Place {
-        let allows = |right| self.file(path, right, Caller::Command).effect == Effect::Allow;
+        let allows = |right| self.answer(path, right, Caller::Command).effect == Effect::Allow;
         let read = allows(FileRight::Read);
         Place { path: path.to_owned(), read, write: read && allows(FileRight::Write) }
     }
