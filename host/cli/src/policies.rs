@@ -134,13 +134,14 @@ impl<'a> Loader<'a> {
     ) -> anyhow::Result<Member> {
         let context = || loading(name);
         let Component { bytes, origin } = component;
-        let description = self.runtime.describe(bytes).with_context(context)?;
+        let unloaded = self.runtime.take(bytes).with_context(context)?;
+        let description = unloaded.describe().with_context(context)?;
         let mut sites = sites.clone();
         let (config, lists) = configuration(self.resolved, &description.config_schema, config, &mut sites)?;
         if lists == AllowLists::Heard && mode == Mode::Enforce {
             self.lists = AllowLists::Heard;
         }
-        let policy = self.runtime.load(name, bytes, &config).with_context(context)?;
+        let policy = unloaded.load(name, &config).with_context(context)?;
         let rewrites = match origin {
             Origin::Shipped => false,
             Origin::File(file, _) => manifest::of(bytes, file, &description.id)

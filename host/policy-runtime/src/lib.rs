@@ -34,6 +34,7 @@ mod cache;
 mod cost;
 mod engine;
 mod error;
+mod input;
 mod instance;
 pub mod limits;
 mod load;
@@ -48,8 +49,9 @@ mod wasi;
 
 pub use cache::Start;
 pub use error::{ConfigurationFault, LoadError};
+pub use input::read_component;
 pub use limits::Limits;
-pub use load::{CachePlace, Runtime, read_component};
+pub use load::{CachePlace, Runtime, Unloaded};
 pub use policy::{ComponentPolicy, Description, PolicyCopy, RuleInfo};
 pub use state::{LogLevel, LogLine};
 pub use track::{SUPPORTED, Surface};

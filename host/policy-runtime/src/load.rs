@@ -1,15 +1,11 @@
 //! From the bytes of a component to a policy that can be asked.
 
 use std::collections::VecDeque;
-use std::fs::OpenOptions;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_decision::PolicyError;
-use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker};
@@ -17,9 +13,10 @@ use wasmtime::component::{Component, Linker};
 use crate::cache::{Cache, CacheKey, Start, hex};
 use crate::cost;
 use crate::engine::SharedEngine;
-use crate::error::{ConfigurationFault, LoadError};
+use crate::error::LoadError;
+use crate::input::{check_bytes, check_configuration};
 use crate::instance::{Runner, Running};
-use crate::limits::{self, Limits};
+use crate::limits::Limits;
 use crate::policy::{ComponentPolicy, Description};
 use crate::snapshot::Readable;
 use crate::state::{HostState, LogLine};
@@ -37,6 +34,14 @@ pub struct Runtime {
     last: Mutex<Option<Arc<Prepared>>>,
     /// Whether anything was compiled, which takes a lot of memory for a moment.
     has_compiled: AtomicBool,
+}
+
+/// A component that is not loaded yet. Its digest, which takes a while, is computed once for all that is wanted of it.
+#[derive(Clone, Copy)]
+pub struct Unloaded<'a> {
+    runtime: &'a Runtime,
+    component: &'a [u8],
+    digest: [u8; 32],
 }
 
 /// A component, compiled so that its state can be read out, where that is possible.
@@ -57,26 +62,6 @@ pub enum CachePlace {
     Directory(PathBuf),
 }
 
-/// Reads a component file.
-///
-/// # Errors
-/// When it cannot be read or is larger than [`limits::COMPONENT`].
-pub fn read_component(path: &Path) -> Result<Vec<u8>, LoadError> {
-    let failed = |source| LoadError::Read { path: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    // Without it a pipe in the file's place would hold the host for ever.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)
-        .map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
-        return Err(failed(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file")));
-    }
-    file.take(limits::COMPONENT + 1).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
-}
-
 impl Runtime {
     /// Starts the engine.
     ///
@@ -91,59 +76,34 @@ impl Runtime {
         Ok(Self { shared: Arc::new(SharedEngine::start()?), cache, limits, last, has_compiled })
     }
 
-    /// Loads a policy and configures it. `name` is what decisions call it;
-    /// `configuration` is a JSON object.
+    /// Takes a component, to have it described and loaded.
     ///
     /// # Errors
-    /// When it is no policy that this host can serve, or refuses the configuration.
+    /// When it is too large, or begins as no component does.
+    pub fn take<'a>(&'a self, component: &'a [u8]) -> Result<Unloaded<'a>, LoadError> {
+        check_bytes(component)?;
+        Ok(Unloaded { runtime: self, component, digest: Sha256::digest(component).into() })
+    }
+
+    /// Loads a policy: [`Runtime::take`] and [`Unloaded::load`].
+    ///
+    /// # Errors
+    /// As for these.
     pub fn load(
         &self,
         name: &str,
         component: &[u8],
         configuration: &str,
     ) -> Result<ComponentPolicy, LoadError> {
-        check_bytes(component)?;
-        check_configuration(configuration)?;
-        let digest: [u8; 32] = Sha256::digest(component).into();
-        let key = CacheKey::new(self.shared.engine(), &digest, configuration);
-        let kept = self.cache.as_ref().and_then(|cache| cache.find(self.shared.engine(), key));
-        let (ready, start, log) = match kept {
-            Some((ready, start)) => (ready, start, Vec::new()),
-            None => self.make((component, digest), configuration, key)?,
-        };
-        let (runner, exports) = self.link(&ready)?;
-        let description = self.describe_copy(&runner, &exports)?;
-        Ok(ComponentPolicy {
-            name: name.to_owned(),
-            digest: hex(&digest),
-            description,
-            configuration: configuration.to_owned(),
-            start,
-            limits: self.limits,
-            runner,
-            exports,
-            rewrites: false,
-            sees_output: true,
-            log: Mutex::new(VecDeque::from(log)),
-        })
+        self.take(component)?.load(name, configuration)
     }
 
-    /// What a component says of itself, without configuring it.
+    /// What a component says of itself: [`Runtime::take`] and [`Unloaded::describe`].
     ///
     /// # Errors
-    /// As for [`Runtime::load`].
+    /// As for these.
     pub fn describe(&self, component: &[u8]) -> Result<Description, LoadError> {
-        check_bytes(component)?;
-        let digest: [u8; 32] = Sha256::digest(component).into();
-        let key = CacheKey::new(self.shared.engine(), &digest, "");
-        if let Some(kept) = self.cache.as_ref().and_then(|cache| cache.find_description(key)) {
-            return Ok(kept);
-        }
-        let description = self.prepare(component, digest)?.description.clone();
-        if let Some(cache) = &self.cache {
-            cache.keep_description(key, &description);
-        }
-        Ok(description)
+        self.take(component)?.describe()
     }
 
     /// What a component imports and exports; runs nothing of it.
@@ -258,6 +218,55 @@ impl Runtime {
     }
 }
 
+impl Unloaded<'_> {
+    /// Loads the policy and configures it. `name` is what decisions call it; `configuration` is a JSON object.
+    ///
+    /// # Errors
+    /// When it is no policy that this host can serve, or refuses the configuration.
+    pub fn load(&self, name: &str, configuration: &str) -> Result<ComponentPolicy, LoadError> {
+        let Self { runtime, component, digest } = *self;
+        check_configuration(configuration)?;
+        let key = CacheKey::new(runtime.shared.engine(), &digest, configuration);
+        let kept = runtime.cache.as_ref().and_then(|cache| cache.find(runtime.shared.engine(), key));
+        let (ready, start, log) = match kept {
+            Some((ready, start)) => (ready, start, Vec::new()),
+            None => runtime.make((component, digest), configuration, key)?,
+        };
+        let (runner, exports) = runtime.link(&ready)?;
+        let description = runtime.describe_copy(&runner, &exports)?;
+        Ok(ComponentPolicy {
+            name: name.to_owned(),
+            digest: hex(&digest),
+            description,
+            configuration: configuration.to_owned(),
+            start,
+            limits: runtime.limits,
+            runner,
+            exports,
+            rewrites: false,
+            sees_output: true,
+            log: Mutex::new(VecDeque::from(log)),
+        })
+    }
+
+    /// What the component says of itself, without configuring it.
+    ///
+    /// # Errors
+    /// As for [`Unloaded::load`].
+    pub fn describe(&self) -> Result<Description, LoadError> {
+        let Self { runtime, component, digest } = *self;
+        let key = CacheKey::new(runtime.shared.engine(), &digest, "");
+        if let Some(kept) = runtime.cache.as_ref().and_then(|cache| cache.find_description(key)) {
+            return Ok(kept);
+        }
+        let description = runtime.prepare(component, digest)?.description.clone();
+        if let Some(cache) = &runtime.cache {
+            cache.keep_description(key, &description);
+        }
+        Ok(description)
+    }
+}
+
 impl Drop for Runtime {
     /// Whoever has loaded all that it wants is about to live for hours with it.
     fn drop(&mut self) {
@@ -275,33 +284,12 @@ impl std::fmt::Debug for Runtime {
     }
 }
 
+impl std::fmt::Debug for Unloaded<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Unloaded").field("digest", &hex(&self.digest)).finish_non_exhaustive()
+    }
+}
+
 fn in_call(call: &'static str) -> impl Fn(PolicyError) -> LoadError {
     move |source| LoadError::Call { call, source }
-}
-
-/// Looks at the size and the first eight bytes.
-fn check_bytes(component: &[u8]) -> Result<(), LoadError> {
-    if component.len() as u64 > limits::COMPONENT {
-        return Err(LoadError::Size { limit: limits::COMPONENT });
-    }
-    match component.first_chunk::<8>() {
-        Some([0, b'a', b's', b'm', _, _, 1, 0]) => Ok(()),
-        Some([0, b'a', b's', b'm', _, _, 0, 0]) => Err(LoadError::CoreModule),
-        _ => Err(LoadError::NotWebAssembly),
-    }
-}
-
-fn check_configuration(configuration: &str) -> Result<(), LoadError> {
-    let refused = |message: String| {
-        let errors = vec![ConfigurationFault { pointer: String::new(), message }];
-        Err(LoadError::Configuration { errors })
-    };
-    if configuration.len() > limits::CONFIGURATION {
-        return refused(format!("it is larger than {} bytes", limits::CONFIGURATION));
-    }
-    match serde_json::from_str::<serde_json::Value>(configuration) {
-        Ok(serde_json::Value::Object(_)) => Ok(()),
-        Ok(_) => refused("it is not a JSON object".to_owned()),
-        Err(error) => refused(format!("it is not JSON: {error}")),
-    }
 }
