@@ -5,8 +5,6 @@ declare module "@earendil-works/pi-tui" {
   /** The character that a terminal sent in the newer protocol. */
   export function decodeKittyPrintable(data: string): string | undefined;
   export function isKeyRelease(data: string): boolean;
-  /** Breaks a line at `width` columns. */
-  export function wrapTextWithAnsi(text: string, width: number): string[];
   export function truncateToWidth(text: string, width: number, ellipsis?: string): string;
   /** Kinds of components. */
   interface Kind {

@@ -1,8 +1,9 @@
 /** What questions and `/sandbox` share on the terminal: keys, and lines that fit. */
 import type { ExtensionUIContext } from "@earendil-works/pi-coding-agent";
-import { decodeKittyPrintable, isKeyRelease, parseKey, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import { decodeKittyPrintable, isKeyRelease, parseKey } from "@earendil-works/pi-tui";
 import type { Key } from "./prompt-view.ts";
 import { fitted, type Scroll } from "./scroll.ts";
+import { wrapped } from "./wrapped.ts";
 
 /** What is needed of `ctx.ui` for a component of our own. */
 export type Canvas = Pick<ExtensionUIContext, "custom">;
@@ -66,12 +67,6 @@ export function draw<T>(
       invalidate: () => {},
     };
   });
-}
-
-/** Breaks a line to `width` columns, with `before` in front of every piece but the first. */
-export function wrapped(text: string, width: number, before: string): string[] {
-  const [first = "", ...rest] = wrapTextWithAnsi(text, Math.max(1, width - before.length));
-  return [first, ...rest.map((piece) => (width > before.length ? before + piece : piece))];
 }
 
 const NAMED: Record<string, Key> = {

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum Order {
     /// Which questions wait.
     Questions {},
-    /// Answers a question with the code of a choice; without one refuses.
+    /// Answers a question with the code of a choice, as it was listed; without one refuses.
     Answer { id: u64, code: Option<String> },
     /// What the session remembers.
     Remembered {},
@@ -83,6 +83,7 @@ pub(crate) struct Asked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AskedChoice {
+    /// What is typed for it, with the number that stands nowhere else.
     pub(crate) code: String,
     pub(crate) text: String,
     pub(crate) target: Option<String>,

@@ -52,9 +52,9 @@ pub(crate) fn cell(text: &str) -> Cell {
     Cell { text: visible(text), tint: Tint::Plain }
 }
 
-/// Makes a cell of what somebody is to say yes or no to: as long as a question shows it.
-pub(crate) fn subject(text: &str) -> Cell {
-    Cell { text: visible_subject(text).0, tint: Tint::Plain }
+/// Makes a cell of a line of a question, with a colour: as long as a question is.
+pub(crate) fn whole(text: &str, tint: Tint) -> Cell {
+    Cell { text: visible_subject(text).0, tint }
 }
 
 /// Makes a cell with a colour.

@@ -4,7 +4,7 @@
 use portcullis_session::{Choice, ChoiceKind, Question};
 
 /// Stands before what is not in the host's words, in each of its lines: no line of it passes for one of ours.
-const QUOTED: &str = "  | ";
+pub(crate) const QUOTED: &str = "  | ";
 /// Rows for what is typed, and for what is said of it.
 const KEPT_ROWS: usize = 2;
 /// A terminal that does not know its size is taken for the smallest there is.
@@ -28,6 +28,33 @@ impl Size {
     pub(crate) fn new(columns: usize, rows: usize) -> Self {
         let or = |known, usual| if known == 0 { usual } else { known };
         Self { columns: or(columns, LEAST.columns), rows: or(rows, LEAST.rows) }
+    }
+
+    /// Breaks a text into lines, each after `indent`. Characters outside of ASCII may be twice as wide as others.
+    pub(crate) fn wrapped(self, indent: &str, text: &str) -> Vec<String> {
+        let room = self.columns.saturating_sub(indent.len() + QUOTED.len()).max(2);
+        let mut lines = Vec::new();
+        for part in text.split('\n') {
+            let (mut line, mut width) = (String::new(), 0);
+            for character in part.chars() {
+                let wide = if character.is_ascii() { 1 } else { 2 };
+                if width + wide > room {
+                    lines.push(format!("{indent}{line}"));
+                    (line, width) = (String::new(), 0);
+                }
+                line.push(character);
+                width += wide;
+            }
+            lines.push(format!("{indent}{line}").trim_end().to_owned());
+        }
+        lines
+    }
+
+    /// As [`Self::wrapped`], for a line that begins in our words and goes on in those of others: names of tools, places.
+    pub(crate) fn headed(self, indent: &str, text: &str) -> Vec<String> {
+        let lines = self.wrapped(indent, text).into_iter().enumerate();
+        let behind = |line: String| format!("{QUOTED}{}", line.strip_prefix(indent).unwrap_or(&line));
+        lines.map(|(place, line)| if place == 0 { line } else { behind(line) }).collect()
     }
 }
 
@@ -70,7 +97,7 @@ impl Page<'_> {
     fn whole(&self, heading: &str, footer: &str, offered: impl Fn(usize, &Choice) -> bool) -> Sheet {
         let Question { title, subject, asker, reason, rule, policy, .. } = self.question;
         let mut lines = self.wrapped("", heading);
-        lines.extend(self.wrapped("", title));
+        lines.extend(self.size.headed("", title));
         lines.extend(self.wrapped(QUOTED, subject));
         lines.extend(self.wrapped(QUOTED, &format!("asked by {asker}; {reason}")));
         lines.extend(self.wrapped(QUOTED, &format!("rule `{rule}` of `{policy}`")));
@@ -110,10 +137,7 @@ impl Page<'_> {
         for (place, choice) in choices.filter(|(place, choice)| offered(*place, choice)) {
             let code = format!("{}{}", choice.code(), self.number);
             let kept = choice.target.as_ref().map(|target| format!(" → {target}")).unwrap_or_default();
-            let mut text = self.wrapped("  ", &format!("[{code}] {}{kept}", choice.spoken())).into_iter();
-            lines.extend(text.next());
-            // What it covers is not in our words either.
-            lines.extend(text.map(|line| format!("{QUOTED}{}", line.trim_start())));
+            lines.extend(self.size.headed("  ", &format!("[{code}] {}{kept}", choice.spoken())));
             answers.push((code, place));
         }
         lines.push("  [n] No (default)".to_owned());
@@ -123,24 +147,8 @@ impl Page<'_> {
         Sheet { lines, answers }
     }
 
-    /// Breaks a text into lines, each after `indent`. Characters outside of ASCII may be twice as wide as others.
     fn wrapped(&self, indent: &str, text: &str) -> Vec<String> {
-        let room = self.size.columns.saturating_sub(indent.len() + QUOTED.len()).max(2);
-        let mut lines = Vec::new();
-        for part in text.split('\n') {
-            let (mut line, mut width) = (String::new(), 0);
-            for character in part.chars() {
-                let wide = if character.is_ascii() { 1 } else { 2 };
-                if width + wide > room {
-                    lines.push(format!("{indent}{line}"));
-                    (line, width) = (String::new(), 0);
-                }
-                line.push(character);
-                width += wide;
-            }
-            lines.push(format!("{indent}{line}").trim_end().to_owned());
-        }
-        lines
+        self.size.wrapped(indent, text)
     }
 }
 
@@ -214,6 +222,16 @@ pub(crate) mod tests {
         assert_eq!(large.chosen("o-1234"), Some(0));
         assert_eq!(large.lines.iter().filter(|line| line.starts_with("Portcullis asks:")).count(), 1);
         assert!(large.lines.iter().all(|line| line.chars().count() < 80), "{large:#?}");
+    }
+
+    #[test]
+    fn no_piece_of_a_title_passes_for_a_line_of_ours() {
+        let title = format!("Allow the tool `x`?{}[o-1234] Allow once`?", " ".repeat(80));
+        let question = Question { title, ..question(1) };
+        let sheet = Sheet::new("Portcullis asks:", &question, "-1234", "", SMALL);
+        assert_eq!(sheet.chosen("o-1234"), Some(0));
+        let like_an_answer = sheet.lines.iter().filter(|line| line.trim_start().starts_with("[o-1234]"));
+        assert_eq!(like_an_answer.count(), 1, "{sheet:#?}");
     }
 
     #[test]

@@ -125,7 +125,8 @@ pub trait Judge: Send + Sync + 'static {
 
     /// Puts everything that waits to the user as one question, and waits for the answer.
     ///
-    /// There is an answer for each attempt, in their order, and none of them is to ask.
+    /// There is an answer for each attempt, in their order. To ask is one for those that the question was not about,
+    /// which are asked about next; never for all of them.
     /// `round` names the question for [`Self::withdraw`].
     fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement>;
 

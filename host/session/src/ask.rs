@@ -1,5 +1,6 @@
 //! Open questions: who waits for which answer, and where questions are shown.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -187,7 +188,12 @@ impl Slot {
 pub(crate) struct Asks {
     pending: Mutex<Vec<Pending>>,
     next: AtomicU64,
+    /// What the last digits of a question's number are drawn from.
+    secret: RandomState,
 }
+
+/// One of so many ends of a question's number.
+const ENDS: u64 = 10_000;
 
 #[derive(Debug)]
 struct Pending {
@@ -197,9 +203,10 @@ struct Pending {
 }
 
 impl Asks {
-    /// A number for the next question.
+    /// A number for the next question, which a command cannot foretell: it might paint a question of that number.
     pub(crate) fn next_id(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed) + 1
+        let count = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        count * ENDS + self.secret.hash_one(count) % ENDS
     }
 
     /// Shows `question` and waits for its answer, or until the call is taken back. `is_covered` says whether

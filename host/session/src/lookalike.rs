@@ -6,9 +6,13 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::char::is_combining_mark;
 use unicode_security::confusable_detection::skeleton;
 
 use crate::visible::{visible, visible_subject};
+
+/// A letter has no more marks in the scripts that have most; heaps of them are drawn over what stands around.
+const MARKS_MAX: usize = 2;
 
 /// Makes a text safe to show to somebody who decides about it: nothing acts, and nothing passes for something else.
 pub(crate) fn revealed(text: &str) -> String {
@@ -27,14 +31,17 @@ fn unmasked(text: &str) -> Cow<'_, str> {
     }
     let mut shown = String::with_capacity(text.len());
     let mut word = String::new();
+    let mut marks = 0;
     for character in text.chars() {
-        if character.is_alphanumeric() {
+        marks = if is_combining_mark(character) { marks + 1 } else { 0 };
+        let is_heaped = marks > MARKS_MAX;
+        if character.is_alphanumeric() && !is_heaped {
             word.push(character);
             continue;
         }
         push_word(&mut shown, &word);
         word.clear();
-        push(&mut shown, character, looks_plain(character));
+        push(&mut shown, character, is_heaped || looks_plain(character));
     }
     push_word(&mut shown, &word);
     Cow::Owned(shown)
@@ -79,6 +86,10 @@ mod tests {
             ("a\u{2024}\u{2024}/b", "a\\u{2024}\\u{2024}/b"),
             ("\u{2018}x\u{2019}", "\\u{2018}x\\u{2019}"),
             ("\u{202e}x", "\\u{202e}x"),
+            // Parts of a syllable, each as wide as the whole of it on some terminals, and marks upon marks.
+            ("\u{1100}\u{1100}", "\\u{1100}\\u{1100}"),
+            ("日\u{301}\u{301}\u{301}", "日\u{301}\u{301}\\u{301}"),
+            ("กี่\u{e48}", "กี่\\u{e48}"),
         ] {
             assert_eq!(revealed(text), shown, "{text}");
         }
@@ -87,7 +98,7 @@ mod tests {
     #[test]
     fn other_scripts_stay_readable() {
         for text in
-            ["müller/größe", "привет.txt", "日本語", "Ελλάδα", "naïve café", "한국어", "عربي", "🔒 ok"]
+            ["müller/größe", "привет.txt", "日本語", "Ελλάδα", "naïve café", "한국어", "عربي", "ที่นี่", "हिन्दी", "🔒 ok"]
         {
             assert_eq!(revealed(text), text);
         }

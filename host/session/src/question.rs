@@ -24,7 +24,7 @@ use crate::visible::visible;
 const WIDTHS_MAX: usize = 6;
 
 /// Longest description of a grant, in characters; clients show 300.
-const GRANT_TEXT_MAX: usize = 280;
+pub(crate) const GRANT_TEXT_MAX: usize = 280;
 
 /// Makes the question for `request`, about which `decision` says ask. Answers can be kept at `places`, and
 /// last `kept_for` seconds there; 0 for ever.

@@ -1,5 +1,7 @@
 //! Text from outside made safe to show: nothing in it can move the cursor, hide or reorder characters.
 
+use unicode_script::{Script, UnicodeScript as _};
+
 /// Longest text that is shown in one place, in characters.
 const SHOWN_MAX: usize = 300;
 
@@ -73,6 +75,16 @@ fn acts_invisibly(character: char) -> bool {
         | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}'
         | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e0fff}')
+        || has_no_certain_width(character)
+}
+
+/// Characters of which terminals do not agree how much room they take, as they draw some together with those before
+/// them: parts of Korean syllables, letters of flags, colours of skin, and what no script has. Such a row may be twice as
+/// long as a program believes. Terminals with pictures draw U+10EEEE as a piece of one.
+fn has_no_certain_width(character: char) -> bool {
+    matches!(character, '\u{1100}'..='\u{11ff}' | '\u{a960}'..='\u{a97f}' | '\u{d7b0}'..='\u{d7ff}'
+        | '\u{1f1e6}'..='\u{1f1ff}' | '\u{1f3fb}'..='\u{1f3ff}')
+        || character.script() == Script::Unknown
 }
 
 #[cfg(test)]
@@ -87,6 +99,14 @@ mod tests {
             ("a\u{200b}b", "a\\u{200b}b"),
             ("x\r\ny", "x\\r\\ny"),
             ("\u{e0041}", "\\u{e0041}"),
+            // What some terminals draw in one cell, others in many, and some as a picture.
+            ("\u{1100}\u{1100}", "\\u{1100}\\u{1100}"),
+            ("\u{d7b0}\u{a960}", "\\u{d7b0}\\u{a960}"),
+            ("👍\u{1f3fd}", "👍\\u{1f3fd}"),
+            ("\u{1f1e9}", "\\u{1f1e9}"),
+            ("\u{10eeee}\u{e0b0}", "\\u{10eeee}\\u{e0b0}"),
+            ("\u{378}\u{10ffff}", "\\u{378}\\u{10ffff}"),
+            ("한국어 🔒 ✓ é", "한국어 🔒 ✓ é"),
         ] {
             assert_eq!(visible(text), shown);
         }

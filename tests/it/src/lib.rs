@@ -26,6 +26,7 @@
 //! # }
 //! ```
 
+mod asks;
 mod deadline;
 mod launch;
 mod outputs;
@@ -43,6 +44,7 @@ mod tools;
 mod user;
 mod world;
 
+pub use asks::code_of;
 pub use deadline::{Deadline, PATIENCE};
 pub use launch::Launch;
 pub use print::Finished;

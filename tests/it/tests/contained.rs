@@ -267,9 +267,9 @@ fn nobody_inside_speaks_for_the_user(user: User) -> Result<()> {
     let mut pi: Rpc = with_forger(&scene, launch)?.rpc()?;
     // It answers its own first question with yes, which is no answer; out here it is no.
     let first = waiting(&scene, "")?;
-    scene.portcullis(&["asks", "answer", &first, "no"])?.ended_with(0)?;
+    scene.answer(&first, "no")?.ended_with(0)?;
     let second = waiting(&scene, &first)?;
-    scene.portcullis(&["asks", "answer", &second, "o"])?.ended_with(0)?;
+    scene.answer(&second, "o")?.ended_with(0)?;
     let report = forged(&scene)?;
     for (what, is_held) in [
         ("asked", *said(&report, "asked") == json!(0)),

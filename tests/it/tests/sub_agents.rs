@@ -87,8 +87,8 @@ fn contained(user: User) -> Result<()> {
     pi.prompt("go")?;
     // The tool is unknown, and what the sub-agent's command writes lies outside.
     let tool = waiting(&scene, "")?;
-    scene.portcullis(&["asks", "answer", &tool, "o"])?.ended_with(0)?;
-    scene.portcullis(&["asks", "answer", &waiting(&scene, &tool)?, "no"])?.ended_with(0)?;
+    scene.answer(&tool, "o")?.ended_with(0)?;
+    scene.answer(&waiting(&scene, &tool)?, "no")?.ended_with(0)?;
     pi.wait_for("agent_end")?;
     let requests = pi.requests()?;
     let failed = requests.iter().find(|request| request.get("failures") != Some(&json!([])));

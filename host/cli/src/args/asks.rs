@@ -9,8 +9,8 @@ Questions of a pi session can be answered from any terminal of the same user; th
 
 Examples:
   portcullis asks list
-  portcullis asks answer 3f2a:7 s        for this session
-  portcullis asks answer 3f2a:7 no";
+  portcullis asks answer 3f2a:71234 s-4711    for this session, with the number that the list shows
+  portcullis asks answer 3f2a:71234 no";
 
 pub(crate) const GRANTS_HELP: &str = "\
 Answers for a session live in the memory of its host; the others stand in your settings.
@@ -36,8 +36,8 @@ pub(crate) enum Asks {
         /// Its id, as `asks list` shows it
         #[arg(value_name = "ID")]
         id: String,
-        /// The code of a choice, as `asks list` shows it, or `no`
-        #[arg(value_name = "CODE")]
+        /// What `asks list` shows in brackets before the answer, with its number; or `no`
+        #[arg(value_name = "ANSWER")]
         code: String,
     },
 }

@@ -21,6 +21,8 @@ const LONGEST_LINE: usize = 16;
 
 /// Ends whatever the program has left open: a screen of another kind, a sequence, a printer, the ways of a VT52.
 const ALONE: &[u8] = b"\x1b\x03\x18\x1b\\\x1b[4i\x1b<";
+/// Takes the pictures of a terminal that draws some off the screen it is on: they lie over the text, or behind it.
+const NO_PICTURES: &[u8] = b"\x1b_Ga=d,d=A\x1b\\";
 /// Goes to the other screen; where the program is there already, its picture is lost and has to be drawn anew.
 const OTHER_SCREEN: &[u8] = b"\x1b[?1049h";
 /// Back to the screen of the program.
@@ -111,9 +113,11 @@ impl<W: Write> Overlay<W> {
         self.entries.push_back(Entry { id, question: question.clone(), reply });
         if self.shown.is_none() {
             self.put(ALONE);
+            self.put(NO_PICTURES);
             if !self.modes.is_on_other_screen {
                 self.put(OTHER_SCREEN);
             }
+            self.put(NO_PICTURES);
             self.put(PLAIN);
             self.put(SEEN);
             self.show(now);

@@ -1,31 +1,35 @@
 //! What a session makes of an order from elsewhere.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_session::{
-    Answer, ChoiceKind, InsidePort, Question, Refusal, Remembered, Session, described, with_causes,
+    Answer, Choice, ChoiceKind, InsidePort, Question, Refusal, Remembered, Session, described, with_causes,
 };
 
 use super::{Asked, AskedChoice, Control, Kept, Order, Outcome, Port};
+use crate::terminal::number;
+
+/// What answers to a question end with, beside a plain no, by its id. There is none before the question was listed, so
+/// that nobody is led to an answer by what something else shows.
+type Numbers = Mutex<HashMap<u64, String>>;
 
 /// Listens in `directory` for whoever answers questions of `session` elsewhere.
 pub(crate) fn listen_for(session: &Arc<Session>, directory: &Path) -> anyhow::Result<Control> {
     let session = Arc::downgrade(session);
+    let numbers = Numbers::default();
     Control::listen(directory, move |order| match session.upgrade() {
-        Some(session) => carry_out(&session, order),
+        Some(session) => carry_out(&session, &numbers, order),
         None => failed("the session has ended"),
     })
 }
 
-fn carry_out(session: &Session, order: Order) -> Outcome {
+fn carry_out(session: &Session, numbers: &Numbers, order: Order) -> Outcome {
     match order {
-        Order::Questions {} => {
-            let project = session.settings().workspace.display().to_string();
-            let questions = session.questions().into_iter();
-            Outcome::Questions { questions: questions.map(|question| asked(question, &project)).collect() }
-        }
-        Order::Answer { id, code } => answer(session, id, code.as_deref()),
+        Order::Questions {} => list(session, numbers)
+            .unwrap_or_else(|error| failed(&format!("no numbers to answer with: {error}"))),
+        Order::Answer { id, code } => answer(session, numbers, id, code.as_deref()),
         Order::Remembered {} => {
             Outcome::Remembered { remembered: session.remembered().into_iter().map(kept).collect() }
         }
@@ -49,19 +53,47 @@ fn carry_out(session: &Session, order: Order) -> Outcome {
     }
 }
 
-fn answer(session: &Session, id: u64, code: Option<&str>) -> Outcome {
+fn list(session: &Session, numbers: &Numbers) -> std::io::Result<Outcome> {
+    let project = session.settings().workspace.display().to_string();
+    let questions = session.questions();
+    let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+    numbers.retain(|id, _| questions.iter().any(|question| question.id == *id));
+    let mut all = Vec::new();
+    for question in questions {
+        let number = match numbers.get(&question.id) {
+            Some(known) => known.clone(),
+            None => number()?,
+        };
+        numbers.insert(question.id, number.clone());
+        all.push(asked(question, &number, &project));
+    }
+    Ok(Outcome::Questions { questions: all })
+}
+
+/// What is typed for a choice.
+fn code_of(choice: &Choice, number: &str) -> String {
+    format!("{}{number}", choice.code())
+}
+
+fn answer(session: &Session, numbers: &Numbers, id: u64, code: Option<&str>) -> Outcome {
     let Some(question) = session.questions().into_iter().find(|question| question.id == id) else {
         return failed("this question does not wait any more");
     };
     let (answer, what) = match code {
         None => (Answer::Refused(Refusal::User), "refused".to_owned()),
-        Some(code) => match question.choices.iter().position(|choice| choice.code() == code) {
-            Some(index) => {
-                let spoken = question.choices.get(index).map(portcullis_session::Choice::spoken);
-                (Answer::Choice(index), spoken.unwrap_or_default())
+        Some(code) => {
+            let number = numbers.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+            let is_it = |choice: &Choice| number.as_ref().is_some_and(|number| code_of(choice, number) == code);
+            match question.choices.iter().enumerate().find(|(_, choice)| is_it(choice)) {
+                Some((index, choice)) => (Answer::Choice(index), choice.spoken()),
+                None => {
+                    return failed(
+                        "this question has no such answer: write it with its number, as `portcullis asks list` \
+                         shows it",
+                    );
+                }
             }
-            None => return failed("this question has no such choice, see `portcullis asks list`"),
-        },
+        }
     };
     match session.answer_question(id, answer) {
         true => Outcome::Done { what },
@@ -87,9 +119,9 @@ fn kept(remembered: Remembered) -> Kept {
     Kept { id: remembered.id, text, expires_at: remembered.expires_at }
 }
 
-fn asked(question: Question, project: &str) -> Asked {
-    let choice = |choice: &portcullis_session::Choice| AskedChoice {
-        code: choice.code(),
+fn asked(question: Question, number: &str, project: &str) -> Asked {
+    let choice = |choice: &Choice| AskedChoice {
+        code: code_of(choice, number),
         text: choice.spoken(),
         target: choice.target.clone(),
     };

@@ -108,10 +108,15 @@ impl Asking {
             std::thread::sleep(GATHER);
             let Some((number, judge, attempts)) = self.next_round() else { continue };
             let answers = judge.ask(number, &attempts);
-            let replies = self.state().round.take().map(|round| round.replies).unwrap_or_default();
-            for (reply, answer) in replies.into_iter().zip(answers) {
-                // Who gave up in the meantime does not want to know.
-                let _unheard = reply.send(answer);
+            let mut state = self.state();
+            let replies = state.round.take().map(|round| round.replies).unwrap_or_default();
+            for ((attempt, reply), answer) in attempts.into_iter().zip(replies).zip(answers) {
+                if matches!(answer, Judgement::Ask) && !state.is_closed {
+                    state.waiting.push(Waiting { attempt, judge: Arc::clone(&judge), reply });
+                } else {
+                    // Who gave up in the meantime does not want to know.
+                    let _unheard = reply.send(answer);
+                }
             }
         }
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use portcullis_decision::request::{Action, ActionKinds, Attribute, Endpoint, NetworkAccess, Origin, Stage};
+use portcullis_decision::verdict::Cause;
 use portcullis_decision::{AnsweredBy, Decision, Effect, GrantPattern, GrantScope, Request, RuleSet};
 use portcullis_network_gate::{
     AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Stages, Upstream,
@@ -68,14 +69,18 @@ impl CommandJudge {
 
     fn put(&self, session: &Session, round: u64, attempts: &[Attempt]) -> Answered {
         let judged: Vec<(Request, Decision)> = attempts.iter().map(|one| self.judge(session, one)).collect();
-        let asked = judged.iter().find(|(_, decision)| decision.effect() == Effect::Ask);
-        let (Some((request, decision)), Some(first)) = (asked, attempts.first()) else {
-            return Answered { judged, answer: Answer::Covered, choice: None };
+        let each = || attempts.iter().zip(&judged).map(|(attempt, (_, decision))| (attempt, decision));
+        let asked = attempts.iter().zip(&judged).find(|(_, (_, decision))| is_open(decision));
+        let Some((first, (request, decision))) = asked else {
+            let is_about = vec![false; attempts.len()];
+            return Answered { judged, is_about, answer: Answer::Covered, choice: None };
         };
+        let is_about: Vec<bool> =
+            each().map(|other| is_open(other.1) && is_same_question((first, decision), other)).collect();
         let call = session.connections.identity(first.command).and_then(|identity| identity.call);
         let question = session.question_about(request, decision, call.as_deref());
         let question = match first.want {
-            Want::Connect => about_all(question, &places(attempts.iter().map(|one| &one.access))),
+            Want::Connect => about_all(question, &places(chosen(attempts, &is_about).map(|one| &one.access))),
             Want::SendMore { sent } => about_more(question, sent),
         };
         let cancel = Cancel::default();
@@ -87,13 +92,15 @@ impl CommandJudge {
             Answer::Choice(index) => question.choices.get(*index).cloned(),
             Answer::Refused(_) | Answer::Covered => None,
         };
-        Answered { judged, answer, choice }
+        Answered { judged, is_about, answer, choice }
     }
 }
 
 /// What came of a question.
 struct Answered {
     judged: Vec<(Request, Decision)>,
+    /// Which of the attempts the question was about.
+    is_about: Vec<bool>,
     answer: Answer,
     choice: Option<Choice>,
 }
@@ -112,14 +119,18 @@ impl Judge for CommandJudge {
         let Some(session) = self.line.session() else {
             return attempts.iter().map(|_| Judgement::Deny(closed())).collect();
         };
-        let Answered { judged, answer, choice } = self.put(&session, round, attempts);
+        let Answered { judged, is_about, answer, choice } = self.put(&session, round, attempts);
         if let Some(choice) = choice.as_ref().filter(|choice| choice.scope != GrantScope::Once) {
-            remember(&session, choice, attempts);
+            remember(&session, choice, &chosen(attempts, &is_about).collect::<Vec<_>>());
         }
-        let each = attempts.iter().zip(judged).map(|(attempt, (request, decision))| {
+        let each = attempts.iter().zip(is_about).zip(judged);
+        let each = each.map(|((attempt, is_about), (request, decision))| {
+            if is_open(&decision) && !is_about {
+                return Judgement::Ask;
+            }
             let is_connection = is_to_connect(attempt);
             let decision = match (&answer, &choice) {
-                _ if decision.effect() != Effect::Ask => decision,
+                _ if !is_open(&decision) => decision,
                 (Answer::Covered, _) => self.judge(&session, attempt).1,
                 (Answer::Refused(refusal), _) => {
                     if *refusal == Refusal::User && is_connection {
@@ -235,6 +246,31 @@ impl Judge for CommandJudge {
     }
 }
 
+fn is_open(decision: &Decision) -> bool {
+    decision.effect() == Effect::Ask
+}
+
+/// Whether two attempts are asked about in the same words: one program makes them, and the same policies want them
+/// asked for the same reasons. What is said of one would be said of the other.
+fn is_same_question((one, by): (&Attempt, &Decision), (other, by_other): (&Attempt, &Decision)) -> bool {
+    one.access.process.program == other.access.process.program
+        && by.policy() == by_other.policy()
+        && by.cause() == by_other.cause()
+        && by.question() == by_other.question()
+        && asking(by).eq(asking(by_other))
+}
+
+/// Who else wants it asked, and why.
+fn asking(decision: &Decision) -> impl Iterator<Item = (&str, &Cause)> {
+    let asking = decision.votes().iter().filter(|vote| vote.effect == Some(Effect::Ask));
+    asking.map(|vote| (vote.policy.as_str(), &vote.cause))
+}
+
+/// Those of the attempts that a question was about.
+fn chosen<'a>(attempts: &'a [Attempt], is_about: &'a [bool]) -> impl Iterator<Item = &'a Attempt> {
+    attempts.iter().zip(is_about).filter_map(|(attempt, is_about)| is_about.then_some(attempt))
+}
+
 /// Whether it is about the connection itself, and not about what it does.
 fn is_to_connect(attempt: &Attempt) -> bool {
     attempt.want == Want::Connect && attempt.access.stage == Stage::Connect
@@ -279,7 +315,7 @@ fn note(session: &Session, attempt: &Attempt, why: &str) {
 }
 
 /// Remembers a grant for each of the places that were asked about.
-fn remember(session: &Session, choice: &Choice, attempts: &[Attempt]) {
+fn remember(session: &Session, choice: &Choice, attempts: &[&Attempt]) {
     let patterns: Vec<GrantPattern> = if places(attempts.iter().map(|one| &one.access)).len() > 1 {
         attempts.iter().map(|one| GrantPattern::Network(endpoint_pattern(&one.access))).collect()
     } else {

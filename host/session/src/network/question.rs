@@ -4,7 +4,8 @@ use portcullis_decision::GrantScope;
 use portcullis_decision::request::NetworkAccess;
 
 use super::memory::{Place, place};
-use crate::ask::Question;
+use crate::ask::{ChoiceKind, Question};
+use crate::question::GRANT_TEXT_MAX;
 
 /// The places of some connections, each once, in their order.
 pub(super) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Place> {
@@ -24,14 +25,20 @@ pub(super) fn about_all(mut question: Question, places: &[Place]) -> Question {
     question.title = format!("Allow these {} connections?", places.len());
     question.subject = listed(places, "\n");
     // What covers only one of them would be no answer.
-    let mut has_session = false;
-    question.choices.retain(|choice| match choice.scope {
-        GrantScope::Once => true,
-        GrantScope::Session => !std::mem::replace(&mut has_session, true),
-        GrantScope::Project | GrantScope::User => false,
+    let covers = format!("connections to {}", listed(places, ", "));
+    // A grant that cannot be read whole before it is given is not offered.
+    let is_readable = covers.chars().count() <= GRANT_TEXT_MAX;
+    question.choices.retain(|choice| match (choice.scope, choice.kind) {
+        (GrantScope::Once, _) => true,
+        (GrantScope::Session, ChoiceKind::Allow) => is_readable && choice.width == 0,
+        (GrantScope::Session, ChoiceKind::Deny) => true,
+        (GrantScope::Project | GrantScope::User, _) => false,
     });
     for choice in question.choices.iter_mut().filter(|choice| choice.scope == GrantScope::Session) {
-        choice.covers = Some(format!("connections to {}", listed(places, ", ")));
+        choice.covers = Some(match choice.kind {
+            ChoiceKind::Deny if !is_readable => format!("connections to these {} places", places.len()),
+            ChoiceKind::Allow | ChoiceKind::Deny => covers.clone(),
+        });
     }
     question
 }

@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::processes::{self, Process};
 use portcullis_it::script::{call, calls, expecting, expecting_no, say};
-use portcullis_it::{Deadline, Finished, Launch, PiVersion, Scene, User, World, script};
+use portcullis_it::{Deadline, Finished, Launch, PiVersion, Scene, User, World, code_of, script};
 use serde_json::{Value, json};
 
 use super::{FILES, Prey, asked, said};
@@ -86,7 +86,7 @@ fn little_when_pi_is_contained(version: PiVersion, user: User) -> Result<()> {
             asked(portcullis, &known).with_context(|| format!("about `{about}`; pi says: {}", errors()))?;
         let text = question.to_string();
         ensure!(text.contains(about) && text.contains(asker), "not about `{about}` by {asker}: {question:#}");
-        portcullis(&["asks", "answer", &id, code])?.ended_with(0)?;
+        portcullis(&["asks", "answer", &id, &code_of(&question, code)])?.ended_with(0)?;
         known = id;
     }
     pi.wait_for("agent_end")?;

@@ -14,6 +14,8 @@ use super::PROGRAM;
 as_each_user!(
     a_connection_waits_and_a_grant_holds_for_the_next_command,
     several_hosts_of_one_command_are_one_question,
+    several_programs_of_one_command_are_a_question_each,
+    what_cannot_be_read_whole_is_not_kept,
     names_are_shown_in_letters_that_cannot_be_mistaken,
     a_no_is_remembered_and_told,
     who_gives_up_takes_the_question_back,
@@ -90,6 +92,58 @@ fn several_hosts_of_one_command_are_one_question(user: User) -> Result<()> {
     let question = host.question()?;
     host.answer(&question, &json!("refuse"))?;
     host.finish(id)?;
+    Ok(())
+}
+
+/// A question tells of one program: what another one wants beside it is not to be had by an answer to that.
+fn several_programs_of_one_command_are_a_question_each(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let script = "cp \"$(command -v curl)\" known; cp known other; \
+        ./known -sS http://allowed.test/ & ./other -sS http://sub.allowed.test/ & wait";
+    let id = host.begin(script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let mut asked = Vec::new();
+    for _ in 0..2 {
+        let question = host.question()?;
+        let of_known = text(&question, "/params/asker").contains("/known (pid ");
+        let subject = if of_known { "allowed.test:80" } else { "sub.allowed.test:80" };
+        ensure!(of_known || text(&question, "/params/asker").contains("/other (pid "), "{question}");
+        ensure!(text(&question, "/params/subject") == subject, "{question}");
+        asked.push(of_known);
+        host.answer(&question, &if of_known { json!(0) } else { json!("refuse") })?;
+    }
+    let (_, output) = host.finish(id)?;
+    ensure!(asked.contains(&true) && asked.contains(&false), "{asked:?}");
+    ensure!(output.matches("REACHED").count() == 1 && output.contains("you said no"), "{output}");
+    Ok(())
+}
+
+/// As a grant of one place that is too long: a part of it would not be seen.
+fn what_cannot_be_read_whole_is_not_kept(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    for (name, is_kept) in [("a", true), ("a-mirror-of-packages-of-which-there-are-others-as-well", false)] {
+        let script = format!("for n in 1 2 3 4 5 6 7; do curl -sS http://{name}-$n.test/ & done; wait");
+        let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+        let mut open = 7;
+        while open > 0 {
+            let question = host.question()?;
+            let places = text(&question, "/params/subject").lines().count();
+            let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
+            let keys: Vec<&str> = options.iter().map(|option| text(option, "/key")).collect();
+            ensure!(keys.contains(&"o") && keys.contains(&"d"), "{question}");
+            ensure!(places < 5 || keys.contains(&"s") == is_kept, "{places} places: {question}");
+            let no = keys.iter().position(|key| *key == "d");
+            host.answer(&question, &json!(no))?;
+            open -= places;
+        }
+        host.finish(id)?;
+        // The no was one to each of them.
+        let (_, output) = host.run(&format!("curl -sS http://{name}-7.test/"))?;
+        ensure!(output.contains("you said no for this session"), "{output}");
+    }
     Ok(())
 }
 

@@ -168,6 +168,26 @@ fn what_is_asked_stays_on_the_screen() {
 }
 
 #[test]
+fn no_picture_of_the_program_lies_over_a_question() {
+    const GONE: &str = "\x1b_Ga=d,d=A\x1b\\";
+    for (program, other) in [("text", true), ("\x1b[?1049h", false)] {
+        let mut scene = Scene::new();
+        scene.overlay.write(program.as_bytes());
+        // A picture that the program has not sent to its end is ended first.
+        scene.overlay.write(b"\x1b_Ga=T,f=24,s=1,v=1,z=1,c=60,r=9;////\x1b\\\x1b_Ga=p,i=7");
+        scene.ask(1, 0);
+        let screen = scene.screen();
+        let (_, after) = screen.split_once("i=7").unwrap();
+        let (before, _) = after.split_once("title 1").unwrap();
+        assert_eq!(before.matches(GONE).count(), 2, "{before:?}");
+        assert!(before.find("\x1b\\") < before.find(GONE), "{before:?}");
+        if let Some((first, second)) = before.split_once("\x1b[?1049h") {
+            assert!(other && first.contains(GONE) && second.contains(GONE), "one for each screen: {before:?}");
+        }
+    }
+}
+
+#[test]
 fn what_the_program_has_hidden_is_shown() {
     let mut scene = Scene::new();
     // A VT52, a printer, guarded cells, margins at the sides, black on black.

@@ -13,6 +13,8 @@ struct Shown {
     questions: Mutex<Sender<(u64, Vec<String>)>>,
     answers: Mutex<Receiver<bool>>,
     withdrawn: Mutex<Vec<u64>>,
+    /// Hosts that no question is about together with others.
+    apart: Mutex<Vec<String>>,
     /// Hosts that are decided by now.
     settled: Mutex<Vec<String>>,
 }
@@ -24,10 +26,13 @@ impl Judge for Shown {
     }
 
     fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
-        let hosts = attempts.iter().map(|attempt| attempt.access.target.to_string()).collect();
-        self.questions.lock().unwrap().send((round, hosts)).unwrap();
+        let hosts: Vec<String> = attempts.iter().map(|attempt| attempt.access.target.to_string()).collect();
+        self.questions.lock().unwrap().send((round, hosts.clone())).unwrap();
         self.answers.lock().unwrap().recv().unwrap();
-        attempts.iter().map(|_| Judgement::Deny(refusal("answered"))).collect()
+        let apart = self.apart.lock().unwrap();
+        let is_next = |host: &String| apart.contains(host) && hosts.first() != Some(host);
+        let answer = |next| if next { Judgement::Ask } else { Judgement::Deny(refusal("answered")) };
+        hosts.iter().map(is_next).map(answer).collect()
     }
 
     fn withdraw(&self, round: u64) {
@@ -79,6 +84,7 @@ impl Stand {
             questions: Mutex::new(asked),
             answers: Mutex::new(answers),
             withdrawn: Mutex::default(),
+            apart: Mutex::default(),
             settled: Mutex::default(),
         });
         let asking = Arc::new(Asking::default());
@@ -140,6 +146,19 @@ fn what_one_command_waits_for_is_one_question_and_another_command_waits() {
     assert_eq!(stand.question().1, ["c"]);
     stand.answer.send(true).unwrap();
     assert_eq!(reason(other), "answered");
+}
+
+#[test]
+fn what_a_question_was_not_about_is_asked_next() {
+    let stand = Stand::new();
+    stand.shown.apart.lock().unwrap().push("b".to_owned());
+    let (first, second, third) = (stand.put("a", 1), stand.put("b", 1), stand.put("c", 1));
+    assert_eq!(stand.question().1, ["a", "b", "c"]);
+    stand.answer.send(true).unwrap();
+    assert_eq!((reason(first), reason(third)), ("answered".to_owned(), "answered".to_owned()));
+    assert_eq!(stand.question().1, ["b"]);
+    stand.answer.send(true).unwrap();
+    assert_eq!(reason(second), "answered");
 }
 
 #[test]
