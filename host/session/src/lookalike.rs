@@ -97,9 +97,18 @@ mod tests {
 
     #[test]
     fn other_scripts_stay_readable() {
-        for text in
-            ["müller/größe", "привет.txt", "日本語", "Ελλάδα", "naïve café", "한국어", "عربي", "ที่นี่", "हिन्दी", "🔒 ok"]
-        {
+        for text in [
+            "müller/größe",
+            "привет.txt",
+            "日本語",
+            "Ελλάδα",
+            "naïve café",
+            "한국어",
+            "عربي",
+            "ที่นี่",
+            "हिन्दी",
+            "🔒 ok",
+        ] {
             assert_eq!(revealed(text), text);
         }
     }

@@ -201,12 +201,8 @@ fn no_command_paints_a_question(user: User) -> Result<()> {
     let question = host.question()?;
     let told = scene.portcullis(&["asks", "list"])?.ended_with(0)?;
     let paints = |text: &str| text.lines().filter(|row| row.starts_with(session)).count();
-    let subject: Vec<char> = question
-        .pointer("/params/subject")
-        .and_then(Value::as_str)
-        .context("a subject")?
-        .chars()
-        .collect();
+    let subject: Vec<char> =
+        question.pointer("/params/subject").and_then(Value::as_str).context("a subject")?.chars().collect();
     let control = (0..80).any(|shift| {
         let rows = subject.get(shift..).unwrap_or_default().chunks(80);
         paints(&rows.map(String::from_iter).collect::<Vec<_>>().join("\n")) > 0

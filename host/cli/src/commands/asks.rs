@@ -165,14 +165,23 @@ mod tests {
             }],
         };
         let lines = lines(Size::new(80, 24), "3f2a0000", &question);
-        let of_ours: Vec<&str> =
-            lines.iter().map(|(line, _)| line.as_str()).filter(|line| !line.starts_with(QUOTED.trim_end())).collect();
+        let of_ours: Vec<&str> = lines
+            .iter()
+            .map(|(line, _)| line.as_str())
+            .filter(|line| !line.starts_with(QUOTED.trim_end()))
+            .collect();
         let [title, no, once] = of_ours.as_slice() else { panic!("{of_ours:#?}") };
         assert_eq!((*title, *no), ("3f2a0000:81234  Allow the tool `run`?", "    [no] Abort"));
         assert!(once.starts_with("    [o-4711] Allow once"), "{once}");
-        assert!(lines.iter().all(|(line, _)| line.chars().count() < 80), "a terminal would break it: {lines:#?}");
+        assert!(
+            lines.iter().all(|(line, _)| line.chars().count() < 80),
+            "a terminal would break it: {lines:#?}"
+        );
         let control: Vec<String> =
             question.subject.chars().collect::<Vec<_>>().chunks(80).map(|row| row.iter().collect()).collect();
-        assert!(control.iter().any(|row| row.starts_with("3f2a0000:71234  Allow")), "as a terminal breaks it");
+        assert!(
+            control.iter().any(|row| row.starts_with("3f2a0000:71234  Allow")),
+            "as a terminal breaks it"
+        );
     }
 }

@@ -83,7 +83,8 @@ fn answer(session: &Session, numbers: &Numbers, id: u64, code: Option<&str>) -> 
         None => (Answer::Refused(Refusal::User), "refused".to_owned()),
         Some(code) => {
             let number = numbers.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
-            let is_it = |choice: &Choice| number.as_ref().is_some_and(|number| code_of(choice, number) == code);
+            let is_it =
+                |choice: &Choice| number.as_ref().is_some_and(|number| code_of(choice, number) == code);
             match question.choices.iter().enumerate().find(|(_, choice)| is_it(choice)) {
                 Some((index, choice)) => (Answer::Choice(index), choice.spoken()),
                 None => {

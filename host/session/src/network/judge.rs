@@ -80,7 +80,10 @@ impl CommandJudge {
         let call = session.connections.identity(first.command).and_then(|identity| identity.call);
         let question = session.question_about(request, decision, call.as_deref());
         let question = match first.want {
-            Want::Connect => about_all(question, &places(chosen(attempts, &is_about).map(|one| &one.access))),
+            Want::Connect => {
+                let details = decision.question().and_then(|asked| asked.details.as_deref());
+                about_all(question, &places(chosen(attempts, &is_about).map(|one| &one.access)), details)
+            }
             Want::SendMore { sent } => about_more(question, sent),
         };
         let cancel = Cancel::default();
@@ -256,8 +259,13 @@ fn is_same_question((one, by): (&Attempt, &Decision), (other, by_other): (&Attem
     one.access.process.program == other.access.process.program
         && by.policy() == by_other.policy()
         && by.cause() == by_other.cause()
-        && by.question() == by_other.question()
+        && words(by) == words(by_other)
         && asking(by).eq(asking(by_other))
+}
+
+/// What a policy says beside the title of its question, which names a place, and how long it waits.
+fn words(decision: &Decision) -> Option<(Option<&str>, Option<u32>)> {
+    decision.question().map(|question| (question.details.as_deref(), question.timeout_ms))
 }
 
 /// Who else wants it asked, and why.

@@ -6,6 +6,7 @@ use portcullis_decision::request::NetworkAccess;
 use super::memory::{Place, place};
 use crate::ask::{ChoiceKind, Question};
 use crate::question::GRANT_TEXT_MAX;
+use crate::visible::visible;
 
 /// The places of some connections, each once, in their order.
 pub(super) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Place> {
@@ -19,11 +20,13 @@ pub(super) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> V
     places
 }
 
-/// Makes the question about the first of several places one about all of them: what it offers holds for each.
-pub(super) fn about_all(mut question: Question, places: &[Place]) -> Question {
+/// Makes the question about the first of several places one about all of them: what it offers holds for each. `details`
+/// are what the policy says of each in the same words.
+pub(super) fn about_all(mut question: Question, places: &[Place], details: Option<&str>) -> Question {
     let [_, _, ..] = places else { return question };
     question.title = format!("Allow these {} connections?", places.len());
     question.subject = listed(places, "\n");
+    question.quote = details.map(visible);
     // What covers only one of them would be no answer.
     let covers = format!("connections to {}", listed(places, ", "));
     // A grant that cannot be read whole before it is given is not offered.

@@ -134,6 +134,10 @@ fn what_cannot_be_read_whole_is_not_kept(user: User) -> Result<()> {
             let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
             let keys: Vec<&str> = options.iter().map(|option| text(option, "/key")).collect();
             ensure!(keys.contains(&"o") && keys.contains(&"d"), "{question}");
+            ensure!(
+                places == 1 || question.pointer("/params/quote").is_none(),
+                "it is about one: {question}"
+            );
             ensure!(places < 5 || keys.contains(&"s") == is_kept, "{places} places: {question}");
             let no = keys.iter().position(|key| *key == "d");
             host.answer(&question, &json!(no))?;

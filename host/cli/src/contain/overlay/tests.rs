@@ -182,7 +182,10 @@ fn no_picture_of_the_program_lies_over_a_question() {
         assert_eq!(before.matches(GONE).count(), 2, "{before:?}");
         assert!(before.find("\x1b\\") < before.find(GONE), "{before:?}");
         if let Some((first, second)) = before.split_once("\x1b[?1049h") {
-            assert!(other && first.contains(GONE) && second.contains(GONE), "one for each screen: {before:?}");
+            assert!(
+                other && first.contains(GONE) && second.contains(GONE),
+                "one for each screen: {before:?}"
+            );
         }
     }
 }
