@@ -138,9 +138,12 @@ fn row(name: &str, setting: &Setting) -> Vec<Cell> {
 }
 
 fn unset(name: &str) -> String {
-    let default =
-        field(name).and_then(Field::default_in_words).map(|words| format!(": {}", words.replace('`', "")));
-    format!("the host's default{}", default.unwrap_or_default())
+    // Behind a colon stands why.
+    let words = field(name).and_then(Field::default_in_words).and_then(|words| words.split(": ").next());
+    match words {
+        Some(words) => format!("the host's default: {}", words.replace('`', "")),
+        None => "not set".to_owned(),
+    }
 }
 
 fn place(origin: &Origin) -> String {

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use portcullis_packs::{Manifest, Pack};
 use portcullis_policy_runtime::read_component;
+use portcullis_session::visible;
 
 use super::bounds::{Bounds, TEXT_MAX};
 use super::source::check_fresh;
+use crate::exit::say;
 use crate::manifest::MANIFEST;
 
 /// The folder of a policy.
@@ -100,16 +102,23 @@ impl Component {
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let (file, project) = if path.is_dir() {
             let project = Project::open(path)?;
-            let kept = project.folder.join("policy.wasm");
-            let built = if project.output().exists() { project.output() } else { kept };
-            if !built.exists() {
-                bail!(
+            let (built, kept) = (project.output(), project.folder.join("policy.wasm"));
+            let file = match (built.exists(), kept.exists()) {
+                (true, _) => built,
+                (false, true) => {
+                    let folder = visible(&path.to_string_lossy());
+                    say(&format!(
+                        "portcullis: nothing is built in `{folder}`, so its `policy.wasm` is taken"
+                    ));
+                    kept
+                }
+                (false, false) => bail!(
                     "`{}` is not built; run `portcullis policy build {}`",
-                    project.output().display(),
+                    built.display(),
                     path.display()
-                );
-            }
-            (built, Some(project))
+                ),
+            };
+            (file, Some(project))
         } else {
             (path.to_owned(), None)
         };
