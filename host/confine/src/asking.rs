@@ -10,6 +10,7 @@ use rustix::io::retry_on_intr;
 use crate::deeds::perform;
 use crate::held::{Answer, Held};
 use crate::link::Link;
+use crate::transport::Heard;
 use crate::wire::asks::{Answered, Asked, Ending, Refused, Told};
 use crate::{Owner, Refusal, transport};
 
@@ -22,7 +23,11 @@ pub(crate) fn hear(link: &Link, socket: &Arc<OwnedFd>, acting: Option<Owner>) {
         }
         // Whoever wants to know all that has been said so far waits for this one to be passed on.
         let _passing_on = link.passing_on();
-        let Ok(Some(message)) = transport::receive(&**socket) else { return };
+        let message = match transport::hear(&**socket) {
+            Heard::Message(message) => message,
+            Heard::Lost => continue,
+            Heard::Ended => return,
+        };
         let asked = match Told::decode(&message.bytes) {
             Ok(Told::Asked(asked)) => asked,
             Ok(Told::Refused(Refused { command, attempt, path, rule })) => {

@@ -59,7 +59,7 @@ mod here {
     use super::Call;
     use crate::confinement::process_of;
     use crate::link::Link;
-    use crate::transport;
+    use crate::transport::{self, Heard};
     use crate::wire::calls::Told;
 
     /// How often it is looked whether those who wait are still there; the kernel tells nobody when they go.
@@ -100,7 +100,11 @@ mod here {
                 if !self.is_something_told()? {
                     continue;
                 }
-                let message = transport::receive(&self.line).ok()??;
+                let message = match transport::hear(&self.line) {
+                    Heard::Message(message) => message,
+                    Heard::Lost => continue,
+                    Heard::Ended => return None,
+                };
                 let descriptor = message.descriptors.into_iter().next();
                 match Told::decode(&message.bytes).ok()? {
                     Told::Begins => drop(self.listener.set(Listener::new(descriptor?))),
@@ -111,7 +115,7 @@ mod here {
                                 let command = self.link.init_of(command);
                                 return Some(Call::Waits { id, process, command, socket, address });
                             }
-                            // It has ended since, or cannot be known: whoever accepts the connection finds out.
+                            // It has ended since, or there was no descriptor left to know it by: whoever accepts the connection finds out.
                             None => self.release(id),
                         }
                     }

@@ -36,6 +36,7 @@ mod here {
     use crate::group::Deaths;
     use crate::held::{Held, Waiting};
     use crate::job::Job;
+    use crate::transport::Heard;
     use crate::wire::{Ending, Event, Request};
     use crate::{Breach, Command, Exit, Refusal, transport};
 
@@ -188,7 +189,12 @@ mod here {
 
         /// Passes on what the keeper says, until it has gone.
         pub(crate) fn listen(&self) {
-            while let Ok(Some(message)) = transport::receive(&self.socket) {
+            loop {
+                let message = match transport::hear(&self.socket) {
+                    Heard::Message(message) => message,
+                    Heard::Lost => continue,
+                    Heard::Ended => break,
+                };
                 let Ok(event) = Event::decode(&message.bytes) else { break };
                 if let Event::Socket { id, errno } = event {
                     self.give_socket(id, errno, message.descriptors);
@@ -204,6 +210,8 @@ mod here {
         }
 
         fn give_socket(&self, id: u64, errno: i32, descriptors: Vec<OwnedFd>) {
+            // One that was made may have been lost on the way.
+            let errno = if errno == 0 { libc::EMFILE } else { errno };
             let refused = || io::Error::from_raw_os_error(errno);
             let answer = descriptors.into_iter().next().ok_or_else(refused);
             if let Some(wanted) = self.sockets().remove(&id) {

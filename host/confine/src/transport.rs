@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
 use rustix::io::retry_on_intr;
@@ -71,6 +72,41 @@ fn send_parts(
 /// # Errors
 /// The kernel's errno; `InvalidData` when the message is cut, has lost descriptors or is too long.
 pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
+    match take(socket)? {
+        Some((_, true)) => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        whole => Ok(whole.map(|(message, _)| message)),
+    }
+}
+
+/// What is heard by who has to hear of everything until the other side has gone.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// Where this process has no descriptor left, the kernel drops those of a message: it has none then.
+    Message(Message),
+    /// One could not be read; others can.
+    Lost,
+    /// The other side has gone.
+    Ended,
+}
+
+/// Waits for a message as [`receive`].
+pub(crate) fn hear(socket: impl AsFd) -> Heard {
+    /// What there is no memory for is there later.
+    const PAUSE: Duration = Duration::from_millis(10);
+    match take(&socket) {
+        Ok(Some((message, false))) => Heard::Message(message),
+        Ok(Some((message, true))) => Heard::Message(Message { descriptors: Vec::new(), ..message }),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Heard::Lost,
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::ENOBUFS | libc::EMFILE)) => {
+            std::thread::sleep(PAUSE);
+            Heard::Lost
+        }
+        Ok(None) | Err(_) => Heard::Ended,
+    }
+}
+
+/// Waits for a message, and says whether it has lost descriptors.
+fn take(socket: impl AsFd) -> io::Result<Option<(Message, bool)>> {
     let mut buffer = vec![0; INLINE_BYTES + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS), ScmCredentials(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -89,7 +125,7 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
             _ => {}
         }
     }
-    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+    if received.flags.contains(ReturnFlags::TRUNC) {
         return Err(io::Error::from(io::ErrorKind::InvalidData));
     }
     buffer.truncate(received.bytes);
@@ -99,7 +135,8 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
         IN_A_FILE => read_file(descriptors.pop())?,
         _ => return Err(io::Error::from(io::ErrorKind::InvalidData)),
     };
-    Ok(Some(Message { bytes, descriptors, sender }))
+    let is_robbed = received.flags.contains(ReturnFlags::CTRUNC);
+    Ok(Some((Message { bytes, descriptors, sender }, is_robbed)))
 }
 
 fn read_file(file: Option<OwnedFd>) -> io::Result<Vec<u8>> {
@@ -149,5 +186,28 @@ mod tests {
         let bytes = vec![0; usize::try_from(MESSAGE_BYTES).expect("fits") + 1];
         send(&ours, &bytes, &[]).expect("sent");
         assert!(receive(&theirs).is_err());
+    }
+
+    /// More descriptors than there is room for are dropped by the kernel as where the process has none left.
+    #[test]
+    fn a_message_that_has_lost_its_descriptors_is_heard_without_and_the_next_one_is_whole() {
+        const MANY: usize = 5 * DESCRIPTORS;
+        let (one, other) = pair().expect("a pair of sockets");
+        let many = [one.as_fd(); MANY];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MANY))];
+        for _ in 0..2 {
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            assert!(control.push(SendAncillaryMessage::ScmRights(&many)));
+            let parts = [IoSlice::new(b"\0robbed")];
+            sendmsg(&one, &parts, &mut control, SendFlags::NOSIGNAL).expect("sent");
+        }
+        send(&one, b"whole", &[one.as_fd()]).expect("sent");
+        assert_eq!(receive(&other).expect_err("strict").kind(), io::ErrorKind::InvalidData);
+        let Heard::Message(robbed) = hear(&other) else { panic!("not heard") };
+        assert_eq!((robbed.bytes.as_slice(), robbed.descriptors.len()), (b"robbed".as_slice(), 0));
+        let Heard::Message(whole) = hear(&other) else { panic!("not heard") };
+        assert_eq!((whole.bytes.as_slice(), whole.descriptors.len()), (b"whole".as_slice(), 1));
+        drop((one, whole));
+        assert!(matches!(hear(&other), Heard::Ended));
     }
 }

@@ -54,6 +54,8 @@ pub struct Inspector {
     state: State,
     /// What may not be forwarded yet.
     pending: Vec<u8>,
+    /// So much of it is known to have no end of a head in it.
+    known: usize,
     /// The first bytes of the server.
     said: Vec<u8>,
     /// Requests that were read whole.
@@ -106,6 +108,7 @@ impl Inspector {
             checks: Checks { names_match, ..checks },
             state: if is_free { State::Free } else { State::Start },
             pending: Vec::new(),
+            known: 0,
             said: Vec::new(),
             requests: 0,
             stages,
@@ -165,6 +168,10 @@ impl Inspector {
         self.pending.extend_from_slice(bytes);
         let mut forward = Vec::new();
         while self.step(&mut forward)? {}
+        // Most connections never hold anything again.
+        if self.pending.is_empty() {
+            self.pending = Vec::new();
+        }
         Ok(forward)
     }
 
@@ -386,7 +393,11 @@ impl Inspector {
     }
 
     fn head(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
-        let Some(end) = head::end(&self.pending).map_err(Stop::Malformed)? else { return Ok(false) };
+        let known = std::mem::take(&mut self.known);
+        let Some(end) = head::end_behind(&self.pending, known).map_err(Stop::Malformed)? else {
+            self.known = self.pending.len();
+            return Ok(false);
+        };
         let head = head::read(self.pending.get(..end).unwrap_or_default()).map_err(Stop::Malformed)?;
         if let Some(other) = head.names.iter().find(|named| !self.is_allowed(named)) {
             return Err(self.another(Some(&other.host), "the request"));

@@ -2,6 +2,8 @@
 
 /// A client hello is a few hundred bytes, with post-quantum keys some two thousand; more is no honest one.
 const HELLO_MAX: usize = 64 * 1024;
+/// Nor is one in more records.
+const RECORDS_MAX: usize = 128;
 /// Kinds of records and messages.
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
@@ -54,7 +56,7 @@ pub fn read(bytes: &[u8]) -> Hello {
 fn message(mut bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str> {
     let all = bytes.len();
     let mut message = Vec::new();
-    loop {
+    for _record in 0..=RECORDS_MAX {
         if let Some(length) = message.get(1..4).and_then(number) {
             if length > HELLO_MAX {
                 return Err("the TLS client hello is too long");
@@ -82,6 +84,7 @@ fn message(mut bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str> {
         }
         bytes = rest;
     }
+    Err("the TLS client hello is in too many pieces")
 }
 
 fn client_hello(message: &[u8]) -> Option<ClientHello> {

@@ -44,13 +44,19 @@ pub enum Body {
 /// # Errors
 /// For line ends that servers read differently.
 pub fn end(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
-    let mut line_start = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
+    end_behind(bytes, 0)
+}
+
+/// The same where it is known that it is not in the first bytes, so that nobody has the same bytes looked at for each
+/// one that is added.
+pub(crate) fn end_behind(bytes: &[u8], known: usize) -> Result<Option<usize>, &'static str> {
+    for (at, &byte) in bytes.iter().enumerate().skip(known) {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        let is_empty_line = || at.checked_sub(2).is_none_or(|before| bytes.get(before) == Some(&b'\n'));
         match byte {
             b'\n' if before != Some(&b'\r') => return Err("a line of the request ends without CR"),
-            b'\n' if at == line_start + 1 => return Ok(Some(at + 1)),
-            b'\n' => line_start = at + 1,
+            b'\n' if is_empty_line() => return Ok(Some(at + 1)),
+            b'\n' => {}
             _ if before == Some(&b'\r') => return Err("there is a CR inside a line of the request"),
             _ => {}
         }

@@ -71,10 +71,10 @@ impl Clients {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = seen.as_ref().filter(|seen| seen.at.elapsed() < SEEN);
         if let Some(owner) = known.and_then(|seen| seen.owners.get(&socket)) {
-            return owner.clone();
+            return owner.clone().unless_shared();
         }
         let owners = process::owners(self.keeper);
-        let owner = owners.get(&socket).cloned().unwrap_or_default();
+        let owner = owners.get(&socket).cloned().unwrap_or_default().unless_shared();
         *seen = Some(Seen { at: Instant::now(), owners });
         owner
     }

@@ -24,6 +24,7 @@ use crate::linux::decider::Decider;
 use crate::linux::hold::{self, Held};
 use crate::linux::inside;
 use crate::linux::proxy;
+use crate::linux::pump::WIDE_MAX;
 use crate::linux::refuse::{self, News};
 use crate::linux::relay;
 use crate::linux::scope::{Scope, Shared};
@@ -39,7 +40,7 @@ const CONNECTIONS_MAX: u64 = 16 * 1024;
 const OTHERS: u64 = 256;
 /// A connection has two: the client's and the server's.
 const OF_A_CONNECTION: u64 = 2;
-/// That many beyond all others are told why; more are reset.
+/// That many of a session beyond all others are told why, with descriptors of the rest; more are reset.
 const TOLD_MAX: usize = 64;
 /// Where the process has no descriptor left, it is tried again after this.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -118,6 +119,8 @@ impl Gate {
             carried: Carried::default(),
             decider: Decider::start()?,
             room: Arc::new(Semaphore::new(room(descriptors))),
+            told: Arc::new(Semaphore::new(TOLD_MAX)),
+            chunks: Arc::new(Semaphore::new(WIDE_MAX)),
         });
         let carry = move || {
             // The sender says nothing; it is dropped.
@@ -262,6 +265,7 @@ async fn accept<Served>(
 {
     let mut connections = JoinSet::new();
     let mut turned_away = JoinSet::new();
+    let full = || Arc::clone(&scope.shared.told).try_acquire_owned();
     loop {
         tokio::select! {
             accepted = listener.accept() => match (accepted, Arc::clone(&scope.shared.room).try_acquire_owned()) {
@@ -272,11 +276,16 @@ async fn accept<Served>(
                         drop(place);
                     });
                 }
-                (Ok((client, _)), Err(_)) if turned_away.len() < TOLD_MAX => {
-                    scope.judge.overloaded(FULL);
-                    turned_away.spawn(async move { refuse::tell(client, &[], News::Denied, FULL).await });
-                }
-                (Ok((client, _)), Err(_)) => refuse::reset(&client),
+                (Ok((client, _)), Err(_)) => match full() {
+                    Ok(place) => {
+                        scope.judge.overloaded(FULL);
+                        turned_away.spawn(async move {
+                            refuse::tell(client, &[], News::Denied, FULL).await;
+                            drop(place);
+                        });
+                    }
+                    Err(_) => refuse::reset(&client),
+                },
                 (Err(_), _) => tokio::time::sleep(PAUSE).await,
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}

@@ -261,4 +261,4 @@ fn never_came(scope: &Scope, Found { attempt, state }: Found) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::linux) mod tests;

@@ -23,19 +23,28 @@ const AT_ONCE: usize = 256;
 /// A server in the same machine that does not answer by then does not at all.
 const ANSWER: Duration = Duration::from_secs(10);
 
+/// More servers are not listed: nobody reads on.
+const SERVERS_MAX: usize = 256;
+
 /// Finds the servers of commands below the process `keeper`.
 pub(super) fn servers(keeper: u32) -> Vec<Server> {
+    let owners = process::owners(keeper);
     let tables = ["tcp", "tcp6"]
         .into_iter()
         .filter_map(|table| fs::read_to_string(format!("/proc/{keeper}/net/{table}")).ok());
     let mut found: Vec<Server> = Vec::new();
     for (address, socket) in tables.flat_map(|rows| listening(&rows)) {
-        let Owner { process, .. } = process::owner(keeper, socket);
         // The gate's own listeners belong to nobody in there.
+        let Some(Owner { process, .. }) = owners.get(&socket).filter(|owner| owner.process.pid != 0) else {
+            continue;
+        };
         let is_known =
             found.iter().any(|known| known.port == address.port() && known.process.pid == process.pid);
-        if process.pid != 0 && !is_known {
-            found.push(Server { address: address.ip(), port: address.port(), process });
+        if !is_known {
+            found.push(Server { address: address.ip(), port: address.port(), process: process.clone() });
+        }
+        if found.len() == SERVERS_MAX {
+            break;
         }
     }
     found.sort_by_key(|server| server.port);

@@ -14,12 +14,29 @@ pub(crate) struct Owner {
     pub(crate) process: ProcessInfo,
     /// The command's init; 0 where it is not known.
     pub(crate) command: u32,
+    /// Other programs have it open as well.
+    pub(crate) is_shared: bool,
 }
 
 impl Owner {
     /// A process that is known already, and the init of its command.
     pub(crate) fn of(process: u32, command: u32) -> Self {
-        Self { process: describe(process), command }
+        Self { process: describe(process), command, is_shared: false }
+    }
+
+    /// Adds another process that has the same open.
+    fn share(&mut self, other: &Self) {
+        let is_same =
+            |one: &ProcessInfo, other: &ProcessInfo| one.program == other.program && one.argv == other.argv;
+        self.is_shared |= !is_same(&self.process, &other.process) || self.command != other.command;
+        if self.command != other.command {
+            self.command = 0;
+        }
+    }
+
+    /// Who has made a connection: where several programs could have, nobody knows which one.
+    pub(crate) fn unless_shared(self) -> Self {
+        if self.is_shared { Self { command: self.command, ..Self::default() } } else { self }
     }
 }
 
@@ -76,22 +93,18 @@ pub(super) fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip.to_canonical(), u16::from_str_radix(port, 16).ok()?))
 }
 
-/// Finds the process that has a socket open, among those below `keeper`.
-pub(crate) fn owner(keeper: u32, socket: u64) -> Owner {
-    owners(keeper).remove(&socket).unwrap_or_default()
-}
-
 /// Finds all sockets that processes below `keeper` have open, and whose they are.
 pub(crate) fn owners(keeper: u32) -> HashMap<u64, Owner> {
-    let mut owners = HashMap::new();
+    let mut owners: HashMap<u64, Owner> = HashMap::new();
     let mut left: Vec<(u32, u32)> = children(keeper).into_iter().map(|init| (init, init)).collect();
     let mut seen = 0;
     while let Some((pid, command)) = left.pop() {
         let sockets = sockets(pid);
         if !sockets.is_empty() {
-            let owner = Owner { process: describe(pid), command };
+            let owner = Owner::of(pid, command);
             for socket in sockets {
-                owners.entry(socket).or_insert_with(|| owner.clone());
+                let known = owners.entry(socket).or_insert_with(|| owner.clone());
+                known.share(&owner);
             }
         }
         seen += 1;
@@ -186,6 +199,23 @@ mod tests {
         while client(own, address, server) != Client::Gone {
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_socket_of_several_programs_is_nobodys() {
+        let owner = |program: &str, command| Owner {
+            process: ProcessInfo { pid: 1, program: program.to_owned(), argv: Vec::new() },
+            command,
+            is_shared: false,
+        };
+        let shared = |one: Owner, other: Owner| {
+            let mut both = one;
+            both.share(&other);
+            both.unless_shared()
+        };
+        assert_eq!(shared(owner("/a", 7), owner("/a", 7)), owner("/a", 7), "a fork");
+        assert_eq!(shared(owner("/a", 7), owner("/b", 7)), Owner { command: 7, ..Owner::default() });
+        assert_eq!(shared(owner("/a", 7), owner("/a", 8)), Owner::default());
     }
 
     #[test]

@@ -2,23 +2,29 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{Attempt, Refusal};
 use crate::linux::budget::Spent;
 use crate::linux::scope::{Scope, Wanted};
 
-/// How much is read at once: at first, and once that much has come. Most connections carry little.
+/// How much is read at once: at first, and once that much has come. Most connections carry little, and those that
+/// carry nothing have no memory for it.
 const FIRST_CHUNK: usize = 8 * 1024;
 const CHUNK: usize = 128 * 1024;
-/// How much of a client's is held until its server has answered.
-const HELD_MAX: usize = 256 * 1024;
+/// So many wide chunks are in use at once in a session.
+pub(crate) const WIDE_MAX: usize = 256;
+/// How much of a client's is held until its server has answered. The rest stays with the kernel.
+const HELD_MAX: usize = 32 * 1024;
+/// How often it is looked whether a connection without traffic has outlived its client.
+pub(crate) const DESERTED: Duration = Duration::from_secs(5);
 
 /// Bytes carried so far.
 #[derive(Debug, Default)]
@@ -62,6 +68,8 @@ pub(crate) struct Pump<'a> {
     pub(crate) answered: Notify,
     /// The server has ended without such an answer.
     pub(crate) unanswered: Notify,
+    /// A connection of whose client nothing is left ends when it carries nothing for so long.
+    pub(crate) deserted: Duration,
     /// What the client has sent already.
     pub(crate) first: Vec<u8>,
 }
@@ -71,12 +79,37 @@ impl Pump<'_> {
     pub(crate) async fn run(&self, client: &mut TcpStream, server: &mut TcpStream) -> Result<(), Cut> {
         let (client_reads, client_writes) = client.split();
         let (server_reads, server_writes) = server.split();
-        tokio::try_join!(self.out(client_reads, server_writes), self.back(server_reads, client_writes))?;
-        Ok(())
+        let both = async {
+            let (out, back) =
+                (self.out(&client_reads, server_writes), self.back(&server_reads, client_writes));
+            tokio::try_join!(out, back).map(|_done| ())
+        };
+        tokio::select! {
+            carried = both => carried,
+            () = self.until_deserted(client_reads.as_ref()) => Ok(()),
+        }
     }
 
-    async fn out(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
-        let mut chunk = vec![0; FIRST_CHUNK];
+    /// Ends when nobody has the client's end open any more, and nothing is carried.
+    async fn until_deserted(&self, client: &TcpStream) {
+        let mut carried_before = None;
+        loop {
+            tokio::time::sleep(self.deserted).await;
+            let is_closed = match client.ready(Interest::READABLE).await {
+                Ok(ready) => ready.is_read_closed(),
+                Err(_broken) => return,
+            };
+            let carried =
+                [&self.traffic.sent, &self.traffic.received].map(|count| count.load(Ordering::Relaxed));
+            if is_closed && carried_before == Some(carried) && self.scope.is_gone(self.wanted).await {
+                return;
+            }
+            carried_before = Some(carried);
+        }
+    }
+
+    async fn out(&self, from: &ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
+        let mut is_wide = false;
         self.look_at(&self.first, from.as_ref(), &mut to).await?;
         let mut has_ended = false;
         loop {
@@ -94,17 +127,17 @@ impl Pump<'_> {
             tokio::select! {
                 () = self.answered.notified() => self.look_at(&[], from.as_ref(), &mut to).await?,
                 () = self.unanswered.notified() => return Ok(()),
-                length = from.read(&mut chunk), if takes_more => {
-                    let length = length?;
-                    let read = chunk.get(..length).unwrap_or_default();
-                    has_ended = read.is_empty();
+                ready = from.readable(), if takes_more => {
+                    ready?;
                     let is_free = self.inspector().is_free();
+                    let Some(read) = self.read(from, is_wide && is_free)? else { continue };
+                    has_ended = read.bytes.is_empty();
+                    is_wide = read.is_full();
                     if is_free {
-                        self.forward(read, from.as_ref(), &mut to).await?;
+                        self.forward(&read.bytes, from.as_ref(), &mut to).await?;
                     } else {
-                        self.look_at(read, from.as_ref(), &mut to).await?;
+                        self.look_at(&read.bytes, from.as_ref(), &mut to).await?;
                     }
-                    widen(&mut chunk, length);
                 }
             }
         }
@@ -139,11 +172,13 @@ impl Pump<'_> {
         Ok(())
     }
 
-    async fn back(&self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
-        let mut chunk = vec![0; FIRST_CHUNK];
+    async fn back(&self, from: &ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {
+        let mut is_wide = false;
         loop {
-            let length = from.read(&mut chunk).await?;
-            let read = chunk.get(..length).unwrap_or_default();
+            from.readable().await?;
+            let Some(read) = self.read(from, is_wide)? else { continue };
+            is_wide = read.is_full();
+            let read = read.bytes.as_slice();
             if read.is_empty() {
                 if self.inspector().server_has_ended() {
                     self.unanswered.notify_one();
@@ -155,8 +190,20 @@ impl Pump<'_> {
                 self.answered.notify_one();
             }
             to.write_all(read).await?;
-            self.traffic.received.fetch_add(u64::try_from(length).unwrap_or(u64::MAX), Ordering::Relaxed);
-            widen(&mut chunk, length);
+            let count = u64::try_from(read.len()).unwrap_or(u64::MAX);
+            self.traffic.received.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Reads what is there, much at once if it should and there is memory; nothing where there is nothing yet.
+    fn read(&self, from: &ReadHalf<'_>, is_wide: bool) -> io::Result<Option<Chunk>> {
+        let wide = is_wide.then(|| Arc::clone(&self.scope.shared.chunks).try_acquire_owned().ok()).flatten();
+        let room = if wide.is_some() { CHUNK } else { FIRST_CHUNK };
+        let mut bytes = Vec::with_capacity(room);
+        match from.try_read_buf(&mut bytes) {
+            Ok(_) => Ok(Some(Chunk { bytes, _wide: wide })),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -172,9 +219,19 @@ impl Pump<'_> {
     }
 }
 
-/// Makes room for more where as much has come as there was room for.
-fn widen(chunk: &mut Vec<u8>, length: usize) {
-    if length == chunk.len() && length < CHUNK {
-        chunk.resize(CHUNK, 0);
+/// What was read at once. It is held only until it has been passed on.
+struct Chunk {
+    bytes: Vec<u8>,
+    /// Its share of the memory.
+    _wide: Option<OwnedSemaphorePermit>,
+}
+
+impl Chunk {
+    /// Whether more may have come than there was room for.
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= FIRST_CHUNK
     }
 }
+
+#[cfg(test)]
+mod tests;

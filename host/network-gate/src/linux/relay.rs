@@ -13,7 +13,7 @@ use crate::inspect::{Inspector, Stop};
 use crate::judge::{Attempt, Ended, Ending, Refusal};
 use crate::linux::dial::dial;
 use crate::linux::proxy::Manner;
-use crate::linux::pump::{Cut, Pump, Traffic};
+use crate::linux::pump::{Cut, DESERTED, Pump, Traffic};
 use crate::linux::refuse::{self, News};
 use crate::linux::scope::{Cleared, Scope, Wanted};
 
@@ -109,6 +109,7 @@ async fn carry(
         inspector: Mutex::new(inspector),
         answered: Notify::new(),
         unanswered: Notify::new(),
+        deserted: DESERTED,
         first: beginning,
     };
     let cut = pump.run(&mut client, &mut server).await;

@@ -33,6 +33,10 @@ pub(crate) struct Shared {
     pub(crate) decider: Decider,
     /// For how many connections there are descriptors.
     pub(crate) room: Arc<Semaphore>,
+    /// How many more may be told that there is no room.
+    pub(crate) told: Arc<Semaphore>,
+    /// For how many wide chunks there is memory.
+    pub(crate) chunks: Arc<Semaphore>,
 }
 
 /// One network of a session.
@@ -227,9 +231,7 @@ impl Scope {
             match stream.ready(Interest::READABLE).await {
                 // It has sent its last byte; it may still wait for ours.
                 Ok(ready) if ready.is_read_closed() => {
-                    let (clients, client, server) = (Arc::clone(&self.clients), wanted.client, wanted.server);
-                    let look = self.shared.decider.ask(move || clients.client(client, server));
-                    if look.await.is_none_or(|client| client == Client::Gone) {
+                    if self.is_gone(wanted).await {
                         return;
                     }
                 }
@@ -238,6 +240,13 @@ impl Scope {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// Whether nobody has the client's end open any more.
+    pub(crate) async fn is_gone(&self, wanted: &Wanted) -> bool {
+        let (clients, client, server) = (Arc::clone(&self.clients), wanted.client, wanted.server);
+        let look = self.shared.decider.ask(move || clients.client(client, server));
+        look.await.is_none_or(|client| client == Client::Gone)
     }
 
     /// Tells what became of a connection, once nothing of it is left.
@@ -250,7 +259,7 @@ impl Scope {
 
 impl Wanted {
     /// What a process wants with it.
-    pub(crate) fn attempt_of(&self, Owner { process, command }: Owner) -> Attempt {
+    pub(crate) fn attempt_of(&self, Owner { process, command, .. }: Owner) -> Attempt {
         let access = NetworkAccess {
             transport: Transport::Tcp,
             direction: Direction::Outbound,

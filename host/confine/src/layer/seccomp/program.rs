@@ -7,7 +7,7 @@ use crate::{Reads, Walls};
 use super::alone;
 use super::requests::{ALLOWED, KIND, KINDS, LEASES, TERMINAL};
 use super::table::{
-    ADDRESS_LENGTHS, EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED,
+    ADDRESS_LENGTH, EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED,
     REFUSED_HERE, SOCKETS, UNHEARD_OF, UNKNOWN,
 };
 
@@ -114,7 +114,7 @@ pub(super) fn assemble(broker: Broker, reads: Reads, walls: Walls) -> Vec<Instru
     if broker == Broker::HoldsConnections {
         program.on(libc::SYS_connect, |body| {
             body.load(argument(2));
-            ADDRESS_LENGTHS.into_iter().for_each(|length| body.if_equal(length, HAND_OVER));
+            body.if_at_least(ADDRESS_LENGTH, HAND_OVER);
         });
     }
     if broker.listens() {
@@ -217,6 +217,11 @@ impl Program {
 
     pub(super) fn if_equal(&mut self, value: u32, answer: u32) {
         self.push(JUMP_IF_EQUAL, 0, 1, value);
+        self.give(answer);
+    }
+
+    pub(super) fn if_at_least(&mut self, value: u32, answer: u32) {
+        self.push(JUMP_IF_GREATER_OR_EQUAL, 0, 1, value);
         self.give(answer);
     }
 

@@ -57,10 +57,9 @@ pub(super) const HANDED_OVER: [&[c_long]; 2] = [&NAMES, &NAMES_HERE];
 /// What is handed to it as well where reading is judged: calls that execute a program.
 pub(super) const EXECUTES: [c_long; 2] = [libc::SYS_execve, libc::SYS_execveat];
 
-/// How long the addresses are whose connections are handed to the broker: `struct sockaddr_in`,
-/// `struct sockaddr_in6`, and `struct sockaddr_storage`, which programs give for either. Unix sockets have other
-/// lengths, most of the time; whatever passes by is held a little later, by whoever accepts it.
-pub(super) const ADDRESS_LENGTHS: [u32; 3] = [16, 28, 128];
+/// Shorter addresses are none of the internet: `struct sockaddr_in`. The kernel takes longer ones for either family, so
+/// most of the calls for Unix sockets are handed to the broker as well, which sends them on.
+pub(super) const ADDRESS_LENGTH: u32 = 16;
 
 /// Every call that can be handed to the broker.
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::linux::budget::Budgets;
 use crate::linux::carried::Carried;
 use crate::linux::clients::{Client, Clients};
 use crate::linux::decider::Decider;
+use crate::linux::pump::WIDE_MAX;
 use crate::linux::scope::{Cleared, Shared};
 use crate::names::Names;
 
@@ -81,8 +82,8 @@ impl Calls for Line {
     }
 }
 
-struct Stand {
-    scope: Arc<Scope>,
+pub(in crate::linux) struct Stand {
+    pub(in crate::linux) scope: Arc<Scope>,
     judge: Arc<Asks>,
     answer: Sender<()>,
     told: Sender<Call>,
@@ -96,7 +97,7 @@ struct Stand {
 
 impl Stand {
     /// A connection of this process to itself, which stands for one that comes out of a network.
-    async fn new(hold: Duration) -> Self {
+    pub(in crate::linux) async fn new(hold: Duration) -> Self {
         let (answer, answers) = channel();
         let judge = Arc::new(Asks {
             decided: AtomicUsize::default(),
@@ -110,7 +111,8 @@ impl Stand {
         let decider = Decider::start().unwrap();
         let (names, budgets, carried) = (Names::default(), Budgets::default(), Carried::default());
         let room = Arc::new(tokio::sync::Semaphore::new(9));
-        let shared = Arc::new(Shared { names, budgets, asking, carried, decider, room });
+        let [told, chunks] = [9, WIDE_MAX].map(|count| Arc::new(tokio::sync::Semaphore::new(count)));
+        let shared = Arc::new(Shared { names, budgets, asking, carried, decider, room, told, chunks });
         let (clients, token) = (Arc::new(Clients::new(std::process::id(), None)), String::new());
         let scope_judge: Arc<dyn Judge> = Arc::clone(&judge) as _;
         let scope =

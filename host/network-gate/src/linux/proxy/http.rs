@@ -16,10 +16,11 @@ const PORT: u16 = 80;
 pub(super) async fn greet(token: &str, client: &mut TcpStream, first: u8) -> Result<Order, Fault> {
     let told = |news, why: &str| Fault::Told(refuse::page(news, why));
     let mut bytes = vec![first];
+    let mut known = 0;
     let end = loop {
-        match head::end(&bytes) {
+        match head::end_behind(&bytes, known) {
             Ok(Some(end)) => break end,
-            Ok(None) => {}
+            Ok(None) => known = bytes.len(),
             Err(problem) => return Err(told(News::Malformed, problem)),
         }
         if client.read_buf(&mut bytes).await? == 0 {
