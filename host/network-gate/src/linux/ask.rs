@@ -1,5 +1,6 @@
 //! Connections that wait for the user: gathered, so that one question covers all that wait for it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ const GATHER: Duration = Duration::from_millis(40);
 const WAITING_MAX: usize = 16 * 1024;
 /// More different places do not fit into one question; the rest is asked next.
 const PLACES_MAX: usize = 8;
+/// More questions of one command are refused: nobody reads on, and its time stands still meanwhile.
+const QUESTIONS: usize = 20;
 
 /// What waits for the user.
 #[derive(Debug, Default)]
@@ -29,6 +32,8 @@ struct State {
     in_hand: usize,
     round: Option<Round>,
     rounds: u64,
+    /// How many questions there have been about a command.
+    asked: HashMap<u32, usize>,
     is_closed: bool,
 }
 
@@ -86,6 +91,11 @@ impl Asking {
         if let Some((judge, number)) = withdrawn {
             judge.withdraw(number);
         }
+    }
+
+    /// A command has ended; its number may be another's next.
+    pub(crate) fn forget(&self, command: u32) {
+        self.state().asked.remove(&command);
     }
 
     /// Asks nothing any more: what waits is lost, and the question is taken back.
@@ -168,6 +178,12 @@ impl Asking {
         if state.is_closed {
             return None;
         }
+        let asked = state.asked.entry(command).or_default();
+        if *asked >= QUESTIONS {
+            chosen.into_iter().for_each(Waiting::refuse);
+            return None;
+        }
+        *asked += 1;
         state.rounds += 1;
         let number = state.rounds;
         let (attempts, replies) = chosen.into_iter().map(|one| (one.attempt, one.reply)).unzip();
@@ -193,6 +209,14 @@ impl Waiting {
                 None
             }
         }
+    }
+
+    fn refuse(self) {
+        let refusal = Refusal::of_gate(
+            "host.too-many-questions",
+            "the command has led to as many questions about connections as one may",
+        );
+        let _unheard = self.reply.send(Judgement::Deny(refusal));
     }
 }
 

@@ -152,6 +152,7 @@ impl Gate {
     /// because the other side goes on although the command is gone, is waited for only a moment.
     pub fn settle(&self, command: u32) {
         self.shared.carried.wait(command, LAST_WORDS);
+        self.shared.asking.forget(command);
         self.hear_out();
     }
 

@@ -235,3 +235,22 @@ fn what_waits_at_the_end_is_lost() {
     assert!(stand.asking.put(&judge, attempt("c", 1)).is_err());
     drop(asked);
 }
+
+#[test]
+fn a_command_leads_to_so_many_questions_and_no_more() {
+    let stand = Stand::new();
+    let ask = |host: &str, command| {
+        let waiting = stand.put(host, command);
+        assert_eq!(stand.question().1, [host]);
+        stand.answer.send(true).unwrap();
+        assert_eq!(reason(waiting), "answered");
+    };
+    for number in 0..QUESTIONS {
+        ask(&format!("h{number}"), 1);
+    }
+    assert!(reason(stand.put("more", 1)).contains("as many questions"));
+    ask("other", 2);
+    assert!(reason(stand.put("again", 1)).contains("as many questions"));
+    stand.asking.forget(1);
+    ask("anew", 1);
+}
