@@ -111,6 +111,22 @@ fn used(component: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whoever is told to update wants to see of what; whoever was sent something odd wants to look at it.
+#[test]
+fn what_cannot_be_run_is_shown() -> Result<()> {
+    let desk = Desk::new()?;
+    let guest = portcullis_it::guest("wrong-track", User::Caller)?;
+    let guest = guest.to_str().context("a path is text")?;
+    let shown = desk.output(&["policy", "inspect", guest])?;
+    let text = String::from_utf8_lossy(&shown.stdout);
+    ensure!(shown.status.code() == Some(1) && text.contains("contract 9; this host speaks 0.1"), "{text}");
+    ensure!(text.contains("portcullis:policy/lifecycle@9.0.0") && text.contains("sha256:"), "{text}");
+    let told: Value = serde_json::from_slice(&desk.output(&["policy", "inspect", guest, "--json"])?.stdout)?;
+    ensure!(told.get("description") == Some(&Value::Null), "{told}");
+    ensure!(told.get("fault").is_some_and(|fault| fault.to_string().contains("contract 9")), "{told}");
+    Ok(())
+}
+
 /// Two policies are asked the same requests in turns, and told apart; one that nobody asks anything is not measured.
 #[test]
 fn two_are_measured_in_turns() -> Result<()> {

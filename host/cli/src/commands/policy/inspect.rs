@@ -1,4 +1,5 @@
-//! `policy inspect`: what a component is, wants and carries. Only `describe` of it is run.
+//! `policy inspect`: what a component is, wants and carries. Only `describe` of it is run, and what cannot be run here
+//! is shown as well.
 
 use portcullis_packs::digest;
 use serde_json::json;
@@ -14,7 +15,9 @@ pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
     let component = Component::open(&inspect.policy)?;
     let runtime = super::runtime()?;
     let surface = runtime.surface(&component.bytes)?;
-    let said = runtime.describe(&component.bytes)?;
+    let said =
+        runtime.describe(&component.bytes).map_err(|error| format!("{:#}", anyhow::Error::from(error)));
+    let exit = if said.is_ok() { Exit::Done } else { Exit::Bad };
     let around = Surroundings::read()?;
     let mut page = Page::new(&around);
     let digest = digest(&component.bytes);
@@ -30,20 +33,26 @@ pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
         page.json(&json!({
             "component": component.file, "digest": format!("sha256:{digest}"), "bytes": component.bytes.len(),
             "trust": trust,
-            "imports": surface.imports, "exports": surface.exports, "description": said, "pack": pack,
+            "imports": surface.imports, "exports": surface.exports, "pack": pack,
+            "description": said.as_ref().ok(), "fault": said.as_ref().err(),
         }));
         page.print()?;
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
-    let mut rows = vec![
-        vec![cell("policy"), cell(&format!("{} {}", said.id, said.version))],
-        vec![cell("title"), cell(&said.title)],
+    let mut rows = match &said {
+        Ok(said) => vec![
+            vec![cell("policy"), cell(&format!("{} {}", said.id, said.version))],
+            vec![cell("title"), cell(&said.title)],
+        ],
+        Err(fault) => vec![vec![cell("policy"), tinted(&format!("refused here: {fault}"), Tint::Bad)]],
+    };
+    rows.extend([
         vec![cell("digest"), cell(&format!("sha256:{digest}"))],
         vec![cell("trust"), cell(&trust)],
         vec![cell("size"), cell(&format!("{} bytes", component.bytes.len()))],
         vec![cell("exports"), cell(&listed(&surface.exports))],
         vec![cell("imports"), cell(&listed(&surface.imports))],
-    ];
+    ]);
     match &component.pack {
         None => rows.push(vec![cell("carries"), tinted("nothing; it is a bare component", Tint::Open)]),
         Some(pack) => {
@@ -58,11 +67,13 @@ pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
         }
     }
     page.table("", &rows);
-    page.line("rules");
-    let rules: Vec<_> = said.rules.iter().map(|rule| vec![cell(&rule.id), cell(&rule.title)]).collect();
-    page.table("  ", &rules);
+    if let Ok(said) = &said {
+        page.line("rules");
+        let rules: Vec<_> = said.rules.iter().map(|rule| vec![cell(&rule.id), cell(&rule.title)]).collect();
+        page.table("  ", &rules);
+    }
     page.print()?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn listed(names: &[String]) -> String {
