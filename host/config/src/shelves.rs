@@ -13,7 +13,7 @@ use crate::json::{Node, Value};
 use crate::layout::{Layout, SettingsFiles};
 use crate::places::{Places, canonical};
 use crate::settings::{BUILT_IN, Origin};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Writer};
 use crate::validate::FileKind;
 
 /// Something that is allowed by a settings file.
@@ -89,13 +89,15 @@ pub fn keep(
     grant: &Grant,
     lists: AllowLists,
 ) -> Result<(), StoreError> {
+    // Which entry holds here stays so until all is written: one that is made in between would not have the answer.
+    let writer = store.begin()?;
     let files = SettingsFiles::of(places, &RealDisk).map_err(StoreError::broken)?;
     // A list of the user's file would take the place of the built-in one, and less would be allowed than before.
     let lists = if files.layout == Layout::Layered { AllowLists::Unheard } else { lists };
     match shelf {
-        Shelf::Entry { key, .. } => entry(store, places, &files, key, grant, lists),
+        Shelf::Entry { key, .. } => entry(&writer, places, &files, key, grant, lists),
         Shelf::NewEntry { key, .. } => match key.to_str() {
-            Some(key) => entry(store, places, &files, key, grant, lists),
+            Some(key) => entry(&writer, places, &files, key, grant, lists),
             None => Err(StoreError::NotKept),
         },
         Shelf::Default => {
@@ -104,17 +106,17 @@ pub fn keep(
             if files.layout == Layout::Projects
                 && let Some(key) = project_key(places)?
             {
-                entry(store, places, &files, &key, grant, lists)?;
+                entry(&writer, places, &files, &key, grant, lists)?;
             }
             let usual = begins_as(files.layout);
             let change = |text: Option<&str>| kept(text.unwrap_or(usual), &files.default, &[], grant, lists);
-            store.change(&files.default, files.default_kind(), change).map(drop)
+            writer.change(&files.default, files.default_kind(), change).map(drop)
         }
     }
 }
 
 fn entry(
-    store: &Store,
+    writer: &Writer,
     places: &Places,
     files: &SettingsFiles,
     key: &str,
@@ -127,7 +129,7 @@ fn entry(
         let text = with_entry(text, files, places, key)?;
         kept(&text, &files.entries, &[key.to_owned()], grant, lists)
     };
-    store.change(&files.entries, files.entries_kind(), change).map(drop)
+    writer.change(&files.entries, files.entries_kind(), change).map(drop)
 }
 
 /// What the file for all projects begins as.

@@ -22,6 +22,12 @@ pub struct Store {
     lock: PathBuf,
 }
 
+/// The user's settings files while no other process writes any of them.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    _lock: File,
+}
+
 /// Why a settings file was not written. It is as it was before.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -117,22 +123,14 @@ impl Store {
         kind: FileKind,
         edit: impl FnOnce(Option<&str>) -> Result<String, StoreError>,
     ) -> Result<bool, StoreError> {
-        let failed = |source| StoreError::Write { file: file.to_owned(), source };
-        let _lock = self.lock().map_err(failed)?.ok_or(StoreError::Busy)?;
-        let text = discover::read(file, &RealDisk).map_err(StoreError::broken)?;
-        if let Some(error) = text.as_deref().and_then(|text| first_mistake(text, file, kind)) {
-            return Err(StoreError::broken(error));
-        }
-        let new = edit(text.as_deref())?;
-        if Some(new.as_str()) == text.as_deref() {
-            return Ok(false);
-        }
-        if let Some(error) = first_mistake(&new, file, kind) {
-            return Err(StoreError::Invalid(Box::new(error)));
-        }
-        let target = follow(file, &RealDisk as &dyn Disk).map_err(failed)?.canonical;
-        replace(&target, new.as_bytes()).map_err(failed)?;
-        Ok(true)
+        self.begin()?.change(file, kind, edit)
+    }
+
+    /// Keeps everybody else from writing, so that files can be looked at and changed together.
+    pub(crate) fn begin(&self) -> Result<Writer, StoreError> {
+        let failed = |source| StoreError::Write { file: self.lock.clone(), source };
+        let lock = self.lock().map_err(failed)?.ok_or(StoreError::Busy)?;
+        Ok(Writer { _lock: lock })
     }
 
     /// Replaces a file whatever is in it now, for somebody who has just looked at it: `before` is what they saw.
@@ -147,7 +145,7 @@ impl Store {
         new: &str,
     ) -> Result<(), StoreError> {
         let failed = |source| StoreError::Write { file: file.to_owned(), source };
-        let _lock = self.lock().map_err(failed)?.ok_or(StoreError::Busy)?;
+        let _writer = self.begin()?;
         let now = match RealDisk.read(file) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -184,6 +182,32 @@ impl Store {
                 Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
             }
         }
+    }
+}
+
+impl Writer {
+    /// See [`Store::change`].
+    pub(crate) fn change(
+        &self,
+        file: &Path,
+        kind: FileKind,
+        edit: impl FnOnce(Option<&str>) -> Result<String, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let failed = |source| StoreError::Write { file: file.to_owned(), source };
+        let text = discover::read(file, &RealDisk).map_err(StoreError::broken)?;
+        if let Some(error) = text.as_deref().and_then(|text| first_mistake(text, file, kind)) {
+            return Err(StoreError::broken(error));
+        }
+        let new = edit(text.as_deref())?;
+        if Some(new.as_str()) == text.as_deref() {
+            return Ok(false);
+        }
+        if let Some(error) = first_mistake(&new, file, kind) {
+            return Err(StoreError::Invalid(Box::new(error)));
+        }
+        let target = follow(file, &RealDisk as &dyn Disk).map_err(failed)?.canonical;
+        replace(&target, new.as_bytes()).map_err(failed)?;
+        Ok(true)
     }
 }
 

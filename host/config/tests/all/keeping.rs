@@ -224,6 +224,23 @@ fn two_writers_lose_nothing() {
     assert_eq!(left, ["default.json"], "nothing else is left");
 }
 
+/// An entry of the project is made from what holds for all projects, by whoever answers at the same time.
+#[test]
+fn an_answer_for_all_projects_is_in_an_entry_that_is_made_meanwhile() {
+    for _ in 0..20 {
+        let world = World::new();
+        let own = found_shelves(&world)[0].clone();
+        std::thread::scope(|scope| {
+            scope.spawn(|| put(&world, &Shelf::Default, &host("all.example")));
+            scope.spawn(|| put(&world, &own, &host("here.example")));
+        });
+        let held: Vec<String> =
+            world.resolve().unwrap().allowed_domains.iter().map(ToString::to_string).collect();
+        assert_eq!(held.len(), 2, "{held:?}");
+        assert!(read(&world, "default.json").contains("all.example"));
+    }
+}
+
 #[test]
 fn a_link_stays_a_link_and_the_mode_stays() {
     use std::os::unix::fs::PermissionsExt as _;
