@@ -1,6 +1,7 @@
 //! `portcullis pi --contain`: pi itself in a sandbox, with other people's extensions and what they start. The host is
 //! outside, and so are the questions.
 
+mod edits;
 mod ends;
 mod servers;
 
@@ -303,6 +304,8 @@ fn what_cannot_be_contained_is_not_started(user: User) -> Result<()> {
         (["pi", "--contain", "-p", "--no-sandbox"], "exclude each other"),
         // Also where a word stands that pi would pass over.
         (["pi", "-p", "--no-sandbox", "--contain"], "exclude each other"),
+        (["pi", "--contain", "-p", "--no-sandbox=1"], "exclude each other"),
+        (["pi", "--contain", "-p", "--no-sandbox=yes"], "exclude each other"),
     ] {
         let refused = scene.portcullis(&arguments)?.ended_with(1)?;
         ensure!(refused.stderr.contains(why), "{refused:#?}");

@@ -1,12 +1,13 @@
 //! What a command puts in the way of a path in the settings keeps nobody from tightening them.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
 as_each_user!(
     links_of_a_command_keep_no_settings_from_being_read,
     what_cannot_be_read_is_read_once_it_can,
+    a_session_opens_when_its_settings_are_mended,
     settings_without_a_sandbox_take_away_all_the_same,
 );
 
@@ -73,6 +74,31 @@ fn what_cannot_be_read_is_read_once_it_can(user: User) -> Result<()> {
     ensure!(can_write(&scene, &mut host)?, "the control: a key that leads here is not believed");
     std::fs::remove_file(&elsewhere)?;
     ensure!(!can_write(&scene, &mut host)?, "it was taken away");
+    Ok(())
+}
+
+fn a_session_opens_when_its_settings_are_mended(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let whole = settings(&json!({}));
+    let mut other = whole.clone();
+    // One that cannot be read, and one whose policy is not there.
+    other
+        .as_object_mut()
+        .context("an object")?
+        .insert("policies".to_owned(), json!([{ "use": "/nowhere.wasm" }]));
+    for broken in [format!("{whole},"), other.to_string()] {
+        scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &broken)?;
+        let mut host = Serve::start(&scene, &[], &[])?;
+        let hello = host.hello(Interface::Absent);
+        let greeting = host.succeed("hello", &hello)?;
+        ensure!(greeting.pointer("/status/state") == Some(&json!("closed")), "the control: {greeting}");
+        ensure!(host.run("echo hi").is_err(), "the control: it runs");
+        write(&scene, "default.json", &whole)?;
+        let (_, output) = host.run("echo again")?;
+        ensure!(output == "again\n", "{output}");
+        ensure!(host.succeed("status", &json!({}))?.get("state") == Some(&json!("enabled")));
+        host.close()?;
+    }
     Ok(())
 }
 

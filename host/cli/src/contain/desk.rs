@@ -53,6 +53,14 @@ impl Asking {
         }
     }
 
+    /// Tells the user something: at once, or where pi has the terminal when it has left it.
+    pub(super) fn tell(&self, text: &str) {
+        match self {
+            Self::Here(console) => console.tell(text),
+            Self::Elsewhere | Self::Nobody => say(&format!("portcullis: {text}")),
+        }
+    }
+
     /// The descriptors that pi gets, none of them a terminal of the user's.
     pub(super) fn streams(&self) -> anyhow::Result<(Controlled, [OwnedFd; 3], Copies)> {
         match self {

@@ -12,7 +12,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -47,16 +46,17 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Opens one in the directory of `threshold`; what comes through it is served as `contained` says.
+    /// Opens one in the directory of `threshold`; what comes through it is served as `contained` says, which gets what
+    /// the session is counted by.
     pub(super) fn open(
         threshold: Scratch,
         around: &Surroundings,
-        contained: impl Fn() -> Contained + Send + Sync + 'static,
+        contained: impl Fn(Arc<()>) -> Contained + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let path = threshold.temp().join(NAME);
         let listener = short(&path, |path| UnixListener::bind(path)).context("opening a door for pi")?;
         let (around, contained) = (around.clone(), Arc::new(contained));
-        let open = Arc::new(AtomicUsize::new(0));
+        let places = Arc::new(());
         thread::Builder::new().name("door".to_owned()).spawn(move || {
             for stream in listener.incoming() {
                 let Ok(stream) = stream else {
@@ -64,15 +64,14 @@ impl Door {
                     thread::sleep(Duration::from_millis(100));
                     continue;
                 };
-                if open.fetch_add(1, Ordering::SeqCst) >= MOST_SESSIONS {
-                    open.fetch_sub(1, Ordering::SeqCst);
+                if Arc::strong_count(&places) > MOST_SESSIONS {
                     continue;
                 }
-                let (around, contained, open) = (around.clone(), Arc::clone(&contained), Arc::clone(&open));
-                let serving = thread::Builder::new().name("client".to_owned()).spawn(move || {
-                    admit(&stream, around, contained());
-                    open.fetch_sub(1, Ordering::SeqCst);
-                });
+                let (around, contained, place) =
+                    (around.clone(), Arc::clone(&contained), Arc::clone(&places));
+                let serving = thread::Builder::new()
+                    .name("client".to_owned())
+                    .spawn(move || admit(&stream, around, contained(place)));
                 // Without a thread the client sees its end closed.
                 drop(serving);
             }

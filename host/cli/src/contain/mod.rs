@@ -6,6 +6,7 @@
 mod desk;
 mod door;
 mod overlay;
+mod own;
 mod places;
 mod streams;
 mod terminal;
@@ -14,7 +15,7 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,9 +29,10 @@ use signal_hook::iterator::Signals;
 
 use crate::contain::desk::Asking;
 use crate::contain::door::Door;
+use crate::contain::own::Own;
 use crate::exit::{Exit, RUN_FAILED, say};
 use crate::scratch::Scratch;
-use crate::serve::Contained;
+use crate::serve::{Contained, Watch};
 use crate::surroundings::{Surroundings, random_name};
 use crate::wire::{self, Purpose, Wanted, Wired};
 
@@ -60,7 +62,7 @@ pub(crate) struct Start {
 
 /// Runs pi in a sandbox and ends as it ends.
 pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
-    if start.arguments.iter().any(|word| word == "--no-sandbox" || word == "--no-sandbox=true") {
+    if start.arguments.iter().any(is_no_sandbox) {
         bail!("`--no-sandbox` and `{CONTAIN}` exclude each other; leave one of them out");
     }
     let project = around.cwd.canonicalize().context("finding the project")?;
@@ -79,7 +81,9 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
         purpose: Purpose::Act,
         inmate: Inmate::Agent(places),
     };
-    let ground = wire::ground(around, &wanted)?;
+    let trusted = wanted.trusted;
+    let watch = Watch::new(around.clone(), wanted.clone(), None);
+    let ground = watch.begin()?;
     if !ground.resolved.enabled {
         bail!(
             "the sandbox is switched off in the settings (`enabled` is false); start pi without `{CONTAIN}`"
@@ -89,12 +93,13 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
     is_whole(&wired.session)?;
     let temp = wired.temp().context("the session has no temporary directory")?;
     let asks = asking.clone();
-    let contained = move || Contained {
+    let contained = move |place| Contained {
         project: project.clone(),
-        trusted: wanted.trusted,
+        trusted,
         interactive: asks.is_possible(),
         desk: asks.desk(),
         temp: temp.clone(),
+        _place: place,
     };
     let door = Door::open(threshold, around, contained)?;
     let (terminal, stdio, copies) = asking.streams()?;
@@ -104,12 +109,18 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
     let ended = begin(&wired, &program, &start, variables, (terminal, stdio)).map(|started| {
         let started = Arc::new(started);
         asking.introduce(&started);
-        follow(&wired.session, &started, &asking)
+        follow(Own { watch: &watch, wired: &wired, pi: &started }, &asking)
     });
     asking.end();
     copies.finish();
     drop(door);
     ended
+}
+
+/// Whether pi may take a word for its option that leaves the sandbox off, whatever value is given to it.
+fn is_no_sandbox(word: &OsString) -> bool {
+    let rest = word.as_encoded_bytes().strip_prefix(b"--no-sandbox");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"="))
 }
 
 /// Nothing less than the whole sandbox holds pi itself.
@@ -159,8 +170,9 @@ fn begin(
     started.map_err(|failure| anyhow::anyhow!("pi is not started: {}", with_causes(&failure)))
 }
 
-/// Passes signals on until pi has ended.
-fn follow(session: &Session, started: &Started, asking: &Asking) -> Exit {
+/// Passes signals on, and puts edited settings in force, until pi has ended.
+fn follow(own: Own<'_>, asking: &Asking) -> Exit {
+    let Own { wired, pi: started, .. } = own;
     let Ok(mut signals) = Signals::new(FORWARDED) else {
         say("portcullis: catching signals");
         return Exit::Command(RUN_FAILED);
@@ -168,6 +180,9 @@ fn follow(session: &Session, started: &Started, asking: &Asking) -> Exit {
     let handle = signals.handle();
     let ended = thread::scope(|scope| {
         let (told, last) = channel();
+        let (over, is_over) = channel();
+        let tell = told.clone();
+        scope.spawn(move || own.keep_up(asking, &tell, &is_over));
         scope.spawn(move || {
             for signal in signals.forever() {
                 if signal != SIGWINCH || !asking.follow_size() {
@@ -184,8 +199,9 @@ fn follow(session: &Session, started: &Started, asking: &Asking) -> Exit {
                 started.kill();
             }
         });
-        let ended = session.finish_command(started);
+        let ended = wired.session.finish_command(started);
         handle.close();
+        drop::<Sender<()>>(over);
         ended
     });
     if !asking.is_here() {

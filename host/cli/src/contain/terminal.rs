@@ -119,6 +119,14 @@ impl Console {
         *self.pi.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(pi);
     }
 
+    /// Tells the user something once pi has left the screen.
+    pub(super) fn tell(&self, text: &str) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.len() < MOST_NOTICES && !notices.iter().any(|known| known == text) {
+            notices.push(text.to_owned());
+        }
+    }
+
     /// Leaves the terminal as it was. pi has ended, or was never started.
     pub(super) fn end(&self) {
         self.lock().close();
@@ -276,9 +284,6 @@ impl Desk for Seat {
     }
 
     fn notice(&self, text: &str) {
-        let mut notices = self.console.notices.lock().unwrap_or_else(PoisonError::into_inner);
-        if notices.len() < MOST_NOTICES {
-            notices.push(text.to_owned());
-        }
+        self.console.tell(text);
     }
 }

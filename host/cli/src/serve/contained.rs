@@ -36,6 +36,8 @@ pub(crate) struct Contained {
     pub(crate) desk: Arc<dyn Desk>,
     /// What the client sees as `/tmp`.
     pub(crate) temp: PathBuf,
+    /// Takes one of the places that there are for sessions, for as long as anything is left of this one.
+    pub(crate) _place: Arc<()>,
 }
 
 impl Contained {

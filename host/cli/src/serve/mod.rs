@@ -41,7 +41,7 @@ use crate::menu::Menu;
 use crate::serve::asking::RpcDesk;
 pub(crate) use crate::serve::contained::Contained;
 use crate::serve::files::Handles;
-use crate::serve::reload::Watch;
+pub(crate) use crate::serve::reload::{Follow, LOOK_EVERY, Watch};
 use crate::serve::share::Share;
 use crate::serve::workers::Workers;
 use crate::surroundings::Surroundings;
@@ -123,6 +123,8 @@ pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Containe
         under_way: Mutex::default(),
         workers: Workers::default(),
     });
+    let closing = Closing(host);
+    let host = &closing.0;
     while let Some(incoming) = receiver.receive()? {
         match incoming {
             Incoming::Request(id, Request::Shutdown) => {
@@ -135,8 +137,16 @@ pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Containe
             Incoming::Reply(reply) => host.desk.reply(reply),
         }
     }
-    host.close();
     Ok(Exit::Done)
+}
+
+/// Closes its host, whichever way serving it ends: no request that waits may hold the session then.
+struct Closing(Arc<Host>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// A copy of the side channel; the original must not reach anything that is started from here.
@@ -225,8 +235,11 @@ impl Host {
         }
     }
 
-    /// Takes every call back and lets the session go, with its sandbox and everything in it.
+    /// Takes every call back and lets the session go, with its sandbox and everything in it. None is opened again.
     fn close(&self) {
+        if let Some(watch) = self.watch.get() {
+            watch.end();
+        }
         self.cancel_all();
         self.wait_for_requests();
         self.handles.clear();

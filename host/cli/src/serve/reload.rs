@@ -18,10 +18,10 @@ use crate::serve::{Host, Stage};
 use crate::shelf::Revoked;
 use crate::surroundings::Surroundings;
 use crate::trusted;
-use crate::wire::{self, Ground, Wanted};
+use crate::wire::{self, Ground, Wanted, Wired};
 
 /// How soon the footer knows of an edit while nothing else happens.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// More lines of what has changed only hide the rest.
 const MOST_CHANGES: usize = 12;
 
@@ -45,10 +45,32 @@ struct State {
     problem: Option<String>,
     /// What has changed since the session began.
     changes: Vec<String>,
+    /// Whether the session waits to be opened until what keeps it from that is mended.
+    waits: bool,
+}
+
+/// What came of edited files, for the user.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// How much it matters.
+    pub(crate) level: NoticeLevel,
+    /// In words, safe to show.
+    pub(crate) text: String,
+}
+
+/// Whoever goes by the files of a [`Watch`].
+pub(crate) trait Follow {
+    /// Puts in force what the files say now, and says what is another. With `waits` the session could not be opened
+    /// until now.
+    fn follow(&self, ground: Ground, waits: bool) -> anyhow::Result<Vec<String>>;
+
+    /// Permits nothing any more: what the user does not trust any more cannot stay in force until something better is
+    /// there.
+    fn close(&self, why: &str);
 }
 
 impl Watch {
-    pub(super) fn new(around: Surroundings, wanted: Wanted, switch: Option<Switch>) -> Self {
+    pub(crate) fn new(around: Surroundings, wanted: Wanted, switch: Option<Switch>) -> Self {
         Self { around, wanted, switch, state: Mutex::default() }
     }
 
@@ -58,15 +80,80 @@ impl Watch {
             return Ok(Stage::Off);
         }
         let mut state = self.lock();
-        let places = self.places()?;
-        state.look(places.settings_files());
-        let ground = wire::ground(&self.around, &self.wanted)?;
-        state.look_at(&self.around, &ground);
+        let opened = self.read(&mut state).and_then(|ground| self.stage(host, ground));
+        state.waits = opened.is_err();
+        opened
+    }
+
+    /// Reads the settings, and looks at their files from now on.
+    pub(crate) fn begin(&self) -> anyhow::Result<Ground> {
+        self.read(&mut self.lock())
+    }
+
+    fn read(&self, state: &mut State) -> anyhow::Result<Ground> {
+        let ground = self.places().and_then(|places| {
+            state.look(places.settings_files());
+            wire::ground(&self.around, &self.wanted)
+        });
+        match &ground {
+            Ok(ground) => state.look_at(&self.around, ground),
+            Err(error) => state.problem = Some(unmended(error)),
+        }
+        ground
+    }
+
+    fn stage(&self, host: &Host, ground: Ground) -> anyhow::Result<Stage> {
         if !self.is_on(&ground.resolved) {
             return Ok(Stage::Off);
         }
         let wired = wire::session(&self.around, &self.wanted, ground, host.asks_at())?;
         Ok(Stage::Open(Box::new(wired)))
+    }
+
+    /// Has edits that were made since the last look followed.
+    pub(crate) fn look(&self, follower: &impl Follow) -> Option<News> {
+        let mut state = self.lock();
+        let changed = state.look_again()?;
+        let ground = wire::ground(&self.around, &self.wanted);
+        let is_read = ground.is_ok();
+        let followed = ground.and_then(|ground| {
+            state.look_at(&self.around, &ground);
+            follower.follow(ground, state.waits)
+        });
+        match followed {
+            Ok(changes) => Some(state.followed(changed, changes)),
+            Err(error) if state.waits => {
+                let text = unmended(&error);
+                let before = std::mem::replace(&mut state.problem, (!is_read).then(|| text.clone()));
+                if before.as_ref() == Some(&text) {
+                    return None;
+                }
+                follower.close(&text);
+                Some(News { level: NoticeLevel::Error, text })
+            }
+            Err(error) if error.downcast_ref::<Revoked>().is_some() => {
+                let text = visible(&format!("nothing is permitted in this session any more: {error:#}"));
+                follower.close(&text);
+                Some(News { level: NoticeLevel::Error, text })
+            }
+            Err(error) => state.not_followed(changed, &error),
+        }
+    }
+
+    /// Puts other settings and policies in force in a session; says what is another.
+    pub(crate) fn reload(&self, wired: &Wired, ground: Ground) -> anyhow::Result<Vec<String>> {
+        let before = wired.session.basis();
+        let mut changes = differences(&before.resolved, &ground.resolved);
+        let (basis, lists) = wire::basis(&self.around, &self.wanted, ground.resolved)?;
+        changes.extend(swaps(&before.chain, &basis.chain));
+        wired.session.reload(basis)?;
+        wired.keeper.refresh(&ground.found, lists);
+        Ok(changes)
+    }
+
+    /// The session has ended, and is not opened any more.
+    pub(super) fn end(&self) {
+        self.lock().waits = false;
     }
 
     /// Where the settings of the session lie.
@@ -127,6 +214,37 @@ impl State {
         let again = self.problem.is_some().then_some(Changed::Settings);
         place.map(|place| if place < self.settings { Changed::Settings } else { Changed::Policies }).or(again)
     }
+}
+
+impl State {
+    fn followed(&mut self, changed: Changed, changes: Vec<String>) -> News {
+        (self.problem, self.waits) = (None, false);
+        let (those, _) = changed.words();
+        let text = match changes.as_slice() {
+            [] => format!("the {those} were edited; nothing that counts here has changed"),
+            changes => format!("the {those} have changed: {}", changes.join("; ")),
+        };
+        self.changes.extend(changes);
+        News { level: NoticeLevel::Info, text }
+    }
+
+    /// None where it is known already.
+    fn not_followed(&mut self, changed: Changed, error: &anyhow::Error) -> Option<News> {
+        let (_, edited) = changed.words();
+        let error = visible(&format!("{error:#}"));
+        let problem = Some(format!("{edited} are not in force: {error}"));
+        if self.problem == problem {
+            return None;
+        }
+        self.problem = problem;
+        let text = format!("{edited} are NOT in force, those before them still are: {error}");
+        Some(News { level: NoticeLevel::Error, text })
+    }
+}
+
+/// What is told of a session that could not be opened.
+fn unmended(error: &anyhow::Error) -> String {
+    visible(&format!("nothing is permitted until this is mended: {error:#}"))
 }
 
 /// What was edited.
@@ -191,39 +309,8 @@ impl Host {
 
     /// Puts settings in force that were edited since they were read.
     pub(super) fn refresh(&self) {
-        let Some(watch) = self.watch.get() else { return };
-        let mut state = watch.lock();
-        let Some(changed) = state.look_again() else { return };
-        let (those, edited) = changed.words();
-        let (level, text) = match self.apply(watch, &mut state) {
-            Ok(changes) => {
-                state.problem = None;
-                let text = match changes.as_slice() {
-                    [] => format!("the {those} were edited; nothing that counts here has changed"),
-                    changes => format!("the {those} have changed: {}", changes.join("; ")),
-                };
-                state.changes.extend(changes);
-                (NoticeLevel::Info, text)
-            }
-            Err(error) if error.downcast_ref::<Revoked>().is_some() => {
-                // What the user does not trust any more cannot stay in force until something better is there.
-                let text = visible(&format!("nothing is permitted in this session any more: {error:#}"));
-                self.cancel_all();
-                self.enter(Stage::Closed(text.clone()));
-                (NoticeLevel::Error, text)
-            }
-            Err(error) => {
-                let problem = visible(&format!("{error:#}"));
-                let text = format!("{edited} are NOT in force, those before them still are: {problem}");
-                let problem = Some(format!("{edited} are not in force: {problem}"));
-                if state.problem == problem {
-                    return;
-                }
-                state.problem = problem;
-                (NoticeLevel::Error, text)
-            }
-        };
-        drop(state);
+        let Some(watch) = self.watch.get().filter(|_| self.stage.get().is_some()) else { return };
+        let Some(News { level, text }) = watch.look(self) else { return };
         // A client that is gone needs no news.
         let _sent = self.sender.notify(&HostNotification::Event(EventNotification::Notice { level, text }));
         self.tell_status();
@@ -234,32 +321,33 @@ impl Host {
         let event = EventNotification::Status { status: self.status() };
         let _sent = self.sender.notify(&HostNotification::Event(event));
     }
+}
 
-    fn apply(&self, watch: &Watch, state: &mut State) -> anyhow::Result<Vec<String>> {
-        let ground = wire::ground(&watch.around, &watch.wanted)?;
-        state.look_at(&watch.around, &ground);
+impl Follow for Host {
+    fn follow(&self, ground: Ground, waits: bool) -> anyhow::Result<Vec<String>> {
+        let Some(watch) = self.watch.get() else { return Ok(Vec::new()) };
         match (self.stage().as_ref(), watch.is_on(&ground.resolved)) {
-            (Stage::Open(wired), true) => {
-                let before = wired.session.basis();
-                let mut changes = differences(&before.resolved, &ground.resolved);
-                let (basis, lists) = wire::basis(&watch.around, &watch.wanted, ground.resolved)?;
-                changes.extend(swaps(&before.chain, &basis.chain));
-                wired.session.reload(basis)?;
-                wired.keeper.refresh(&ground.found, lists);
-                Ok(changes)
-            }
+            (Stage::Open(wired), true) => watch.reload(wired, ground),
             (Stage::Open(_), false) => {
                 self.cancel_all();
                 self.enter(Stage::Off);
                 Ok(vec!["the sandbox is off (`enabled` is false)".to_owned()])
             }
+            (Stage::Closed(_), _) if waits => {
+                self.enter(watch.stage(self, ground)?);
+                Ok(vec!["what kept the session from opening is mended".to_owned()])
+            }
             (Stage::Off, true) => {
-                let wired = wire::session(&watch.around, &watch.wanted, ground, self.asks_at())?;
-                self.enter(Stage::Open(Box::new(wired)));
+                self.enter(watch.stage(self, ground)?);
                 Ok(vec!["the sandbox is on".to_owned()])
             }
             (Stage::Off, false) | (Stage::Closed(_), _) => Ok(Vec::new()),
         }
+    }
+
+    fn close(&self, why: &str) {
+        self.cancel_all();
+        self.enter(Stage::Closed(why.to_owned()));
     }
 }
 

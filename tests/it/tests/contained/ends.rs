@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 as_each_user!(
     the_users_terminal_stays_outside,
     who_does_not_read_keys_keeps_no_question_open,
+    who_leaves_the_door_leaves_nothing_behind,
     who_ignores_signals_is_ended
 );
 
@@ -23,7 +24,7 @@ const DEAF: &str = "stty raw -echo; : > begun; until [ -e go ]; do sleep 0.05; d
 const STUBBORN: &str = "trap '' HUP INT TERM; : > begun; while :; do sleep 0.05; done";
 
 /// A scene in which `pi` is a script.
-fn with_pi(user: User, script: &str) -> Result<Scene> {
+pub(super) fn with_pi(user: User, script: &str) -> Result<Scene> {
     let scene = Scene::new(user)?;
     program(&scene, "pi", script)?;
     Ok(scene)
@@ -68,6 +69,49 @@ fn who_does_not_read_keys_keeps_no_question_open(user: User) -> Result<()> {
         Deadline::start().until("the end", || Ok(fs::read_to_string(scene.project().join("end")).ok()))?;
     ensure!(end == "refused\n" && !scene.outside().join("made").exists(), "{end}");
     Ok(())
+}
+
+/// A client that hears nothing any more when it says something wrong.
+const LEAVES: &str = r#"mkfifo in out frames
+"$PORTCULLIS_HOST" serve < in > out 3> frames 2> /dev/null & client=$!
+exec 4> in 5< out 6< frames
+say() { echo "{ \"jsonrpc\": \"2.0\", \"id\": $1, \"method\": \"$2\", \"params\": { $3 } }" | tr -d '\n' >&4; echo >&4; }
+say 1 hello '"protocol": 1, "client": { "name": "x", "version": "0" }, "piVersion": "1.5.2", "mode": "rpc",
+    "interactive": true, "cwd": "'"$PWD"'", "agentDir": "/x", "sessionId": "s", "projectTrusted": true'
+read -r answer <&5
+say 2 exec '"callId": "c", "stream": 1, "script": ": > started; exec SLEEP", "cwd": "'"$PWD"'",
+    "env": { "PATH": "/usr/bin:/bin" }, "origin": "agent"'
+until [ -e go ]; do sleep 0.05; done
+exec 5<&- 6<&-
+echo nonsense >&4
+wait $client
+: > left
+sleep 600"#;
+
+fn who_leaves_the_door_leaves_nothing_behind(user: User) -> Result<()> {
+    let sleep = portcullis_it::processes::long_sleep();
+    let scene = with_pi(user, &LEAVES.replace("SLEEP", &sleep))?;
+    let mut command: Command = scene.portcullis_command(&["pi", "--contain", "-p", "go"])?;
+    let mut host = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let sessions = || {
+        Ok::<_, anyhow::Error>(fs::read_dir(scene.home().join(".local/state/portcullis/sessions"))?.count())
+    };
+    let is_there = |name: &'static str| {
+        let path = scene.project().join(name);
+        Deadline::start().until(name, || Ok(path.exists().then_some(())))
+    };
+    let attacked = (|| {
+        is_there("started")?;
+        portcullis_it::processes::wait_running(&sleep).context("the control: its command runs")?;
+        let before = sessions()?;
+        scene.write(&scene.project().join("go"), "")?;
+        is_there("left")?;
+        portcullis_it::processes::wait_gone(&sleep)?;
+        Deadline::start().until("its session to be gone", || Ok((sessions()? < before).then_some(())))
+    })();
+    kill_process(Pid::from_child(&host), Signal::TERM)?;
+    host.wait()?;
+    attacked
 }
 
 fn who_ignores_signals_is_ended(user: User) -> Result<()> {

@@ -111,7 +111,7 @@ fn little_when_pi_is_contained(version: PiVersion, user: User) -> Result<()> {
 
 /// Runs `portcullis` as in another terminal. The world has a user namespace of its own where not root has made it, and
 /// who answers must be in the same, as everywhere but here.
-fn beside(scene: &Scene, host: u32, words: &[&str]) -> Result<Finished> {
+pub(super) fn beside(scene: &Scene, host: u32, words: &[&str]) -> Result<Finished> {
     if rustix::process::geteuid().is_root() && !scene.user().is_stranger() {
         return scene.portcullis(words);
     }

@@ -1,0 +1,58 @@
+//! The rules of pi itself: edited settings reach them as they reach those of its commands.
+
+use std::cell::Cell;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+
+use portcullis_session::Started;
+use signal_hook::consts::SIGTERM;
+
+use crate::contain::desk::Asking;
+use crate::serve::{Follow, LOOK_EVERY, Watch};
+use crate::wire::{Ground, Wired};
+
+/// pi, with the session that it lives in.
+#[derive(Clone, Copy)]
+pub(super) struct Own<'a> {
+    pub(super) watch: &'a Watch,
+    pub(super) wired: &'a Wired,
+    pub(super) pi: &'a Started,
+}
+
+impl Own<'_> {
+    /// Puts edited settings in force until it is over. `ends` hears of it where pi has to end.
+    pub(super) fn keep_up(self, asking: &Asking, ends: &Sender<()>, is_over: &Receiver<()>) {
+        let pi = Following { own: self, is_closed: Cell::new(false) };
+        while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            let Some(news) = self.watch.look(&pi) else { continue };
+            if pi.is_closed.get() {
+                asking.tell(&format!("pi is ended, {}", news.text));
+                self.pi.signal(SIGTERM);
+                let _ends_already = ends.send(());
+                return;
+            }
+            asking.tell(&format!("pi itself: {}", news.text));
+        }
+    }
+}
+
+struct Following<'a> {
+    own: Own<'a>,
+    is_closed: Cell<bool>,
+}
+
+impl Follow for Following<'_> {
+    /// Whether the sandbox is enabled counts when pi starts.
+    fn follow(&self, ground: Ground, _waits: bool) -> anyhow::Result<Vec<String>> {
+        let mut changes = self.own.watch.reload(self.own.wired, ground)?;
+        if !changes.is_empty() {
+            changes.push("the files that it sees stay those of its start".to_owned());
+        }
+        Ok(changes)
+    }
+
+    fn close(&self, _why: &str) {
+        // No connection outlasts it either, while pi takes its time.
+        self.own.wired.session.close();
+        self.is_closed.set(true);
+    }
+}

@@ -1,0 +1,73 @@
+//! What the user changes while pi is contained holds for pi itself as well, a program in its place here.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Deadline, Scene, User, World, processes};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::asked;
+use super::ends::with_pi;
+use super::servers::beside;
+use crate::network::PROGRAM;
+
+as_each_user!(what_the_user_changes_holds_for_pi_itself);
+
+/// Says all the time whether it reaches a host.
+const DIALS: &str = "while :; do
+    if curl -sS http://allowed.test/ 2> /dev/null | grep -q REACHED; then echo reached; else echo refused; fi > said.new
+    mv said.new said; sleep 0.05
+done";
+
+const NOTHING: &str = r#"{ "allowedDomains": [], "deniedDomains": [] }"#;
+const ALLOWED: &str = r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": [] }"#;
+const DENIED: &str = r#"{ "allowedDomains": [], "deniedDomains": ["allowed.test"] }"#;
+
+/// Waits until pi has said so, later than now.
+fn wait_said(scene: &Scene, what: &str) -> Result<()> {
+    let said = scene.project().join("said");
+    let is_it = || Ok((fs::read_to_string(&said).unwrap_or_default().trim() == what).then_some(()));
+    Deadline::start().until(what, is_it)
+}
+
+fn what_the_user_changes_holds_for_pi_itself(user: User) -> Result<()> {
+    let scene = with_pi(user, DIALS)?;
+    let world = World::new(&scene, PROGRAM)?;
+    world.settings_of_the_user(ALLOWED)?;
+    let mut command = world.command(&portcullis_it::portcullis(user)?)?;
+    command.args(["pi", "--contain", "--mode", "rpc"]);
+    let errors = fs::File::create(scene.at("errors"))?;
+    let mut pi =
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn()?;
+    let changed = changes(&scene, &world);
+    let group = Pid::from_child(&pi);
+    let _ended_already = kill_process_group(group, Signal::KILL);
+    pi.wait()?;
+    changed.with_context(|| fs::read_to_string(scene.at("errors")).unwrap_or_default())?;
+    processes::wait_scene_gone(&scene, |_| false)
+}
+
+fn changes(scene: &Scene, world: &World<'_>) -> Result<()> {
+    wait_said(scene, "reached").context("the control")?;
+    world.settings_of_the_user(DENIED)?;
+    wait_said(scene, "refused")?;
+    world.settings_of_the_user(NOTHING)?;
+    let host = processes::container_of(scene)?.id;
+    let portcullis = |words: &[&str]| beside(scene, host, words);
+    let answer = |known: &str, code: &str| {
+        let (id, question) = asked(portcullis, known)?;
+        ensure!(question.to_string().contains("allowed.test"), "{question:#}");
+        portcullis(&["asks", "answer", &id, code])?.ended_with(0)?;
+        anyhow::Ok(id)
+    };
+
+    answer("", "no")?;
+    wait_said(scene, "refused")?;
+    world.settings_of_the_user(ALLOWED)?;
+    wait_said(scene, "reached")?;
+    let told = fs::read_to_string(scene.at("errors"))?;
+    ensure!(told.contains("pi itself: the settings have changed: - reachable allowed.test"), "{told}");
+    Ok(())
+}
