@@ -25,6 +25,9 @@ pub(crate) const MASK: &str = "[masked]";
 /// The key of a command's text. What a long one begins with is kept: padding must not hide what was run.
 const SCRIPT: &str = "script";
 
+/// The key of what a tool is called with, which is a document of its own.
+const INPUT: &str = "input";
+
 /// So much of it.
 const BEGINNING: usize = 2048;
 
@@ -52,11 +55,19 @@ fn mask_members(mut members: Map<String, Value>) -> Map<String, Value> {
             conceal(value)
         } else if is_long_script {
             beginning(value.as_str().unwrap_or_default())
+        } else if let Some(document) = value.as_str().filter(|_| key == INPUT).and_then(document) {
+            Value::String(mask(document).to_string())
         } else {
             mask(value)
         };
     }
     members
+}
+
+/// What a text says that is not too long, where it is a document of several things.
+fn document(text: &str) -> Option<Value> {
+    let known: Option<Value> = serde_json::from_str(text).ok().filter(|_| text.len() <= LONGEST_TEXT);
+    known.filter(|value| value.is_object() || value.is_array())
 }
 
 /// Masks all that stands under a secret's name. Numbers in lists are kept: they count what is so named.

@@ -69,13 +69,35 @@ static FINDER: LazyLock<Result<DFA, BuildError>> =
     LazyLock::new(|| DFA::builder().ascii_case_insensitive(true).build(SECRET_PARTS));
 
 /// Last parts of such names, where they have others before.
-const SECRET_ENDS: [&str; 3] = ["pass", "pat", "pwd"];
+const SECRET_ENDS: [&str; 5] = ["key", "pass", "pat", "pw", "pwd"];
 
 /// Such names as a whole.
-const SECRET_NAMES: [&str; 3] = ["auth", "pass", "sig"];
+const SECRET_NAMES: [&str; 4] = ["auth", "pass", "pw", "sig"];
 
 /// What may stand before the secret in a header; other words there are taken for parts of it.
 const SCHEMES: [&str; 8] = ["apikey", "basic", "bearer", "digest", "negotiate", "ntlm", "ssws", "token"];
+
+/// Such a name in the text that says how to reach a database; in upper case it is where a shell is.
+const OF_DATABASES: &str = "Pwd";
+
+/// Short options whose argument is a secret, behind such a word.
+const SHORT_OPTIONS: [(&str, &str); 8] = [
+    ("ldapsearch", "-w"),
+    ("login", "-p"),
+    ("mongo", "-p"),
+    ("mongosh", "-p"),
+    ("redis-cli", "-a"),
+    ("sshpass", "-p"),
+    ("valkey-cli", "-a"),
+    ("zip", "-P"),
+];
+
+/// Programs that take a secret in one word with `-p`.
+const JOINED_OPTIONS: [&str; 7] =
+    ["7z", "mariadb", "mariadb-dump", "mysql", "mysqladmin", "mysqldump", "sshpass"];
+
+/// Words that put what comes second behind them under the name that comes first.
+const SETTERS: [&str; 2] = ["set", "setenv"];
 
 /// Options before `user:password`.
 const LOGIN_OPTIONS: [&str; 4] = ["-u", "--user", "-U", "--proxy-user"];
@@ -88,10 +110,15 @@ pub(super) fn is_secret_name(name: &str) -> bool {
         return false;
     }
     let name = name.trim_start_matches('-');
-    let is_ended = name
-        .rsplit_once(['_', '-'])
-        .is_some_and(|(before, end)| !before.is_empty() && is_one_of(end, &SECRET_ENDS));
-    is_ended || is_one_of(name, &SECRET_NAMES) || has_secret_part(name)
+    let is_ended = name.rsplit_once(['_', '-']).is_some_and(|(before, end)| {
+        !before.is_empty() && !is_public(before) && is_one_of(end, &SECRET_ENDS)
+    });
+    is_ended || name == OF_DATABASES || is_one_of(name, &SECRET_NAMES) || has_secret_part(name)
+}
+
+/// Whether a key of such a name is no secret.
+fn is_public(name: &str) -> bool {
+    is_one_of(name.rsplit(['_', '-']).next().unwrap_or_default(), &["public"])
 }
 
 fn is_one_of(word: &str, known: &[&str]) -> bool {
@@ -111,6 +138,23 @@ fn has_secret_part(name: &str) -> bool {
 /// Whether an option's argument is a secret. The argument may be the next word.
 pub(super) fn is_secret_option(word: &str) -> bool {
     word.starts_with('-') && is_secret_name(word)
+}
+
+/// Whether the words behind `word` are read in a way of their own.
+pub(super) fn is_leading(word: &str) -> bool {
+    SETTERS.contains(&word)
+        || JOINED_OPTIONS.contains(&word)
+        || SHORT_OPTIONS.iter().any(|(leading, _)| *leading == word)
+}
+
+/// Whether a secret comes after `word`, of which `leading` is the last leading word before.
+pub(super) fn is_before_secret(leading: &str, word: &str) -> bool {
+    SHORT_OPTIONS.contains(&(leading, word)) || (SETTERS.contains(&leading) && is_secret_name(word))
+}
+
+/// Whether a secret is the rest of `word`, which begins with an option of two characters.
+pub(super) fn has_joined_secret(leading: &str, word: &str) -> bool {
+    word.len() > 2 && word.starts_with("-p") && JOINED_OPTIONS.contains(&leading)
 }
 
 /// Whether the value of a header of this name has blanks, and goes to the end of its line.

@@ -70,6 +70,21 @@ fn values_are_masked_to_their_ends() {
         (r#""{\"password\": \"a\\\"b\", \"c\": 1}""#, r#""{\"password\": \"[masked]\", \"c\": 1}""#),
         (r#"["--token", "abc", "d"]"#, r#"["--token", [masked] "d"]"#),
         ("sshpass -phunter2 ssh x", "sshpass -p[masked] ssh x"),
+        ("x --password= pw; y", "x --password= [masked]; y"),
+        ("OPENAI_KEY=pw STRIPE_KEY=pw x", "OPENAI_KEY=[masked] STRIPE_KEY=[masked] x"),
+        ("curl \"https://h/x?key=pw&a=1\"", "curl \"https://h/x?key=[masked]&a=1\""),
+        ("docker login -u a -p pw r", "docker login -u a -p [masked] r"),
+        ("mysql -uroot -ppw db", "mysql -uroot -p[masked] db"),
+        ("redis-cli -h x -a pw ping; ls -a x", "redis-cli -h x -a [masked] ping; ls -a x"),
+        ("aws configure set aws_secret_access_key pw", "aws configure set aws_secret_access_key [masked]"),
+        ("set -x API_TOKEN pw", "set -x API_TOKEN [masked]"),
+        ("x \"Server=h;Uid=u;Pwd=pw;\" y", "x \"Server=h;Uid=u;Pwd=[masked];\" y"),
+        (
+            "mysql -e \"ALTER USER u IDENTIFIED BY 'pw'\" x",
+            "mysql -e \"ALTER USER u IDENTIFIED BY [masked]\" x",
+        ),
+        ("curl \"https://user:pa/pw@h/\" x", "curl \"https://[masked]@h/\" x"),
+        ("curl https://user:pa#pw@h/ x", "curl https://[masked]@h/ x"),
     ] {
         check(text, expected);
     }
@@ -82,6 +97,10 @@ fn words_are_masked_by_the_words_before_them() {
     assert_eq!(words(&["x", "--token", "--verbose"]), json!(["x", "--token", "--verbose"]));
     assert_eq!(words(&["curl", "-u", "ann:pw", "u"]), json!(["curl", "-u", MASK, "u"]));
     assert_eq!(words(&["sshpass", "-p", "pw", "ssh"]), json!(["sshpass", "-p", MASK, "ssh"]));
+    assert_eq!(words(&["x", "--password=", "pw"]), json!(["x", "--password=", MASK]));
+    assert_eq!(words(&["docker", "login", "-p", "pw", "r"]), json!(["docker", "login", "-p", MASK, "r"]));
+    assert_eq!(words(&["mysql", "-u", "a", "-ppw"]), json!(["mysql", "-u", "a", "-p[masked]"]));
+    assert_eq!(words(&["redis-cli", "-a", "pw"]), json!(["redis-cli", "-a", MASK]));
     assert_eq!(words(&["env", "TOKEN=a b", "c"]), json!(["env", "TOKEN=[masked]", "c"]));
     assert_eq!(words(&["-H", "Authorization: Bearer a b"]), json!(["-H", "Authorization: Bearer [masked]"]));
     assert_eq!(words(&["-H", "X-Api-Key: a b"]), json!(["-H", "X-Api-Key: [masked]"]));
@@ -121,6 +140,10 @@ fn ordinary_text_is_kept() {
         "PWD=/home/u OLDPWD=/ ls",
         "tail -u 1 --user x",
         "sk-short",
+        "mkdir -p a/b && docker run -p 80:80 x && mysql -p db",
+        "ssh-keygen -f key --public-key x; zip -P",
+        "curl https://h:8443/?a=b&keys=1",
+        "set -eu; sort --key 2",
         "-----BEGIN CERTIFICATE-----\nabc",
         "",
         "grüße: 1",
@@ -143,6 +166,18 @@ fn values_are_masked_by_key_and_by_length() {
             "content": { "length": LONGEST_TEXT + 1, "sha256": sha256(long.as_bytes()) },
         })
     );
+}
+
+#[test]
+fn what_a_tool_is_called_with_is_a_document() {
+    let input =
+        json!({ "headers": [{ "name": "Authorization", "value": "pw" }], "args": ["login", "-p", "pw"] });
+    let masked = mask(json!({ "tool": { "name": "t", "input": input.to_string() } }));
+    let text = masked.pointer("/tool/input").and_then(Value::as_str).unwrap();
+    let expected =
+        json!({ "headers": [{ "name": "Authorization", "value": MASK }], "args": ["login", "-p", MASK] });
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), expected);
+    assert_eq!(mask(json!({ "input": "x --token pw" })), json!({ "input": "x --token [masked]" }));
 }
 
 proptest! {

@@ -3,7 +3,8 @@
 use super::MASK;
 use super::end::{of_line, of_plain, of_quoted, of_shell_word};
 use super::names::{
-    is_common_scheme, is_header, is_login_option, is_scheme, is_secret_name, is_secret_option, is_token,
+    has_joined_secret, is_before_secret, is_common_scheme, is_header, is_leading, is_login_option, is_scheme,
+    is_secret_name, is_secret_option, is_token,
 };
 
 /// Places on the net whose paths are secrets.
@@ -16,8 +17,8 @@ const SHORTEST_AFTER_SCHEME: usize = 8;
 /// Masks secrets in one text.
 #[must_use]
 pub fn mask_text(text: &str) -> String {
-    let mut scan =
-        Scan { rest: text, before: "", quote: None, last: None, out: String::with_capacity(text.len()) };
+    let out = String::with_capacity(text.len());
+    let mut scan = Scan { rest: text, before: "", leading: "", quote: None, last: None, out };
     while !scan.rest.is_empty() {
         if !scan.private_key() && !scan.user_in_url() && !scan.word() {
             let length = scan.rest.chars().next().map_or(0, char::len_utf8);
@@ -31,6 +32,8 @@ struct Scan<'a> {
     rest: &'a str,
     /// The word before.
     before: &'a str,
+    /// The last word of this command that says how others behind it are read.
+    leading: &'a str,
     /// The quote that is open here, as a shell reads it.
     quote: Option<char>,
     /// The character before.
@@ -64,8 +67,16 @@ impl<'a> Scan<'a> {
     fn user_in_url(&mut self) -> bool {
         const AFTER_SCHEME: &str = "://";
         let Some(after) = self.rest.strip_prefix(AFTER_SCHEME) else { return false };
-        let end = after.find(|character: char| character.is_whitespace() || "/?#\"'`".contains(character));
-        let authority = end.and_then(|end| after.get(..end)).unwrap_or(after);
+        let up_to = |ends: &str| {
+            let end = after.find(|character: char| character.is_whitespace() || ends.contains(character));
+            end.and_then(|end| after.get(..end)).unwrap_or(after)
+        };
+        let host = up_to("/?#\"'`");
+        // What stands behind a colon and is no port is a password, and goes on to the sign behind it.
+        let is_port = |(_, port): (&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
+        let is_broken_off =
+            !host.contains('@') && !host.starts_with('[') && !host.split_once(':').is_none_or(is_port);
+        let authority = if is_broken_off { up_to("\"'`") } else { host };
         let Some((user, _)) = authority.rsplit_once('@') else { return false };
         self.keep(AFTER_SCHEME.len());
         self.mask(user.len());
@@ -84,12 +95,16 @@ impl<'a> Scan<'a> {
             return true;
         }
         let opens_quote = self.quote.is_some() && self.last == self.quote;
+        let is_of_query = word == "key" && self.last.is_some_and(|last| "?&".contains(last));
         let earlier = std::mem::replace(&mut self.before, word);
         self.keep_word(word);
-        if is_secret_name(word) && self.value(word, opens_quote) {
+        if (is_of_query || is_secret_name(word)) && self.value(word, opens_quote) {
             return true;
         }
-        if is_secret_option(word) || (earlier == "sshpass" && word == "-p") {
+        let is_of_sql = earlier.eq_ignore_ascii_case("identified") && word.eq_ignore_ascii_case("by");
+        if is_leading(word) {
+            self.leading = word;
+        } else if is_of_sql || is_secret_option(word) || is_before_secret(self.leading, word) {
             self.argument(|_| true);
         } else if is_login_option(word) {
             self.argument(|value| value.contains(':'));
@@ -97,7 +112,7 @@ impl<'a> Scan<'a> {
         true
     }
 
-    /// `-uname:password`, and `-ppassword` of `sshpass`.
+    /// `-uname:password`, and `-ppassword` of `sshpass` and others.
     fn login_in_one_word(&mut self, word: &str) -> bool {
         let is_login = word.len() > 2
             && word.starts_with("-u")
@@ -105,12 +120,12 @@ impl<'a> Scan<'a> {
                 .rest
                 .get(word.len()..)
                 .is_some_and(|tail| tail.starts_with(':') && !tail.starts_with("://"));
-        let is_of_sshpass = self.before == "sshpass" && word.len() > 2 && word.starts_with("-p");
-        if is_login || is_of_sshpass {
+        let is_joined = has_joined_secret(self.leading, word);
+        if is_login || is_joined {
             self.keep(2);
             self.mask(of_shell_word(self.rest, self.quote, false));
         }
-        is_login || is_of_sshpass
+        is_login || is_joined
     }
 
     fn secret_path(&mut self, word: &str) -> bool {
@@ -128,7 +143,12 @@ impl<'a> Scan<'a> {
         let Some(joint) = joint(self.rest) else { return false };
         self.keep(joint.length);
         if joint.is_assignment {
-            self.mask(of_shell_word(self.rest, self.quote, opens_quote));
+            let length = of_shell_word(self.rest, self.quote, opens_quote);
+            if length == 0 && name.starts_with('-') {
+                self.argument(|_| true);
+            } else {
+                self.mask(length);
+            }
             return true;
         }
         let escapes = self.rest.len() - self.rest.trim_start_matches('\\').len();
@@ -207,6 +227,7 @@ impl<'a> Scan<'a> {
                 self.quote = Some('\'');
             }
             (None, '"') if !is_escaped => self.quote = Some('"'),
+            (None, ';' | '|' | '&' | '\n') if !is_escaped => self.leading = "",
             _ => {}
         }
     }

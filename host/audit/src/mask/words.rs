@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::names::{is_header, is_login_option, is_scheme, is_secret_name, is_secret_option};
+use super::names::{
+    has_joined_secret, is_before_secret, is_header, is_leading, is_login_option, is_scheme, is_secret_name,
+    is_secret_option,
+};
 use super::text::mask_text;
 use super::{LONGEST_TEXT, MASK, NAMES, mask};
 
@@ -12,27 +15,34 @@ const TEXT: &str = "value";
 /// Masks the items of a list; items that are words are judged by their neighbours too.
 pub(super) fn mask_items(items: Vec<Value>) -> Vec<Value> {
     let word = |index: Option<usize>| index.and_then(|index| text_of(items.get(index)?)).unwrap_or_default();
+    let mut leading = "";
     let is_pair = items.len() == 2 && items.get(1).is_some_and(Value::is_object);
     let masked: Vec<Option<String>> = items
         .iter()
         .enumerate()
         .map(|(index, item)| {
-            let text = text_of(item).filter(|text| text.len() <= LONGEST_TEXT)?;
             let before = word(index.checked_sub(1));
-            let earlier = word(index.checked_sub(2));
+            if is_leading(before) {
+                leading = before;
+            }
+            let text = text_of(item).filter(|text| text.len() <= LONGEST_TEXT)?;
             let is_assigned = is_pair && index == 1 && is_secret_name(before);
-            Some(if is_assigned { MASK.to_owned() } else { mask_word(text, before, earlier) })
+            Some(if is_assigned { MASK.to_owned() } else { mask_word(text, before, leading) })
         })
         .collect();
     items.into_iter().zip(masked).map(|(item, masked)| with_text(item, masked)).collect()
 }
 
 /// Masks one word whole. It has no quotes of a shell any more, so that blanks are parts of values.
-fn mask_word(word: &str, before: &str, earlier: &str) -> String {
-    let is_argument = is_secret_option(before) && !before.contains('=') && !word.starts_with('-');
+fn mask_word(word: &str, before: &str, leading: &str) -> String {
+    let option = before.strip_suffix('=').unwrap_or(before);
+    let is_argument = is_secret_option(option) && !option.contains('=') && !word.starts_with('-');
     let is_login = is_login_option(before) && word.contains(':');
-    if is_argument || is_login || (earlier == "sshpass" && before == "-p") {
+    if is_argument || is_login || is_before_secret(leading, before) {
         return MASK.to_owned();
+    }
+    if has_joined_secret(leading, word) {
+        return format!("-p{MASK}");
     }
     if let Some((name, value)) = word.split_once('=')
         && is_name(name)
