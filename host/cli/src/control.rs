@@ -26,6 +26,9 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// Whoever does not speak within this time does not keep others waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// So many are served beside each other.
+const AT_ONCE: usize = 16;
+
 /// What can be asked of a running session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase", deny_unknown_fields)]
@@ -120,23 +123,36 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Listens in `directory`, which belongs to the user alone; `answer` is called on a thread of its own.
+    /// Listens in `directory`, which belongs to the user alone; `answer` is called on a thread of its own for each
+    /// order, so that none has to wait for one that takes long.
     pub(crate) fn listen(
         directory: &Path,
-        answer: impl Fn(Order) -> Outcome + Send + 'static,
+        answer: impl Fn(Order) -> Outcome + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let path = directory.join(NAME);
         let listener = short(directory, |short| UnixListener::bind(short.join(NAME)))?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        thread::Builder::new().name("control".to_owned()).spawn(move || {
+        let thread = || thread::Builder::new().name("control".to_owned());
+        let (answer, at_once) = (Arc::new(answer), Arc::new(()));
+        thread().spawn(move || {
             for stream in listener.incoming() {
                 if stopped.load(Ordering::SeqCst) {
                     return;
                 }
                 match stream {
-                    // Whoever does not keep to the protocol learns nothing.
-                    Ok(stream) => drop(serve(&stream, &answer)),
+                    // The last of so many is one too many; it sees an end.
+                    Ok(_) if Arc::strong_count(&at_once) > AT_ONCE => {}
+                    Ok(stream) => {
+                        let (answer, place) = (Arc::clone(&answer), Arc::clone(&at_once));
+                        let served = move || {
+                            // Whoever does not keep to the protocol learns nothing.
+                            drop(serve(&stream, &*answer));
+                            drop(place);
+                        };
+                        // With no thread to be had the other side sees an end.
+                        drop(thread().spawn(served));
+                    }
                     // Out of descriptors, perhaps: trying at once again would change nothing.
                     Err(_) => thread::sleep(Duration::from_millis(100)),
                 }
@@ -241,6 +257,30 @@ mod tests {
         drop(control);
         assert_eq!(ask(&deep, &Order::Questions {}).unwrap(), None);
         assert!(deep.read_dir().unwrap().next().is_none(), "nothing is left");
+    }
+
+    #[test]
+    fn an_order_does_not_wait_for_one_that_takes_long() {
+        let directory = tempfile::tempdir().unwrap();
+        let (go_on, waits) = std::sync::mpsc::channel::<()>();
+        let waits = std::sync::Mutex::new(waits);
+        let _control = Control::listen(directory.path(), move |order| {
+            if order == (Order::Ports {}) {
+                waits.lock().unwrap().recv().unwrap();
+            }
+            done()
+        })
+        .unwrap();
+        thread::scope(|scope| {
+            let slow = scope.spawn(|| ask(directory.path(), &Order::Ports {}).unwrap());
+            // The slow one may come second: then a few are answered before it.
+            for _ in 0..AT_ONCE / 2 {
+                assert_eq!(ask(directory.path(), &Order::Questions {}).unwrap(), Some(done()));
+            }
+            assert!(!slow.is_finished());
+            go_on.send(()).unwrap();
+            assert_eq!(slow.join().unwrap(), Some(done()));
+        });
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     /// `check`: refused.
     Deny,
     /// `audit verify`: a log is broken; `config show`, `config validate`: a session would refuse the settings;
-    /// `doctor`: an attack came through.
+    /// `doctor`: an attack came through; `asks list`, `grants list`, `ports list`: a session did not answer.
     Bad,
     /// `audit verify`: what was named is not there, as with other wrong usage.
     Missing,

@@ -30,7 +30,8 @@ pub(crate) fn run(asks: &Asks) -> crate::Outcome {
 fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
-    for (name, outcome) in ask_all(around, &Order::Questions {})? {
+    let (outcomes, exit) = ask_all(around, &Order::Questions {})?;
+    for (name, outcome) in outcomes {
         if let Outcome::Questions { questions } = outcome {
             all.extend(questions.into_iter().map(|question| (name.clone(), question)));
         }
@@ -50,7 +51,7 @@ fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
         }
     }
     page.print()?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The lines of a question, for a terminal of that size: no piece of what others chose to write begins one.
@@ -110,18 +111,22 @@ fn directory_of_all(around: &Surroundings) -> PathBuf {
 }
 
 /// Asks every running session; returns what each said, with the beginning of its name. One that does not answer is
-/// told of and keeps no other from being heard.
-pub(super) fn ask_all(around: &Surroundings, order: &Order) -> anyhow::Result<Vec<(String, Outcome)>> {
-    let mut all = Vec::new();
+/// told of, shows in how the program ends, and keeps no other from being heard.
+pub(super) fn ask_all(
+    around: &Surroundings,
+    order: &Order,
+) -> anyhow::Result<(Vec<(String, Outcome)>, Exit)> {
+    let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for (name, directory) in sessions(&directory_of_all(around))? {
         match ask(&directory, order) {
             Ok(outcome) => all.extend(outcome.map(|outcome| (short(&name), outcome))),
             Err(error) => {
-                say(&format!("portcullis: session {}: {}", short(&name), visible(&format!("{error:#}"))))
+                say(&format!("portcullis: session {}: {}", short(&name), visible(&format!("{error:#}"))));
+                exit = Exit::Bad;
             }
         }
     }
-    Ok(all)
+    Ok((all, exit))
 }
 
 /// The directory of the session whose name begins so.

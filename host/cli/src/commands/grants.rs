@@ -27,7 +27,7 @@ pub(crate) fn run(grants: &Grants) -> crate::Outcome {
 fn list(around: &Surroundings, project: Option<&Path>, all: bool, as_json: bool) -> crate::Outcome {
     let places = wire::places(around, project.unwrap_or(&around.cwd), None)?;
     let kept = kept_grants(&places, &RealDisk, all)?;
-    let remembered = remembered(around)?;
+    let (remembered, exit) = remembered(around)?;
     let mut page = Page::new(around);
     if as_json {
         let session = |(session, kept): &(String, Kept)| {
@@ -44,7 +44,7 @@ fn list(around: &Surroundings, project: Option<&Path>, all: bool, as_json: bool)
         page.table("", &rows);
     }
     page.print()?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn of_session((session, kept): &(String, Kept)) -> Vec<Cell> {
@@ -65,14 +65,15 @@ fn end(expires_at: u32) -> String {
 }
 
 /// What running sessions remember, with the beginning of their names.
-fn remembered(around: &Surroundings) -> anyhow::Result<Vec<(String, Kept)>> {
+fn remembered(around: &Surroundings) -> anyhow::Result<(Vec<(String, Kept)>, Exit)> {
     let mut all = Vec::new();
-    for (name, outcome) in ask_all(around, &Order::Remembered {})? {
+    let (outcomes, exit) = ask_all(around, &Order::Remembered {})?;
+    for (name, outcome) in outcomes {
         if let Outcome::Remembered { remembered } = outcome {
             all.extend(remembered.into_iter().map(|kept| (name.clone(), kept)));
         }
     }
-    Ok(all)
+    Ok((all, exit))
 }
 
 fn take_back(around: &Surroundings, project: Option<&Path>, id: &str) -> crate::Outcome {

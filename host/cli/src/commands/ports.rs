@@ -6,7 +6,6 @@ use serde_json::json;
 use super::asks::{ask_all, directory, done, parts};
 use crate::args::ports::Ports;
 use crate::control::{Order, Outcome, Port, ask};
-use crate::exit::Exit;
 use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
 
@@ -37,7 +36,8 @@ fn session_and_port(id: &str) -> anyhow::Result<(&str, u16)> {
 fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
-    for (name, outcome) in ask_all(around, &Order::Ports {})? {
+    let (outcomes, exit) = ask_all(around, &Order::Ports {})?;
+    for (name, outcome) in outcomes {
         if let Outcome::Ports { ports } = outcome {
             all.extend(ports.into_iter().map(|port| (name.clone(), port)));
         }
@@ -62,5 +62,5 @@ fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
         page.table("", &all.iter().map(row).collect::<Vec<_>>());
     }
     page.print()?;
-    Ok(Exit::Done)
+    Ok(exit)
 }

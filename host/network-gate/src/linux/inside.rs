@@ -131,19 +131,27 @@ mod tests {
         assert_eq!(ports, [(8080, 77)]);
     }
 
-    #[test]
-    fn servers_of_processes_below_are_found_and_own_ones_are_not() {
-        let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let script = "$| = 1; $s = IO::Socket::INET->new(Listen => 1, LocalAddr => q(127.0.0.1)) or die; \
-                      print $s->sockport, qq(\\n); sleep 60";
+    /// A program that listens on so many ports, and the first of them.
+    fn listening_program(count: usize) -> (std::process::Child, u16) {
+        let script = format!(
+            "$| = 1; @s = map {{ IO::Socket::INET->new(Listen => 1, LocalAddr => q(127.0.0.1)) or die }} 1..{count}; \
+             print $s[0]->sockport, qq(\\n); sleep 60"
+        );
         let mut child = std::process::Command::new("perl")
-            .args(["-MIO::Socket::INET", "-e", script])
+            .args(["-MIO::Socket::INET", "-e", &script])
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
         let mut line = String::new();
         io::BufRead::read_line(&mut io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
-        let port: u16 = line.trim().parse().unwrap();
+        (child, line.trim().parse().unwrap())
+    }
+
+    // One test: each would see the other's servers.
+    #[test]
+    fn servers_of_processes_below_are_found_own_ones_are_not_and_too_many_are_not_listed() {
+        let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (mut child, port) = listening_program(1);
         let found = servers(std::process::id());
         child.kill().unwrap();
         child.wait().unwrap();
@@ -151,5 +159,11 @@ mod tests {
         assert_eq!(server.process.pid, child.id());
         let own = own.local_addr().unwrap().port();
         assert!(found.iter().all(|server| server.port != own));
+
+        let (mut child, _) = listening_program(SERVERS_MAX + 10);
+        let found = servers(std::process::id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found.len(), SERVERS_MAX);
     }
 }
