@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use portcullis_decision::profile::Limits;
+use portcullis_decision::rules::BUDGET_KIB;
 use portcullis_decision::verdict::Effect;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -91,20 +93,23 @@ pub struct Unused {
     pub origin: Origin,
 }
 
-/// Tells where every value comes from; `resolved` was made from `found`.
+/// Tells where every value comes from; `resolved` was made from `found`. `defaults` are the host's own limits of one
+/// command, which hold where the user sets none.
 ///
 /// ```
 /// use portcullis_config::{Places, RealDisk, Standing, discover, report, resolve};
+/// use portcullis_decision::profile::Limits;
 /// let dir = tempfile::tempdir().unwrap();
 /// let places = Places::usual(&dir.path().join("project"), &dir.path().join("home"));
 /// let found = discover(&places, &RealDisk).unwrap();
-/// let report = report(&found, &resolve(&found, &places, &RealDisk).unwrap());
+/// let resolved = resolve(&found, &places, &RealDisk).unwrap();
+/// let report = report(&found, &resolved, &Limits::default());
 /// assert_eq!(report.source.kind, "builtIn");
 /// let combine = report.values.iter().find(|value| value.field == "combine").unwrap();
 /// assert_eq!((&combine.value, combine.standing), (&"strictest".into(), Standing::Default));
 /// ```
 #[must_use]
-pub fn report(found: &Found, resolved: &Resolved) -> Report {
+pub fn report(found: &Found, resolved: &Resolved, defaults: &Limits) -> Report {
     let mut values = Vec::new();
     let mut unused = Vec::new();
     for field in FIELDS {
@@ -125,7 +130,9 @@ pub fn report(found: &Found, resolved: &Resolved) -> Report {
                     }));
                 }
             }
-            Status::Honoured if is_shown(field) => values.extend(settings(field, &written, resolved)),
+            Status::Honoured if is_shown(field) => {
+                values.extend(settings(field, &written, resolved, defaults));
+            }
             Status::Honoured | Status::Refused(_) => {}
         }
     }
@@ -200,7 +207,12 @@ fn is_inside_unused(field: &Field) -> bool {
     parent.is_some_and(|parent| matches!(parent.status, Status::NoEffect(_)))
 }
 
-fn settings(field: &'static Field, written: &[(Layer, Written<'_>)], resolved: &Resolved) -> Vec<Setting> {
+fn settings(
+    field: &'static Field,
+    written: &[(Layer, Written<'_>)],
+    resolved: &Resolved,
+    defaults: &Limits,
+) -> Vec<Setting> {
     let mut settings = Vec::new();
     for (layer, value) in written {
         let value = Written { document: value.document, node: value.node, pointer: value.pointer.clone() };
@@ -214,14 +226,14 @@ fn settings(field: &'static Field, written: &[(Layer, Written<'_>)], resolved: &
             });
         }
     }
-    if is_single(field) {
-        let strictest = strictest(&settings);
-        for setting in settings.iter_mut().filter(|setting| Some(&setting.value) != strictest.as_ref()) {
-            setting.standing = Standing::Overruled;
-        }
-    }
     let has_users = written.iter().any(|(layer, _)| *layer == Layer::User);
-    if !has_users && (settings.is_empty() || !is_single(field)) {
+    let mut has_default = !has_users && (settings.is_empty() || !is_single(field));
+    if is_single(field) && !settings.is_empty() {
+        // What another layer says in the user's silence counts where it is stricter than the host's default.
+        let held = held_by_default(field.name, defaults).filter(|_| !has_users);
+        has_default = overrule(&mut settings, held.as_ref().map(strength));
+    }
+    if has_default {
         let value = default_value(field.name);
         let default = Setting {
             field: field.name,
@@ -233,6 +245,16 @@ fn settings(field: &'static Field, written: &[(Layer, Written<'_>)], resolved: &
         settings.insert(0, default);
     }
     settings
+}
+
+/// Marks all values but the strictest as overruled; says whether the default is stricter than all of them.
+fn overrule(settings: &mut [Setting], default: Option<u64>) -> bool {
+    let written = settings.iter().map(|setting| strength(&setting.value)).min();
+    let strictest = written.into_iter().chain(default).min();
+    for setting in settings.iter_mut().filter(|setting| Some(strength(&setting.value)) != strictest) {
+        setting.standing = Standing::Overruled;
+    }
+    written != strictest
 }
 
 /// A member of an object with free keys is shown with its key.
@@ -265,16 +287,41 @@ fn standing(field: &Field, layer: Layer, index: usize, part: &Written<'_>, resol
 fn is_single(field: &Field) -> bool {
     field.name.starts_with("limits.")
         || field.name == "network.strictAllowlist"
+        || field.name == "network.uploadBudgetMib"
         || field.name == "requiredTier"
 }
 
-/// The strictest value: the lowest number, `true` before `false`, and `full` before `namespaces`.
-fn strictest(settings: &[Setting]) -> Option<Json> {
-    let number = |setting: &&Setting| {
-        let is_strict = setting.value == json!(true) || setting.value == json!("full");
-        setting.value.as_u64().unwrap_or(u64::from(!is_strict))
+/// The strictest value has the least: a low number, `true` before `false`, and the most of a tier.
+fn strength(value: &Json) -> u64 {
+    match value {
+        Json::Bool(is_strict) => u64::from(!is_strict),
+        Json::String(tier) => {
+            ["full", "namespaces"].iter().position(|known| known == tier).map_or(2, as_number)
+        }
+        other @ (Json::Null | Json::Number(_) | Json::Array(_) | Json::Object(_)) => {
+            other.as_u64().unwrap_or(u64::MAX)
+        }
+    }
+}
+
+fn as_number(place: usize) -> u64 {
+    u64::try_from(place).unwrap_or(u64::MAX)
+}
+
+/// What the host holds to where the user is silent, as a value that others can be compared with; none for nothing.
+fn held_by_default(field: &str, defaults: &Limits) -> Option<Json> {
+    let limit = match field {
+        "limits.wallMs" => defaults.wall_ms,
+        "limits.cpuMs" => defaults.cpu_ms,
+        "limits.memoryMib" => defaults.memory_mib,
+        "limits.processes" => defaults.processes,
+        "limits.openFiles" => defaults.open_files,
+        "limits.fileMib" => defaults.file_mib,
+        "limits.outputKib" => defaults.output_kib,
+        "network.uploadBudgetMib" => Some(BUDGET_KIB / 1024),
+        _ => return Some(default_value(field)).filter(|value| !value.is_null()),
     };
-    settings.iter().min_by_key(number).map(|setting| setting.value.clone())
+    limit.map(Json::from)
 }
 
 /// What holds where nothing is written; null where the host's own default does.

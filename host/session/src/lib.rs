@@ -64,7 +64,7 @@ pub use heard::Heard;
 pub use inmate::{AgentPlaces, Inmate};
 pub use journal::{Entry, Journal, JournalError};
 pub use keeper::{Keeper, NoKeeper, Place};
-pub use limits::LimitMet;
+pub use limits::{LimitMet, defaults as default_limits};
 pub use memory::Remembered;
 pub use names::{make_names, plain_name_rules};
 pub use network::{InsidePort, PortError, Sandbox};

@@ -78,8 +78,9 @@ impl fmt::Display for LimitMet {
     }
 }
 
-/// What commands are held to where no rule says otherwise, as far as it can be said in the words of rules.
-pub(crate) fn defaults() -> RuleLimits {
+/// Returns what commands are held to where no rule says otherwise, as far as it can be said in the words of rules.
+#[must_use]
+pub fn defaults() -> RuleLimits {
     let small = |number: u64| u32::try_from(number).ok();
     RuleLimits {
         wall_ms: u32::try_from(WALL.as_millis()).ok(),

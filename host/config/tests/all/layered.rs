@@ -10,6 +10,7 @@ use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::{FilePattern, HostName, NetworkPattern};
 use portcullis_decision::profile::FileRight::{Read, Write};
 use portcullis_decision::profile::FileRights;
+use portcullis_decision::profile::Limits;
 use portcullis_decision::request::ProcessInfo;
 use portcullis_decision::rules::Caller;
 use portcullis_decision::verdict::Effect::{self, Allow, Ask, Deny};
@@ -408,7 +409,7 @@ fn every_value_says_where_it_was_written() {
     );
     let found = world.discover().unwrap();
     let resolved = world.resolve().unwrap();
-    let report = report(&found, &resolved);
+    let report = report(&found, &resolved, &Limits::default());
     let told = |field: &str| -> Vec<(Value, Layer, Standing, String, u32)> {
         let of = report.values.iter().filter(|one| one.field == field);
         of.map(|one| {

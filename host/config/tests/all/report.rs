@@ -3,6 +3,7 @@
 use portcullis_config::{
     FIELDS, Layer, RealDisk, Report, Setting, Settings, Shape, Standing, Status, discover, report, resolve,
 };
+use portcullis_decision::profile::Limits;
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -25,7 +26,8 @@ const DEFAULT: &str = r#"{
 
 fn reported(world: &World) -> Report {
     let found = discover(&world.places, &RealDisk).unwrap();
-    report(&found, &resolve(&found, &world.places, &RealDisk).unwrap())
+    let defaults = Limits { wall_ms: Some(3_600_000), ..Limits::default() };
+    report(&found, &resolve(&found, &world.places, &RealDisk).unwrap(), &defaults)
 }
 
 fn of<'a>(report: &'a Report, field: &str) -> Vec<&'a Setting> {
@@ -92,6 +94,42 @@ fn the_strictest_layer_holds_and_the_others_are_told() {
     ] {
         assert_eq!(standings(field), expected, "{field}");
     }
+}
+
+/// In the user's silence the host's default bounds a project, and is what is in force.
+#[test]
+fn what_a_project_would_loosen_is_not_told_as_in_force() {
+    use Standing::{Default, InForce, Overruled};
+    let world = World::new();
+    let project = |text: &str| world.write("home/u/work/foo/.pi/portcullis.json", text);
+    let standings = |field: &str| -> Vec<(Layer, Standing)> {
+        of(&reported(&world), field).iter().map(|one| (one.layer, one.standing)).collect()
+    };
+    let (only_default, only_project) =
+        (vec![(Layer::User, Default), (Layer::Project, Overruled)], vec![(Layer::Project, InForce)]);
+    let limits = |wall: u32, budget: u32| {
+        format!(
+            r#"{{ "limits": {{ "wallMs": {wall}, "cpuMs": 900 }}, "network": {{ "uploadBudgetMib": {budget} }},
+            "requiredTier": "namespaces" }}"#
+        )
+    };
+    project(&limits(3_600_001, 257));
+    assert_eq!(standings("limits.wallMs"), only_default);
+    assert_eq!(standings("network.uploadBudgetMib"), only_default);
+    assert_eq!(standings("requiredTier"), only_default);
+    assert_eq!(standings("limits.cpuMs"), only_project, "the host has no limit of its own");
+    project(&limits(3_600_000, 255));
+    assert_eq!(standings("limits.wallMs"), only_project);
+    assert_eq!(standings("network.uploadBudgetMib"), only_project);
+    // Beside the user's own.
+    let users = DEFAULT
+        .replace("\"strictAllowlist\": false", "\"uploadBudgetMib\": 10")
+        .replace("\"limits\"", "\"requiredTier\": \"landlock\", \"limits\"");
+    world.write("home/u/.pi/agent/sandbox/default.json", &users);
+    let users_holds = [(Layer::User, InForce), (Layer::Project, Overruled)];
+    assert_eq!(standings("limits.wallMs"), users_holds);
+    assert_eq!(standings("network.uploadBudgetMib"), users_holds);
+    assert_eq!(standings("requiredTier"), [(Layer::User, Overruled), (Layer::Project, InForce)]);
 }
 
 #[test]

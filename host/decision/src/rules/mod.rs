@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use base::Base;
 pub use data::{DataError, RuleData};
+pub use network::BUDGET_KIB;
 pub use places::Place;
 
 use crate::grant::{Grant, GrantPattern, PathPattern};

@@ -10,7 +10,7 @@ use crate::verdict::Effect;
 
 /// What may be sent to one host and port in a session where no rule says otherwise: more than honest work sends,
 /// less than a disk.
-const BUDGET_KIB: u32 = 256 * 1024;
+pub const BUDGET_KIB: u32 = 256 * 1024;
 
 /// How much may be sent to one place in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]

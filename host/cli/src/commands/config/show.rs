@@ -22,7 +22,7 @@ pub(super) fn run(around: &Surroundings, places: &Places, as_json: bool) -> crat
         .context("the settings cannot be used, nothing is allowed until they are mended")?;
     let resolved = resolve(&found, places, &RealDisk)?;
     let chain = super::chain(around, &resolved)?;
-    let report = report(&found, &resolved);
+    let report = report(&found, &resolved, &portcullis_session::default_limits());
     // Tried out, not read from settings of the system: `requiredTier` is held against what comes of it.
     let tier = Tier::of(&probe(Path::new(OWN_PROGRAM)));
     let mut page = Page::new(around);
