@@ -4,15 +4,25 @@
 //! means something else. So what has been typed before the question is thrown away, and an answer that permits
 //! carries a number that only the question itself shows; a command cannot read what a terminal shows.
 
-use std::fs::OpenOptions;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::time::{Duration, Instant};
 
 use nix::sys::termios::{FlushArg, tcflush};
 use portcullis_decision::GrantScope;
 use portcullis_session::{Answer, Answerer, Desk, Question, Refusal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::exit::say;
 use crate::sheet::{Sheet, Size};
+
+/// No answer is longer.
+const LONGEST_LINE: usize = 4096;
+/// How often it is looked whether the time to answer is over.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Between two looks no more time than this is the user's, on a machine with much to do.
+const LONGEST_TICK: Duration = Duration::from_secs(2);
 
 /// Asks on the controlling terminal, never on the command's own input and output.
 #[derive(Debug, Clone, Copy)]
@@ -37,9 +47,47 @@ fn ask(question: &Question) -> io::Result<Answer> {
     let text = format!("{}\n> ", sheet.lines.join("\n"));
     tcflush(&terminal, FlushArg::TCIFLUSH)?;
     terminal.write_all(text.as_bytes())?;
-    let mut line = String::new();
-    BufReader::new(terminal).read_line(&mut line)?;
+    let time = question.timeout_ms.map(|time| Duration::from_millis(time.into()));
+    let Some(line) = line(&mut terminal, time)? else {
+        // What is half typed is no answer, and nothing for whoever reads the terminal next.
+        tcflush(&terminal, FlushArg::TCIFLUSH)?;
+        terminal.write_all(b"\nno answer came in time, which is a no\n")?;
+        return Ok(Answer::Refused(Refusal::Timeout));
+    };
     Ok(sheet.chosen(line.trim()).map_or(Answer::Refused(Refusal::User), Answer::Choice))
+}
+
+/// Reads a line; none where it is not there in `time`, which counts while the question can be seen: when this process is
+/// stopped, the terminal is somebody else's.
+fn line(terminal: &mut File, time: Option<Duration>) -> io::Result<Option<String>> {
+    let mut left = time;
+    let mut typed = Vec::new();
+    while !typed.ends_with(b"\n") {
+        let began = Instant::now();
+        let mut polled = [PollFd::new(&*terminal, PollFlags::IN)];
+        let is_there = match poll(&mut polled, Some(&TICK)) {
+            Ok(ready) => ready > 0,
+            Err(Errno::INTR) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if is_there {
+            let mut part = [0; LONGEST_LINE];
+            match terminal.read(&mut part) {
+                Ok(0) => break,
+                Ok(length) => typed.extend_from_slice(part.get(..length).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if typed.len() > LONGEST_LINE {
+            break;
+        }
+        left = left.map(|left| left.saturating_sub(began.elapsed().min(LONGEST_TICK)));
+        if left == Some(Duration::ZERO) && !typed.ends_with(b"\n") {
+            return Ok(None);
+        }
+    }
+    Ok(Some(String::from_utf8_lossy(&typed).into_owned()))
 }
 
 /// The end of an answer that permits: four digits that cannot be known beforehand.

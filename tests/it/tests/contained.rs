@@ -18,7 +18,11 @@ use serde_json::{Value, json};
 use crate::machine::NO_NAMESPACES;
 
 on_each_pi!(an_extension_gets_nowhere_and_work_goes_on, questions_are_asked_outside);
-as_each_user!(nobody_inside_speaks_for_the_user, what_cannot_be_contained_is_not_started);
+as_each_user!(
+    nobody_inside_speaks_for_the_user,
+    a_question_to_a_second_terminal_ends_with_its_time,
+    what_cannot_be_contained_is_not_started,
+);
 
 /// Somebody else's extension. It does what it should not, by itself and by a process that it starts, as a server for
 /// tools would be, and writes down what came of it.
@@ -294,6 +298,26 @@ fn nobody_inside_speaks_for_the_user(user: User) -> Result<()> {
     let id = i32::try_from(host.id).ok().and_then(rustix::process::Pid::from_raw).context("a process id")?;
     rustix::process::kill_process(id, rustix::process::Signal::KILL)?;
     processes::wait_scene_gone(&scene, is_model)
+}
+
+fn a_question_to_a_second_terminal_ends_with_its_time(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let launch = Launch::contained(&scene, PiVersion::V1_5, &script([say("done")]))?;
+    let file = scene.at("sandbox.json");
+    let mut settings: Value = serde_json::from_str(&fs::read_to_string(&file)?)?;
+    settings.as_object_mut().context("an object")?.insert("ask".to_owned(), json!({ "timeoutMs": 2000 }));
+    scene.write(&file, &settings.to_string())?;
+    let pi: Rpc = with_forger(&scene, launch)?.rpc()?;
+    // Nobody answers either of its questions, and both come to an end.
+    let first = waiting(&scene, "")?;
+    let errors = || fs::read_to_string(scene.at("stderr.txt")).unwrap_or_default();
+    let report = forged(&scene).with_context(|| format!("pi says: {}", errors()))?;
+    for what in ["first", "second"] {
+        ensure!(said(&report, what) == "refused", "`{what}` is not as it should be: {report:#}");
+    }
+    scene.portcullis(&["asks", "answer", &first, "o"])?.ended_with(1)?;
+    drop(pi);
+    Ok(())
 }
 
 fn what_cannot_be_contained_is_not_started(user: User) -> Result<()> {

@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use portcullis_confine::Terminal as Controlled;
-use portcullis_session::{Answerer, Desk, Nobody, Question, Started};
+use portcullis_session::{Answer, Answerer, Desk, Nobody, Question, Refusal, Started};
 
 use crate::contain::streams::{self, Copies};
 use crate::contain::terminal::Console;
@@ -108,26 +110,79 @@ impl Asking {
     }
 }
 
-/// Keeps questions open until somebody answers them by `portcullis asks`.
+/// Keeps questions open until somebody answers them by `portcullis asks`, or their time is over: all of them can be seen
+/// there at once, from when they are announced.
 #[derive(Default)]
 struct SecondTerminal {
-    open: Mutex<HashMap<u64, Answerer>>,
+    open: Arc<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    table: Mutex<HashMap<u64, Answerer>>,
+    changed: Condvar,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Answerer>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn withdraw(&self, id: u64) {
+        self.lock().remove(&id);
+        self.changed.notify_all();
+    }
+
+    /// Refuses a question that is still open after `time`.
+    fn end(&self, id: u64, time: Duration) {
+        let is_open = |table: &mut HashMap<u64, Answerer>| table.contains_key(&id);
+        let waited = self.changed.wait_timeout_while(self.lock(), time, is_open);
+        let (mut table, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let late = table.remove(&id);
+        drop(table);
+        if let Some(answerer) = late {
+            answerer.answer(Answer::Refused(Refusal::Timeout));
+            say("portcullis: no answer came in time, which is a no");
+        }
+    }
 }
 
 impl Desk for SecondTerminal {
     fn show(&self, question: &Question, answer: Answerer) {
+        let id = question.id;
+        self.open.lock().insert(id, answer);
+        let time = question.timeout_ms.map(|time| Duration::from_millis(time.into()));
+        let within = time.map(|time| format!(", for {} s", time.as_secs_f32())).unwrap_or_default();
         say(&format!(
-            "portcullis: a question waits for `portcullis asks` in another terminal: {}",
+            "portcullis: a question waits for `portcullis asks` in another terminal{within}: {}",
             question.title
         ));
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(question.id, answer);
+        let Some(time) = time else { return };
+        let open = Arc::clone(&self.open);
+        let clock = thread::Builder::new().name("question".to_owned());
+        if clock.spawn(move || open.end(id, time)).is_err() {
+            // Without a clock it would stay open for longer than the user wants.
+            self.open.withdraw(id);
+        }
     }
 
     fn withdraw(&self, id: u64, _why: &str) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.open.withdraw(id);
     }
 
     fn notice(&self, text: &str) {
         say(&format!("portcullis: {text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_ends_with_its_time_or_before_it() {
+        let waiting = Waiting::default();
+        waiting.end(1, Duration::from_secs(60));
+        assert!(waiting.lock().is_empty(), "what is not open is not waited for");
     }
 }
