@@ -6,7 +6,7 @@
 mod orders;
 mod peer;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use orders::listen_for;
@@ -25,6 +25,9 @@ const NAME: &str = "control";
 const LONGEST_LINE: u64 = 1 << 20;
 /// Whoever does not speak within this time does not keep others waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// What somebody else is told.
+const ELSEWHERE: &str = "the session answers its own user alone, in the user and process namespaces that it runs in; \
+    run this command there (in the same container, for one), and not in a sandbox of the session";
 
 /// So many are served beside each other.
 const AT_ONCE: usize = 16;
@@ -176,7 +179,12 @@ impl Drop for Control {
 fn serve(stream: &UnixStream, answer: &impl Fn(Order) -> Outcome) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    ensure!(peer::is_the_user(stream)?, "somebody else");
+    let mut writer = stream;
+    // Whose namespaces cannot be looked at is somebody else. Nothing of theirs is read.
+    if !peer::is_the_user(stream).unwrap_or(false) {
+        let outcome = Outcome::Failed { why: ELSEWHERE.to_owned() };
+        return Ok(writeln!(writer, "{}", serde_json::to_string(&outcome)?)?);
+    }
     let order = line(stream)?;
     let outcome = match portcullis_rpc::object(order.as_bytes()) {
         Err(error) => Outcome::Failed { why: error.to_string() },
@@ -185,15 +193,20 @@ fn serve(stream: &UnixStream, answer: &impl Fn(Order) -> Outcome) -> anyhow::Res
             Ok(order) => answer(order),
         },
     };
-    let mut stream = stream;
-    Ok(writeln!(stream, "{}", serde_json::to_string(&outcome)?)?)
+    Ok(writeln!(writer, "{}", serde_json::to_string(&outcome)?)?)
 }
 
 /// Asks the session whose directory this is; none where nobody listens.
 pub(crate) fn ask(directory: &Path, order: &Order) -> anyhow::Result<Option<Outcome>> {
-    let Ok(stream) = short(directory, |short| UnixStream::connect(short.join(NAME))) else { return Ok(None) };
+    let stream = match short(directory, |short| UnixStream::connect(short.join(NAME))) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        stream => stream.context("reaching the session")?,
+    };
     stream.set_read_timeout(Some(PATIENCE))?;
-    writeln!(&stream, "{}", serde_json::to_string(order)?)?;
+    // A session that does not hear us says why before it has read anything.
+    let _unheard = writeln!(&stream, "{}", serde_json::to_string(order)?);
     let reply = line(&stream).context("the session did not answer")?;
     serde_json::from_str(&reply).map(Some).context("the session answered something else")
 }
@@ -201,7 +214,7 @@ pub(crate) fn ask(directory: &Path, order: &Order) -> anyhow::Result<Option<Outc
 /// The directories of all sessions, running or not, by their names.
 pub(crate) fn sessions(parent: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let entries = match parent.read_dir() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.with_context(|| format!("listing `{}`", parent.display()))?,
     };
     let mut found = Vec::new();

@@ -14,6 +14,7 @@ as_each_user!(
     a_file_that_was_allowed_is_one_file_to_tools_and_commands,
     no_command_paints_a_question,
     nobody_inside_reaches_the_socket,
+    another_namespace_is_told_so,
     a_session_that_was_killed_leaves_no_socket,
 );
 on_each_pi!(pi_takes_its_question_away);
@@ -258,6 +259,31 @@ fn nobody_inside_reaches_the_socket(user: User) -> Result<()> {
         ensure!(free.stdout.matches("REACHED").count() >= 2, "control: {free:#?}");
         ensure!(host.reply(id)?.pointer("/result/handle").is_some(), "answered by the control");
     }
+    Ok(())
+}
+
+/// As in a container that shares the home directory.
+fn another_namespace_is_told_so(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let (id, question) = ask_for(&mut host, &outside(&scene, "notes")?)?;
+    let waiting = one_question(&scene)?;
+    let binary = portcullis_it::portcullis(user)?;
+    let elsewhere = |words: &[&str]| {
+        let mut command = scene.user().command("unshare".as_ref());
+        command.args(["--user", "--map-root-user", "--pid", "--fork"]).arg(&binary).args(words);
+        scene.enter(&mut command);
+        portcullis_it::Finished::run(&mut command)
+    };
+    for words in [&["asks", "list"][..], &["asks", "answer", &waiting, "o"], &["grants", "list"]] {
+        let told = elsewhere(words)?;
+        ensure!(told.stderr.contains("in the user and process namespaces that it runs in"), "{told:#?}");
+        ensure!(told.stderr.contains("run this command there"), "{told:#?}");
+    }
+    elsewhere(&["asks", "answer", &waiting, "o"])?.ended_with(FAILED)?;
+    ensure!(one_question(&scene)? == waiting, "it still waits");
+    host.answer(&question, &json!("refuse"))?;
+    host.reply(id)?;
     Ok(())
 }
 

@@ -118,13 +118,17 @@ pub(super) fn ask_all(
 ) -> anyhow::Result<(Vec<(String, Outcome)>, Exit)> {
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for (name, directory) in sessions(&directory_of_all(around))? {
-        match ask(&directory, order) {
-            Ok(outcome) => all.extend(outcome.map(|outcome| (short(&name), outcome))),
-            Err(error) => {
-                say(&format!("portcullis: session {}: {}", short(&name), visible(&format!("{error:#}"))));
-                exit = Exit::Bad;
+        let why = match ask(&directory, order) {
+            Ok(None) => continue,
+            Ok(Some(Outcome::Failed { why })) => why,
+            Ok(Some(outcome)) => {
+                all.push((short(&name), outcome));
+                continue;
             }
-        }
+            Err(error) => format!("{error:#}"),
+        };
+        say(&format!("portcullis: session {}: {}", short(&name), visible(&why)));
+        exit = Exit::Bad;
     }
     Ok((all, exit))
 }
