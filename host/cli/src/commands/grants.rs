@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use portcullis_config::{KeptGrant, RealDisk, Store, kept_grants, revoke};
+use portcullis_config::{KeptGrant, RealDisk, Store, discover, kept_grants, resolve, revoke};
 use portcullis_session::visible;
 use serde_json::json;
 
 use super::asks::{ask_all, directory, done, parts};
 use crate::args::asks::Grants;
 use crate::control::{Kept, Order, Outcome, ask};
-use crate::exit::Exit;
+use crate::exit::{Exit, say};
 use crate::page::{Cell, Page, Tint, cell, tinted, utc};
 use crate::surroundings::Surroundings;
 use crate::wire;
@@ -88,6 +88,10 @@ fn take_back(around: &Surroundings, project: Option<&Path>, id: &str) -> crate::
         format!("no answer has the id `{}`, see `portcullis grants list --all`", visible(id))
     })?;
     revoke(&Store::new(&places), grant)?;
+    if let Err(error) = discover(&places, &RealDisk).and_then(|found| resolve(&found, &places, &RealDisk)) {
+        let why = visible(&format!("{:#}", anyhow::Error::new(error)));
+        say(&format!("portcullis: running sessions keep it until the settings can be used again: {why}"));
+    }
     let what = format!("taken back: {}", spoken(grant));
     done(around, "", Some(Outcome::Done { what }))
 }

@@ -232,12 +232,14 @@ impl State {
     fn not_followed(&mut self, changed: Changed, error: &anyhow::Error) -> Option<News> {
         let (_, edited) = changed.words();
         let error = visible(&format!("{error:#}"));
-        let problem = Some(format!("{edited} are not in force: {error}"));
+        let problem = Some(format!("{edited} are not in force, those before them still are: {error}"));
         if self.problem == problem {
             return None;
         }
         self.problem = problem;
-        let text = format!("{edited} are NOT in force, those before them still are: {error}");
+        let text = format!(
+            "{edited} are NOT in force, those before them still are, with all that they permit: {error}"
+        );
         Some(News { level: NoticeLevel::Error, text })
     }
 }
@@ -404,6 +406,7 @@ fn differences(before: &Resolved, after: &Resolved) -> Vec<String> {
                 || before.budgets != after.budgets,
         ),
         ("environment", (&before.environment, &before.dropped) != (&after.environment, &after.dropped)),
+        ("ports", before.connecting.opens_ports != after.connecting.opens_ports),
         ("questions", before.ask != after.ask),
         ("kept answers", before.grants != after.grants),
     ] {
