@@ -44,7 +44,7 @@ pub use facts::{Recall, is_whole};
 pub use follow::Follower;
 #[cfg(unix)]
 pub use log::{Log, LogError};
-pub use mask::{LONGEST_TEXT, mask, mask_text};
+pub use mask::{LONGEST_TEXT, MASK, mask, mask_text};
 pub use read::{Lines, ReadError, read, read_all, verify};
 pub use record::{LARGEST_LINE, Line, OutcomeLine, PolicyLine, Record, VERSION, VerdictLine};
 pub use stats::{PolicyStats, RuleCount, Stats};

@@ -58,7 +58,8 @@ pub struct VerdictLine {
     pub reason: String,
     /// The setting that made it so, where it is known.
     pub setting: String,
-    /// What turned an `ask` into the answer: a grant, the user, or nobody being there. Empty: nothing did.
+    /// What turned an `ask` into the answer: `grant`, `user`, or that none came: `nobody` was there, `timeout`, or
+    /// `withdrawal` of the question. Empty: nothing did.
     pub answered_by: String,
     /// How long the decision took, without waiting for the user.
     pub cost_us: u64,

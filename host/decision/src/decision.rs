@@ -49,8 +49,14 @@ pub enum AnsweredBy {
     Nothing,
     /// A grant that was given before.
     Grant,
-    /// The user, or nobody being there.
+    /// The user, now or before in the same session.
     User,
+    /// Nobody was there to be asked.
+    Nobody,
+    /// The user was asked, and said nothing in time.
+    Timeout,
+    /// Whoever wanted to know has taken the question back.
+    Withdrawal,
 }
 
 /// The host's answer to a request.
@@ -157,13 +163,13 @@ impl Decision {
         self
     }
 
-    /// Turns `ask` into `deny`, because the user said no or nobody is there.
+    /// Turns `ask` into `deny`, because the user said no or no answer came; leaves every other decision as it is.
     #[must_use]
-    pub fn refused(mut self, reason: &str) -> Self {
+    pub fn refused(mut self, by: AnsweredBy, reason: &str) -> Self {
         if self.effect == Effect::Ask {
             self.effect = Effect::Deny;
             self.cause.reason = format!("{}; {reason}", self.cause.reason);
-            self.answered_by = AnsweredBy::User;
+            self.answered_by = by;
         }
         self
     }

@@ -442,6 +442,24 @@ pub enum Endpoint {
     Address(std::net::IpAddr),
 }
 
+impl Endpoint {
+    /// Writes host and port together; an IPv6 address in brackets, without which the port would read as a part of it.
+    ///
+    /// ```
+    /// use portcullis_decision::request::Endpoint;
+    /// let endpoint = Endpoint::Address("2001:db8::1".parse().unwrap());
+    /// assert_eq!(endpoint.with_port(443), "[2001:db8::1]:443");
+    /// assert_eq!(Endpoint::Domain("a.test".to_owned()).with_port(80), "a.test:80");
+    /// ```
+    #[must_use]
+    pub fn with_port(&self, port: u16) -> String {
+        match self {
+            Self::Domain(name) => format!("{name}:{port}"),
+            Self::Address(address) => std::net::SocketAddr::new(*address, port).to_string(),
+        }
+    }
+}
+
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,9 +1,10 @@
 //! Systems on which there is no gate.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::{Judge, Listeners, Server, Sockets};
+use crate::{Judge, Listeners, Server, Sockets, Special};
 
 /// Serves the networks of one session; there is none on this system.
 #[derive(Debug)]
@@ -16,6 +17,12 @@ pub enum WayIn {}
 /// A network that is served; there is none on this system.
 #[derive(Debug)]
 pub enum Attached {}
+
+/// Says what an address is that is no place on the internet; nothing is reached from here.
+#[must_use]
+pub fn special(_address: IpAddr) -> Option<Special> {
+    None
+}
 
 impl Attached {
     /// Returns the address of the proxy inside.

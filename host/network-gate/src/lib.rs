@@ -36,6 +36,7 @@ pub mod inspect;
 mod judge;
 mod listeners;
 mod names;
+mod special;
 mod upstream;
 
 #[cfg(not(target_os = "linux"))]
@@ -45,11 +46,12 @@ mod linux;
 
 pub use calls::{Call, Calls};
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Attached, Gate, WayIn};
+pub use elsewhere::{Attached, Gate, WayIn, special};
 pub use inside::{Server, Sockets};
 pub use judge::{AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Stages, Want};
 #[cfg(target_os = "linux")]
-pub use linux::{Attached, Gate, WayIn};
+pub use linux::{Attached, Gate, WayIn, special};
 pub use listeners::Listeners;
 pub use names::Names;
+pub use special::Special;
 pub use upstream::{Protocol, Unresolved, Upstream};

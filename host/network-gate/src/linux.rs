@@ -20,3 +20,4 @@ mod scope;
 mod tunnel;
 
 pub use gate::{Attached, Gate, WayIn};
+pub use range::special;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use portcullis_decision::request::Action;
-use portcullis_decision::{GrantPattern, GrantScope, Request};
+use portcullis_decision::{AnsweredBy, GrantPattern, GrantScope, Request};
 
 use crate::cancel::Cancel;
 
@@ -123,6 +123,16 @@ impl Refusal {
             Self::Aborted => "the call was taken back",
             Self::Timeout => "no answer came in time",
             Self::Remembered => "you said no for this session",
+        }
+    }
+
+    /// Who gave the answer that it stands for.
+    pub(crate) fn by(self) -> AnsweredBy {
+        match self {
+            Self::User | Self::Remembered => AnsweredBy::User,
+            Self::Nobody => AnsweredBy::Nobody,
+            Self::Aborted => AnsweredBy::Withdrawal,
+            Self::Timeout => AnsweredBy::Timeout,
         }
     }
 }

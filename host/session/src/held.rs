@@ -6,6 +6,7 @@
 //! name that other programs execute is a place of its own, and removing is another question than making.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -228,6 +229,10 @@ impl Session {
             HARD_LINKS => self.other_names(&path),
             _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
         });
+        // What is written under this name is written under all, and one of the others may be denied.
+        if held.rule() != HARD_LINKS && attempt == Attempt::Write && has_other_names(&path) {
+            request.attributes.extend(self.other_names(&path));
+        }
         let is_allowed = loop {
             let decision = self.decide(&request);
             if decision.effect() != Effect::Ask {
@@ -261,12 +266,16 @@ impl Session {
     /// another session's, stays so.
     fn authorize_as_before(&self, request: Request, decision: Decision) -> Authorized {
         let decision = if self.memory.denies(&request.action) {
-            decision.refused(Refusal::Remembered.reason())
+            decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
         } else {
             decision.granted(AnsweredBy::User, "you allowed it for all that this command does there")
         };
         self.settle(request, decision)
     }
+}
+
+fn has_other_names(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file() && found.nlink() > 1)
 }
 
 /// What a call is asked about as.

@@ -29,6 +29,7 @@ mod loose;
 mod memory;
 mod question;
 mod reservations;
+mod special;
 mod visible;
 
 mod chain_rules;
@@ -68,7 +69,7 @@ pub use limits::{LimitMet, defaults as default_limits};
 pub use memory::Remembered;
 pub use names::{make_names, plain_name_rules};
 pub use network::{InsidePort, PortError, Sandbox};
-pub use question::{described, grantable};
+pub use question::keepable;
 pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox::required_tier;
 pub use searches::{Listed, SearchFailure};

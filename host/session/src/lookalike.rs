@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use unicode_normalization::char::is_combining_mark;
 use unicode_security::confusable_detection::skeleton;
 
-use crate::visible::{visible, visible_subject};
+use crate::visible::{visible, visible_lines, visible_subject};
 
 /// A letter has no more marks in the scripts that have most; heaps of them are drawn over what stands around.
 const MARKS_MAX: usize = 2;
@@ -24,6 +24,35 @@ pub(crate) fn revealed_subject(text: &str) -> (String, bool) {
     visible_subject(&unmasked(text))
 }
 
+/// As [`revealed_subject`], for a script: its lines stay lines, and what is written in it like an escape is told from
+/// one that was made here.
+pub(crate) fn revealed_script(text: &str) -> (String, bool) {
+    visible_lines(&unmasked(&with_own_escapes_told(text)))
+}
+
+/// Doubles the backslashes before what reads as the rest of an escape, and before what is, or may be, escaped.
+fn with_own_escapes_told(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut told = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('\\') {
+        let (before, from) = rest.split_at(start);
+        let after = from.trim_start_matches('\\');
+        let run = from.strip_suffix(after).unwrap_or_default();
+        let may_be_escaped = |next: char| !next.is_ascii() || (next.is_control() && next != '\n');
+        told.push_str(before);
+        told.push_str(run);
+        if after.starts_with("u{") || after.starts_with(may_be_escaped) {
+            told.push_str(run);
+        }
+        rest = after;
+    }
+    told.push_str(rest);
+    Cow::Owned(told)
+}
+
 /// Escapes what passes for something else.
 fn unmasked(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
@@ -32,16 +61,19 @@ fn unmasked(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len());
     let mut word = String::new();
     let mut marks = 0;
+    let mut before = None;
     for character in text.chars() {
         marks = if is_combining_mark(character) { marks + 1 } else { 0 };
         let is_heaped = marks > MARKS_MAX;
+        let is_lone = is_mark(character) && before.is_none_or(|before: char| before.is_ascii());
+        before = Some(character);
         if character.is_alphanumeric() && !is_heaped {
             word.push(character);
             continue;
         }
         push_word(&mut shown, &word);
         word.clear();
-        push(&mut shown, character, is_heaped || looks_plain(character));
+        push(&mut shown, character, is_heaped || is_lone || looks_plain(character));
     }
     push_word(&mut shown, &word);
     Cow::Owned(shown)
@@ -61,6 +93,13 @@ fn push(shown: &mut String, character: char, escape: bool) {
     } else {
         shown.push(character);
     }
+}
+
+/// A mark that is drawn over the character before it: over a plain one it makes another that is a letter of its own.
+fn is_mark(character: char) -> bool {
+    matches!(character,
+        '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe20}'..='\u{fe2f}')
 }
 
 fn looks_plain(character: char) -> bool {
@@ -93,6 +132,34 @@ mod tests {
         ] {
             assert_eq!(revealed(text), shown, "{text}");
         }
+    }
+
+    #[test]
+    fn no_two_scripts_look_alike() {
+        let scripts = [
+            "make # x\nrm -rf ~/x",
+            "make # x\\nrm -rf ~/x",
+            "make # x\\\nrm -rf ~/x",
+            "make # x\\\\nrm -rf ~/x",
+            "printf 'a\u{202e}b'",
+            "printf 'a\\u{202e}b'",
+            "printf 'a\\\u{202e}b'",
+            "a\tb",
+            "a\\tb",
+            "a\\\tb",
+            "a\\u{9}b",
+            "a\\\\u{9}b",
+            "e\u{301}",
+            "\u{e9}",
+            "e\\u{301}",
+            "'\u{301}'",
+        ];
+        let shown: std::collections::BTreeSet<String> =
+            scripts.iter().map(|script| revealed_script(script).0).collect();
+        assert_eq!(shown.len(), scripts.len(), "{shown:#?}");
+        let plain = "printf '%s\\n\\t' a \\\n b '\\.' '\\\\'\n";
+        assert_eq!(revealed_script(plain).0, plain, "what is plain stays so");
+        assert_eq!(revealed_script("a\tb\r").0, "a\\u{9}b\\u{d}");
     }
 
     #[test]

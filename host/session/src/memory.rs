@@ -4,22 +4,19 @@ use std::sync::{Mutex, PoisonError};
 
 use portcullis_config::Resolved;
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::request::Action;
+use portcullis_decision::request::{Action, NetworkAccess};
 use portcullis_decision::{Grant, GrantPattern, GrantScope};
 
-use crate::ask::{Choice, ChoiceKind};
+use crate::ask::Choice;
+use crate::question::{described, endpoint_pattern};
 
 /// One thing that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {
     /// By which it is taken back.
     pub id: u64,
-    /// Whether it permits or refuses.
-    pub kind: ChoiceKind,
-    /// How long it lives.
-    pub scope: GrantScope,
-    /// What it covers.
-    pub pattern: GrantPattern,
+    /// What it says, safe to show.
+    pub text: String,
     /// Seconds since 1970-01-01 UTC; 0 as long as the session.
     pub expires_at: u32,
 }
@@ -33,25 +30,55 @@ pub(crate) enum Kept {
     InFiles,
 }
 
-/// A "no" for the session. A refusal to write says nothing about reading, which [`GrantPattern`] has together.
+/// A "no" for the session.
 #[derive(Debug, Clone)]
 pub(crate) struct Denied {
     pattern: GrantPattern,
-    right: Option<FileRight>,
+    aspect: Aspect,
+}
+
+/// What of the things that a [`GrantPattern`] has together is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aspect {
+    /// A right to a file: a refusal to write says nothing about reading.
+    Right(FileRight),
+    /// To send more than the budget: a connection as such stays allowed.
+    More,
+    /// All.
+    Whole,
 }
 
 impl Denied {
     pub(crate) fn of(choice: &Choice, action: &Action) -> Self {
-        Self { pattern: choice.pattern.clone(), right: right(action) }
+        Self { pattern: choice.pattern.clone(), aspect: Aspect::of(action) }
     }
 
-    fn covers(&self, action: &Action) -> bool {
-        self.right == right(action) && self.pattern.covers(action)
+    /// A "no" to sending more than the budget there.
+    pub(crate) fn of_more(access: &NetworkAccess) -> Self {
+        Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::More }
+    }
+
+    fn covers(&self, action: &Action, aspect: Aspect) -> bool {
+        self.aspect == aspect && self.pattern.covers(action)
+    }
+
+    fn spoken(&self) -> String {
+        let what = spoken(&self.pattern);
+        match self.aspect {
+            Aspect::More => format!("nothing beyond the budget over {what}"),
+            Aspect::Right(_) | Aspect::Whole => format!("no {what}"),
+        }
     }
 }
 
-fn right(action: &Action) -> Option<FileRight> {
-    if let Action::File(access) = action { Some(access.operation.right()) } else { None }
+impl Aspect {
+    fn of(action: &Action) -> Self {
+        if let Action::File(access) = action { Self::Right(access.operation.right()) } else { Self::Whole }
+    }
+}
+
+fn spoken(pattern: &GrantPattern) -> String {
+    described(pattern).unwrap_or_else(|| "one request".to_owned())
 }
 
 /// The answers.
@@ -92,7 +119,12 @@ impl Memory {
     }
 
     pub(crate) fn denies(&self, action: &Action) -> bool {
-        self.lock().denied.iter().any(|(_, denied)| denied.covers(action))
+        self.lock().denied.iter().any(|(_, denied)| denied.covers(action, Aspect::of(action)))
+    }
+
+    /// Whether the user has refused to let more be sent than the budget of this connection.
+    pub(crate) fn denies_more(&self, connection: &Action) -> bool {
+        self.lock().denied.iter().any(|(_, denied)| denied.covers(connection, Aspect::More))
     }
 
     /// The grants that live at `now`, with those that `settings` hold.
@@ -108,12 +140,14 @@ impl Memory {
         self.lock().grants.retain(|(_, grant)| grant.scope == GrantScope::Session);
     }
 
-    pub(crate) fn forget(&self, id: u64) -> bool {
+    /// Forgets one thing; returns what it covered, if it was known.
+    pub(crate) fn forget(&self, id: u64) -> Option<GrantPattern> {
         let mut inner = self.lock();
-        let before = inner.grants.len() + inner.denied.len();
-        inner.grants.retain(|(known, _)| *known != id);
-        inner.denied.retain(|(known, _)| *known != id);
-        inner.grants.len() + inner.denied.len() < before
+        let granted =
+            inner.grants.extract_if(.., |(known, _)| *known == id).map(|(_, grant)| grant.pattern).last();
+        let denied =
+            inner.denied.extract_if(.., |(known, _)| *known == id).map(|(_, denied)| denied.pattern).last();
+        granted.or(denied)
     }
 
     pub(crate) fn list(&self, now: u32) -> Vec<Remembered> {
@@ -121,18 +155,11 @@ impl Memory {
         let live = inner.grants.iter().filter(|(_, grant)| grant.is_live(now));
         let grants = live.map(|(id, grant)| Remembered {
             id: *id,
-            kind: ChoiceKind::Allow,
-            scope: grant.scope,
-            pattern: grant.pattern.clone(),
+            text: spoken(&grant.pattern),
             expires_at: grant.expires_at,
         });
-        let denied = inner.denied.iter().map(|(id, denied)| Remembered {
-            id: *id,
-            kind: ChoiceKind::Deny,
-            scope: GrantScope::Session,
-            pattern: denied.pattern.clone(),
-            expires_at: 0,
-        });
+        let denied = inner.denied.iter();
+        let denied = denied.map(|(id, denied)| Remembered { id: *id, text: denied.spoken(), expires_at: 0 });
         grants.chain(denied).collect()
     }
 

@@ -17,7 +17,8 @@ use crate::commands::quoted;
 use crate::executed;
 use crate::held;
 use crate::keeper::Place;
-use crate::lookalike::{revealed, revealed_subject};
+use crate::lookalike::{revealed, revealed_script, revealed_subject};
+use crate::special;
 use crate::visible::visible;
 
 /// More than anybody reads before answering.
@@ -41,7 +42,14 @@ pub(crate) fn question(
         Some(details) => format!("{}\n{}", question.title, details),
         None => question.title.clone(),
     });
-    let (subject, is_cut) = revealed_subject(&subject(&request.action));
+    let (subject, is_cut) = match &request.action {
+        Action::Command(command) | Action::Escalation(command) => revealed_script(&command.script),
+        action @ (Action::File(_)
+        | Action::Network(_)
+        | Action::Socket(_)
+        | Action::Tool(_)
+        | Action::Other(_)) => revealed_subject(&subject(action)),
+    };
     Question {
         id,
         call: call.map(str::to_owned),
@@ -76,6 +84,9 @@ fn reasons(request: &Request, decision: &Decision) -> String {
     if let Action::File(access) = &request.action {
         reasons.extend(asked::meaning(access).map(|meaning| revealed(&meaning)));
     }
+    if let Action::Network(access) = &request.action {
+        reasons.extend(special::meanings(access));
+    }
     reasons.extend(again::reason(request));
     reasons.join("; and ")
 }
@@ -109,7 +120,7 @@ fn subject(action: &Action) -> String {
         }
         Action::Command(command) | Action::Escalation(command) => command.script.clone(),
         Action::Network(access) => {
-            let place = format!("{}:{}", access.target, access.port);
+            let place = access.target.with_port(access.port);
             match &access.stage {
                 Stage::Connect => place,
                 Stage::Resolved(addresses) => format!("{place}, at {}", addresses.join(", ")),
@@ -126,13 +137,24 @@ fn subject(action: &Action) -> String {
 fn asker(request: &Request) -> String {
     match (&request.action, request.origin) {
         (Action::Network(access), _) if access.process.pid != 0 => {
-            format!("{} (pid {})", revealed(&access.process.program), access.process.pid)
+            format!("{} (pid {})", revealed(&quoted(&access.process.program)), access.process.pid)
         }
         (Action::Tool(call), _) => format!("{} ({})", revealed(&call.name), revealed(&call.provider)),
         (_, Origin::Agent) => "the agent".to_owned(),
         (_, Origin::User) => "you".to_owned(),
         (_, Origin::Extension) => "an extension".to_owned(),
         (_, Origin::Process) => "a command".to_owned(),
+    }
+}
+
+/// Whether a yes can be for this one time alone.
+fn is_only_once(action: &Action) -> bool {
+    match action {
+        Action::Escalation(_) => true,
+        Action::File(access) => asked::is_only_once(&access.operation),
+        Action::Network(_) | Action::Command(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_) => {
+            false
+        }
     }
 }
 
@@ -169,14 +191,7 @@ fn choices(
         pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         lifetime: 0,
     };
-    let is_only_once = match &request.action {
-        Action::Escalation(_) => true,
-        Action::File(access) => asked::is_only_once(&access.operation),
-        Action::Network(_) | Action::Command(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_) => {
-            false
-        }
-    };
-    if is_only_once || again::is_again(request) {
+    if is_only_once(&request.action) || again::is_again(request) {
         return vec![once];
     }
     let widths = widths(request, decision);
@@ -193,7 +208,7 @@ fn choices(
         pattern: offer.pattern.clone(),
         lifetime: offer.lifetime,
     }));
-    for place in places {
+    for place in places.iter().filter(|place| special::may_be_kept(&request.action, place.scope)) {
         let lasting = widths.iter().filter(|offer| !matches!(offer.pattern, GrantPattern::Exact(_)));
         choices.extend(lasting.zip(0..).map(|(offer, width)| Choice {
             key: place.key,
@@ -307,9 +322,21 @@ fn command_pattern(command: &CommandExecution) -> Option<GrantPattern> {
     pattern.covers(&Action::Command(command.clone())).then_some(pattern)
 }
 
-/// What the host offers to grant for an action, narrowest first, spelled out.
+/// What a question about an action would offer to keep where answers of `scope` lie, narrowest first, spelled out.
+/// Such an answer lasts `kept_for` seconds; 0 for ever.
 #[must_use]
-pub fn grantable(action: &Action) -> Vec<(GrantPattern, String)> {
+pub fn keepable(action: &Action, scope: GrantScope, kept_for: u32) -> Vec<(GrantPattern, String)> {
+    if is_only_once(action) || !special::may_be_kept(action, scope) {
+        return Vec::new();
+    }
+    let offers = grantable(action).into_iter();
+    let offers = offers.map(|(pattern, text)| Offer { pattern, lifetime: 0, text });
+    let readable = offers.take_while(|offer| offer.text.chars().count() <= GRANT_TEXT_MAX);
+    readable.map(|offer| (offer.pattern.clone(), offer.covers(kept_for))).collect()
+}
+
+/// What the host offers to grant for an action, narrowest first, spelled out.
+pub(crate) fn grantable(action: &Action) -> Vec<(GrantPattern, String)> {
     let patterns =
         own_patterns(action).into_iter().filter(|pattern| !matches!(pattern, GrantPattern::Exact(_)));
     patterns.filter_map(|pattern| described(&pattern).map(|text| (pattern, text))).collect()
@@ -354,8 +381,7 @@ fn spelled(command: &CommandPattern) -> String {
 }
 
 /// Spells out what a pattern grants; none for patterns that the host does not offer.
-#[must_use]
-pub fn described(pattern: &GrantPattern) -> Option<String> {
+pub(crate) fn described(pattern: &GrantPattern) -> Option<String> {
     match pattern {
         GrantPattern::Path(path) => {
             let verb = if path.rights.write { "reading and writing" } else { "reading" };

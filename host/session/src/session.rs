@@ -10,7 +10,8 @@ use portcullis_decision::context::{AgentInfo, Machine};
 use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{
-    AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantScope, Mode, Request, RuleSet, path_text,
+    AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantPattern, GrantScope, Mode, Request, RuleSet,
+    path_text,
 };
 use portcullis_file_gate::FileError;
 
@@ -165,7 +166,7 @@ impl Session {
                 None
             };
             if let Some(refusal) = refusal {
-                decision = decision.refused(refusal.reason());
+                decision = decision.refused(refusal.by(), refusal.reason());
                 break;
             }
             (decision, answer) = self.put_question(&request, decision, call, cancel);
@@ -226,13 +227,13 @@ impl Session {
                 if refusal == Refusal::User {
                     self.asks.refuse_same(&self.setup.desk, request);
                 }
-                decision.refused(refusal.reason())
+                decision.refused(refusal.by(), refusal.reason())
             }
             Answer::Choice(index) => match question.choices.get(index) {
                 Some(choice) if choice.kind == ChoiceKind::Deny => {
                     self.memory.deny(Denied::of(choice, &request.action));
                     self.asks.settle(&self.setup.desk, |action| self.memory.denies(action));
-                    decision.refused(Refusal::Remembered.reason())
+                    decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
                 }
                 Some(choice) => {
                     let decision = decision.granted(AnsweredBy::User, &choice.spoken());
@@ -240,7 +241,7 @@ impl Session {
                     answer = Some(choice.scope);
                     decision
                 }
-                None => decision.refused("the answer was not one of the choices"),
+                None => decision.refused(AnsweredBy::User, "the answer was not one of the choices"),
             },
         };
         (decision, answer)
@@ -355,6 +356,9 @@ impl Session {
         *force = Arc::new(built);
         self.memory.forget_kept();
         drop(force);
+        if let Some(network) = self.network.as_ref().filter(|_| !self.settings().connecting.opens_ports) {
+            network.close_ports();
+        }
         if let Some(reason) = refused {
             self.setup
                 .desk
@@ -365,13 +369,15 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a grant of this session back, and what was refused for the session: see [`Session::remembered`].
+    /// Takes a grant of this session back, and what was refused for the session: see [`Session::remembered`]. It ends
+    /// for new connections of running commands as well.
     pub fn forget(&self, id: u64) -> bool {
-        let known = self.memory.forget(id);
-        if known {
-            self.rebuild();
+        let Some(pattern) = self.memory.forget(id) else { return false };
+        if let GrantPattern::Network(network) = pattern {
+            self.connections.forget_allowed(|target, port| network.matches(target, port));
         }
-        known
+        self.rebuild();
+        true
     }
 
     /// Puts the rules in force anew, after a grant or the end of one. Running commands keep the sandbox they have.

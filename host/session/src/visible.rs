@@ -25,36 +25,41 @@ pub fn visible_subject(text: &str) -> (String, bool) {
     (visible_up_to(text, SUBJECT_MAX), text.chars().nth(SUBJECT_MAX).is_some())
 }
 
-/// Of a longer text two fifths are its end: what is used of a path is at the end of it.
-fn visible_up_to(text: &str, most: usize) -> String {
-    let length = text.chars().count();
-    if length <= most {
-        return escaped(text.chars());
-    }
-    let end = most / 5 * 2;
-    let beginning = escaped(text.chars().take(most - end));
-    let end = escaped(text.chars().skip(length - end));
-    format!("{beginning} …({} characters left out)… {end}", length - most)
+/// As [`visible_subject`], for a text of several lines, which stay lines. Every escape in it is `\u{…}`, so that a
+/// script's own `\n` and `\t` are none.
+pub(crate) fn visible_lines(text: &str) -> (String, bool) {
+    let escaped = |character: char| match character {
+        '\n' => Escaped::Plain(std::iter::once(character)),
+        _ if acts(character) => Escaped::Number(character.escape_unicode()),
+        _ => Escaped::Plain(std::iter::once(character)),
+    };
+    (shortened(text, SUBJECT_MAX, escaped), text.chars().nth(SUBJECT_MAX).is_some())
 }
 
-fn escaped(text: impl Iterator<Item = char>) -> String {
-    text.flat_map(Escaped::new).collect()
+fn visible_up_to(text: &str, most: usize) -> String {
+    shortened(text, most, |character| match acts(character) {
+        true => Escaped::Code(character.escape_default()),
+        false => Escaped::Plain(std::iter::once(character)),
+    })
+}
+
+/// Of a longer text two fifths are its end: what is used of a path is at the end of it.
+fn shortened(text: &str, most: usize, escaped: impl Fn(char) -> Escaped) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.chars().flat_map(escaped).collect();
+    }
+    let end = most / 5 * 2;
+    let beginning: String = text.chars().take(most - end).flat_map(&escaped).collect();
+    let end: String = text.chars().skip(length - end).flat_map(&escaped).collect();
+    format!("{beginning} …({} characters left out)… {end}", length - most)
 }
 
 /// A character as itself, or escaped.
 enum Escaped {
     Plain(std::iter::Once<char>),
     Code(std::char::EscapeDefault),
-}
-
-impl Escaped {
-    fn new(character: char) -> Self {
-        if character.is_control() || acts_invisibly(character) {
-            Self::Code(character.escape_default())
-        } else {
-            Self::Plain(std::iter::once(character))
-        }
-    }
+    Number(std::char::EscapeUnicode),
 }
 
 impl Iterator for Escaped {
@@ -64,8 +69,13 @@ impl Iterator for Escaped {
         match self {
             Self::Plain(one) => one.next(),
             Self::Code(code) => code.next(),
+            Self::Number(number) => number.next(),
         }
     }
+}
+
+fn acts(character: char) -> bool {
+    character.is_control() || acts_invisibly(character)
 }
 
 /// Characters that take no space, change the direction of the text, or look like a plain space.

@@ -37,24 +37,25 @@ fn a_yes_to_one_name_is_none_to_its_neighbour(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What was refused for the session, and what the settings deny, beside what a place's yes opens.
+/// What was refused for the session, and another name of what the settings deny, beside what a place's yes opens.
 fn a_yes_to_a_place_opens_nothing_denied(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    let (place, locked) = (scene.outside(), scene.outside().join("locked"));
+    let (place, locked) = (scene.outside(), scene.project().join("locked"));
     for (path, text) in [(&place.join("keep"), "keep"), (&place.join("free"), "free"), (&locked, "locked")] {
         scene.write(path, text)?;
     }
     let settings = json!({
         "network": { "allowedDomains": [], "deniedDomains": [] },
-        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [locked] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": ["locked"] },
     });
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    fs::hard_link(&locked, place.join("other-name"))?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
     let id = host.begin("echo x > $OUT/keep", &environment(&place))?;
     let question = host.question()?;
     host.answer(&question, &choice(&question, "d")?)?;
     host.finish(id)?;
-    let script = "echo x > $OUT/new; for f in free keep locked; do echo evil > $OUT/$f; done";
+    let script = "echo x > $OUT/new; for f in free keep other-name; do echo evil > $OUT/$f; done";
     let id = host.begin(script, &environment(&place))?;
     let question = host.question()?;
     host.answer(&question, &choice(&question, "o")?)?;

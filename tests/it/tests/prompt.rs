@@ -3,7 +3,13 @@
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Scene, Terminal, User, processes};
 
-as_each_user!(once_is_once, enter_refuses, what_was_typed_before_is_no_answer, an_interrupt_runs_nothing);
+as_each_user!(
+    once_is_once,
+    enter_refuses,
+    what_was_typed_before_is_no_answer,
+    what_is_not_answered_in_time_is_a_no,
+    an_interrupt_runs_nothing,
+);
 
 const QUESTION: &str = "No (default)";
 const CANNOT_EXECUTE: i32 = 126;
@@ -41,6 +47,22 @@ fn what_was_typed_before_is_no_answer(user: User) -> Result<()> {
     terminal.press(&format!("{letter}\r"))?;
     let (_, shown) = terminal.end()?;
     ensure!(shown.contains("left") && !outside.exists(), "{shown}");
+    Ok(())
+}
+
+/// The answer is typed, but for the Enter.
+fn what_is_not_answered_in_time_is_a_no(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": [], "allowWrite": ["."], "denyWrite": [] }, "ask": { "timeoutMs": 3000 } }"#;
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), settings)?;
+    let mut terminal = asked(&scene)?;
+    terminal.press(&key_of_once(&terminal)?)?;
+    terminal.wait_for("no answer came in time")?;
+    let (code, shown) = terminal.end()?;
+    ensure!(code == CANNOT_EXECUTE && !scene.project().join("made").exists(), "{code}:\n{shown}");
+    let explained = scene.portcullis(&["explain", "LAST"])?.ended_with(0)?;
+    ensure!(explained.stdout.contains("nobody: no answer came in time"), "{explained:#?}");
     Ok(())
 }
 

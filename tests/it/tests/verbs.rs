@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 as_each_user!(
     the_log_tells_what_was_done,
     a_denial_names_its_setting,
+    who_answered_is_told,
     a_permission_names_its_setting,
     a_changed_line_is_told,
     a_log_that_goes_on_in_another_file_is_one_log,
@@ -156,6 +157,37 @@ fn a_policy_that_a_session_would_refuse_is_told(user: User) -> Result<()> {
     scene.write(&settings, &with(r#"{ "use": "git-guard", "config": { "protected": ["main"] } }"#))?;
     scene.portcullis(&["config", "show"])?.ended_with(0)?;
     scene.portcullis(&["config", "validate"])?.ended_with(0)?;
+    Ok(())
+}
+
+/// Nobody is said to have answered where nobody was asked, or could be.
+fn who_answered_is_told(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let notes = scene.outside().join("notes");
+    scene.write(&notes, "alpha")?;
+    let open = json!({ "callId": "r", "path": notes, "intent": { "kind": "read" } });
+    let refusal = |cause: &str| json!({ "choice": "refuse", "cause": cause });
+    for (interface, reply, answered_by, words) in [
+        (Interface::Absent, json!(null), "nobody", "nobody: there was nobody to ask"),
+        (Interface::Present, refusal("noInterface"), "nobody", "nobody: there was nobody to ask"),
+        (Interface::Present, refusal("timeout"), "timeout", "nobody: no answer came in time"),
+        (Interface::Present, refusal("aborted"), "withdrawal", "nobody: the question was taken back"),
+        (Interface::Present, json!({ "choice": "refuse" }), "user", "user"),
+    ] {
+        let mut host = Serve::greeted(&scene, &[], interface)?;
+        let id = host.request("file/open", &open)?;
+        if !reply.is_null() {
+            let asked = host.question()?.get("id").cloned();
+            host.line(json!({ "jsonrpc": "2.0", "id": asked, "result": reply }).to_string())?;
+        }
+        ensure!(host.reply(id)?.get("error").is_some());
+        host.close()?;
+        let explained = json_of(&scene.portcullis(&["explain", "LAST", "--json"])?)?;
+        ensure!(explained.get("answeredBy") == Some(&json!(answered_by)), "{reply}: {explained:#}");
+        let human = scene.portcullis(&["explain", "LAST"])?.ended_with(0)?;
+        let is_told = |line: &str| line.trim_start().starts_with("answered by") && line.ends_with(words);
+        ensure!(human.stdout.lines().any(is_told), "{reply}: {human:#?}");
+    }
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub use text::mask_text;
 pub const LONGEST_TEXT: usize = 4096;
 
 /// What stands in a secret's place.
-pub(crate) const MASK: &str = "[masked]";
+pub const MASK: &str = "[masked]";
 
 /// The key of a command's text. What a long one begins with is kept: padding must not hide what was run.
 const SCRIPT: &str = "script";

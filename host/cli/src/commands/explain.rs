@@ -43,7 +43,7 @@ fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>)
     }
     rows.push(pair("decisive", winner.why.words()));
     if !verdict.answered_by.is_empty() {
-        rows.push(pair("answered by", &verdict.answered_by));
+        rows.push(pair("answered by", words::answered_by(&verdict.answered_by)));
     }
     rows.push(pair("outcome", &outcome(found)));
     if let Some(broken) = broken {

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use portcullis_session::{
-    Answer, Choice, ChoiceKind, InsidePort, Question, Refusal, Remembered, Session, described, with_causes,
-};
+use portcullis_session::{Answer, Choice, InsidePort, Question, Refusal, Remembered, Session, with_causes};
 
 use super::{Asked, AskedChoice, Control, Kept, Order, Outcome, Port};
 use crate::terminal::number;
@@ -43,8 +41,7 @@ fn carry_out(session: &Session, numbers: &Numbers, order: Order) -> Outcome {
             Err(error) => failed(&with_causes(&error)),
         },
         Order::Forget { id } => {
-            let text =
-                session.remembered().into_iter().find(|known| known.id == id).map(|known| kept(known).text);
+            let text = session.remembered().into_iter().find(|known| known.id == id).map(|known| known.text);
             match text.filter(|_| session.forget(id)) {
                 Some(text) => Outcome::Done { what: format!("taken back: {text}") },
                 None => failed("the session does not remember this any more"),
@@ -112,12 +109,8 @@ fn port(port: InsidePort) -> Port {
 }
 
 fn kept(remembered: Remembered) -> Kept {
-    let what = described(&remembered.pattern).unwrap_or_else(|| "one request".to_owned());
-    let text = match remembered.kind {
-        ChoiceKind::Allow => what,
-        ChoiceKind::Deny => format!("no {what}"),
-    };
-    Kept { id: remembered.id, text, expires_at: remembered.expires_at }
+    let Remembered { id, text, expires_at } = remembered;
+    Kept { id, text, expires_at }
 }
 
 fn asked(question: Question, number: &str, project: &str) -> Asked {

@@ -1,11 +1,11 @@
 //! Recent decisions: why, and what rule would make the next one otherwise.
 
 use super::screen::{Event, Item, Line, Screen};
-use super::{Explained, Step, View, World};
+use super::{Decided, Explained, Step, View, World};
 
 pub(super) fn screen(world: &dyn World) -> Screen {
-    let items: Vec<Item> =
-        world.decisions().into_iter().map(|decision| Item::valued(decision.label, decision.value)).collect();
+    let item = |decision: Decided| Item::valued(decision.label, decision.value).standing_for(decision.id);
+    let items: Vec<Item> = world.decisions().into_iter().map(item).collect();
     let lines = if items.is_empty() { vec![Line::faint("nothing was decided yet")] } else { Vec::new() };
     Screen {
         title: "Recent decisions".to_owned(),
@@ -16,14 +16,11 @@ pub(super) fn screen(world: &dyn World) -> Screen {
     }
 }
 
-pub(super) fn step(world: &dyn World, event: &Event) -> Step {
+pub(super) fn step(event: &Event, chosen: &Item) -> Step {
     match event {
         Event::Back | Event::Key('b' | 'q', _) => Step::Back,
-        Event::Choose(index) => match world.decisions().get(*index) {
-            Some(decision) => Step::Deeper(View::Explained { id: decision.id.clone() }),
-            None => Step::Stay,
-        },
-        Event::Open | Event::Key(..) | Event::Text(_) => Step::Stay,
+        Event::Choose(_) if !chosen.id.is_empty() => Step::Deeper(View::Explained { id: chosen.id.clone() }),
+        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Step::Stay,
     }
 }
 
@@ -40,13 +37,13 @@ pub(super) fn explained_screen(world: &dyn World, id: &str) -> Screen {
     }
 }
 
-pub(super) fn explained_step(world: &dyn World, id: &str, event: &Event) -> Step {
+pub(super) fn explained_step(world: &dyn World, id: &str, event: &Event, chosen: &Item) -> Step {
     match event {
         Event::Back | Event::Key('b' | 'q', _) => Step::Back,
-        Event::Choose(rule) => match world.make_rule(id, *rule) {
+        Event::Choose(_) if !chosen.label.is_empty() => match world.make_rule(id, &chosen.label) {
             Ok(done) => Step::Said(Line::good(done)),
             Err(error) => Step::Said(Line::bad(error)),
         },
-        Event::Open | Event::Key(..) | Event::Text(_) => Step::Stay,
+        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Step::Stay,
     }
 }

@@ -235,11 +235,8 @@ impl Editor {
                         .iter()
                         .find(|found| found.pointer.starts_with(&pointer))
                         .map(|found| found.text.clone());
-                    Item {
-                        label: field.name.to_owned(),
-                        value: Some(shown(field, &self.draft.value(&way(field.name)))),
-                        problem,
-                    }
+                    let value = shown(field, &self.draft.value(&way(field.name)));
+                    Item { problem, ..Item::valued(field.name, value) }
                 };
                 let more = if self.advanced { "fewer fields" } else { "advanced fields" };
                 Screen {

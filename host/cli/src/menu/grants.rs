@@ -1,11 +1,11 @@
 //! Answers that hold, and taking them back.
 
 use super::screen::{Event, Item, Line, Screen};
-use super::{Step, World};
+use super::{Held, Step, World};
 
 pub(super) fn screen(world: &dyn World) -> Screen {
-    let items: Vec<Item> =
-        world.grants().into_iter().map(|grant| Item::valued(grant.label, grant.origin)).collect();
+    let item = |grant: Held| Item::valued(grant.label, grant.origin).standing_for(grant.id);
+    let items: Vec<Item> = world.grants().into_iter().map(item).collect();
     let lines = if items.is_empty() { vec![Line::faint("none")] } else { Vec::new() };
     Screen {
         title: "Answers that hold".to_owned(),
@@ -16,15 +16,12 @@ pub(super) fn screen(world: &dyn World) -> Screen {
     }
 }
 
-pub(super) fn step(world: &dyn World, event: &Event) -> Step {
+pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
     match event {
         Event::Back | Event::Key('b' | 'q', _) => Step::Back,
-        Event::Key('d', index) => match world.grants().get(*index) {
-            None => Step::Stay,
-            Some(grant) => match world.revoke(&grant.id) {
-                Ok(()) => Step::Said(Line::good(format!("taken back: {}", grant.label))),
-                Err(error) => Step::Said(Line::bad(error)),
-            },
+        Event::Key('d', _) if !chosen.id.is_empty() => match world.revoke(&chosen.id) {
+            Ok(()) => Step::Said(Line::good(format!("taken back: {}", chosen.label))),
+            Err(error) => Step::Said(Line::bad(error)),
         },
         Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Step::Stay,
     }

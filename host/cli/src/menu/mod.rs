@@ -11,6 +11,7 @@ pub(crate) use screen::{Event, Line, Need, Screen, Tone};
 use portcullis_config::{Draft, Shelf};
 
 use editor::Editor;
+use screen::Item;
 
 /// What the screens are about.
 pub(crate) trait World {
@@ -32,8 +33,8 @@ pub(crate) trait World {
     fn decisions(&self) -> Vec<Decided>;
     /// Why one of them was made.
     fn explain(&self, id: &str) -> Result<Explained, String>;
-    /// Makes a rule of it.
-    fn make_rule(&self, id: &str, rule: usize) -> Result<String, String>;
+    /// Makes one of the rules of it that [`World::explain`] has told.
+    fn make_rule(&self, id: &str, rule: &str) -> Result<String, String>;
 }
 
 /// Settings that can be edited.
@@ -80,6 +81,8 @@ pub(crate) struct Explained {
 #[derive(Debug, Default)]
 pub(crate) struct Menu {
     views: Vec<View>,
+    /// What was there to choose on the last screen.
+    shown: Vec<Item>,
     /// Said once, at the top of the next screen.
     notice: Option<Line>,
 }
@@ -106,10 +109,10 @@ impl Menu {
     /// Takes an event and makes the screen that follows.
     pub(crate) fn handle(&mut self, world: &dyn World, event: &Event) -> Screen {
         if *event == Event::Open || self.views.is_empty() {
-            *self = Self { views: vec![View::Overview], notice: None };
+            *self = Self { views: vec![View::Overview], ..Self::default() };
             return self.screen(world);
         }
-        match self.step(world, event) {
+        match self.checked_step(world, event) {
             Step::Stay => {}
             Step::Deeper(view) => self.views.push(view),
             Step::Back => drop(self.views.pop()),
@@ -122,30 +125,50 @@ impl Menu {
         self.screen(world)
     }
 
-    fn step(&mut self, world: &dyn World, event: &Event) -> Step {
+    /// What is chosen by its place is what was shown there: lists are made anew, and change meanwhile.
+    fn checked_step(&mut self, world: &dyn World, event: &Event) -> Step {
+        let index = match event {
+            Event::Choose(index) | Event::Key(_, index) => *index,
+            Event::Open | Event::Back | Event::Text(_) => return self.step(world, event, &Item::default()),
+        };
+        let shown = std::mem::take(&mut self.shown).into_iter().nth(index);
+        let is_about_it = matches!(event, Event::Choose(_) | Event::Key('d', _));
+        if is_about_it && self.made(world).items.get(index) != shown.as_ref() {
+            return Step::Said(Line::bad("nothing was done: this has changed meanwhile, look again"));
+        }
+        self.step(world, event, &shown.unwrap_or_default())
+    }
+
+    /// `chosen` is what the event is about, as it was shown.
+    fn step(&mut self, world: &dyn World, event: &Event, chosen: &Item) -> Step {
         match self.views.last_mut() {
             None => Step::Needs(Need::Close),
-            Some(View::Overview) => overview::step(world, event),
+            Some(View::Overview) => overview::step(world, event, chosen),
             Some(View::Editor(editor)) => editor.step(world, event),
-            Some(View::Grants) => grants::step(world, event),
-            Some(View::Decisions) => decisions::step(world, event),
-            Some(View::Explained { id }) => decisions::explained_step(world, id, event),
+            Some(View::Grants) => grants::step(world, event, chosen),
+            Some(View::Decisions) => decisions::step(event, chosen),
+            Some(View::Explained { id }) => decisions::explained_step(world, id, event, chosen),
         }
     }
 
     fn screen(&mut self, world: &dyn World) -> Screen {
-        let mut screen = match self.views.last() {
-            None => return Screen::needing(Need::Close),
+        let mut screen = self.made(world);
+        self.shown.clone_from(&screen.items);
+        if let Some(notice) = self.notice.take() {
+            screen.lines.insert(0, notice);
+        }
+        screen
+    }
+
+    fn made(&self, world: &dyn World) -> Screen {
+        match self.views.last() {
+            None => Screen::needing(Need::Close),
             Some(View::Overview) => overview::screen(world),
             Some(View::Editor(editor)) => editor.screen(),
             Some(View::Grants) => grants::screen(world),
             Some(View::Decisions) => decisions::screen(world),
             Some(View::Explained { id }) => decisions::explained_screen(world, id),
-        };
-        if let Some(notice) = self.notice.take() {
-            screen.lines.insert(0, notice);
         }
-        screen
     }
 }
 

@@ -4,13 +4,18 @@ use super::editor::Editor;
 use super::screen::{Event, Item, Line, Need, Screen};
 use super::{Step, View, World};
 
+const DISABLE: &str = "Disable sandbox";
+const ENABLE: &str = "Enable sandbox";
+const GRANTS: &str = "Answers that hold";
+const DECISIONS: &str = "Recent decisions";
+
 pub(super) fn screen(world: &dyn World) -> Screen {
-    let toggle = if world.is_on() { "Disable sandbox" } else { "Enable sandbox" };
+    let toggle = if world.is_on() { DISABLE } else { ENABLE };
     let mut items = vec![Item::valued(toggle, "for this session")];
     items.extend(world.scopes().into_iter().map(|scope| Item::new(scope.label)));
     let grants = world.grants().len();
-    items.push(Item::valued("Answers that hold", grants.to_string()));
-    items.push(Item::new("Recent decisions"));
+    items.push(Item::valued(GRANTS, grants.to_string()));
+    items.push(Item::new(DECISIONS));
     Screen {
         title: "Sandbox".to_owned(),
         lines: world.summary(),
@@ -20,24 +25,23 @@ pub(super) fn screen(world: &dyn World) -> Screen {
     }
 }
 
-pub(super) fn step(world: &dyn World, event: &Event) -> Step {
-    let index = match event {
+pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
+    match event {
         Event::Back | Event::Key('q', _) => return Step::Needs(Need::Close),
-        Event::Choose(0) => {
-            return Step::Needs(if world.is_on() { Need::Disable } else { Need::Enable });
-        }
-        Event::Choose(index) => *index,
+        Event::Choose(_) => {}
         Event::Open | Event::Key(..) | Event::Text(_) => return Step::Stay,
-    };
-    let scopes = world.scopes();
-    let after = index.checked_sub(1 + scopes.len());
-    match (scopes.get(index.saturating_sub(1)), after) {
-        (Some(scope), None) => match world.open(&scope.shelf) {
-            Ok(draft) => Step::Deeper(View::Editor(Box::new(Editor::new(scope.label.clone(), draft)))),
-            Err(error) => Step::Said(Line::bad(error)),
+    }
+    match chosen.label.as_str() {
+        DISABLE => Step::Needs(Need::Disable),
+        ENABLE => Step::Needs(Need::Enable),
+        GRANTS => Step::Deeper(View::Grants),
+        DECISIONS => Step::Deeper(View::Decisions),
+        label => match world.scopes().into_iter().find(|scope| scope.label == label) {
+            Some(scope) => match world.open(&scope.shelf) {
+                Ok(draft) => Step::Deeper(View::Editor(Box::new(Editor::new(scope.label, draft)))),
+                Err(error) => Step::Said(Line::bad(error)),
+            },
+            None => Step::Stay,
         },
-        (_, Some(0)) => Step::Deeper(View::Grants),
-        (_, Some(1)) => Step::Deeper(View::Decisions),
-        _ => Step::Stay,
     }
 }

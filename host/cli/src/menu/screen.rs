@@ -34,6 +34,8 @@ pub(crate) enum Tone {
 /// Something to choose.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Item {
+    /// What it stands for, where the label does not say it all; not shown.
+    pub(crate) id: String,
     pub(crate) label: String,
     pub(crate) value: Option<String>,
     pub(crate) problem: Option<String>,
@@ -88,5 +90,10 @@ impl Item {
 
     pub(crate) fn valued(label: impl Into<String>, value: impl Into<String>) -> Self {
         Self { value: Some(value.into()), ..Self::new(label) }
+    }
+
+    /// The same item, standing for `id`.
+    pub(crate) fn standing_for(self, id: impl Into<String>) -> Self {
+        Self { id: id.into(), ..self }
     }
 }

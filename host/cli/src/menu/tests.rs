@@ -11,6 +11,8 @@ use super::*;
 struct Fake {
     places: Places,
     on: Cell<bool>,
+    held: RefCell<Vec<&'static str>>,
+    rule: RefCell<&'static str>,
     saved: RefCell<Vec<String>>,
     revoked: RefCell<Vec<String>>,
     _directory: tempfile::TempDir,
@@ -25,6 +27,8 @@ impl Fake {
         Self {
             places,
             on: Cell::new(true),
+            held: RefCell::new(vec!["a", "b"]),
+            rule: RefCell::new("Allow for all projects"),
             saved: RefCell::default(),
             revoked: RefCell::default(),
             _directory: directory,
@@ -53,7 +57,7 @@ impl World for Fake {
     fn grants(&self) -> Vec<Held> {
         let held =
             |id: &str| Held { id: id.into(), label: format!("reading /{id}"), origin: "this session".into() };
-        vec![held("a"), held("b")]
+        self.held.borrow().iter().map(|id| held(id)).collect()
     }
     fn revoke(&self, id: &str) -> Result<(), String> {
         self.revoked.borrow_mut().push(id.to_owned());
@@ -65,10 +69,10 @@ impl World for Fake {
     fn explain(&self, _: &str) -> Result<Explained, String> {
         Ok(Explained {
             lines: vec![Line::bad("deny: it lies outside")],
-            rules: vec!["Allow for all projects".into()],
+            rules: vec![(*self.rule.borrow()).into()],
         })
     }
-    fn make_rule(&self, id: &str, rule: usize) -> Result<String, String> {
+    fn make_rule(&self, id: &str, rule: &str) -> Result<String, String> {
         Ok(format!("written {id} {rule}"))
     }
 }
@@ -112,6 +116,39 @@ fn the_toggle_comes_first_and_enter_alone_toggles() {
     world.on.set(false);
     assert_eq!(labels(&walk(&world, &[]))[0], "Enable sandbox");
     assert_eq!(walk(&world, &[Event::Choose(0)]).need, Some(Need::Enable));
+}
+
+#[test]
+fn what_has_changed_since_it_was_shown_is_not_chosen() {
+    let world = Fake::new();
+    let mut menu = Menu::default();
+    menu.handle(&world, &Event::Open);
+    world.on.set(false);
+    let screen = menu.handle(&world, &Event::Choose(0));
+    assert!(screen.need.is_none() && screen.lines[0].text.contains("has changed"), "{screen:?}");
+    assert_eq!(menu.handle(&world, &Event::Choose(0)).need, Some(Need::Enable), "it was shown by now");
+}
+
+#[test]
+fn what_another_session_has_changed_is_neither_taken_back_nor_written() {
+    let world = Fake::new();
+    let mut menu = Menu::default();
+    let mut press = |event: &Event| menu.handle(&world, event);
+    press(&Event::Open);
+    press(&Event::Choose(2));
+    world.held.replace(vec!["b"]);
+    let screen = press(&Event::Key('d', 0));
+    assert!(screen.lines[0].text.contains("has changed") && world.revoked.borrow().is_empty(), "{screen:?}");
+    assert_eq!(labels(&screen), ["reading /b"], "what is there now is shown");
+    world.held.replace(Vec::new());
+    assert_eq!(press(&key('b')).title, "Sandbox", "one can leave whatever has changed");
+    press(&Event::Choose(3));
+    press(&Event::Choose(0));
+    world.rule.replace("Allow for all projects: for 1 h");
+    let screen = press(&Event::Choose(0));
+    assert!(screen.lines[0].text.contains("has changed"), "{screen:?}");
+    let screen = press(&Event::Choose(0));
+    assert_eq!(screen.lines[0], Line::good("written x:1 Allow for all projects: for 1 h"));
 }
 
 #[test]
@@ -253,7 +290,7 @@ fn answers_are_taken_back_and_denials_become_rules() {
         ("Decision x:1", vec!["Allow for all projects"])
     );
     let ruled = walk(&world, &[Event::Choose(3), Event::Choose(0), Event::Choose(0)]);
-    assert_eq!(ruled.lines[0], Line::good("written x:1 0"));
+    assert_eq!(ruled.lines[0], Line::good("written x:1 Allow for all projects"));
 }
 
 #[test]

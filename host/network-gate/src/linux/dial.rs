@@ -10,9 +10,10 @@ use tokio::time::timeout;
 
 use crate::judge::{AddressRuling, Attempt, Ending, Refusal};
 use crate::linux::lookup::{self, Unfound};
-use crate::linux::range::{Range, embedded, is_own};
+use crate::linux::range::{Range, end, is_own_or_leads_there};
 use crate::linux::scope::{Scope, Wanted};
 use crate::linux::tunnel;
+use crate::special::Special;
 use crate::upstream::{Unresolved, Upstream};
 
 /// How long the name service may take.
@@ -130,34 +131,22 @@ fn judged(scope: &Scope, attempt: &Attempt, address: IpAddr) -> Result<(), Refus
         let reason = format!("{who}, which is {what}; name this address in the settings to allow it");
         Err(Refusal::of_gate("host.special-address", reason))
     };
-    // Where it leads in the end, if that is another address.
-    let end = match address {
-        IpAddr::V6(address) => embedded(address).map(IpAddr::V4),
-        IpAddr::V4(_) => None,
-    };
-    if let Some(AddressRuling::Denied(refusal)) = end.map(|end| scope.judge.address(attempt, end)) {
+    if let Some(AddressRuling::Denied(refusal)) = end(address).map(|end| scope.judge.address(attempt, end)) {
         return Err(refusal);
     }
     match scope.judge.address(attempt, address) {
         AddressRuling::Named => Ok(()),
         AddressRuling::Denied(refusal) => Err(refusal),
-        AddressRuling::Unnamed => match (Range::of(address), is_own_or_leads_there(address, end)) {
-            (Range::Special(what), _) => refused(what),
-            (Range::Public, Ok(true)) => refused("one of this machine's own"),
+        AddressRuling::Unnamed => match (Range::of(address), is_own_or_leads_there(address)) {
+            (Range::Special(what), _) => refused(what.words()),
+            (Range::Public, Ok(true)) => refused(Special::Own.words()),
             (Range::Public, Err(_)) => refused("perhaps one of this machine's own, which cannot be told now"),
             (Range::Public, Ok(false)) => Ok(()),
         },
     }
 }
 
-/// Whether an address, or the one it leads to, is this machine's.
-fn is_own_or_leads_there(address: IpAddr, end: Option<IpAddr>) -> io::Result<bool> {
-    Ok(is_own(address)? || end.map_or(Ok(false), is_own)?)
-}
-
 fn unreachable(attempt: &Attempt, why: &str) -> Ending {
-    Ending::Unreachable(format!(
-        "`{}:{}` cannot be reached: {why}",
-        attempt.access.target, attempt.access.port
-    ))
+    let place = attempt.access.target.with_port(attempt.access.port);
+    Ending::Unreachable(format!("`{place}` cannot be reached: {why}"))
 }

@@ -5,54 +5,50 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
+use crate::special::Special::{self, Link, Loopback, Metadata, Nowhere, Private};
+
 /// What kind of address it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Range {
     /// One of the internet.
     Public,
     /// Everything else, and what it is.
-    Special(&'static str),
+    Special(Special),
 }
 
-const LOOPBACK: &str = "this machine itself (loopback)";
-const PRIVATE: &str = "a private network";
-const LINK: &str = "the local link";
-const METADATA: &str = "the metadata service of a cloud, which hands out credentials";
-const NOWHERE: &str = "a range that is no place on the internet";
-
 /// See the registries of special addresses, RFC 6890. The narrower entry stands first.
-const V4: &[(Ipv4Addr, u8, &str)] = &[
-    (Ipv4Addr::new(169, 254, 169, 254), 32, METADATA),
-    (Ipv4Addr::new(169, 254, 170, 2), 32, METADATA),
-    (Ipv4Addr::new(100, 100, 100, 200), 32, METADATA),
-    (Ipv4Addr::new(168, 63, 129, 16), 32, METADATA),
-    (Ipv4Addr::new(192, 0, 0, 192), 32, METADATA),
-    (Ipv4Addr::new(0, 0, 0, 0), 8, LOOPBACK),
-    (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK),
-    (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
-    (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE),
-    (Ipv4Addr::new(192, 168, 0, 0), 16, PRIVATE),
-    (Ipv4Addr::new(100, 64, 0, 0), 10, PRIVATE),
-    (Ipv4Addr::new(169, 254, 0, 0), 16, LINK),
-    (Ipv4Addr::new(192, 0, 0, 0), 24, NOWHERE),
-    (Ipv4Addr::new(198, 18, 0, 0), 15, NOWHERE),
-    (Ipv4Addr::new(224, 0, 0, 0), 3, NOWHERE),
+const V4: &[(Ipv4Addr, u8, Special)] = &[
+    (Ipv4Addr::new(169, 254, 169, 254), 32, Metadata),
+    (Ipv4Addr::new(169, 254, 170, 2), 32, Metadata),
+    (Ipv4Addr::new(100, 100, 100, 200), 32, Metadata),
+    (Ipv4Addr::new(168, 63, 129, 16), 32, Metadata),
+    (Ipv4Addr::new(192, 0, 0, 192), 32, Metadata),
+    (Ipv4Addr::new(0, 0, 0, 0), 8, Loopback),
+    (Ipv4Addr::new(127, 0, 0, 0), 8, Loopback),
+    (Ipv4Addr::new(10, 0, 0, 0), 8, Private),
+    (Ipv4Addr::new(172, 16, 0, 0), 12, Private),
+    (Ipv4Addr::new(192, 168, 0, 0), 16, Private),
+    (Ipv4Addr::new(100, 64, 0, 0), 10, Private),
+    (Ipv4Addr::new(169, 254, 0, 0), 16, Link),
+    (Ipv4Addr::new(192, 0, 0, 0), 24, Nowhere),
+    (Ipv4Addr::new(198, 18, 0, 0), 15, Nowhere),
+    (Ipv4Addr::new(224, 0, 0, 0), 3, Nowhere),
 ];
 
-const V6: &[(Ipv6Addr, u8, &str)] = &[
-    (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, METADATA),
-    (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
-    (Ipv6Addr::UNSPECIFIED, 128, LOOPBACK),
-    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, PRIVATE),
-    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, LINK),
-    (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10, PRIVATE),
-    (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, NOWHERE),
+const V6: &[(Ipv6Addr, u8, Special)] = &[
+    (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, Metadata),
+    (Ipv6Addr::LOCALHOST, 128, Loopback),
+    (Ipv6Addr::UNSPECIFIED, 128, Loopback),
+    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, Private),
+    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, Link),
+    (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10, Private),
+    (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, Nowhere),
     // Teredo carries addresses in a disguise of its own.
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, NOWHERE),
-    (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0), 64, NOWHERE),
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, Nowhere),
+    (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0), 64, Nowhere),
     // Translation inside one network, see RFC 8215; where the IPv4 address stands in it is that network's affair.
-    (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, PRIVATE),
-    (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16, NOWHERE),
+    (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, Private),
+    (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16, Nowhere),
 ];
 
 /// IPv6 ranges that hold IPv4 addresses, and at which byte: translation (NAT64), 6to4, and the oldest forms.
@@ -62,6 +58,32 @@ const EMBEDDING: &[(Ipv6Addr, u8, usize)] = &[
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0, 0), 96, 12),
     (Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, 0, 0), 96, 12),
 ];
+
+/// Says what an address is that is no place on the internet, or this machine's own; none for others. Where it cannot be
+/// found out whose it is it counts as this machine's.
+#[must_use]
+pub fn special(address: IpAddr) -> Option<Special> {
+    match Range::of(address) {
+        Range::Special(what) => Some(what),
+        Range::Public => is_own_or_leads_there(address).unwrap_or(true).then_some(Special::Own),
+    }
+}
+
+/// Whether an address, or the one inside it that it leads to, is this machine's.
+///
+/// # Errors
+/// See [`is_own`].
+pub(crate) fn is_own_or_leads_there(address: IpAddr) -> io::Result<bool> {
+    Ok(is_own(address)? || end(address).map_or(Ok(false), is_own)?)
+}
+
+/// Where an address leads in the end, if that is another one.
+pub(crate) fn end(address: IpAddr) -> Option<IpAddr> {
+    match address {
+        IpAddr::V6(address) => embedded(address).map(IpAddr::V4),
+        IpAddr::V4(_) => None,
+    }
+}
 
 impl Range {
     /// Says what kind of address it is.
@@ -73,23 +95,23 @@ impl Range {
     }
 
     fn of_v4(address: Ipv4Addr) -> Self {
-        let holds = |(base, bits, _): &&(Ipv4Addr, u8, &str)| {
+        let holds = |(base, bits, _): &&(Ipv4Addr, u8, Special)| {
             Ipv4Net::new(*base, *bits).is_ok_and(|net| net.contains(&address))
         };
-        V4.iter().find(holds).map_or(Self::Public, |(_, _, what)| Self::Special(what))
+        V4.iter().find(holds).map_or(Self::Public, |(_, _, what)| Self::Special(*what))
     }
 
     fn of_v6(address: Ipv6Addr) -> Self {
         let within = |base: Ipv6Addr, bits| Ipv6Net::new(base, bits).is_ok_and(|net| net.contains(&address));
         if let Some((_, _, what)) = V6.iter().find(|(base, bits, _)| within(*base, *bits)) {
-            return Self::Special(what);
+            return Self::Special(*what);
         }
         embedded(address).map_or(Self::Public, Self::of_v4)
     }
 }
 
 /// Returns the IPv4 address to which an IPv6 address leads in the end.
-pub(crate) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let holds = |base: Ipv6Addr, bits| Ipv6Net::new(base, bits).is_ok_and(|net| net.contains(&address));
     let (_, _, at) = EMBEDDING.iter().find(|(base, bits, _)| holds(*base, *bits))?;
     let bytes: [u8; 4] = address.octets().get(*at..at + 4)?.try_into().ok()?;
@@ -103,7 +125,7 @@ pub(crate) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 ///
 /// # Errors
 /// When it cannot be found out, as for want of descriptors.
-pub(crate) fn is_own(address: IpAddr) -> io::Result<bool> {
+fn is_own(address: IpAddr) -> io::Result<bool> {
     let any: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let source = || {
@@ -184,8 +206,24 @@ mod tests {
         ] {
             assert!(!is_public(address), "{address}");
         }
-        assert_eq!(Range::of("169.254.169.254".parse().unwrap()), Range::Special(METADATA));
-        assert_eq!(Range::of("64:ff9b::a9fe:a9fe".parse().unwrap()), Range::Special(METADATA));
+        assert_eq!(Range::of("169.254.169.254".parse().unwrap()), Range::Special(Metadata));
+        assert_eq!(Range::of("64:ff9b::a9fe:a9fe".parse().unwrap()), Range::Special(Metadata));
+    }
+
+    #[test]
+    fn what_they_are_is_told() {
+        for (address, what) in [
+            ("127.0.0.1", Some(Loopback)),
+            ("::ffff:127.0.0.1", Some(Loopback)),
+            ("10.1.2.3", Some(Private)),
+            ("fd12::1", Some(Private)),
+            ("fe80::1", Some(Link)),
+            ("169.254.169.254", Some(Metadata)),
+            ("224.0.0.1", Some(Nowhere)),
+            ("192.0.2.200", None),
+        ] {
+            assert_eq!(special(address.parse().unwrap()), what, "{address}");
+        }
     }
 
     #[test]

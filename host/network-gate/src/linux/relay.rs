@@ -133,10 +133,8 @@ async fn carry(
 
 fn told(wanted: &Wanted, refusal: &Refusal) -> String {
     let Refusal { policy, rule, reason } = refusal;
-    format!(
-        "the connection to {}:{} is denied: {reason} (rule `{rule}` of `{policy}`)",
-        wanted.target, wanted.port
-    )
+    let place = wanted.target.with_port(wanted.port);
+    format!("the connection to {place} is denied: {reason} (rule `{rule}` of `{policy}`)")
 }
 
 /// Tells what became of a connection however it ends, also when it is dropped in the middle.

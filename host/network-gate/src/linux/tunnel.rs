@@ -39,10 +39,7 @@ async fn ask_http(
     target: &Endpoint,
     port: u16,
 ) -> io::Result<()> {
-    let place = match target {
-        Endpoint::Address(IpAddr::V6(address)) => format!("[{address}]:{port}"),
-        Endpoint::Address(_) | Endpoint::Domain(_) => format!("{target}:{port}"),
-    };
+    let place = target.with_port(port);
     let credentials = match &upstream.credentials {
         Some((user, password)) => {
             format!("Proxy-Authorization: Basic {}\r\n", STANDARD.encode(format!("{user}:{password}")))

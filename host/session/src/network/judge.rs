@@ -51,18 +51,11 @@ impl CommandJudge {
                 Decision::by_rule(budget.beyond)
             }
         };
-        if decision.effect() == Effect::Ask && is_to_connect(attempt) {
-            let place = place(&attempt.access);
-            if session.connections.is_allowed(attempt.command, &place) {
-                decision = decision.granted(AnsweredBy::User, "you allowed it for this command");
-            } else if session.memory.denies(&request.action) {
-                decision = decision.refused(Refusal::Remembered.reason());
-            } else if session.connections.is_denied(&place) {
-                decision = decision.refused("you said no to it before");
-            }
+        if decision.effect() == Effect::Ask {
+            decision = answered_before(session, attempt, &request.action, decision);
         }
         if !session.setup.context.interactive {
-            decision = decision.refused(Refusal::Nobody.reason());
+            decision = decision.refused(AnsweredBy::Nobody, Refusal::Nobody.reason());
         }
         (request, decision)
     }
@@ -139,21 +132,28 @@ impl Judge for CommandJudge {
                     if *refusal == Refusal::User && is_connection {
                         session.connections.deny(place(&attempt.access));
                     }
-                    decision.refused(refusal.reason())
+                    decision.refused(refusal.by(), refusal.reason())
                 }
                 (Answer::Choice(_), Some(choice)) if choice.kind == ChoiceKind::Deny => {
-                    decision.refused(Refusal::Remembered.reason())
+                    decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
                 }
                 (Answer::Choice(_), Some(choice)) => {
                     if is_connection {
-                        session.connections.allow(attempt.command, place(&attempt.access));
+                        session.connections.allow(attempt.command, place(&attempt.access), choice.scope);
                     }
                     decision.granted(AnsweredBy::User, &choice.label)
                 }
-                (Answer::Choice(_), None) => decision.refused("the answer was not one of the choices"),
+                (Answer::Choice(_), None) => {
+                    decision.refused(AnsweredBy::User, "the answer was not one of the choices")
+                }
             };
             // What is still open by now has no answer.
-            settle(&session, attempt, request, decision.refused("the answer does not cover it"))
+            settle(
+                &session,
+                attempt,
+                request,
+                decision.refused(AnsweredBy::User, "the answer does not cover it"),
+            )
         });
         each.collect()
     }
@@ -279,6 +279,27 @@ fn chosen<'a>(attempts: &'a [Attempt], is_about: &'a [bool]) -> impl Iterator<It
     attempts.iter().zip(is_about).filter_map(|(attempt, is_about)| is_about.then_some(attempt))
 }
 
+/// What the user has said of it before; leaves it open where that is nothing.
+fn answered_before(session: &Session, attempt: &Attempt, action: &Action, decision: Decision) -> Decision {
+    let place = place(&attempt.access);
+    match attempt.want {
+        Want::SendMore { .. } if session.memory.denies_more(action) => {
+            decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
+        }
+        Want::Connect if attempt.access.stage != Stage::Connect => decision,
+        Want::Connect if session.connections.is_allowed(attempt.command, &place) => {
+            decision.granted(AnsweredBy::User, "you allowed it for this command")
+        }
+        Want::Connect if session.memory.denies(action) => {
+            decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
+        }
+        Want::Connect if session.connections.is_denied(&place) => {
+            decision.refused(AnsweredBy::User, "you said no to it before")
+        }
+        Want::Connect | Want::SendMore { .. } => decision,
+    }
+}
+
 /// Whether it is about the connection itself, and not about what it does.
 fn is_to_connect(attempt: &Attempt) -> bool {
     attempt.want == Want::Connect && attempt.access.stage == Stage::Connect
@@ -319,11 +340,16 @@ fn settle(session: &Session, attempt: &Attempt, request: Request, decision: Deci
 /// Has the model told what became of a connection of its command.
 fn note(session: &Session, attempt: &Attempt, why: &str) {
     let NetworkAccess { target, port, .. } = &attempt.access;
-    session.connections.note(attempt.command, format!("network: no connection to {target}:{port}: {why}"));
+    let place = target.with_port(*port);
+    session.connections.note(attempt.command, format!("network: no connection to {place}: {why}"));
 }
 
 /// Remembers a grant for each of the places that were asked about.
 fn remember(session: &Session, choice: &Choice, attempts: &[&Attempt]) {
+    // All of them want to send more to the same place.
+    if let Some(Attempt { want: Want::SendMore { .. }, access, .. }) = attempts.first() {
+        return session.memory.deny(Denied::of_more(access));
+    }
     let patterns: Vec<GrantPattern> = if places(attempts.iter().map(|one| &one.access)).len() > 1 {
         attempts.iter().map(|one| GrantPattern::Network(endpoint_pattern(&one.access))).collect()
     } else {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use portcullis_decision::GrantScope;
 use portcullis_decision::request::{Endpoint, NetworkAccess};
 
 use crate::cancel::Cancel;
@@ -108,12 +109,20 @@ impl Memory {
         commands.into_iter().for_each(|command| self.note(command, text.to_owned()));
     }
 
-    /// Remembers that the user allowed a place to a command, as long as it runs.
-    pub(super) fn allow(&self, command: u32, place: Place) {
+    /// Remembers that the user allowed a place to a command, as long as it runs. An answer that holds for longer is a
+    /// grant, and ends with that.
+    pub(super) fn allow(&self, command: u32, place: Place, scope: GrantScope) {
         let mut table = self.table();
         table.denied.remove(&place);
-        if command != 0 {
+        if command != 0 && scope == GrantScope::Once {
             table.commands.entry(command).or_default().allowed.insert(place);
+        }
+    }
+
+    /// Forgets which of these places were allowed to commands under way: who takes an answer back means these as well.
+    pub(crate) fn forget_allowed(&self, is_meant: impl Fn(&Endpoint, u16) -> bool) {
+        for command in self.table().commands.values_mut() {
+            command.allowed.retain(|(target, port)| !is_meant(target, *port));
         }
     }
 
@@ -176,13 +185,13 @@ mod tests {
     #[test]
     fn what_was_allowed_to_a_command_ends_with_it() {
         let memory = Memory::default();
-        memory.allow(7, a_place());
+        memory.allow(7, a_place(), GrantScope::Once);
         assert!(memory.is_allowed(7, &a_place()) && !memory.is_allowed(8, &a_place()));
         memory.note(7, "one".to_owned());
         memory.note(7, "one".to_owned());
         assert_eq!(memory.dismiss(7), ["one"]);
         assert!(!memory.is_allowed(7, &a_place()), "the number may belong to another process next");
-        memory.allow(0, a_place());
+        memory.allow(0, a_place(), GrantScope::Once);
         assert!(!memory.is_allowed(0, &a_place()), "nobody is known by this number");
     }
 
@@ -191,8 +200,22 @@ mod tests {
         let memory = Memory::default();
         memory.deny(a_place());
         assert!(memory.is_denied(&a_place()));
-        memory.allow(7, a_place());
+        memory.allow(7, a_place(), GrantScope::Session);
         assert!(!memory.is_denied(&a_place()));
+    }
+
+    #[test]
+    fn what_is_kept_for_longer_is_none_of_the_command() {
+        let memory = Memory::default();
+        for scope in [GrantScope::Session, GrantScope::Project, GrantScope::User] {
+            memory.allow(7, a_place(), scope);
+            assert!(!memory.is_allowed(7, &a_place()), "{scope:?}");
+        }
+        memory.allow(7, a_place(), GrantScope::Once);
+        memory.forget_allowed(|_, port| port != a_place().1);
+        assert!(memory.is_allowed(7, &a_place()), "another one was meant");
+        memory.forget_allowed(|target, port| (target.clone(), port) == a_place());
+        assert!(!memory.is_allowed(7, &a_place()));
     }
 
     #[test]

@@ -92,6 +92,11 @@ impl Sockets for InSession {
 }
 
 impl Network {
+    /// Closes every port, with the connections through them.
+    pub(crate) fn close_ports(&self) {
+        self.open.close_all();
+    }
+
     fn ports(&self, servers: Vec<Server>) -> Vec<InsidePort> {
         let open = self.open.table();
         let at = |port| open.get(&port).map(|(at, _)| *at);
@@ -109,8 +114,17 @@ impl Network {
         ports
     }
 
-    fn open_port(&self, port: u16, at: u16) -> Result<SocketAddr, PortError> {
+    /// `may_be_open` is asked while no port can be closed: settings that forbid it close afterwards what it let through.
+    fn open_port(
+        &self,
+        port: u16,
+        at: u16,
+        may_be_open: impl FnOnce() -> bool,
+    ) -> Result<SocketAddr, PortError> {
         let mut open = self.open.table();
+        if !may_be_open() {
+            return Err(PortError::NotAllowed);
+        }
         if let Some((at, _)) = open.get(&port) {
             return Err(PortError::IsOpen { port, at: *at });
         }
@@ -145,10 +159,7 @@ impl Session {
     /// When the settings forbid it, it is open already, or it cannot be had.
     pub fn open_port(&self, port: u16, at: u16) -> Result<SocketAddr, PortError> {
         let network = self.network.as_ref().ok_or(PortError::NoNetwork)?;
-        if !self.settings().connecting.opens_ports {
-            return Err(PortError::NotAllowed);
-        }
-        network.open_port(port, at)
+        network.open_port(port, at, || self.settings().connecting.opens_ports)
     }
 
     /// Closes a port again, with every connection through it.

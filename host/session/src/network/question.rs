@@ -6,6 +6,7 @@ use portcullis_decision::request::NetworkAccess;
 use super::memory::{Place, place};
 use crate::ask::{ChoiceKind, Question};
 use crate::question::GRANT_TEXT_MAX;
+use crate::special;
 use crate::visible::visible;
 
 /// The places of some connections, each once, in their order.
@@ -27,6 +28,11 @@ pub(super) fn about_all(mut question: Question, places: &[Place], details: Optio
     question.title = format!("Allow these {} connections?", places.len());
     question.subject = listed(places, "\n");
     question.quote = details.map(visible);
+    for meaning in places.iter().filter_map(|(target, _)| special::meaning_of(target)) {
+        if !question.reason.contains(&meaning) {
+            question.reason.push_str(&format!("; and {meaning}"));
+        }
+    }
     // What covers only one of them would be no answer.
     let covers = format!("connections to {}", listed(places, ", "));
     // A grant that cannot be read whole before it is given is not offered.
@@ -50,15 +56,21 @@ pub(super) fn about_all(mut question: Question, places: &[Place], details: Optio
 pub(super) fn about_more(mut question: Question, sent: u64) -> Question {
     question.title = format!("Allow to send more there? {} MiB were sent in this session", sent >> 20);
     // As much again; a grant for the host would say nothing on the amount.
-    question.choices.retain(|choice| choice.scope == GrantScope::Once);
+    question.choices.retain(|choice| choice.scope == GrantScope::Once || choice.kind == ChoiceKind::Deny);
     for choice in &mut question.choices {
-        choice.label = "Allow as much again".to_owned();
+        match choice.kind {
+            ChoiceKind::Allow => choice.label = "Allow as much again".to_owned(),
+            ChoiceKind::Deny => {
+                choice.covers =
+                    choice.covers.take().map(|covers| format!("more than the budget over {covers}"));
+            }
+        }
     }
     question
 }
 
 /// Host names in their canonical form are safe to show.
 fn listed(places: &[Place], between: &str) -> String {
-    let shown: Vec<String> = places.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+    let shown: Vec<String> = places.iter().map(|(host, port)| host.with_port(*port)).collect();
     shown.join(between)
 }

@@ -18,6 +18,9 @@ as_each_user!(
     what_cannot_be_read_whole_is_not_kept,
     names_are_shown_in_letters_that_cannot_be_mistaken,
     a_no_is_remembered_and_told,
+    what_is_taken_back_is_asked_again_while_the_command_runs,
+    a_no_to_more_than_the_budget_is_remembered,
+    a_question_says_what_an_address_is,
     who_gives_up_takes_the_question_back,
     an_aborted_command_takes_its_question_along,
     the_time_of_a_command_stands_still_while_it_waits,
@@ -179,6 +182,107 @@ fn a_no_is_remembered_and_told(user: User) -> Result<()> {
     ensure!(result.pointer("/notes").is_some_and(|notes| notes.to_string().contains(told)), "{result}");
     let (_, output) = host.run(GET)?;
     ensure!(output.contains("you said no to it before"), "{output}");
+    Ok(())
+}
+
+/// Where the choice with this key stands.
+fn choice(question: &Value, key: &str) -> Option<Value> {
+    let options = question.pointer("/params/options")?.as_array()?;
+    options.iter().position(|option| option.get("key") == Some(&json!(key))).map(|place| json!(place))
+}
+
+/// The control is the second connection, which the answer covers.
+fn what_is_taken_back_is_asked_again_while_the_command_runs(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let script = format!("{GET}; {GET}; touch twice; until [ -e go ]; do sleep 0.1; done; {GET}");
+    let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    host.answer(&question, &choice(&question, "s").context("an answer for the session")?)?;
+    let twice = scene.project().join("twice");
+    Deadline::start().until("the first connections", || Ok(twice.exists().then_some(())))?;
+
+    let mut press = |event: Value| host.succeed("menu", &json!({ "event": event }));
+    let overview = press(json!({ "kind": "open" }))?;
+    let items = overview.get("items").and_then(Value::as_array).context("items")?;
+    let answers = items.iter().position(|item| item.to_string().contains("Answers that hold"));
+    press(json!({ "kind": "choose", "index": answers.context("the answers")? }))?;
+    let done = press(json!({ "kind": "key", "key": "d", "index": 0 }))?;
+    ensure!(done.to_string().contains("taken back: connections to allowed.test:80"), "{done:#}");
+    scene.write(&scene.project().join("go"), "")?;
+    let question = host.question()?;
+    ensure!(text(&question, "/params/subject") == "allowed.test:80", "{question}");
+    host.answer(&question, &json!("refuse"))?;
+    let (_, output) = host.finish(id)?;
+    ensure!(output.matches("REACHED").count() == 2, "{output}");
+    Ok(())
+}
+
+fn a_no_to_more_than_the_budget_is_remembered(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let network = r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": [], "uploadBudgetMib": 1 }"#;
+    let mut host = Serve::inside(&scene, &world, network, Interface::Present)?;
+    let send = "head -c 1200000 /dev/zero | curl -sS --data-binary @- -H Expect: http://allowed.test/";
+    // The plain no, which is for this connection, is the control.
+    for (answer, is_last) in [("refuse", false), ("d", true)] {
+        let id = host.begin(send, &json!({ "PATH": "/usr/bin:/bin" }))?;
+        let question = host.question()?;
+        ensure!(text(&question, "/params/title").starts_with("Allow to send more there?"), "{question}");
+        ensure!(choice(&question, "s").is_none() && choice(&question, "A").is_none(), "{question}");
+        host.answer(&question, &choice(&question, answer).unwrap_or(json!(answer)))?;
+        let (result, _) = host.finish(id)?;
+        ensure!(result.to_string().contains("you said no for this session") == is_last, "{result}");
+    }
+    let (result, _) = host.run(send)?;
+    ensure!(result.to_string().contains("you said no for this session"), "{result}");
+    // Only what is more than the budget is refused, and the answer can be taken back.
+    let screen = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
+    let told = "This session: nothing beyond the budget over connections to allowed.test:80";
+    ensure!(screen.to_string().contains(told), "{screen:#}");
+    Ok(())
+}
+
+fn a_question_says_what_an_address_is(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let through_proxy = |place: &str| format!("curl -sS -x \"$PORTCULLIS_PROXY\" http://{place}/");
+    for (script, subject, meaning, is_kept_for_all) in [
+        (
+            through_proxy("127.0.0.1:8000"),
+            "127.0.0.1:8000",
+            "`127.0.0.1` is this machine itself (loopback), not the sandbox",
+            false,
+        ),
+        (
+            through_proxy("[::1]:8000"),
+            "[::1]:8000",
+            "`::1` is this machine itself (loopback), not the sandbox",
+            false,
+        ),
+        (
+            "curl -sS http://169.254.169.254/".to_owned(),
+            "169.254.169.254:80",
+            "is the metadata service of a cloud",
+            false,
+        ),
+        ("curl -sS http://10.0.0.1/".to_owned(), "10.0.0.1:80", "`10.0.0.1` is in a private network", true),
+        ("curl -sS http://203.0.113.1/".to_owned(), "203.0.113.1:80", "`allowedDomains` does not name", true),
+    ] {
+        let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+        let question = host.question()?;
+        ensure!(text(&question, "/params/subject") == subject, "{question}");
+        let reason = text(&question, "/params/reason");
+        ensure!(reason.contains(meaning), "{question}");
+        ensure!(reason.contains(" is in a ") == meaning.contains(" is in a "), "{question}");
+        ensure!(choice(&question, "A").is_some() == is_kept_for_all, "{question}");
+        ensure!(choice(&question, "s").is_some() && choice(&question, "P").is_some(), "{question}");
+        host.answer(&question, &json!("refuse"))?;
+        let (_, output) = host.finish(id)?;
+        ensure!(!output.contains("REACHED"), "{output}");
+    }
     Ok(())
 }
 

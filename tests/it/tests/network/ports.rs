@@ -8,7 +8,11 @@ use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Deadline, Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
-as_each_user!(a_server_inside_is_listed_opened_and_closed, no_port_is_opened_against_the_settings);
+as_each_user!(
+    a_server_inside_is_listed_opened_and_closed,
+    no_port_is_opened_against_the_settings,
+    settings_that_forbid_it_close_what_is_open,
+);
 
 const FAILED: i32 = 1;
 
@@ -72,11 +76,30 @@ fn a_server_inside_is_listed_opened_and_closed(user: User) -> Result<()> {
     Ok(())
 }
 
+/// Opens no port.
+const CLOSED: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": [], "allowLocalBinding": false },
+    "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] } }"#;
+
+fn settings_that_forbid_it_close_what_is_open(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    host.begin(SERVER, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let listed = Deadline::start().until("the server", || Ok(ports(&scene)?.pop()))?;
+    let name = listed.get("id").and_then(Value::as_str).context("an id")?;
+    let done = scene.portcullis(&["ports", "open", name, "--at", "0"])?.ended_with(0)?;
+    let at = done.stdout.trim().rsplit(':').next().context("a port")?.parse()?;
+    ensure!(say(at, "x")? == "inside\nx", "the control");
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), CLOSED)?;
+    host.succeed("status", &json!({}))?;
+    Deadline::start().until("the end of the way in", || Ok(say(at, "x").is_err().then_some(())))?;
+    let is_open = |port: &Value| port.pointer("/port/openAt").is_some_and(|at| !at.is_null());
+    ensure!(!ports(&scene)?.iter().any(is_open), "it is told as open");
+    Ok(())
+}
+
 fn no_port_is_opened_against_the_settings(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    let settings = r#"{ "network": { "allowedDomains": [], "deniedDomains": [], "allowLocalBinding": false },
-        "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] } }"#;
-    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), settings)?;
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), CLOSED)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
     // On its own loopback it listens as ever.
     host.begin(SERVER, &json!({ "PATH": "/usr/bin:/bin" }))?;

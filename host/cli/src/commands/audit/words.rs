@@ -43,7 +43,9 @@ pub(crate) fn asked(request: &Value) -> String {
                     .and_then(|kinds| kinds.values().next())
                     .map_or_else(|| plain(target), plain)
             });
-            let place = format!("{}:{}", host.unwrap_or_default(), text("/port"));
+            let (host, port) = (host.unwrap_or_default(), text("/port"));
+            let is_v6 = host.parse::<std::net::Ipv6Addr>().is_ok();
+            let place = if is_v6 { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
             let stage = action.get("stage").and_then(Value::as_object).and_then(|kinds| kinds.keys().next());
             match stage.map(String::as_str) {
                 Some("http") => format!("request {} {}", text("/stage/http/method"), text("/stage/http/url")),
@@ -53,6 +55,16 @@ pub(crate) fn asked(request: &Value) -> String {
         }
         "tool" => format!("tool {}", text("/name")),
         _ => kind.clone(),
+    }
+}
+
+/// Who answered a question, in words.
+pub(crate) fn answered_by(recorded: &str) -> &str {
+    match recorded {
+        "nobody" => "nobody: there was nobody to ask",
+        "timeout" => "nobody: no answer came in time",
+        "withdrawal" => "nobody: the question was taken back",
+        known => known,
     }
 }
 
@@ -80,6 +92,7 @@ mod tests {
             (json!({ "file": { "path": { "canonical": "/a" }, "operation": { "write": 1 } } }), "write /a"),
             (json!({ "command": { "script": "make test" } }), "run make test"),
             (json!({ "network": { "target": "a.test", "port": 443 } }), "connect a.test:443"),
+            (json!({ "network": { "target": { "address": "::1" }, "port": 443 } }), "connect [::1]:443"),
             (json!({ "tool": { "name": "t" } }), "tool t"),
             (json!({ "socket": { "x": 1 } }), "socket"),
             (json!({ "file": {} }), "file "),

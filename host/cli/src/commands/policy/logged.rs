@@ -152,7 +152,9 @@ mod tests {
         assert_eq!(said("allow", "", Value::Null), "allow");
         assert_eq!(said("deny", "", Value::Null), "deny");
         assert_eq!(said("allow", "user", Value::Null), "ask");
-        assert_eq!(said("deny", "user", Value::Null), "ask");
+        for answered_by in ["user", "nobody", "timeout", "withdrawal"] {
+            assert_eq!(said("deny", answered_by, Value::Null), "ask", "{answered_by}");
+        }
         assert_eq!(said("allow", "grant", json!([{ "scope": "session" }])), "allow");
         assert_eq!(said("allow", "grant", Value::Null), "ask");
     }

@@ -1,6 +1,7 @@
 //! What the screens of `/sandbox` are about, taken from a running host.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use portcullis_audit::{Decided as LoggedDecision, Directory};
 use portcullis_config::{
@@ -10,7 +11,7 @@ use portcullis_config::{
 use portcullis_decision::request::Action;
 use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
-use portcullis_session::{ChoiceKind, Keeper as _, described, grantable, visible};
+use portcullis_session::{Keeper as _, keepable, visible};
 
 use crate::commands::audit::words;
 use crate::menu::{Decided, Explained, Held, Line, Scope, World};
@@ -56,20 +57,24 @@ impl<'a> HostWorld<'a> {
     /// The rules that a decision can be made into.
     fn rules(&self, logged: &LoggedDecision) -> Vec<Rule> {
         let action = logged.verdict.request.get("action").cloned().unwrap_or_default();
+        // What the log does not say is in no rule that is made of it.
+        if action.to_string().contains(portcullis_audit::MASK) {
+            return Vec::new();
+        }
         let Ok(action) = serde_json::from_value::<Action>(action) else { return Vec::new() };
         let Stage::Open(wired) = self.stage.as_ref() else { return Vec::new() };
+        let lasts = wired.session.settings().ask.grant_seconds.unwrap_or(0);
         let mut rules = Vec::new();
-        for (pattern, text) in grantable(&action) {
-            for place in wired.keeper.places() {
-                rules.push(Rule {
-                    text: format!("{}: {text}  → {}", place.label, place.target),
-                    pattern: pattern.clone(),
-                    scope: place.scope,
-                    place: place.id,
-                });
+        for place in wired.keeper.places() {
+            for (width, (pattern, text)) in keepable(&action, place.scope, lasts).into_iter().enumerate() {
+                let text = format!("{}: {text}  → {}", place.label, place.target);
+                let rule = Rule { text, pattern, scope: place.scope, place: place.id.clone(), lasts };
+                rules.push((width, rule));
             }
         }
-        rules
+        // The narrowest first, each at every place.
+        rules.sort_by_key(|(width, _)| *width);
+        rules.into_iter().map(|(_, rule)| rule).collect()
     }
 }
 
@@ -79,6 +84,8 @@ struct Rule {
     pattern: GrantPattern,
     scope: GrantScope,
     place: String,
+    /// Seconds; 0 for ever.
+    lasts: u32,
 }
 
 impl World for HostWorld<'_> {
@@ -144,23 +151,17 @@ impl World for HostWorld<'_> {
 
     fn save(&self, draft: &Draft) -> Result<String, String> {
         draft.save(&Store::new(&self.places)).map_err(chained)?;
-        self.host.refresh();
-        match self.host.watch.get().and_then(|watch| watch.problem()) {
-            None => Ok("saved, and in force".to_owned()),
-            Some(problem) => Err(format!("saved, but {problem}")),
-        }
+        self.put_in_force("saved")?;
+        Ok("saved, and in force".to_owned())
     }
 
     fn grants(&self) -> Vec<Held> {
         let mut held = Vec::new();
         if let Stage::Open(wired) = self.stage.as_ref() {
-            held.extend(wired.session.remembered().into_iter().map(|remembered| {
-                let what = described(&remembered.pattern).unwrap_or_else(|| "one request".to_owned());
-                let label = match remembered.kind {
-                    ChoiceKind::Allow => what,
-                    ChoiceKind::Deny => format!("no {what}"),
-                };
-                Held { id: format!("session:{}", remembered.id), label, origin: "this session".to_owned() }
+            held.extend(wired.session.remembered().into_iter().map(|remembered| Held {
+                id: format!("session:{}", remembered.id),
+                label: remembered.text,
+                origin: "this session".to_owned(),
             }));
         }
         held.extend(kept_grants(&self.places, &RealDisk, false).unwrap_or_default().iter().map(kept));
@@ -175,8 +176,7 @@ impl World for HostWorld<'_> {
         let kept = kept_grants(&self.places, &RealDisk, false).map_err(chained)?;
         let grant = kept.iter().find(|grant| grant.id == id).ok_or("it does not stand there any more")?;
         revoke(&Store::new(&self.places), grant).map_err(chained)?;
-        self.host.refresh();
-        Ok(())
+        self.put_in_force("taken out of the file")
     }
 
     fn decisions(&self) -> Vec<Decided> {
@@ -207,7 +207,7 @@ impl World for HostWorld<'_> {
             lines.push(Line::plain(format!("set by {}", verdict.setting)));
         }
         if !verdict.answered_by.is_empty() {
-            lines.push(Line::plain(format!("answered by {}", verdict.answered_by)));
+            lines.push(Line::plain(format!("answered by {}", words::answered_by(&verdict.answered_by))));
         }
         for vote in &verdict.policies {
             lines.push(Line::faint(format!("{} said {}: {}", vote.name, vote.verdict, vote.reason)));
@@ -225,19 +225,33 @@ impl World for HostWorld<'_> {
         Ok(Explained { lines, rules: rules.into_iter().map(|rule| rule.text).collect() })
     }
 
-    fn make_rule(&self, id: &str, rule: usize) -> Result<String, String> {
+    fn make_rule(&self, id: &str, rule: &str) -> Result<String, String> {
         let logged = self.logged(id)?;
-        let rule = self.rules(&logged).into_iter().nth(rule).ok_or("there is no such rule any more")?;
+        let mut rules = self.rules(&logged).into_iter().filter(|known| known.text == rule);
+        let (Some(rule), None) = (rules.next(), rules.next()) else {
+            return Err("there is no such rule any more".to_owned());
+        };
         let Stage::Open(wired) = self.stage.as_ref() else { return Err("the sandbox is off".to_owned()) };
-        let granted_at = u32::try_from(logged.verdict.at_ms / 1000).unwrap_or(u32::MAX);
-        let grant = Grant { scope: rule.scope, pattern: rule.pattern, granted_at, expires_at: 0 };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let granted_at = u32::try_from(now).unwrap_or(u32::MAX);
+        let expires_at = if rule.lasts == 0 { 0 } else { granted_at.saturating_add(rule.lasts) };
+        let grant = Grant { scope: rule.scope, pattern: rule.pattern, granted_at, expires_at };
         wired.keeper.keep(&rule.place, &grant)?;
-        self.host.refresh();
+        self.put_in_force("written")?;
         Ok(format!("written: {}", rule.text))
     }
 }
 
 impl HostWorld<'_> {
+    /// Has what was written take effect; says that it does not where the files cannot be used as they are.
+    fn put_in_force(&self, done: &str) -> Result<(), String> {
+        self.host.refresh();
+        match self.host.watch.get().and_then(|watch| watch.problem()) {
+            None => Ok(()),
+            Some(problem) => Err(format!("{done}, but {problem}")),
+        }
+    }
+
     fn rules_in_force(&self, resolved: &Resolved) -> Vec<Line> {
         let list = |name: &str, items: Vec<String>, none: &str| {
             let text = if items.is_empty() { none.to_owned() } else { items.join(", ") };

@@ -1,0 +1,97 @@
+//! Addresses that are no place on the internet: what a question says of them, and where a yes is kept.
+//!
+//! The loopback, the metadata service and their like are another thing on every machine. A yes to one is kept for the
+//! project at most; for all of them the settings have to name it. Those of private networks are named for what is there.
+
+use std::net::IpAddr;
+
+use portcullis_decision::GrantScope;
+use portcullis_decision::request::{Action, Endpoint, NetworkAccess, Stage};
+use portcullis_network_gate::{Special, special};
+
+/// What the addresses of a connection are that are no place on the internet, in words for who is asked.
+pub(crate) fn meanings(access: &NetworkAccess) -> Vec<String> {
+    let found = match &access.stage {
+        Stage::Resolved(addresses) => addresses.as_slice(),
+        Stage::Connect | Stage::ClientHello(_) | Stage::Http(_) => &[],
+    };
+    let found = found.iter().filter_map(|address| address.parse().ok()).filter_map(meaning);
+    meaning_of(&access.target).into_iter().chain(found).collect()
+}
+
+/// The same of one host; none for a name, and for a place on the internet.
+pub(crate) fn meaning_of(target: &Endpoint) -> Option<String> {
+    match target {
+        Endpoint::Address(address) => meaning(*address),
+        Endpoint::Domain(_) => None,
+    }
+}
+
+fn meaning(address: IpAddr) -> Option<String> {
+    let what = special(address)?;
+    let is_this_machine = matches!(what, Special::Loopback | Special::Own);
+    let end = if is_this_machine { ", not the sandbox" } else { "" };
+    Some(format!("`{address}` is {}{end}", what.words()))
+}
+
+/// Whether a yes to an action may be kept where answers of `scope` lie.
+pub(crate) fn may_be_kept(action: &Action, scope: GrantScope) -> bool {
+    let Action::Network(NetworkAccess { target: Endpoint::Address(address), .. }) = action else {
+        return true;
+    };
+    scope != GrantScope::User || matches!(special(*address), None | Some(Special::Private))
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_decision::request::{Direction, ProcessInfo, Transport};
+
+    use super::*;
+
+    fn access(target: &str, stage: Stage) -> NetworkAccess {
+        let target = match target.parse() {
+            Ok(address) => Endpoint::Address(address),
+            Err(_) => Endpoint::Domain(target.to_owned()),
+        };
+        let (transport, direction, process) = (Transport::Tcp, Direction::Outbound, ProcessInfo::default());
+        NetworkAccess { transport, direction, target, port: 80, stage, process }
+    }
+
+    #[test]
+    fn a_question_says_what_an_address_is() {
+        let told = |target| meanings(&access(target, Stage::Connect)).join("; ");
+        for (target, expected) in [
+            ("127.0.0.1", "`127.0.0.1` is this machine itself (loopback), not the sandbox"),
+            ("::1", "`::1` is this machine itself (loopback), not the sandbox"),
+            (
+                "169.254.169.254",
+                "`169.254.169.254` is the metadata service of a cloud, which hands out credentials",
+            ),
+            ("10.0.0.9", "`10.0.0.9` is in a private network"),
+            ("192.0.2.200", ""),
+            ("a.test", ""),
+        ] {
+            assert_eq!(told(target), expected);
+        }
+        let found = ["192.0.2.200", "10.0.0.9"].map(str::to_owned).to_vec();
+        assert_eq!(
+            meanings(&access("a.test", Stage::Resolved(found))),
+            ["`10.0.0.9` is in a private network"]
+        );
+    }
+
+    #[test]
+    fn what_is_another_thing_elsewhere_is_not_kept_for_all_projects() {
+        for (target, is_kept) in [
+            ("127.0.0.1", false),
+            ("169.254.169.254", false),
+            ("10.0.0.9", true),
+            ("192.0.2.200", true),
+            ("a.test", true),
+        ] {
+            let action = Action::Network(access(target, Stage::Connect));
+            assert_eq!(may_be_kept(&action, GrantScope::User), is_kept, "{target}");
+            assert!(may_be_kept(&action, GrantScope::Project) && may_be_kept(&action, GrantScope::Session));
+        }
+    }
+}
