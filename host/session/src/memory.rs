@@ -35,6 +35,8 @@ pub(crate) enum Kept {
 pub(crate) struct Denied {
     pattern: GrantPattern,
     aspect: Aspect,
+    /// The connection, where it was a plain "no" to that one.
+    one: Option<NetworkAccess>,
 }
 
 /// What of the things that a [`GrantPattern`] has together is refused.
@@ -50,12 +52,22 @@ enum Aspect {
 
 impl Denied {
     pub(crate) fn of(choice: &Choice, action: &Action) -> Self {
-        Self { pattern: choice.pattern.clone(), aspect: Aspect::of(action) }
+        Self { pattern: choice.pattern.clone(), aspect: Aspect::of(action), one: None }
     }
 
     /// A "no" to sending more than the budget there.
     pub(crate) fn of_more(access: &NetworkAccess) -> Self {
-        Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::More }
+        Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::More, one: None }
+    }
+
+    /// A plain "no" to a connection: programs that try it again and again ask once.
+    pub(crate) fn of_one(access: &NetworkAccess) -> Self {
+        let one = Some(access.clone());
+        Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::Whole, one }
+    }
+
+    fn is_of_one(&self, access: &NetworkAccess) -> bool {
+        self.one.as_ref().is_some_and(|one| (&one.target, one.port) == (&access.target, access.port))
     }
 
     fn covers(&self, action: &Action, aspect: Aspect) -> bool {
@@ -113,6 +125,9 @@ impl Memory {
 
     pub(crate) fn deny(&self, denied: Denied) {
         let mut inner = self.lock();
+        if denied.one.as_ref().is_some_and(|one| inner.denied.iter().any(|(_, known)| known.is_of_one(one))) {
+            return;
+        }
         inner.next += 1;
         let id = inner.next;
         inner.denied.push((id, denied));
@@ -120,6 +135,21 @@ impl Memory {
 
     pub(crate) fn denies(&self, action: &Action) -> bool {
         self.lock().denied.iter().any(|(_, denied)| denied.covers(action, Aspect::of(action)))
+    }
+
+    /// Whether the user has said a plain "no" to it.
+    pub(crate) fn denies_one(&self, access: &NetworkAccess) -> bool {
+        self.lock().denied.iter().any(|(_, denied)| denied.is_of_one(access))
+    }
+
+    /// Forgets plain noes to connections that are permitted by now.
+    pub(crate) fn forget_ones(&self, is_permitted: impl Fn(&NetworkAccess) -> bool) {
+        // Judged outside of the lock: that may take a policy's time.
+        let ones: Vec<NetworkAccess> =
+            self.lock().denied.iter().filter_map(|(_, denied)| denied.one.clone()).collect();
+        for one in ones.into_iter().filter(is_permitted) {
+            self.lock().denied.retain(|(_, denied)| !denied.is_of_one(&one));
+        }
     }
 
     /// Whether the user has refused to let more be sent than the budget of this connection.
@@ -165,5 +195,34 @@ impl Memory {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_decision::request::{Direction, Endpoint, ProcessInfo, Stage, Transport};
+
+    use super::*;
+
+    fn access(host: &str) -> NetworkAccess {
+        let (transport, direction, process) = (Transport::Tcp, Direction::Outbound, ProcessInfo::default());
+        let (target, stage) = (Endpoint::Domain(host.to_owned()), Stage::Connect);
+        NetworkAccess { transport, direction, target, port: 443, stage, process }
+    }
+
+    #[test]
+    fn a_plain_no_is_listed_once_and_ends() {
+        let memory = Memory::default();
+        for host in ["a.test", "a.test", "b.test"] {
+            memory.deny(Denied::of_one(&access(host)));
+        }
+        let listed = memory.list(0);
+        assert_eq!(listed.len(), 2, "{listed:?}");
+        assert!(memory.denies_one(&access("a.test")) && memory.denies_one(&access("b.test")));
+        memory.forget_ones(|access| access.target == Endpoint::Domain("a.test".to_owned()));
+        assert!(!memory.denies_one(&access("a.test")), "a yes, or settings that allow it, end it");
+        let left = memory.list(0);
+        assert!(left[0].text.contains("b.test"), "{left:?}");
+        assert!(memory.forget(left[0].id).is_some() && !memory.denies_one(&access("b.test")));
     }
 }

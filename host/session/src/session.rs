@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use portcullis_config::Resolved;
 use portcullis_decision::context::{AgentInfo, Machine};
-use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
+use portcullis_decision::request::{Action, FileAccess, FileOperation, NetworkAccess, Origin};
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{
     AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantPattern, GrantScope, Mode, Request, RuleSet,
@@ -364,6 +364,11 @@ impl Session {
                 .desk
                 .notice(&format!("commands are refused by the edited settings: {}", visible(&reason)));
         }
+        let is_permitted = |access: &NetworkAccess| {
+            let request = self.request(Origin::Process, Action::Network(access.clone()));
+            self.decide(&request).effect() == Effect::Allow
+        };
+        self.memory.forget_ones(is_permitted);
         // What a question waits for may be settled by the new rules.
         self.asks.review(&self.setup.desk, |request| self.decide(request).effect() != Effect::Ask);
         Ok(())

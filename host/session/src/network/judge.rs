@@ -130,7 +130,7 @@ impl Judge for CommandJudge {
                 (Answer::Covered, _) => self.judge(&session, attempt).1,
                 (Answer::Refused(refusal), _) => {
                     if *refusal == Refusal::User && is_connection {
-                        session.connections.deny(place(&attempt.access));
+                        session.memory.deny(Denied::of_one(&attempt.access));
                     }
                     decision.refused(refusal.by(), refusal.reason())
                 }
@@ -139,6 +139,7 @@ impl Judge for CommandJudge {
                 }
                 (Answer::Choice(_), Some(choice)) => {
                     if is_connection {
+                        session.memory.forget_ones(|access| place(access) == place(&attempt.access));
                         session.connections.allow(attempt.command, place(&attempt.access), choice.scope);
                     }
                     decision.granted(AnsweredBy::User, &choice.label)
@@ -290,11 +291,11 @@ fn answered_before(session: &Session, attempt: &Attempt, action: &Action, decisi
         Want::Connect if session.connections.is_allowed(attempt.command, &place) => {
             decision.granted(AnsweredBy::User, "you allowed it for this command")
         }
+        Want::Connect if session.memory.denies_one(&attempt.access) => {
+            decision.refused(AnsweredBy::User, "you said no to it before")
+        }
         Want::Connect if session.memory.denies(action) => {
             decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
-        }
-        Want::Connect if session.connections.is_denied(&place) => {
-            decision.refused(AnsweredBy::User, "you said no to it before")
         }
         Want::Connect | Want::SendMore { .. } => decision,
     }

@@ -27,8 +27,6 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 struct Table {
     commands: HashMap<u32, Command>,
-    /// What the user has said no to; for the whole session.
-    denied: HashSet<Place>,
     /// What the user has been told once.
     told: HashSet<String>,
     /// The questions that are open.
@@ -113,7 +111,6 @@ impl Memory {
     /// grant, and ends with that.
     pub(super) fn allow(&self, command: u32, place: Place, scope: GrantScope) {
         let mut table = self.table();
-        table.denied.remove(&place);
         if command != 0 && scope == GrantScope::Once {
             table.commands.entry(command).or_default().allowed.insert(place);
         }
@@ -128,14 +125,6 @@ impl Memory {
 
     pub(super) fn is_allowed(&self, command: u32, place: &Place) -> bool {
         self.table().commands.get(&command).is_some_and(|command| command.allowed.contains(place))
-    }
-
-    pub(super) fn deny(&self, place: Place) {
-        self.table().denied.insert(place);
-    }
-
-    pub(super) fn is_denied(&self, place: &Place) -> bool {
-        self.table().denied.contains(place)
     }
 
     /// Notes that a question is open, and that its command waits for it.
@@ -193,15 +182,6 @@ mod tests {
         assert!(!memory.is_allowed(7, &a_place()), "the number may belong to another process next");
         memory.allow(0, a_place(), GrantScope::Once);
         assert!(!memory.is_allowed(0, &a_place()), "nobody is known by this number");
-    }
-
-    #[test]
-    fn a_no_is_remembered_until_a_yes() {
-        let memory = Memory::default();
-        memory.deny(a_place());
-        assert!(memory.is_denied(&a_place()));
-        memory.allow(7, a_place(), GrantScope::Session);
-        assert!(!memory.is_denied(&a_place()));
     }
 
     #[test]

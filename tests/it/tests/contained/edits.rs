@@ -5,8 +5,9 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Deadline, Scene, User, World, processes};
+use portcullis_it::{Deadline, Finished, Scene, User, World, code_of, processes};
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
 
 use super::asked;
 use super::ends::with_pi;
@@ -30,6 +31,15 @@ fn wait_said(scene: &Scene, what: &str) -> Result<()> {
     let said = scene.project().join("said");
     let is_it = || Ok((fs::read_to_string(&said).unwrap_or_default().trim() == what).then_some(()));
     Deadline::start().until(what, is_it)
+}
+
+/// The id of what `grants list` shows at this place, which names the host.
+fn listed(portcullis: &impl Fn(&[&str]) -> Result<Finished>, pointer: &str) -> Result<String> {
+    let told: Value =
+        serde_json::from_str(&portcullis(&["grants", "list", "--json"])?.ended_with(0)?.stdout)?;
+    let listed = told.pointer(pointer).filter(|listed| listed.to_string().contains("allowed.test"));
+    let id = listed.and_then(|listed| listed.get("id")).and_then(Value::as_str);
+    id.map(str::to_owned).with_context(|| format!("nothing of the host at {pointer}: {told:#}"))
 }
 
 fn what_the_user_changes_holds_for_pi_itself(user: User) -> Result<()> {
@@ -59,14 +69,24 @@ fn changes(scene: &Scene, world: &World<'_>) -> Result<()> {
     let answer = |known: &str, code: &str| {
         let (id, question) = asked(portcullis, known)?;
         ensure!(question.to_string().contains("allowed.test"), "{question:#}");
-        portcullis(&["asks", "answer", &id, code])?.ended_with(0)?;
+        portcullis(&["asks", "answer", &id, &code_of(&question, code)])?.ended_with(0)?;
         anyhow::Ok(id)
     };
 
-    answer("", "no")?;
+    // What is kept in the settings ends there.
+    let first = answer("", "A")?;
+    wait_said(scene, "reached")?;
+    portcullis(&["grants", "revoke", &listed(&portcullis, "/kept/0")?])?.ended_with(0)?;
+
+    // A plain no is listed and taken back, and ends where the settings allow what it was about.
+    let second = answer(&first, "no")?;
     wait_said(scene, "refused")?;
+    portcullis(&["grants", "revoke", &listed(&portcullis, "/sessions/0")?])?.ended_with(0)?;
+    let third = answer(&second, "no")?;
     world.settings_of_the_user(ALLOWED)?;
     wait_said(scene, "reached")?;
+    world.settings_of_the_user(NOTHING)?;
+    answer(&third, "no")?;
     let told = fs::read_to_string(scene.at("errors"))?;
     ensure!(told.contains("pi itself: the settings have changed: - reachable allowed.test"), "{told}");
     Ok(())
