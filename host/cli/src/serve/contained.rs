@@ -24,7 +24,6 @@ use crate::wire::{Wanted, Wired};
 const LONGEST_OUTPUT: u64 = 256 * 1024 * 1024;
 
 /// What is known of the client out here.
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "pi is contained on Linux only"))]
 pub(crate) struct Contained {
     /// Where it was started; canonical.
     pub(crate) project: PathBuf,

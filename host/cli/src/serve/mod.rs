@@ -41,7 +41,9 @@ use crate::menu::Menu;
 use crate::serve::asking::RpcDesk;
 pub(crate) use crate::serve::contained::Contained;
 use crate::serve::files::Handles;
-pub(crate) use crate::serve::reload::{Follow, LOOK_EVERY, Watch};
+pub(crate) use crate::serve::reload::Watch;
+#[cfg(target_os = "linux")]
+pub(crate) use crate::serve::reload::{Follow, LOOK_EVERY};
 use crate::serve::share::Share;
 use crate::serve::workers::Workers;
 use crate::surroundings::Surroundings;

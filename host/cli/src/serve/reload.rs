@@ -86,6 +86,7 @@ impl Watch {
     }
 
     /// Reads the settings, and looks at their files from now on.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "pi is contained on Linux only"))]
     pub(crate) fn begin(&self) -> anyhow::Result<Ground> {
         self.read(&mut self.lock())
     }

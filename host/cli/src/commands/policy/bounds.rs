@@ -7,9 +7,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use rustix::fs::{
-    AtFlags, CWD, Dir, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, renameat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+#[cfg(target_os = "linux")]
+use rustix::fs::{ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use crate::surroundings::Surroundings;
@@ -17,6 +17,7 @@ use crate::surroundings::Surroundings;
 /// Largest text file that is read into a pack.
 pub(super) const TEXT_MAX: u64 = 512 << 10;
 /// A rename beside a path with `..` makes the kernel give up; so often it is asked again.
+#[cfg(target_os = "linux")]
 const TRIES: usize = 16;
 
 /// The folder of a policy and what is around it.
@@ -136,15 +137,7 @@ impl Bounds {
         let path = self.folder.join(name);
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
         let how = how | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let mut opened = Err(Errno::AGAIN);
-        for _ in 0..TRIES {
-            opened = openat2(&self.held, path, how, Mode::empty(), within);
-            if !matches!(opened, Err(Errno::AGAIN)) {
-                break;
-            }
-        }
-        opened
+        beneath(&self.held, path, how)
     }
 
     fn told(&self, error: Errno) -> anyhow::Error {
@@ -163,6 +156,34 @@ fn create(holder: &OwnedFd, name: &Path, bytes: &[u8]) -> io::Result<()> {
     let how = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
     File::from(openat(holder, name, how, mode)?).write_all(bytes)
+}
+
+/// Opens what lies below a directory; links may lead about in it, and never out of it.
+#[cfg(target_os = "linux")]
+fn beneath(top: &OwnedFd, path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
+    let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let mut opened = Err(Errno::AGAIN);
+    for _ in 0..TRIES {
+        opened = openat2(top, path, how, Mode::empty(), within);
+        if !matches!(opened, Err(Errno::AGAIN)) {
+            break;
+        }
+    }
+    opened
+}
+
+/// The same where no system call does it: name by name, and no link is followed at all.
+#[cfg(not(target_os = "linux"))]
+fn beneath(top: &OwnedFd, path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
+    let step = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut holder = openat(top, ".", step, Mode::empty())?;
+    let mut names = path.components().filter(|part| *part != Component::CurDir).peekable();
+    while let Some(part) = names.next() {
+        let Component::Normal(name) = part else { return Err(Errno::XDEV) };
+        let is_last = names.peek().is_none();
+        holder = openat(&holder, name, if is_last { how | OFlags::NOFOLLOW } else { step }, Mode::empty())?;
+    }
+    Ok(holder)
 }
 
 #[cfg(test)]
