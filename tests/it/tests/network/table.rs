@@ -61,7 +61,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     (
         "one that nobody named",
         "curl -sSg 'http://[2001:db8:1::2]/' | grep -o 'the connection to [^ ]* is denied'",
-        "the connection to 2001:db8:1::2:80 is denied",
+        "the connection to [2001:db8:1::2]:80 is denied",
     ),
     (
         "a server that refuses",
