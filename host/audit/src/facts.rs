@@ -3,6 +3,8 @@
 //! It is the same for nearly all decisions of a session and larger than most requests. So it is written where it
 //! changes, and once at the beginning of each file; the lines that follow name the line that has it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::mask::{MASK, digest, mask};
@@ -17,26 +19,25 @@ pub(crate) const LARGEST_GRANTS: usize = 8 * 1024;
 /// The facts that were written last, as they were before masking.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Facts {
-    value: Value,
+    value: Arc<Value>,
     at: u64,
 }
 
 impl Facts {
-    /// Has the verdict that becomes line `sequence` say what is new, and refer to the rest. Returns what was told last
-    /// once that line is written, where it is not this.
-    pub(crate) fn refer(&self, verdict: &mut VerdictLine, sequence: u64) -> Option<Self> {
+    /// Has the verdict that becomes line `sequence` say what is new of what was `told`, and refer to the rest. Returns
+    /// what was told last once that line is written, where it is not this.
+    pub(crate) fn refer(&self, verdict: &mut VerdictLine, told: &Arc<Value>, sequence: u64) -> Option<Self> {
         verdict.facts_at = 0;
-        if verdict.facts.is_null() {
+        if told.is_null() {
             return None;
         }
-        let value = verdict.facts.take();
-        if value == self.value {
+        if Arc::ptr_eq(told, &self.value) || *told == self.value {
             verdict.facts_at = self.at;
             return None;
         }
-        verdict.facts = bounded(mask(value.clone()), LARGEST_FACTS);
+        verdict.facts = bounded(mask(Value::clone(told)), LARGEST_FACTS);
         verdict.facts_at = sequence;
-        Some(Self { value, at: sequence })
+        Some(Self { value: Arc::clone(told), at: sequence })
     }
 }
 
@@ -87,6 +88,13 @@ mod tests {
         VerdictLine { facts, ..VerdictLine::default() }
     }
 
+    /// The line of a verdict, and what was told last after it.
+    fn refer(facts: &Facts, told: &Value, sequence: u64) -> (VerdictLine, Option<Facts>) {
+        let mut line = VerdictLine::default();
+        let new = facts.refer(&mut line, &Arc::new(told.clone()), sequence);
+        (line, new)
+    }
+
     #[test]
     fn written_where_they_change() {
         let mut facts = Facts::default();
@@ -95,10 +103,8 @@ mod tests {
         let told = [&one, &one, &Value::Null, &one, &two, &two, &one];
         let mut at = Vec::new();
         for (sequence, value) in (1..).zip(told) {
-            let mut line = verdict(value.clone());
-            if let Some(new) = facts.refer(&mut line, sequence) {
-                facts = new;
-            }
+            let (line, new) = refer(&facts, value, sequence);
+            facts = new.unwrap_or(facts);
             assert_eq!(recall.facts(sequence, &line).cloned().unwrap_or_default(), *value, "{sequence}");
             at.push((line.facts_at, line.facts.is_null()));
         }
@@ -116,18 +122,17 @@ mod tests {
 
     #[test]
     fn secrets_and_long_ones_are_not_kept() {
-        let mut line = verdict(json!({ "session-file": "/x", "api-key": "hunter2" }));
-        let facts = Facts::default().refer(&mut line, 1);
+        let told = json!({ "session-file": "/x", "api-key": "hunter2" });
+        let (line, facts) = refer(&Facts::default(), &told, 1);
         assert_eq!(line.facts, json!({ "session-file": "/x", "api-key": MASK }));
         assert!(!is_whole(&line.facts));
         // The same ones again are the same, masked or not.
-        let mut again = verdict(json!({ "session-file": "/x", "api-key": "hunter2" }));
-        assert_eq!(facts.unwrap().refer(&mut again, 2), None);
-        assert_eq!(again.facts_at, 1);
+        let (again, new) = refer(&facts.unwrap(), &told, 2);
+        assert_eq!((again.facts_at, again.facts, new), (1, Value::Null, None));
 
         let path: Vec<String> = (0..2000).map(|number| format!("/opt/tool-{number}/bin")).collect();
-        let mut long = verdict(json!({ "path": path }));
-        assert!(Facts::default().refer(&mut long, 1).is_some());
+        let (long, new) = refer(&Facts::default(), &json!({ "path": path }), 1);
+        assert!(new.is_some());
         assert!(long.facts.get("sha256").is_some() && !is_whole(&long.facts), "{}", long.facts);
         assert!(is_whole(&json!({ "a": ["b", 1, null] })));
     }

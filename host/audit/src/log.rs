@@ -3,13 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::facts::{self, Facts, LARGEST_GRANTS};
-use crate::mask::{mask, mask_text};
+use crate::mask::{mask, mask_text_in_place};
 use crate::parts;
 use crate::record::{LARGEST_LINE, Line, OutcomeLine, Record, VERSION, VerdictLine, sha256};
 
@@ -131,13 +131,24 @@ impl Log {
     /// # Errors
     /// When the line could not be written: the act must not happen then.
     pub fn verdict(&self, mut line: VerdictLine) -> Result<u64, LogError> {
+        let told = Arc::new(line.facts.take());
+        self.verdict_on(line, &told)
+    }
+
+    /// The same of a decision with which policies were `told` what they are told with many others. It stands in the
+    /// place of the line's facts.
+    ///
+    /// # Errors
+    /// As for [`Self::verdict`].
+    pub fn verdict_on(&self, mut line: VerdictLine, told: &Arc<Value>) -> Result<u64, LogError> {
         line.request = mask(line.request);
+        line.facts = Value::Null;
         line.grants = facts::bounded(mask(line.grants), LARGEST_GRANTS);
-        line.reason = mask_text(&line.reason);
+        mask_text_in_place(&mut line.reason);
         for policy in &mut line.policies {
-            policy.reason = mask_text(&policy.reason);
+            mask_text_in_place(&mut policy.reason);
         }
-        self.append(Record::Verdict(line))
+        self.append(Record::Verdict(line), told)
     }
 
     /// Writes what came of an act. Returns its sequence number.
@@ -145,12 +156,12 @@ impl Log {
     /// # Errors
     /// When the line could not be written.
     pub fn outcome(&self, mut line: OutcomeLine) -> Result<u64, LogError> {
-        line.result = mask_text(&line.result);
+        mask_text_in_place(&mut line.result);
         line.detail = mask(line.detail);
-        self.append(Record::Outcome(line))
+        self.append(Record::Outcome(line), &Arc::default())
     }
 
-    fn append(&self, mut record: Record) -> Result<u64, LogError> {
+    fn append(&self, mut record: Record, told: &Arc<Value>) -> Result<u64, LogError> {
         // A thread that panicked while writing may have left a torn line; the next one ends it.
         let mut state = self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = poisoned.into_inner();
@@ -163,16 +174,15 @@ impl Log {
         let sequence = state.sequence.saturating_add(1);
         let previous = state.previous.clone();
         let told = match &mut record {
-            Record::Verdict(verdict) => state.facts.refer(verdict, sequence),
+            Record::Verdict(verdict) => state.facts.refer(verdict, told, sequence),
             Record::Outcome(_) => None,
         };
         let mut line = Line { version: VERSION, sequence, session: self.session.clone(), previous, record };
-        let text = bounded(&mut line).map_err(|source| self.failed(source.into()))?;
-        let mut bytes = Vec::with_capacity(text.len() + 2);
+        let mut bytes = bounded(&mut line).map_err(|source| self.failed(source.into()))?;
+        let digest = sha256(&bytes);
         if state.torn {
-            bytes.push(b'\n');
+            bytes.insert(0, b'\n');
         }
-        bytes.extend_from_slice(text.as_bytes());
         bytes.push(b'\n');
 
         // Torn until the opposite is known, also when this thread does not come back from the call.
@@ -191,7 +201,7 @@ impl Log {
         }
         state.torn = false;
         state.sequence = sequence;
-        state.previous = sha256(text.as_bytes());
+        state.previous = digest;
         if let (Some(facts), Record::Verdict(VerdictLine { facts_at: 1.., .. })) = (told, line.record) {
             state.facts = facts;
         }
@@ -276,11 +286,20 @@ fn write_once(file: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
+/// Room for a line as most are: it is not made longer piece by piece.
+const USUAL_LINE: usize = 4096;
+
+fn written(line: &Line) -> serde_json::Result<Vec<u8>> {
+    let mut text = Vec::with_capacity(USUAL_LINE);
+    serde_json::to_writer(&mut text, line)?;
+    Ok(text)
+}
+
 /// Writes a line as text that fits; what makes it too long is replaced by its length and hash, the largest parts
 /// first, and what decided is kept.
-fn bounded(line: &mut Line) -> serde_json::Result<String> {
-    let fits = |text: &String| text.len() < LARGEST_LINE;
-    let text = serde_json::to_string(line)?;
+fn bounded(line: &mut Line) -> serde_json::Result<Vec<u8>> {
+    let fits = |text: &Vec<u8>| text.len() < LARGEST_LINE;
+    let text = written(line)?;
     if fits(&text) {
         return Ok(text);
     }
@@ -304,7 +323,7 @@ fn bounded(line: &mut Line) -> serde_json::Result<String> {
             shorten(&mut outcome.result);
         }
     }
-    let text = serde_json::to_string(line)?;
+    let text = written(line)?;
     if fits(&text) {
         return Ok(text);
     }
@@ -324,7 +343,7 @@ fn shorten_reasons(verdict: &mut VerdictLine) {
 }
 
 /// The line with as much of its request as fits; none where that is not enough, or there is no request.
-fn cut_to_fit(line: &Line) -> serde_json::Result<Option<String>> {
+fn cut_to_fit(line: &Line) -> serde_json::Result<Option<Vec<u8>>> {
     let Record::Verdict(verdict) = &line.record else { return Ok(None) };
     for cut in CUTS {
         if let Some(text) = cut_line(line, verdict, cut)?.filter(|text| text.len() < LARGEST_LINE) {
@@ -359,13 +378,13 @@ const WHERE: [&str; 4] = ["id", "canonical", "cwd", "kind"];
 /// As long as a path can be.
 const LONGEST_PATH: usize = 4096;
 
-fn cut_line(line: &Line, verdict: &VerdictLine, cut: Cut) -> serde_json::Result<Option<String>> {
+fn cut_line(line: &Line, verdict: &VerdictLine, cut: Cut) -> serde_json::Result<Option<Vec<u8>>> {
     let mut request = shortened(&verdict.request, cut, "");
     let Value::Object(parts) = &mut request else { return Ok(None) };
     // What was taken out is still there to be compared with.
     parts.insert("shortened".to_owned(), digest(&verdict.request)?);
     let verdict = VerdictLine { request, ..verdict.clone() };
-    serde_json::to_string(&Line { record: Record::Verdict(verdict), ..line.clone() }).map(Some)
+    written(&Line { record: Record::Verdict(verdict), ..line.clone() }).map(Some)
 }
 
 fn shortened(value: &Value, cut: Cut, key: &str) -> Value {

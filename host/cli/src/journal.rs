@@ -1,14 +1,15 @@
 //! The session's journal, kept as the audit log.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use portcullis_audit::{Log, OutcomeLine, PolicyLine, VerdictLine};
-use portcullis_decision::{AnsweredBy, Effect, Mode, Vote};
+use portcullis_decision::{AnsweredBy, Context, Effect, Mode, Vote};
 use portcullis_session::{Entry, Journal, JournalError};
+use serde_json::Value;
 
-use crate::told::Told;
+use crate::told;
 
 /// Writes decisions to the audit log.
 #[derive(Debug)]
@@ -16,11 +17,26 @@ pub(crate) struct AuditJournal {
     log: Log,
     /// Which line of the log a request has, until its outcome is known.
     lines: Mutex<HashMap<String, u64>>,
+    /// A context, and its facts as the log has them: they change next to never, and to put them in that form takes
+    /// longer than to compare them.
+    facts: Mutex<Option<(Context, Arc<Value>)>>,
 }
 
 impl AuditJournal {
     pub(crate) fn new(log: Log) -> Self {
-        Self { log, lines: Mutex::default() }
+        Self { log, lines: Mutex::default(), facts: Mutex::default() }
+    }
+
+    fn facts(&self, context: &Context) -> Arc<Value> {
+        let mut known = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((like, facts)) = &*known
+            && told::are_facts_the_same(like, context)
+        {
+            return Arc::clone(facts);
+        }
+        let facts = Arc::new(told::facts(context));
+        *known = Some((context.clone(), Arc::clone(&facts)));
+        facts
     }
 }
 
@@ -29,7 +45,8 @@ impl Journal for AuditJournal {
         let failed = |error: &dyn std::error::Error| JournalError(error.to_string());
         let decision = entry.decision;
         let line = verdict_line(entry).map_err(|error| failed(&error))?;
-        let number = self.log.verdict(line).map_err(|error| failed(&error))?;
+        let facts = decision.context().map(|context| self.facts(context)).unwrap_or_default();
+        let number = self.log.verdict_on(line, &facts).map_err(|error| failed(&error))?;
         if decision.effect() == Effect::Allow {
             self.lines
                 .lock()
@@ -56,11 +73,10 @@ impl Journal for AuditJournal {
     }
 }
 
-/// A decision as the log has it.
+/// A decision as the log has it, but for the facts of its context.
 pub(crate) fn verdict_line(entry: &Entry<'_>) -> serde_json::Result<VerdictLine> {
     let decision = entry.decision;
     let votes: Vec<PolicyLine> = decision.votes().iter().map(policy_line).collect();
-    let Told { facts, now, grants } = decision.context().map(Told::of).unwrap_or_default();
     Ok(VerdictLine {
         at_ms: milliseconds(entry.at),
         request: serde_json::to_value(entry.request)?,
@@ -79,9 +95,9 @@ pub(crate) fn verdict_line(entry: &Entry<'_>) -> serde_json::Result<VerdictLine>
             AnsweredBy::Timeout => "timeout".to_owned(),
             AnsweredBy::Withdrawal => "withdrawal".to_owned(),
         },
-        now,
-        grants,
-        facts,
+        now: decision.context().map_or(0, |context| context.now.into()),
+        grants: decision.context().map(told::grants).unwrap_or_default(),
+        facts: Value::Null,
         facts_at: 0,
     })
 }

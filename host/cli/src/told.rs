@@ -4,7 +4,7 @@ use portcullis_decision::Context;
 use serde_json::{Map, Value};
 
 /// What of a context the log keeps beside the request, in its parts.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Told {
     /// What is the same for all decisions of a session; null where there was no context.
     pub(crate) facts: Value,
@@ -14,15 +14,43 @@ pub(crate) struct Told {
     pub(crate) grants: Value,
 }
 
-impl Told {
-    pub(crate) fn of(context: &Context) -> Self {
-        let Ok(Value::Object(mut members)) = serde_json::to_value(context) else { return Self::default() };
-        let grants = members.remove("grants").filter(|grants| *grants != Value::Array(Vec::new()));
-        members.remove("now");
-        members.remove("explain");
-        Self { facts: members.into(), now: context.now.into(), grants: grants.unwrap_or_default() }
+/// What of a context is the same for all decisions of a session; null where it cannot be said.
+pub(crate) fn facts(context: &Context) -> Value {
+    let Ok(Value::Object(mut members)) = serde_json::to_value(context) else { return Value::Null };
+    for of_one_decision in ["grants", "now", "explain"] {
+        members.remove(of_one_decision);
     }
+    members.into()
+}
 
+/// Whether [`facts`] are the same for both.
+pub(crate) fn are_facts_the_same(one: &Context, other: &Context) -> bool {
+    let Context {
+        session_id,
+        agent,
+        workspace,
+        machine,
+        interactive,
+        attributes,
+        now: _,
+        grants: _,
+        explain: _,
+    } = one;
+    *session_id == other.session_id
+        && *agent == other.agent
+        && *workspace == other.workspace
+        && *machine == other.machine
+        && *interactive == other.interactive
+        && *attributes == other.attributes
+}
+
+/// The live grants of a context; null where there are none.
+pub(crate) fn grants(context: &Context) -> Value {
+    let grants = Some(&context.grants).filter(|grants| !grants.is_empty());
+    grants.and_then(|grants| serde_json::to_value(grants).ok()).unwrap_or_default()
+}
+
+impl Told {
     /// The context again; none where it is not all there.
     pub(crate) fn context(self) -> Option<Context> {
         let Value::Object(facts) = self.facts else { return None };
@@ -40,9 +68,14 @@ mod tests {
     use portcullis_decision::grant::PathPattern;
     use portcullis_decision::pattern::FilePattern;
     use portcullis_decision::profile::FileRights;
+    use portcullis_decision::request::Attribute;
     use portcullis_decision::{Grant, GrantPattern, GrantScope};
 
     use super::*;
+
+    fn told(context: &Context) -> Told {
+        Told { facts: facts(context), now: context.now.into(), grants: grants(context) }
+    }
 
     #[test]
     fn a_context_comes_back_as_it_was() {
@@ -57,8 +90,8 @@ mod tests {
             explain: false,
             attributes: Vec::new(),
         };
-        assert_eq!(Told::of(&context).grants, Value::Null);
-        assert_eq!(Told::of(&context).context(), Some(context.clone()));
+        assert_eq!(grants(&context), Value::Null);
+        assert_eq!(told(&context).context(), Some(context.clone()));
         context.grants.push(Grant {
             scope: GrantScope::Session,
             pattern: GrantPattern::Path(PathPattern {
@@ -68,9 +101,38 @@ mod tests {
             granted_at: 1,
             expires_at: 0,
         });
-        let same_but_grants = Told::of(&context);
-        assert_eq!(same_but_grants.facts, Told::of(&Context { now: 1, ..context.clone() }).facts);
+        let same_but_grants = told(&context);
+        assert_eq!(same_but_grants.facts, facts(&Context { now: 1, ..context.clone() }));
         assert_eq!(same_but_grants.context(), Some(context.clone()));
-        assert_eq!(Told { facts: Value::Null, ..Told::of(&context) }.context(), None);
+        assert_eq!(Told { facts: Value::Null, ..told(&context) }.context(), None);
+    }
+
+    #[test]
+    fn contexts_with_the_same_facts_are_known_without_writing_them() {
+        let one = Context {
+            session_id: "s".to_owned(),
+            agent: AgentInfo::default(),
+            workspace: Workspace::default(),
+            machine: Machine::default(),
+            interactive: false,
+            now: 1,
+            grants: Vec::new(),
+            explain: false,
+            attributes: Vec::new(),
+        };
+        let attribute = Attribute { name: "a:b".to_owned(), value: "1".to_owned() };
+        let mut others = vec![one.clone(); 9];
+        others[0].session_id.push('x');
+        others[1].agent.model = Some("m".to_owned());
+        others[2].workspace.trusted = true;
+        others[3].machine.path.push("/bin".to_owned());
+        others[4].interactive = true;
+        others[5].attributes.push(attribute);
+        others[6].now = 2;
+        others[7].explain = true;
+        for other in &others {
+            assert_eq!(are_facts_the_same(&one, other), facts(&one) == facts(other), "{other:?}");
+        }
+        assert_eq!(others.iter().filter(|other| are_facts_the_same(&one, other)).count(), 3);
     }
 }

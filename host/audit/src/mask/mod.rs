@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::record::sha256;
 use names::is_secret_name;
 pub use text::mask_text;
+use text::masked;
 
 /// Longer text is a file's content rather than a command, and is replaced by its length and hash.
 pub const LONGEST_TEXT: usize = 4096;
@@ -36,32 +37,47 @@ const NAMES: [&str; 2] = ["name", "key"];
 
 /// Masks a value throughout: secrets in texts and lists of words, values under names of secrets, long texts.
 #[must_use]
-pub fn mask(value: Value) -> Value {
+pub fn mask(mut value: Value) -> Value {
+    mask_in_place(&mut value);
+    value
+}
+
+/// The same. Next to nothing in a log is a secret, so what is none is left where it is.
+fn mask_in_place(value: &mut Value) {
     match value {
-        Value::String(text) if text.len() > LONGEST_TEXT => digest(&text),
-        Value::String(text) => Value::String(mask_text(&text)),
-        Value::Array(items) => Value::Array(words::mask_items(items)),
-        Value::Object(members) => Value::Object(mask_members(members)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        Value::String(text) if text.len() > LONGEST_TEXT => *value = digest(text),
+        Value::String(text) => mask_text_in_place(text),
+        Value::Array(items) => words::mask_items(items),
+        Value::Object(members) => mask_members(members, None),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn mask_members(mut members: Map<String, Value>) -> Map<String, Value> {
-    let is_named = NAMES.iter().filter_map(|name| members.get(*name)?.as_str()).any(is_secret_name);
-    for (key, place) in &mut members {
-        let value = place.take();
-        let is_long_script = key == SCRIPT && value.as_str().is_some_and(|text| text.len() > LONGEST_TEXT);
-        *place = if is_secret_name(key) || (is_named && key == "value") {
-            conceal(value)
-        } else if is_long_script {
-            beginning(value.as_str().unwrap_or_default())
-        } else if let Some(document) = value.as_str().filter(|_| key == INPUT).and_then(document) {
-            Value::String(mask(document).to_string())
-        } else {
-            mask(value)
-        };
+/// Masks secrets in one text.
+pub(crate) fn mask_text_in_place(text: &mut String) {
+    if let Some(masked) = masked(text) {
+        *text = masked;
     }
-    members
+}
+
+/// Masks all members but that of the key `judged`, which was looked at before.
+fn mask_members(members: &mut Map<String, Value>, judged: Option<&str>) {
+    let is_named = NAMES.iter().filter_map(|name| members.get(*name)?.as_str()).any(is_secret_name);
+    for (key, value) in members {
+        if value.is_null() || value.is_boolean() || judged == Some(key) {
+            continue;
+        }
+        let long_script = value.as_str().filter(|text| key == SCRIPT && text.len() > LONGEST_TEXT);
+        if is_secret_name(key) || (is_named && key == "value") {
+            conceal(value);
+        } else if let Some(script) = long_script {
+            *value = beginning(script);
+        } else if let Some(document) = value.as_str().filter(|_| key == INPUT).and_then(document) {
+            *value = Value::String(mask(document).to_string());
+        } else {
+            mask_in_place(value);
+        }
+    }
 }
 
 /// What a text says that is not too long, where it is a document of several things.
@@ -71,16 +87,12 @@ fn document(text: &str) -> Option<Value> {
 }
 
 /// Masks all that stands under a secret's name. Numbers in lists are kept: they count what is so named.
-fn conceal(value: Value) -> Value {
+fn conceal(value: &mut Value) {
     match value {
-        Value::String(_) | Value::Number(_) => Value::String(MASK.to_owned()),
-        Value::Array(items) => Value::Array(
-            items.into_iter().map(|item| if item.is_number() { item } else { conceal(item) }).collect(),
-        ),
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(key, value)| (key, conceal(value))).collect())
-        }
-        Value::Null | Value::Bool(_) => value,
+        Value::String(_) | Value::Number(_) => *value = Value::String(MASK.to_owned()),
+        Value::Array(items) => items.iter_mut().filter(|item| !item.is_number()).for_each(conceal),
+        Value::Object(members) => members.values_mut().for_each(conceal),
+        Value::Null | Value::Bool(_) => {}
     }
 }
 

@@ -180,7 +180,25 @@ fn what_a_tool_is_called_with_is_a_document() {
     assert_eq!(mask(json!({ "input": "x --token pw" })), json!({ "input": "x --token [masked]" }));
 }
 
+/// What texts are made of here: signs, and words that make secrets of what stands beside them.
+const PIECES: &str = "(ghp_0123456789abcdefghij|ghp_x|aB3dEfGhIjKlMnOpQrStUvWxYz012345|Ab1|hooks\\.slack\\.com/services/|T0/B0\
+                      |--token|--user|-u|-ppw|-p|mysql|sshpass|set|identified by|Bearer|basic|password|API_KEY|key|Pwd\
+                      |https://|ann:pw@|-----BEGIN |PRIVATE KEY|é|/|~|\\+|\\.|-|_|=|:|\"|'|\\\\| |;|\n|[a-zA-Z0-9]{1,9})";
+
 proptest! {
+    #[test]
+    fn a_text_that_is_kept_at_once_has_no_secret(pieces in proptest::collection::vec(PIECES, 0..7)) {
+        let text = pieces.concat();
+        prop_assert_eq!(masked(&text).unwrap_or_else(|| text.clone()), text::scanned(&text));
+    }
+
+    #[test]
+    fn one_word_is_no_other_where_it_is_kept_at_once(
+        text in "(ghp_|gho|sk-|eyJ|[a-zA-Z0-9]{1,20}|hooks.slack.com/services|discord.com/api/webhooks|/|_|-|\\.|~){0,6}",
+    ) {
+        prop_assert_eq!(masked(&text).unwrap_or_else(|| text.clone()), text::scanned(&text));
+    }
+
     #[test]
     fn never_panics_and_ends(text in "\\PC{0,120}") {
         let masked = mask_text(&text);

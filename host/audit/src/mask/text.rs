@@ -17,6 +17,21 @@ const SHORTEST_AFTER_SCHEME: usize = 8;
 /// Masks secrets in one text.
 #[must_use]
 pub fn mask_text(text: &str) -> String {
+    masked(text).unwrap_or_else(|| text.to_owned())
+}
+
+/// The text with its secrets masked; none where it has none.
+pub(super) fn masked(text: &str) -> Option<String> {
+    // Paths, names and most words of commands: what else would make one a secret stands before it or behind it.
+    if text.chars().all(is_word_character) && !text.split('/').any(is_token) && secret_path(text).is_none() {
+        return None;
+    }
+    let masked = scanned(text);
+    (masked != text).then_some(masked)
+}
+
+/// The text with its secrets masked, looked at sign by sign.
+pub(super) fn scanned(text: &str) -> String {
     let out = String::with_capacity(text.len());
     let mut scan = Scan { rest: text, before: "", leading: "", quote: None, last: None, out };
     while !scan.rest.is_empty() {
@@ -129,9 +144,7 @@ impl<'a> Scan<'a> {
     }
 
     fn secret_path(&mut self, word: &str) -> bool {
-        // Nearly every word is shorter than all of these, which `contains` sees at once and `find` does not.
-        let Some(place) = SECRET_PATHS.into_iter().find(|place| word.contains(*place)) else { return false };
-        let Some(start) = word.find(place).map(|at| at + place.len()) else { return false };
+        let Some(start) = secret_path(word) else { return false };
         self.keep(start);
         self.mask(word.len() - start);
         true
@@ -241,6 +254,13 @@ impl<'a> Scan<'a> {
         }
         self.rest = rest;
     }
+}
+
+/// Where in a word the part of an address begins that is a secret.
+fn secret_path(word: &str) -> Option<usize> {
+    // Nearly every word is shorter than all of these, which `contains` sees at once and `find` does not.
+    let place = SECRET_PATHS.into_iter().find(|place| word.contains(*place))?;
+    word.find(place).map(|at| at + place.len())
 }
 
 /// `=`, `:` or `:=` behind a name, with the quote that closes the name and blanks.
