@@ -273,7 +273,10 @@ impl Session {
     ) -> Vec<(String, String)> {
         match self.setup.inmate.is_agent() {
             true => environment_of_agent(given, temp),
-            false => environment(given, self.variables(), rules, temp),
+            false => {
+                let harmless = self.harmless.of(&given);
+                environment(given, &harmless, self.variables(), rules, temp)
+            }
         }
     }
 

@@ -179,19 +179,21 @@ const SECRET_VALUES: &[&str] = &[
 /// Makes the environment of a command from the host's and the rules, in which the settings are.
 ///
 /// A name that a rule drops is dropped, one that a rule keeps is kept; for the rest the host's own
-/// lists decide. `given` is what the host adds of its own. `TMPDIR` leads to the session's temporary directory.
+/// lists decide, which say which of `inherited` are `harmless`. `given` is what the host adds of its own. `TMPDIR` leads
+/// to the session's temporary directory.
 #[must_use]
-pub fn environment(
-    inherited: impl IntoIterator<Item = (String, String)>,
+pub(crate) fn environment(
+    inherited: Vec<(String, String)>,
+    harmless: &[bool],
     given: &[(String, String)],
     rules: &RuleSet,
     temp: &str,
 ) -> Vec<(String, String)> {
-    let is_kept = |(name, value): &(String, String)| match rules.environment(name) {
-        Some(effect) => effect == Effect::Allow,
-        None => is_harmless(name, value),
+    let kept = |((name, value), harmless): ((String, String), &bool)| {
+        let is_kept = rules.environment(&name).map_or(*harmless, |effect| effect == Effect::Allow);
+        is_kept.then_some((name, value))
     };
-    let mut result: Vec<(String, String)> = inherited.into_iter().filter(is_kept).collect();
+    let mut result: Vec<(String, String)> = inherited.into_iter().zip(harmless).filter_map(kept).collect();
     let may_be_given = |name: &str| rules.environment(name).is_none_or(|effect| effect == Effect::Allow);
     let given = given.iter().chain(rules.variables()).filter(|(name, _)| may_be_given(name)).cloned();
     for (name, value) in given.chain([("TMPDIR".to_owned(), temp.to_owned())]) {
@@ -205,7 +207,7 @@ pub fn environment(
 ///
 /// The agent needs its keys, and what loads code into it loads that into the sandbox.
 #[must_use]
-pub fn environment_of_agent(
+pub(crate) fn environment_of_agent(
     inherited: impl IntoIterator<Item = (String, String)>,
     temp: &str,
 ) -> Vec<(String, String)> {
@@ -215,7 +217,7 @@ pub fn environment_of_agent(
 }
 
 /// Whether the host's own lists let a variable through.
-fn is_harmless(name: &str, value: &str) -> bool {
+pub(crate) fn is_harmless(name: &str, value: &str) -> bool {
     if HARMLESS.contains(&name) {
         return true;
     }
@@ -282,7 +284,8 @@ mod tests {
     }
 
     fn kept(name: &str, value: &str) -> bool {
-        let result = environment([(name.into(), value.into())], &[], &rules(&[]), "/tmp");
+        let inherited = vec![(name.into(), value.into())];
+        let result = environment(inherited, &[is_harmless(name, value)], &[], &rules(&[]), "/tmp");
         result.iter().any(|(known, _)| known == name)
     }
 
@@ -377,8 +380,9 @@ mod tests {
         let inherited = ["LANG", "HOME", "GITHUB_TOKEN", "GITHUB_SECRET", "TMPDIR", "GIVEN"];
         let host = [("GIT_AUTHOR_NAME", "Me"), ("NOT_GIVEN", "x"), ("GIVEN", "0")];
         let host = host.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let inherited = inherited.map(|name| (name.to_owned(), "x".to_owned()));
-        let result = environment(inherited, &host, &rules, "/tmp");
+        let harmless = inherited.map(|name| is_harmless(name, "x"));
+        let inherited = inherited.map(|name| (name.to_owned(), "x".to_owned())).to_vec();
+        let result = environment(inherited, &harmless, &host, &rules, "/tmp");
         let result: Vec<_> = result.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let expected = [("GITHUB_TOKEN", "x"), ("GIT_AUTHOR_NAME", "Me"), ("GIVEN", "1"), ("TMPDIR", "/tmp")];
         assert_eq!(result, expected);

@@ -38,6 +38,7 @@ mod environment;
 mod escalation;
 mod executed;
 mod force;
+mod harmless;
 mod held;
 mod inmate;
 mod limits;
@@ -57,7 +58,6 @@ pub use ask::{Answer, Answerer, Choice, ChoiceKind, Desk, Nobody, Question, Refu
 pub use authorized::{Authorized, Granted, advice};
 pub use cancel::Cancel;
 pub use commands::{CommandCall, CommandFailure, Ended, Program, Started};
-pub use environment::{environment, environment_of_agent};
 pub use error::{OpenError, with_causes};
 pub use files::{EditFile, FileCall, FileFailure, ReadFile};
 pub use force::{Confining, Force};

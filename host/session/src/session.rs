@@ -22,6 +22,7 @@ use crate::cancel::Cancel;
 use crate::error::{OpenError, with_causes};
 use crate::escalation;
 use crate::force::{Confining, Force};
+use crate::harmless::Harmless;
 use crate::held;
 use crate::inmate::Inmate;
 use crate::journal::{Entry, Journal};
@@ -91,6 +92,7 @@ pub struct Session {
     /// The gate in the networks of the sandboxes; none where there are no commands.
     pub(crate) network: Option<Network>,
     variables: OnceLock<Vec<(String, String)>>,
+    pub(crate) harmless: Harmless,
 }
 
 impl std::fmt::Debug for Session {
@@ -126,6 +128,7 @@ impl Session {
             connections: network::Memory::default(),
             network,
             variables: OnceLock::new(),
+            harmless: Harmless::default(),
         });
         if let Some(network) = &session.network {
             network.connect(&session);
