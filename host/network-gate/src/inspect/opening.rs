@@ -86,7 +86,9 @@ fn http(bytes: &[u8]) -> Opening {
     match (method.first(), rest.first()) {
         _ if PROXIED.iter().chain([&HTTP_2]).any(|begin| is_short_of(begin)) => Opening::Undecided,
         (None, None) => Opening::Undecided,
-        (Some(_), None) if method.len() <= WORD_MAX => Opening::Undecided,
+        // However much of it comes at once.
+        _ if method.len() > WORD_MAX => Opening::Other,
+        (Some(_), None) => Opening::Undecided,
         // No method should go on like that.
         (_, Some(&next)) if method.is_empty() || !is_space(next) => Opening::Other,
         (_, Some(_)) if METHODS.iter().any(|known| known.eq_ignore_ascii_case(method)) => {
@@ -250,6 +252,7 @@ mod tests {
             b"<?xml version='1.0'?>",
             b"Gr\xc3\xbc\xc3\x9fe",
             &[b'a'; WORD_MAX + 1],
+            b"LONGER_THAN_ANY_WORD_THAT_IS_A_METHOD /",
         ] {
             check(bytes, Opening::Other);
         }
