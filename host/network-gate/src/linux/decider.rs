@@ -1,8 +1,11 @@
 //! The thread on which the judge is asked: it may compute, read files and write the log, so it may not keep the
 //! connections waiting.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -12,15 +15,24 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Debug)]
 pub(crate) struct Decider {
     jobs: Option<Sender<Job>>,
+    /// How many things have been told of and are not done.
+    left: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Decider {
     pub(crate) fn start() -> std::io::Result<Self> {
         let (jobs, todo) = channel::<Job>();
-        let work = move || todo.into_iter().for_each(|job| job());
+        let left = Arc::new(AtomicUsize::new(0));
+        let undone = Arc::clone(&left);
+        let work = move || {
+            for job in todo {
+                job();
+                undone.fetch_sub(1, Ordering::SeqCst);
+            }
+        };
         let thread = std::thread::Builder::new().name("net-decide".to_owned()).spawn(work)?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+        Ok(Self { jobs: Some(jobs), left, thread: Some(thread) })
     }
 
     /// Does something, and returns what came of it; nothing when there is nobody any more to do it.
@@ -36,9 +48,24 @@ impl Decider {
     /// Has something done some time.
     pub(crate) fn tell(&self, job: impl FnOnce() + Send + 'static) {
         if let Some(jobs) = &self.jobs {
+            self.left.fetch_add(1, Ordering::SeqCst);
             // With the thread gone there is nobody to be told.
             let _untold = jobs.send(Box::new(job));
         }
+    }
+
+    /// Waits until all is done that has been told of, for at most `time`.
+    pub(crate) fn hear_out(&self, time: Duration) {
+        // Mostly there is nothing, and no thread has to be woken to say so.
+        if self.left.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let (done, is_done) = channel();
+        self.tell(move || {
+            // Whoever waited may have lost patience.
+            let _unheard = done.send(());
+        });
+        let _in_time = is_done.recv_timeout(time);
     }
 }
 
@@ -50,5 +77,29 @@ impl Drop for Decider {
         {
             let _panicked = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_was_told_is_heard_out() {
+        let decider = Decider::start().expect("a thread");
+        let (go_on, wait) = channel::<()>();
+        let (done, is_done) = channel();
+        decider.tell(move || {
+            wait.recv().expect("told to go on");
+            done.send(()).expect("heard");
+        });
+        decider.hear_out(Duration::from_millis(1));
+        assert!(is_done.try_recv().is_err(), "it is not done yet");
+        go_on.send(()).expect("waited for");
+        decider.hear_out(LONG);
+        assert!(is_done.try_recv().is_ok());
+        decider.hear_out(LONG);
     }
 }

@@ -145,7 +145,7 @@ impl Gate {
         if carrying.thread().id() != std::thread::current().id() {
             let _panicked = carrying.join();
         }
-        self.hear_out();
+        self.shared.decider.hear_out(SETTLE);
     }
 
     /// Waits until the judge has heard of every connection of a command that has ended. What is still under way,
@@ -153,16 +153,7 @@ impl Gate {
     pub fn settle(&self, command: u32) {
         self.shared.carried.wait(command, LAST_WORDS);
         self.shared.asking.forget(command);
-        self.hear_out();
-    }
-
-    fn hear_out(&self) {
-        let (done, is_done) = std::sync::mpsc::channel();
-        self.shared.decider.tell(move || {
-            // Whoever waited may have lost patience.
-            let _unheard = done.send(());
-        });
-        let _in_time = is_done.recv_timeout(SETTLE);
+        self.shared.decider.hear_out(SETTLE);
     }
 
     /// Serves a network, and has `judge` decide about it.
