@@ -107,10 +107,11 @@ impl Keeper {
                 Err(launched) => self.under_way.push(UnderWay { id, launched, watched }),
             }
         }
+        ended.iter().for_each(|ending| tell(&self.control, ending, &[]));
+        // Nobody waits for this but the next command, which is started after it.
         if self.under_way.is_empty() && !ended.is_empty() && self.session.walls() == Walls::Namespaces {
             remove_segments();
         }
-        ended.iter().for_each(|ending| tell(&self.control, ending, &[]));
         Some(())
     }
 
