@@ -22,6 +22,7 @@ mod calls;
 mod connect;
 mod content;
 mod directories;
+mod hearing;
 mod judge;
 mod node;
 mod process;

@@ -142,13 +142,11 @@ impl Made {
         levels: usize,
         moving: Option<&Moving<'_>>,
     ) -> bool {
-        let own = {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match all.get(&command) {
-                Some(own) => own.clone(),
-                None => return false,
-            }
-        };
+        let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all().contains_key(&command) {
+            return false;
+        }
+        let is_own = |identity: &Identity| all().get(&command).is_some_and(|own| own.contains(identity));
         let mut above: Option<OwnedFd> = None;
         let mut below: Option<Identity> = None;
         for level in 0..LEVELS {
@@ -157,7 +155,7 @@ impl Made {
                 None => directory.as_fd(),
             };
             let Ok(identity) = identify(here, c"") else { return false };
-            if level >= levels && own.contains(&identity) {
+            if level >= levels && is_own(&identity) {
                 return true;
             }
             // The root is above itself.

@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 /// `PIDFD_THREAD`: of a thread that is not the first of its process, too. Since Linux 6.9.
 const OF_A_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
-/// How many callers are remembered: each has two descriptors open.
+/// How many callers are remembered: each has three descriptors open.
 const REMEMBERED: usize = 256;
 /// How many processes may stand between a caller and its command's init.
 const GENERATIONS: usize = 4096;
@@ -43,6 +43,8 @@ pub(super) struct Caller {
     pub(super) thread: i32,
     /// Readable when it has ended; none where the kernel has none for threads, and nothing is remembered.
     pidfd: Option<OwnedFd>,
+    /// Its directory in `/proc`, where nothing is found any more once it has ended.
+    directory: OnceLock<OwnedFd>,
     /// Changed by nobody: commands cannot change their root.
     root: OnceLock<OwnedFd>,
     /// The mask, and how many changes there had been when it was read.
@@ -81,6 +83,7 @@ impl Processes {
         let caller = Arc::new(Caller {
             thread,
             pidfd: open_thread(thread).ok(),
+            directory: OnceLock::new(),
             root: OnceLock::new(),
             mask: Mutex::default(),
             command: OnceLock::new(),
@@ -103,7 +106,22 @@ impl Processes {
 
     /// Opens one of the caller's links in `/proc`, for its path only.
     pub(super) fn open_link(&self, caller: &Caller, link: &str) -> io::Result<OwnedFd> {
-        openat(&self.proc, format!("{}/{link}", caller.thread), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        openat(self.directory(caller)?, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// As [`Self::open_link`], where the link leads to a directory.
+    pub(super) fn open_link_to_directory(&self, caller: &Caller, link: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(self.directory(caller)?, link, flags, Mode::empty())
+    }
+
+    fn directory<'a>(&self, caller: &'a Caller) -> io::Result<BorrowedFd<'a>> {
+        if let Some(directory) = caller.directory.get() {
+            return Ok(directory.as_fd());
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(&self.proc, caller.thread.to_string(), flags, Mode::empty())?;
+        Ok(caller.directory.get_or_init(|| directory).as_fd())
     }
 
     /// Returns the caller's root directory.

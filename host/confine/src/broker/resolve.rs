@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-/// Where the walk goes on.
+/// The directory where the walk goes on.
 enum Base<'a> {
     Root(BorrowedFd<'a>),
     Open(OwnedFd),
@@ -107,11 +107,11 @@ impl Broker {
             match own(&text) {
                 Some((Own::Descriptor(number), None)) => return Ok(Found::Descriptor(number)),
                 Some((Own::Descriptor(number), Some(rest))) => {
-                    base = Some(Base::Open(self.processes.open_link(caller, &format!("fd/{number}"))?));
+                    base = Some(self.start(caller, number)?);
                     text = rest.to_vec();
                 }
                 Some((Own::Directory, rest)) => {
-                    base = Some(Base::Open(self.processes.open_link(caller, "cwd")?));
+                    base = Some(self.start(caller, libc::AT_FDCWD)?);
                     text = rest.unwrap_or(b".").to_vec();
                 }
                 None if text.starts_with(b"/") => base = Some(Base::Root(self.processes.root(caller)?)),
@@ -122,7 +122,10 @@ impl Broker {
                 None => self.start(caller, directory)?,
             };
             let Some((way, name, as_directory)) = split(&text) else { return Ok(Found::Elsewhere) };
-            let holder = open_directory(from.as_fd(), way)?;
+            let holder = match from {
+                Base::Open(open) if way.is_empty() => open,
+                from @ (Base::Root(_) | Base::Open(_)) => open_directory(from.as_fd(), way)?,
+            };
             if last == LastLink::Follow
                 && !as_directory
                 && let Ok(link) = readlinkat(&holder, OsStr::from_bytes(name), Vec::with_capacity(256))
@@ -181,7 +184,7 @@ impl Broker {
             libc::AT_FDCWD => "cwd".to_owned(),
             number => format!("fd/{number}"),
         };
-        Ok(Base::Open(self.processes.open_link(caller, &link)?))
+        Ok(Base::Open(self.processes.open_link_to_directory(caller, &link)?))
     }
 
     /// Resolves a path to a directory, for what has no name yet.

@@ -15,6 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::asking::{Question, Yes};
 use super::calls::{At, Kind};
+use super::hearing::Hearing;
 use super::process::Caller;
 use super::{Broker, act, connect};
 
@@ -97,11 +98,13 @@ pub(super) fn run(
     start(move || broker.asking.hear(&begin(broker)))?;
     // What comes while the others are started waits for them, and the keeper need not.
     ready()?;
+    // As the broker, it is there for as long as the process.
+    let hearing: &'static Hearing = Box::leak(Box::default());
     for _ in 1..THREADS_AT_LEAST.max(THREADS_PER_PROCESSOR * processors()) {
         // Fewer are slower, and no less safe.
-        drop(start(move || serve(broker)));
+        drop(start(move || serve(broker, hearing)));
     }
-    serve(broker)
+    serve(broker, hearing)
 }
 
 fn processors() -> usize {
@@ -147,11 +150,11 @@ fn begin(broker: &'static Broker) -> Worker {
     Worker { broker, mask: Cell::new(0), alone: Cell::new(false) }
 }
 
-fn serve(broker: &'static Broker) -> ! {
+fn serve(broker: &'static Broker, hearing: &Hearing) -> ! {
     let _ends_all = EndsAll;
     let worker = begin(broker);
     loop {
-        match broker.listener.receive() {
+        match hearing.hear(|| broker.listener.receive()) {
             Ok(call) => {
                 worker.take(&Turn { call, caller: broker.processes.caller(call.thread), allowed: Vec::new() })
             }

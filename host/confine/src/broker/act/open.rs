@@ -109,7 +109,8 @@ fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags,
         Ok(Allowed::Below) => return Err(Errno::ACCESS.into()),
         Err(stop) => return Err(stop),
     }
-    if writes(flags) {
+    // What is only made if it is not there has no other names.
+    if writes(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL) {
         worker.permit_shared(turn, &place)?;
     }
     if flags.contains(OFlags::CREATE) {
