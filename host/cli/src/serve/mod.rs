@@ -1,7 +1,7 @@
 //! `portcullis serve`: the host's end of the protocol.
 //!
-//! One thread reads messages; every request has a thread to itself while it is carried out, because it may have
-//! to wait for the user or for a command.
+//! Every request has a thread to itself while it is carried out, because it may have to wait for the user or for a
+//! command.
 
 mod asking;
 mod commands;
@@ -12,6 +12,7 @@ mod hello;
 mod image;
 mod menu;
 mod orientation;
+mod reading;
 mod reload;
 mod reserve;
 mod searches;
@@ -24,27 +25,25 @@ mod workers;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsFd as _;
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use portcullis_rpc::{
-    ClientNotification, Empty, ErrorCode, ErrorObject, Incoming, Request, RequestId, StreamWriter, connection,
-};
+use portcullis_rpc::{Empty, ErrorCode, ErrorObject, Request, RequestId, StreamWriter, connection};
 use portcullis_session::Cancel;
 use serde::Serialize;
 
 use crate::contain;
-use crate::exit::Exit;
 use crate::menu::Menu;
 use crate::serve::asking::RpcDesk;
 pub(crate) use crate::serve::contained::Contained;
 use crate::serve::files::Handles;
+use crate::serve::reading::Reading;
 pub(crate) use crate::serve::reload::Watch;
 #[cfg(target_os = "linux")]
 pub(crate) use crate::serve::reload::{Follow, LOOK_EVERY};
-use crate::serve::share::Share;
 use crate::serve::workers::Workers;
 use crate::surroundings::Surroundings;
 use crate::wire::Wired;
@@ -111,7 +110,7 @@ pub(crate) fn run() -> crate::Outcome {
 
 /// Serves one client until it goes. `contained` says what holds for one that lives in a sandbox.
 pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Contained>) -> crate::Outcome {
-    let (mut receiver, sender) = connection(ends.input, ends.output);
+    let (receiver, sender) = connection(ends.input, ends.output);
     let host = Arc::new(Host {
         around,
         desk: Arc::new(RpcDesk::new(sender.clone())),
@@ -127,19 +126,10 @@ pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Containe
     });
     let closing = Closing(host);
     let host = &closing.0;
-    while let Some(incoming) = receiver.receive()? {
-        match incoming {
-            Incoming::Request(id, Request::Shutdown) => {
-                host.close();
-                host.sender.respond(id, &Empty {})?;
-                return Ok(Exit::Done);
-            }
-            Incoming::Request(id, request) => host.begin(id, request, receiver.length()),
-            Incoming::Notification(ClientNotification::Cancel(cancel)) => host.cancel(cancel.id),
-            Incoming::Reply(reply) => host.desk.reply(reply),
-        }
-    }
-    Ok(Exit::Done)
+    let (over, ended) = sync_channel(1);
+    let (first, reading) = (Arc::clone(host), Reading { receiver, over });
+    host.workers.start(move || first.read_on(reading)).context("starting a thread to read messages")?;
+    ended.recv().context("the thread that reads messages has failed")?
 }
 
 /// Closes its host, whichever way serving it ends: no request that waits may hold the session then.
@@ -166,26 +156,6 @@ fn side_channel() -> std::io::Result<File> {
 }
 
 impl Host {
-    /// Has a request carried out, which was `length` bytes long, while the next one is read.
-    fn begin(self: &Arc<Self>, id: RequestId, request: Request, length: usize) {
-        let Some(share) = Share::take(length) else {
-            let error = ErrorObject::new(ErrorCode::Busy, "too much waits for an answer already".to_owned());
-            return self.reply::<Empty>(id, Err(error));
-        };
-        let cancel = Cancel::default();
-        self.lock_under_way().insert(id, cancel.clone());
-        let host = Arc::clone(self);
-        let started = self.workers.start(move || {
-            host.carry_out(id, request, &cancel);
-            drop(share);
-            host.lock_under_way().remove(&id);
-        });
-        if let Err(error) = started {
-            self.lock_under_way().remove(&id);
-            self.reply::<Empty>(id, Err(no_thread(&error)));
-        }
-    }
-
     fn carry_out(self: &Arc<Self>, id: RequestId, request: Request, cancel: &Cancel) {
         // An edit of the settings holds from the very next request on.
         self.refresh();
@@ -207,7 +177,7 @@ impl Host {
             Request::Reserve(params) => self.reply(id, self.reserve(&params, cancel)),
             Request::Exec(params) => self.reply(id, self.exec(params, cancel)),
             Request::Menu(params) => self.reply(id, self.menu(params)),
-            // The reader answers it by itself.
+            // Whoever reads answers it.
             Request::Shutdown => self.reply(id, Ok(Empty {})),
         }
     }
@@ -218,7 +188,7 @@ impl Host {
             Err(error) => self.sender.fail(id, &error),
         };
         if let Err(error) = sent {
-            // The reader sees the client's end as well, and ends everything.
+            // Whoever reads sees the client's end as well, and ends everything.
             crate::exit::complain(&error.into());
         }
     }

@@ -1,0 +1,114 @@
+//! Who reads the client's messages: one thread at a time.
+//!
+//! The thread that reads a request carries it out itself, and another one reads on meanwhile. So no thread has to be
+//! woken before anything happens, which takes longer than most decisions do.
+
+use std::fs::File;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use portcullis_rpc::{
+    ClientNotification, Empty, ErrorCode, ErrorObject, Incoming, Receiver, Request, RequestId,
+};
+use portcullis_session::Cancel;
+
+use crate::exit::Exit;
+use crate::serve::share::Share;
+use crate::serve::{Host, no_thread};
+
+/// What is left to be read, and where it is said how that has ended. When it is dropped before, nobody reads any more.
+pub(super) struct Reading {
+    pub(super) receiver: Receiver<File, File>,
+    pub(super) over: SyncSender<crate::Outcome>,
+}
+
+/// A request that is to be carried out.
+struct Taken {
+    id: RequestId,
+    request: Request,
+    cancel: Cancel,
+    share: Share,
+}
+
+impl Host {
+    /// Reads until there is a request, has another thread read on, and carries the request out.
+    pub(super) fn read_on(self: &Arc<Self>, mut reading: Reading) {
+        loop {
+            let taken = match self.take(&mut reading.receiver) {
+                Ok(Some(taken)) => taken,
+                Ok(None) => return reading.end(Ok(Exit::Done)),
+                Err(error) => return reading.end(Err(error)),
+            };
+            match self.hand_on(reading) {
+                Ok(()) => {
+                    let Taken { id, request, cancel, share } = taken;
+                    self.carry_out(id, request, &cancel);
+                    drop(share);
+                    self.lock_under_way().remove(&id);
+                    return;
+                }
+                Err((error, back)) => {
+                    self.lock_under_way().remove(&taken.id);
+                    self.reply::<Empty>(taken.id, Err(no_thread(&error)));
+                    match back {
+                        Some(back) => reading = back,
+                        None => return,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has another thread read on. Where there is none, it is for the caller to do.
+    fn hand_on(self: &Arc<Self>, reading: Reading) -> Result<(), (std::io::Error, Option<Reading>)> {
+        let reading = Arc::new(Mutex::new(Some(reading)));
+        let (host, next) = (Arc::clone(self), Arc::clone(&reading));
+        let take = |from: &Mutex<Option<Reading>>| from.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let started = self.workers.start(move || {
+            if let Some(reading) = take(&next) {
+                host.read_on(reading);
+            }
+        });
+        started.map_err(|error| (error, take(&reading)))
+    }
+
+    /// Returns the next request that is to be carried out; nothing when the client has gone, or wants the end.
+    fn take(&self, receiver: &mut Receiver<File, File>) -> anyhow::Result<Option<Taken>> {
+        while let Some(incoming) = receiver.receive()? {
+            match incoming {
+                Incoming::Request(id, Request::Shutdown) => {
+                    self.close();
+                    self.sender.respond(id, &Empty {})?;
+                    return Ok(None);
+                }
+                Incoming::Request(id, request) => {
+                    if let Some(taken) = self.admit(id, request, receiver.length()) {
+                        return Ok(Some(taken));
+                    }
+                }
+                Incoming::Notification(ClientNotification::Cancel(cancel)) => self.cancel(cancel.id),
+                Incoming::Reply(reply) => self.desk.reply(reply),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes that a request is under way, which was `length` bytes long, if there is room for it.
+    fn admit(&self, id: RequestId, request: Request, length: usize) -> Option<Taken> {
+        let Some(share) = Share::take(length) else {
+            let error = ErrorObject::new(ErrorCode::Busy, "too much waits for an answer already".to_owned());
+            self.reply::<Empty>(id, Err(error));
+            return None;
+        };
+        let cancel = Cancel::default();
+        self.lock_under_way().insert(id, cancel.clone());
+        Some(Taken { id, request, cancel, share })
+    }
+}
+
+impl Reading {
+    fn end(self, outcome: crate::Outcome) {
+        // Whoever serves the client waits for it.
+        let _unheard = self.over.send(outcome);
+    }
+}
