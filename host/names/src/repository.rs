@@ -10,7 +10,8 @@ use crate::rules::{GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX, GIT_POINTER
 
 /// Names in a git directory that mean something by what is in them, or below them. Of what else lies there only links
 /// and special files matter.
-pub const EXAMINED: [&str; 12] = [
+pub const EXAMINED: [&str; 13] = [
+    "MERGE_RR",
     "branches",
     "config",
     "config.worktree",
@@ -153,6 +154,7 @@ fn within(inside: &[&OsStr], change: Change) -> Class {
         _ if is("hooks") => hooks(rest, change),
         [] if is("config") || is("config.worktree") => judged(&GIT_CONFIG, Content::Config, change),
         [] if is("index") || is_shared_index(first) => judged(&GIT_INDEX, Content::Index, change),
+        [] if is("MERGE_RR") => judged(&GIT_INDEX, Content::Conflicts, change),
         [name] if is("rebase-merge") || is("rebase-apply") => stopped(name, change),
         [name] if is("sequencer") && name.eq_ignore_ascii_case("opts") => {
             judged(&GIT_REBASE, Content::SequencerOptions, change)

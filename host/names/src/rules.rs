@@ -92,10 +92,10 @@ pub static GIT_REBASE: Rule = Rule {
     anywhere: Anywhere::Judged,
 };
 
-/// `index`.
+/// `index`, and the list of the conflicts whose resolutions are remembered.
 pub static GIT_INDEX: Rule = Rule {
     id: "host.git-index",
-    reason: "it names the files that your own git writes",
+    reason: "it names the files that your own git reads and writes",
     names: &[],
     anywhere: Anywhere::Judged,
 };

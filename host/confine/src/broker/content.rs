@@ -27,8 +27,20 @@ use super::worker::{Stop, Turn, Worker};
 const ASKED_BYTES: usize = 64 << 10;
 /// How many names are looked at in a directory that becomes a repository.
 const LOOKED_AT: usize = 50_000;
-/// Directories of a repository in which no name has a meaning of its own, and git writes.
-const WRITTEN: [&str; 6] = ["lfs", "logs", "objects", "refs", "reftable", "rr-cache"];
+/// Directories of a repository in which no name has a meaning of its own, and git writes; in lower case.
+const WRITTEN: [&str; 11] = [
+    "annex",
+    "fsmonitor--daemon",
+    "lfs",
+    "logs",
+    "lost-found",
+    "notes_merge_worktree",
+    "objects",
+    "refs",
+    "reftable",
+    "rr-cache",
+    "svn",
+];
 /// How many levels of directories are looked into. There can be far more than fit a path, and than fit the stack.
 pub(super) const LEVELS: usize = 256;
 

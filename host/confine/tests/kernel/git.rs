@@ -23,6 +23,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("git::other_repositories_stay_outside", other_repositories_stay_outside),
     ("git::nothing_is_fetched_by_itself", nothing_is_fetched_by_itself),
     ("git::what_has_stopped_writes_nothing_elsewhere", what_has_stopped_writes_nothing_elsewhere),
+    ("git::resolved_conflicts_are_those_of_the_project", resolved_conflicts_are_those_of_the_project),
+    ("git::what_is_lost_is_found_in_the_repository", what_is_lost_is_found_in_the_repository),
 ];
 
 /// Nobody's settings, and a name for commits.
@@ -328,5 +330,60 @@ fn what_has_stopped_writes_nothing_elsewhere() {
             session.control(&format!("cd repo; {goes_on}"));
             assert!(!is_written(), "{way}: {output}");
         }
+    }
+}
+
+/// What remembers how conflicts were resolved copies the files that it has a list of into the repository, also through
+/// links.
+fn resolved_conflicts_are_those_of_the_project() {
+    if !git() {
+        return;
+    }
+    let session = Session::new();
+    let id = "0123456789abcdef0123456789abcdef01234567";
+    assert!(session.control("echo hunter2 > \"$P/home/closed/key\""));
+    let again = format!(
+        "{SET_UP} rm -rf repo; git init -q repo; cd repo; echo 1 > f; git add f; git commit -qm 1; \
+         mkdir -p .git/rr-cache/{id}; echo 2 > f"
+    );
+    let record = |place: &str, path: &str| {
+        format!("cd repo; ln -s \"$P/home/closed\" l; printf '{id}\\t%s\\0' \"{path}\" > {place}")
+    };
+    let commit = format!("{SET_UP} cd repo; git commit -qam 2");
+    let is_copied = || session.control("grep -qs hunter2 repo/.git/rr-cache/*/postimage");
+    for path in ["$P/home/closed/key", "l/key"] {
+        assert!(session.control(&again));
+        session.control(&format!("{}; {commit}", record(".git/MERGE_RR", path)));
+        assert!(is_copied(), "the attack works outside: {path}");
+        for (place, then) in [(".git/MERGE_RR", ""), ("new", "; mv new .git/MERGE_RR")] {
+            assert!(session.control(&again));
+            let (_, output, questions) = asked(&session, &format!("{}{then}", record(place, path)), false);
+            assert!(!questions.is_empty(), "{path}: {output}");
+            session.control(&commit);
+            assert!(!is_copied(), "{path}: {output}");
+        }
+    }
+    // Where nothing is remembered, or nothing new, git goes on by itself.
+    assert!(session.control(&again));
+    let (exit, output, questions) = asked(&session, &format!("{SET_UP} cd repo; git commit -qam 2"), false);
+    assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
+}
+
+/// Git writes what it finds to a name that an attacker can foretell.
+fn what_is_lost_is_found_in_the_repository() {
+    if !git() {
+        return;
+    }
+    let session = Session::new();
+    let make = "exec 2>&1; set -e; mkdir -p bare/FOUND bare/refs bare/new; printf 'x\\n' > c; \
+         ln -s \"$P/home/loot\" bare/FOUND/$(git hash-object c); echo ref: refs/heads/m > bare/HEAD; \
+         mv bare/new bare/objects; git --git-dir=bare hash-object -w c";
+    let find = "git --git-dir=bare fsck --lost-found; test -e \"$P/home/loot\"";
+    let lost = make.replace("FOUND", "lost-found/other");
+    assert!(session.control(&format!("({lost}) && ({find})")), "the attack works outside");
+    for directory in ["lost-found/other", "Lost-Found/other", "NOTES_MERGE_WORKTREE", "rr-cache/x", "svn/x"] {
+        assert!(session.control("rm -rf bare c \"$P/home/loot\""));
+        session.sh(&make.replace("FOUND", directory)).assert_fails();
+        assert!(session.control("test ! -e bare/objects"), "{directory}");
     }
 }

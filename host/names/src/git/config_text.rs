@@ -10,6 +10,9 @@ pub const LONGEST: usize = 1 << 20;
 /// As many variables as are read. Each takes a hundred times the memory of its shortest text.
 const MOST: usize = 100_000;
 
+/// As many bytes of sections as are read, each counted for every variable in it.
+const MOST_OF_SECTIONS: usize = 16 << 20;
+
 /// One variable of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -26,7 +29,7 @@ pub struct Entry {
 pub enum Fault {
     /// It is longer than [`LONGEST`].
     TooLong,
-    /// It has more than a hundred thousand variables.
+    /// It has more than a hundred thousand variables, or fewer with very long names.
     TooMany,
     /// It holds a NUL byte.
     Nul,
@@ -38,7 +41,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::TooLong => write!(formatter, "it is longer than {LONGEST} bytes"),
-            Self::TooMany => write!(formatter, "it has more than {MOST} variables"),
+            Self::TooMany => write!(formatter, "it has more than {MOST} variables, or very long names"),
             Self::Nul => formatter.write_str("it holds a NUL byte"),
             Self::Line(line) => write!(formatter, "line {line} is not what git reads"),
         }
@@ -65,9 +68,9 @@ pub fn parse(text: &[u8]) -> Result<Vec<Entry>, Fault> {
     }
     // A byte order mark is skipped whole; a part of one is a fault, as it is no letter.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let mut reader = Reader { text, at: 0, line: 1, ended: false };
+    let mut reader = Reader { text, at: 0, line: 1, ended: false, of_sections: 0 };
     let entries = reader.entries().ok_or(Fault::Line(reader.line))?;
-    if entries.len() > MOST { Err(Fault::TooMany) } else { Ok(entries) }
+    if reader.has_too_many(&entries) { Err(Fault::TooMany) } else { Ok(entries) }
 }
 
 struct Reader<'a> {
@@ -75,6 +78,7 @@ struct Reader<'a> {
     at: usize,
     line: usize,
     ended: bool,
+    of_sections: usize,
 }
 
 impl Reader<'_> {
@@ -102,9 +106,13 @@ impl Reader<'_> {
         byte
     }
 
+    fn has_too_many(&self, entries: &[Entry]) -> bool {
+        entries.len() > MOST || self.of_sections > MOST_OF_SECTIONS
+    }
+
     fn entries(&mut self) -> Option<Vec<Entry>> {
         let mut entries = Vec::new();
-        let mut section = Vec::new();
+        let mut section: Vec<u8> = Vec::new();
         loop {
             match self.next_counted() {
                 b'\n' if self.ended => return Some(entries),
@@ -113,7 +121,8 @@ impl Reader<'_> {
                 b'[' => section = self.section()?,
                 byte if byte.is_ascii_alphabetic() => {
                     entries.push(self.entry(&section, byte)?);
-                    if entries.len() > MOST {
+                    self.of_sections += section.len();
+                    if self.has_too_many(&entries) {
                         return Some(entries);
                     }
                 }

@@ -17,6 +17,11 @@ const EXTENDED: usize = 0x4000;
 /// How the extension begins that says where the entries end: its name and its length, which are fixed.
 const END_TABLE: &[u8] = b"EOIE\0\0\0\x18";
 const OTHER_ENTRIES: &str = "it leads to other entries than those it begins with";
+/// The longest name of one file or directory, in bytes: no file system of Linux takes a longer one. So what an entry
+/// shares with the one before need not be looked at again but for its last part, which is short.
+const LONGEST_PART: usize = 255;
+/// As much of a name as a refusal shows.
+const SHOWN: usize = 80;
 /// The shortest extension: its name and its length.
 const EXTENSION_HEAD: usize = 8;
 
@@ -50,31 +55,36 @@ fn entries(text: &[u8]) -> Result<Entries, String> {
     }
     let count = number(text, 8)?;
     let mut entries = Entries { starts: Vec::new(), end: 12 };
-    let mut name = Vec::new();
+    let mut name: Vec<u8> = Vec::new();
     for index in 1..=count {
         let start = entries.end;
-        let entry = Entry::read(text, start, (version == 4).then_some(name.as_slice()))
+        let entry = Entry::read(text, start, (version == 4).then_some(name.len()))
             .ok_or_else(|| format!("entry {index} is not whole"))?;
-        if !is_of_a_working_tree(&entry.name) {
-            let shown = String::from_utf8_lossy(&entry.name);
+        name.truncate(entry.kept);
+        let looked_at = name.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        name.extend_from_slice(entry.rest);
+        if !is_of_a_working_tree(name.get(looked_at..).unwrap_or_default()) {
+            let shown = String::from_utf8_lossy(name.get(..SHOWN).unwrap_or(&name));
             return Err(format!("entry {index} would have git write `{}`", shown.escape_debug()));
         }
-        entries.starts.push((start, entry.repeats));
+        entries.starts.push((start, entry.kept > 0));
         entries.end = entry.end;
-        name = entry.name;
     }
     Ok(entries)
 }
 
-struct Entry {
-    name: Vec<u8>,
-    repeats: bool,
+struct Entry<'a> {
+    /// How much of the name before it begins with.
+    kept: usize,
+    /// What its name goes on with.
+    rest: &'a [u8],
     end: usize,
 }
 
-impl Entry {
-    /// Reads the entry at `start`. In version 4 a name begins with a part of the one before, `previous`.
-    fn read(text: &[u8], start: usize, previous: Option<&[u8]>) -> Option<Self> {
+impl<'a> Entry<'a> {
+    /// Reads the entry at `start`. In version 4 a name begins with a part of the one before, of which `previous` is
+    /// the length.
+    fn read(text: &'a [u8], start: usize, previous: Option<usize>) -> Option<Self> {
         let flags_at = start.checked_add(STATUS + HASH)?;
         let flags = short(text, flags_at)?;
         let name_at = flags_at + if flags & EXTENDED == 0 { 2 } else { 4 };
@@ -82,17 +92,16 @@ impl Entry {
             let name = string(text, name_at, flags & LENGTH)?;
             // Filled up with NUL to a multiple of eight bytes, with one at least.
             let end = start + ((name_at - start + name.len() + 8) & !7);
-            return (end <= text.len()).then(|| Self { name: name.to_vec(), repeats: false, end });
+            return (end <= text.len()).then_some(Self { kept: 0, rest: name, end });
         };
         let (dropped, rest_at) = variable(text, name_at)?;
-        let kept = previous.get(..previous.len().checked_sub(dropped)?)?;
+        let kept = previous.checked_sub(dropped)?;
         let rest_length = match flags & LENGTH {
             LENGTH => LENGTH,
-            length => length.checked_sub(kept.len())?,
+            length => length.checked_sub(kept)?,
         };
         let rest = string(text, rest_at, rest_length)?;
-        let name = [kept, rest].concat();
-        Some(Self { name, repeats: !kept.is_empty(), end: rest_at + rest.len() + 1 })
+        Some(Self { kept, rest, end: rest_at + rest.len() + 1 })
     }
 }
 
@@ -169,7 +178,9 @@ fn is_table_of(content: &[u8], entries: &Entries) -> Result<bool, String> {
 fn is_of_a_working_tree(name: &[u8]) -> bool {
     // A directory of a sparse index ends with a slash.
     let name = name.strip_suffix(b"/").unwrap_or(name);
-    name.split(|byte| *byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..") && !is_git(part))
+    let is_taken =
+        |part: &[u8]| part.len() <= LONGEST_PART && !matches!(part, b"" | b"." | b"..") && !is_git(part);
+    name.split(|byte| *byte == b'/').all(is_taken)
 }
 
 /// Whether some file system takes the name for `.git`.

@@ -33,6 +33,8 @@ pub enum Content {
     SequencerOptions,
     /// `index`, which names the files that git writes.
     Index,
+    /// `MERGE_RR`, which names the files whose resolved conflicts the next command of git copies into the repository.
+    Conflicts,
     /// `objects/info/alternates`, which names directories of objects that git takes as its own.
     Alternates,
     /// `info/attributes`, which says which filters, drivers and converters are used.
@@ -62,6 +64,7 @@ impl Content {
             | Self::StrategyOptions
             | Self::ApplyOptions
             | Self::SequencerOptions
+            | Self::Conflicts
             | Self::Alternates
             | Self::Attributes => config_text::LONGEST,
         }
@@ -173,6 +176,7 @@ pub fn judge(
             Err(fault) => Judgement::Unreadable(fault.to_string()),
         },
         Content::Index => index::fault(new).map_or(Judgement::Harmless, Judgement::Unreadable),
+        Content::Conflicts => asks(stopped::conflicts(previous, new)),
         Content::Alternates => asks(place::lends(path, previous, new, site)),
         Content::Attributes => asks(attributes::findings(previous, new)),
     }
@@ -205,7 +209,8 @@ fn config(
         if before.get(name).is_some_and(|before| values(before) == values(&entries)) {
             continue;
         }
-        let lends = lenders.iter().any(|remote| *name == *[b"remote.", remote.as_slice(), b".url"].concat());
+        let remote = name.strip_prefix(b"remote.").and_then(|rest| rest.strip_suffix(b".url"));
+        let lends = remote.is_some_and(|remote| lenders.contains(remote));
         let is_harmless = |entry: &&Entry| !lends && is_harmless(content, (path, is_bare), entry, site);
         let Some(first) = entries.iter().find(|entry| !is_harmless(entry)) else { continue };
         let known: BTreeSet<_> = before.get(name).into_iter().flatten().map(|entry| &entry.value).collect();

@@ -4,6 +4,7 @@
 //! `.git/worktrees/NAME`, and `core.worktree` in the configuration of a submodule. Each makes git take another
 //! directory for the repository or its files, so only what git itself writes passes.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use super::judge::Finding;
@@ -93,7 +94,7 @@ pub(crate) fn lends(path: &Path, previous: Option<&[u8]>, new: &[u8], site: &Sit
         let lines = text.split(|byte| *byte == b'\n').enumerate();
         lines.filter(|(_, line)| is_told(line)).map(|(index, line)| (index + 1, line.to_vec())).collect()
     };
-    let before: Vec<Vec<u8>> =
+    let before: BTreeSet<Vec<u8>> =
         previous.map(telling).unwrap_or_default().into_iter().map(|(_, line)| line).collect();
     let why = "git takes objects from a repository outside of the project";
     let added = telling(new).into_iter().filter(|(_, line)| !before.contains(line));

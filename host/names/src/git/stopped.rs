@@ -52,6 +52,8 @@ const PROGRAM: &str = "a program that git merges with when it goes on";
 const MERGES: &str = "an option that git merges with when it goes on, and that is not known to be harmless";
 const APPLIES: &str =
     "an option that git applies patches with when it goes on, and that may name a file to write";
+const RECORDS: &str = "a file that git reads, copies into the repository or writes when it remembers how a conflict was \
+     resolved, also through a link";
 
 /// The lines of `strategy` that name a program and did not stand there before.
 pub(crate) fn strategy(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
@@ -67,6 +69,19 @@ pub(crate) fn strategy_options(previous: Option<&[u8]>, new: &[u8]) -> Vec<Findi
 /// The lines of `apply-opt` that tell `git apply` something odd and did not stand there before.
 pub(crate) fn apply_options(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
     new_lines(previous, new, |text| lines(text, |line| has_only(line, is_apply_option)), APPLIES)
+}
+
+/// The entries of `MERGE_RR` that did not stand there before.
+///
+/// A plain name is not enough: git opens these files through links, which may be put there after this was judged.
+pub(crate) fn conflicts(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
+    new_lines(previous, new, records, RECORDS)
+}
+
+/// What stands between NUL bytes, with its number.
+fn records(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let records = text.split(|byte| *byte == 0).enumerate();
+    records.map(|(index, record)| (index + 1, record)).filter(|(_, record)| !record.is_empty())
 }
 
 /// The entries of `sequencer/opts` that name a program, or tell a strategy something odd.

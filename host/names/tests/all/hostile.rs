@@ -343,3 +343,32 @@ fn objects_are_lent_from_the_workspace_only() {
     assert!(asks(&lent("/home/u/private/.git/objects")));
     assert!(asks(&lent("\"/home/u/private/.git/objects\"")), "git takes the quotes off");
 }
+
+#[test]
+fn files_whose_conflicts_are_remembered_are_the_users() {
+    let id = "0123456789abcdef0123456789abcdef01234567";
+    let records = |paths: &[&str]| paths.iter().map(|path| format!("{id}\t{path}\0")).collect::<String>();
+    let conflicts =
+        |previous: Option<&str>, new: &str| judged(Content::Conflicts, ".git/MERGE_RR", previous, new);
+    for path in ["/home/u/.ssh/id_rsa", "../../home/u/.ssh/id_rsa", ".git/config", "may-be-a-link/id_rsa"] {
+        assert!(asks(&conflicts(None, &records(&[path]))), "{path}");
+        assert!(asks(&conflicts(Some(&records(&["f"])), &records(&["f", path]))), "{path}");
+    }
+    assert!(asks(&conflicts(None, &records(&["\n/home/u/x"]))), "a line is not an entry");
+    assert_eq!(conflicts(None, ""), Judgement::Harmless);
+    assert_eq!(conflicts(Some(&records(&["f", "g"])), &records(&["g"])), Judgement::Harmless);
+}
+
+/// Nothing here may take time that grows with the square of the text: commands wait while it is judged.
+#[test]
+fn long_texts_are_judged_in_one_go() {
+    let remotes: String = (0..40_000).map(|index| format!("[remote \"{index:x}\"]\npromisor\n")).collect();
+    assert!(asks(&judged(Content::Config, ".git/config", None, &remotes)));
+    // The names of these variables would fill the memory of a large machine.
+    let long = format!("[remote \"{}\"]\n{}", "x".repeat(700_000), "a\n".repeat(90_000));
+    assert!(matches!(judged(Content::Config, ".git/config", None, &long), Judgement::Unreadable(_)));
+    let lenders =
+        |from: usize| (from..from + 80_000).map(|index| format!("/a/{index}\n")).collect::<String>();
+    let path = ".git/objects/info/alternates";
+    assert!(asks(&judged(Content::Alternates, path, Some(&lenders(0)), &lenders(100_000))));
+}

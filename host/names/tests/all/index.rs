@@ -107,6 +107,46 @@ fn nothing_is_no_index() {
     assert!(is_refused(b"DIRC") && is_refused(b"DIRC\0\0\0\x02\xff\xff\xff\xff") && is_refused(b"text"));
 }
 
+/// An index of version 4, of entries that each take so much from the name before and go on with this.
+fn forged(entries: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut index = b"DIRC\0\0\0\x04".to_vec();
+    index.extend(u32::try_from(entries.len()).unwrap().to_be_bytes());
+    let mut length = 0;
+    for (kept, rest) in entries {
+        // Git's number of variable width: what is taken away from the end of the name before.
+        let mut dropped = length - kept;
+        let mut width = vec![u8::try_from(dropped % 128).unwrap()];
+        while dropped >= 128 {
+            dropped = dropped / 128 - 1;
+            width.insert(0, 128 | u8::try_from(dropped % 128).unwrap());
+        }
+        length = kept + rest.len();
+        index.extend([0; 60]);
+        index.extend(u16::try_from(length.min(0xfff)).unwrap().to_be_bytes());
+        index.extend(width);
+        index.extend(*rest);
+        index.push(0);
+    }
+    index.extend([0; 20]);
+    index
+}
+
+#[test]
+fn names_that_share_a_beginning_are_looked_at_once() {
+    assert_eq!(judged(&forged(&[(0, b"a/b"), (2, b"c"), (1, b"b/c"), (3, b"x/y")])), Judgement::Harmless);
+    for odd in
+        [&[(0, b"a/.gix".as_slice()), (5, b"t")], &[(0, b".x"), (1, b"./x")], &[(0, b"a/x"), (0, b"/x")]]
+    {
+        assert!(is_refused(&forged(odd)), "{odd:?}");
+    }
+    assert!(is_refused(&forged(&[(0, &[b'a'; 256])])), "no file system takes this name");
+    // 8 GB would be copied, and looked at, if every name were made anew.
+    let (deep, rest) = (b"a/".repeat(2_000_000), [b"b/".repeat(2048), b"c".to_vec()].concat());
+    let mut entries: Vec<(usize, &[u8])> = vec![(0, deep.as_slice())];
+    entries.extend(std::iter::repeat_n((deep.len(), rest.as_slice()), 2_000));
+    assert_eq!(judged(&forged(&entries)), Judgement::Harmless);
+}
+
 proptest! {
     #[test]
     fn no_text_is_too_odd(bytes in proptest::collection::vec(any::<u8>(), 0..400), version in 2_u8..5) {
