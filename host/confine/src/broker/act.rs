@@ -2,6 +2,7 @@
 
 mod attributes;
 mod execute;
+mod leading;
 mod names;
 mod open;
 mod outside;

@@ -66,14 +66,7 @@ impl Broker {
         let text = read(old.directory.as_fd(), &old.name, content)?.ok_or(Errno::NOENT)?;
         let previous = read(new.directory.as_fd(), &new.name, content)?;
         let judgement = self.site(|site| git::judge(content, &new.path, previous.as_deref(), &text, site));
-        match &judgement {
-            Judgement::Harmless => {}
-            Judgement::Asks(_) if text.len() <= ASKED_BYTES => {
-                let reason = judgement.reason().unwrap_or_default();
-                ask_about(turn, &Change::Install.into(), new, rule.id, Some((text.clone(), reason)))?;
-            }
-            Judgement::Asks(_) | Judgement::Unreadable(_) => return Err(Errno::ACCESS.into()),
-        }
+        permit_judged(turn, &judgement, (rule, &text), new)?;
         Ok(self.replace_by_copy(old.directory.as_fd(), &old.name, &text)?)
     }
 
@@ -188,6 +181,23 @@ impl Looked<'_> {
         for_each_name(holder, name, |open, name| self.at(open, name, path))?;
         self.levels_left += 1;
         Ok(())
+    }
+}
+
+/// Lets a text that has been judged get the name `new`, or has the user asked about it.
+pub(super) fn permit_judged(
+    turn: &Turn,
+    judgement: &Judgement,
+    (rule, text): (&'static Rule, &[u8]),
+    new: &Place,
+) -> Result<(), Stop> {
+    match judgement {
+        Judgement::Harmless => Ok(()),
+        Judgement::Asks(_) if text.len() <= ASKED_BYTES => {
+            let reason = judgement.reason().unwrap_or_default();
+            ask_about(turn, &Change::Install.into(), new, rule.id, Some((text.to_owned(), reason)))
+        }
+        Judgement::Asks(_) | Judgement::Unreadable(_) => Err(Errno::ACCESS.into()),
     }
 }
 

@@ -305,7 +305,7 @@ fn is_name(part: Component<'_>) -> bool {
 }
 
 /// `path` without `..`, as it reads.
-fn normalize(path: &Path) -> PathBuf {
+pub(super) fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
         if part == Component::ParentDir {

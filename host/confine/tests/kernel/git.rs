@@ -21,6 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
         a_directory_that_becomes_a_repository_is_looked_at,
     ),
     ("git::other_repositories_stay_outside", other_repositories_stay_outside),
+    ("git::what_moves_is_judged_where_it_comes_to_lie", what_moves_is_judged_where_it_comes_to_lie),
     ("git::nothing_is_fetched_by_itself", nothing_is_fetched_by_itself),
     ("git::what_has_stopped_writes_nothing_elsewhere", what_has_stopped_writes_nothing_elsewhere),
     ("git::resolved_conflicts_are_those_of_the_project", resolved_conflicts_are_those_of_the_project),
@@ -258,6 +259,80 @@ fn other_repositories_stay_outside() {
     let within = "cd repo; git remote add near ../other; git fetch -q near; cd ..; git clone -q --shared repo lent; \
         git -C lent log -1";
     let (exit, output, questions) = asked(&session, &format!("{SET_UP} set -e; {within}"), false);
+    assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
+}
+
+/// A path that leads up leads elsewhere from another depth: the user's fetch would copy what commands do not see, and
+/// the user's checkout would write there.
+fn what_moves_is_judged_where_it_comes_to_lie() {
+    if !git() {
+        return;
+    }
+    let session = with_repository();
+    assert!(session.control(&format!(
+        "{SET_UP} set -e; p=\"$P/home/closed/private\"; git init -q -b main \"$p\"; \
+         git -C \"$p\" commit -q --allow-empty -m hunter2"
+    )));
+    let far = "../../home/closed/private";
+    let remote = |url: &str| format!("git init -q a/b/r && git -C a/b/r remote add x {url}");
+    let fetched = |place: &str| format!("git -C {place} fetch -q x; git -C {place} log --all | grep hunter2");
+    let exchange = "mkdir r && perl -e 'my ($one, $two) = qw(r a/b/r); \
+        exit syscall(316, -100, $one, -100, $two, 2) != 0'";
+    let attacks = [
+        (remote(far), "mv a/b/r r", fetched("r")),
+        (remote(&format!("../{far}")), "mv a/b b", fetched("b/r")),
+        (remote(far), exchange, fetched("r")),
+        (
+            format!("git init -q --bare a/b/r.git && git -C a/b/r.git remote add x {far}"),
+            "mv a/b/r.git r.git",
+            fetched("r.git"),
+        ),
+        (
+            format!("git init -q --bare a/r.git && git -C a/r.git remote add x {far}"),
+            "mkdir c && mv a/r.git c/.git",
+            "git -C c fetch -q x; git -C c log --all | grep hunter2".to_owned(),
+        ),
+        (
+            format!(
+                "git init -q a/b/r && echo ../../{far}/.git/objects > t && mv t a/b/r/.git/objects/info/alternates"
+            ),
+            "mv a/b/r r",
+            "git -C r cat-file --batch-all-objects --batch-check | grep commit".to_owned(),
+        ),
+        (
+            "git init -q --bare repo/.git/modules/a/b/c && cd repo/.git/modules/a/b/c && \
+             git config core.bare false && git config core.worktree ../../../../../home/closed"
+                .to_owned(),
+            "mv repo/.git/modules/a/b/c repo/.git/modules/m",
+            "test \"$(git --git-dir=repo/.git/modules/m rev-parse --show-toplevel)\" = \"$P/home/closed\""
+                .to_owned(),
+        ),
+    ];
+    for (made, moved, harms) in attacks {
+        let clean = "rm -rf a b c r r.git t repo/.git/modules/a repo/.git/modules/m; mkdir -p a/b";
+        assert!(session.control(clean));
+        session.allows(&format!("{SET_UP} {made}"));
+        let (exit, output, questions) = asked(&session, &format!("{SET_UP} {moved}"), false);
+        assert!(exit != Exit::Code(0) && questions.len() == 1, "{made}: {moved}: {output} {questions:?}");
+        assert!(!session.control(&format!("{SET_UP} {harms}")), "{made}: {moved}");
+        assert!(
+            session.control(&format!("{SET_UP} {clean}; ({made}) && {moved}; {harms}")),
+            "control: {made}"
+        );
+    }
+    // The user's own, that leads out of the project: who moves it asks once.
+    let own = format!("rm -rf a r; mkdir -p a/b; {}", remote(&format!("../../{far}")));
+    assert!(session.control(&format!("{SET_UP} {own}")));
+    let (exit, output, questions) = asked(&session, "mv a/b/r r", true);
+    assert_eq!((exit, questions.len()), (Exit::Code(0), 1), "{output}");
+    // A link of the user's to hooks that lie elsewhere is not led to what commands write.
+    assert!(session.control("rm -rf r/.git/hooks && ln -s ../../../hooks r/.git/hooks && mkdir -p a/b"));
+    session.sh("mv r a/b/r").assert_fails();
+    // What leads nowhere else is nobody's question.
+    let plain = "mkdir -p a/other/.bin && ln -s ../../x a/other/.bin/x && mv a/other a/b && \
+        git init -q a/b/n && git -C a/b/n remote add x ../../other && mv a/b/n a/n && mv a/n a/b/m && \
+        git clone -q repo a/b/k && mv a/b/k k && git -C k fetch -q";
+    let (exit, output, questions) = asked(&session, &format!("{SET_UP} {plain}"), false);
     assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
 }
 

@@ -63,7 +63,7 @@ impl Names for Lines {
     }
 
     fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
-        false
+        self.changes.is_empty() && self.reads.is_empty() && self.below.is_empty()
     }
 
     fn restricts_alike_below(&self, path: &Path, other: &Path) -> bool {

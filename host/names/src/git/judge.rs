@@ -104,7 +104,7 @@ impl Judgement {
 const SHOWN: usize = 3;
 
 /// Something that the user must say yes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finding {
     /// The line, counted from 1.
     pub line: usize,
@@ -182,7 +182,7 @@ pub fn judge(
     }
 }
 
-fn asks(findings: Vec<Finding>) -> Judgement {
+pub(super) fn asks(findings: Vec<Finding>) -> Judgement {
     if findings.is_empty() { Judgement::Harmless } else { Judgement::Asks(findings) }
 }
 
@@ -286,7 +286,7 @@ fn is_harmless(content: Content, (path, is_bare): (&Path, bool), entry: &Entry, 
 }
 
 /// A key as it can be shown: short, and without control characters.
-fn shown(name: &[u8]) -> String {
+pub(super) fn shown(name: &[u8]) -> String {
     const LONGEST: usize = 80;
     let text = String::from_utf8_lossy(name);
     let cut: String = text.chars().take(LONGEST).collect();

@@ -5,6 +5,7 @@ mod danger;
 mod index;
 mod judge;
 mod keys;
+mod moved;
 mod place;
 mod shape;
 mod stopped;
@@ -14,4 +15,5 @@ mod url;
 pub mod config_text;
 
 pub use judge::{Content, Finding, Judgement, judge};
+pub use moved::{climbs, judge_moved, may_lead};
 pub(crate) use shape::is_reference;

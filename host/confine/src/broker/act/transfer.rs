@@ -16,6 +16,7 @@ use super::super::directories::Moving;
 use super::super::judge::{Allowed, Doing};
 use super::super::resolve::{Found, LastLink, Place};
 use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
+use super::leading::permit_leading;
 use super::open::permit_open;
 use super::outside;
 use super::read::{permit_reading, permit_reading_of};
@@ -99,6 +100,9 @@ fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Mov
             Move::One => worker.broker.install(turn, (rule, content), old, new),
         };
     }
+    if what == FileType::Directory {
+        permit_leading(worker, turn, old, new)?;
+    }
     let is_alike = || {
         worker.broker.names.is_alike_below(&old.path, &new.path) && !worker.leaves_free_place(turn, old, new)
     };
@@ -119,7 +123,7 @@ enum Move {
     Exchange,
 }
 
-fn kind_of(holder: BorrowedFd<'_>, name: &CStr) -> Result<FileType, Errno> {
+pub(super) fn kind_of(holder: BorrowedFd<'_>, name: &CStr) -> Result<FileType, Errno> {
     let status = statat(holder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(status.st_mode))
 }
@@ -205,7 +209,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A text that means the same in both places has been judged when it came.
+    /// A text of the same kind in both places has been judged when it came, and if it leads elsewhere now by
+    /// [`permit_leading`].
     fn judge(&self, content: Content, old: &Place, new: &Place) -> Result<(), Stop> {
         let before = self.worker.permit(self.turn, Change::Install, old);
         if matches!(before, Ok(Allowed::ByContent(_, known)) if known == content) {

@@ -1,0 +1,128 @@
+//! What lies in a directory that moves, and leads elsewhere from where it comes to lie.
+//!
+//! Rules over names may say the same of both places, and git may read a file as the same: a path in it that leads up
+//! from there still comes to mean another. So what git takes such paths from is looked for in every directory that gets
+//! another holder, in its names alone; only of those few files is more read.
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use portcullis_names::git::{self, climbs, may_lead};
+use portcullis_names::{Anywhere, Change, Class, Rule, class_under};
+use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
+use rustix::io::{Errno, dup};
+
+use super::super::content::{LEVELS, permit_judged, read};
+use super::super::judge::{Doing, ask, normalize};
+use super::super::resolve::Place;
+use super::super::worker::{Stop, Turn, Worker};
+use super::transfer::kind_of;
+use crate::Deed;
+
+/// How many names are looked at; a directory that holds more keeps its holder.
+const LOOKED_AT: usize = 1_000_000;
+
+/// Judges what leads elsewhere once the directory `old` is called `new`.
+pub(super) fn permit_leading(worker: &Worker, turn: &Turn, old: &Place, new: &Place) -> Result<(), Stop> {
+    // Git starts from above a directory of this name, and from within any other.
+    let is_git = |place: &Place| place.name.to_bytes().eq_ignore_ascii_case(b".git");
+    if old.path.parent() == new.path.parent() && !is_git(old) && !is_git(new) {
+        return Ok(());
+    }
+    let (top, left) = (&old.path, LOOKED_AT);
+    let mut leading = Leading { worker, turn, top, old: top.clone(), new: new.path.clone(), left };
+    leading.below(old.directory.as_fd(), &old.name, LEVELS)
+}
+
+struct Leading<'a> {
+    worker: &'a Worker,
+    turn: &'a Turn,
+    /// What moves.
+    top: &'a Path,
+    /// Where what is looked at lies, and where it comes to lie.
+    old: PathBuf,
+    new: PathBuf,
+    left: usize,
+}
+
+impl Leading<'_> {
+    fn below(&mut self, holder: BorrowedFd<'_>, name: &CStr, levels: usize) -> Result<(), Stop> {
+        let levels = levels.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // What cannot be looked into cannot be judged.
+        let open = openat(holder, name, flags, Mode::empty())?;
+        for entry in Dir::read_from(&open)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            self.left = self.left.checked_sub(1).ok_or(Errno::ACCESS)?;
+            let told = entry.file_type();
+            let kind = if told == FileType::Unknown { kind_of(open.as_fd(), name)? } else { told };
+            let component = OsStr::from_bytes(name.to_bytes());
+            if kind == FileType::RegularFile && !may_lead(component) {
+                continue;
+            }
+            self.old.push(component);
+            self.new.push(component);
+            match kind {
+                FileType::Directory => self.below(open.as_fd(), name, levels)?,
+                FileType::RegularFile => self.file(open.as_fd(), name)?,
+                FileType::Symlink => self.link(open.as_fd(), name)?,
+                FileType::Fifo
+                | FileType::Socket
+                | FileType::CharacterDevice
+                | FileType::BlockDevice
+                | FileType::Unknown => {}
+            }
+            self.old.pop();
+            self.new.pop();
+        }
+        Ok(())
+    }
+
+    fn file(&self, holder: BorrowedFd<'_>, name: &CStr) -> Result<(), Stop> {
+        let Class::Judged(rule, content) = self.class(Change::Install) else { return Ok(()) };
+        if !content.leads() {
+            return Ok(());
+        }
+        let text = read(holder, name, content)?.ok_or(Errno::NOENT)?;
+        let paths = (self.old.as_path(), self.new.as_path());
+        let judgement = self.worker.broker.site(|site| git::judge_moved(content, paths, &text, site));
+        permit_judged(self.turn, &judgement, (rule, &text), &self.place(holder, name)?)
+    }
+
+    /// Within a repository, links are the user's own; they too lead elsewhere, if not along with what moves.
+    fn link(&self, holder: BorrowedFd<'_>, name: &CStr) -> Result<(), Stop> {
+        let target = readlinkat(holder, name, Vec::new())?;
+        let target = OsStr::from_bytes(target.to_bytes());
+        let aim = self.old.parent().unwrap_or(Path::new("/")).join(target);
+        if !climbs(target.as_bytes()) || normalize(&aim).starts_with(self.top) {
+            return Ok(());
+        }
+        match self.class(Change::Symlink) {
+            Class::Asked(rule) => {
+                let doing = Doing::new(Change::Symlink, Deed::Symlink(target.to_owned()));
+                ask(self.turn, &doing, &self.place(holder, name)?, rule.id)
+            }
+            Class::Denied(_) => Err(Errno::ACCESS.into()),
+            Class::Free | Class::Walk | Class::Completes(_) | Class::Judged(..) => Ok(()),
+        }
+    }
+
+    /// What git takes a name for, where it lies.
+    fn class(&self, change: Change) -> Class {
+        let broker = self.worker.broker;
+        let holds = |rule: &'static Rule| rule.anywhere == Anywhere::Judged && broker.holds(rule);
+        broker.site(|site| class_under(&self.old, change, site, &holds))
+    }
+
+    /// Where what is looked at comes to lie.
+    fn place(&self, holder: BorrowedFd<'_>, name: &CStr) -> Result<Place, Errno> {
+        let directory = dup(holder)?;
+        Ok(Place { directory, name: name.to_owned(), path: self.new.clone(), as_directory: false })
+    }
+}
