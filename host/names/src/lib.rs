@@ -18,7 +18,7 @@
 //! use portcullis_names::{Change, Class, Site, class, git};
 //!
 //! let roots = [PathBuf::from("/project")];
-//! let site = Site { roots: &roots, exists: &|_| false };
+//! let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
 //! let path = Path::new("/project/.git/config");
 //! let Class::Judged(rule, content) = class(path, Change::Install, &site) else { panic!() };
 //! assert_eq!(rule.id, "host.git-config");
@@ -54,12 +54,20 @@ pub struct Site<'a> {
     pub roots: &'a [PathBuf],
     /// Whether anything has this name, be it a link that leads nowhere.
     pub exists: &'a dyn Fn(&Path) -> bool,
+    /// Whether this name is a symbolic link, or may be one.
+    pub is_link: &'a dyn Fn(&Path) -> bool,
 }
 
 impl Site<'_> {
     /// Whether `path` lies below a root.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    /// Whether `path` lies below a root, and nothing on its way from there is a link, which could lead out again.
+    pub(crate) fn holds_straight(&self, path: &Path) -> bool {
+        let mut below = path.ancestors().take_while(|above| !self.roots.iter().any(|root| root == above));
+        self.holds(path) && !below.any(self.is_link)
     }
 
     /// The part of `path` below the deepest root that holds it; the whole path where none does.

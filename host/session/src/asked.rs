@@ -129,7 +129,7 @@ impl Session {
         }
         let reason = match portcullis_names::rule(&id) {
             Some(rule) => {
-                let site = Site { roots: &roots, exists: &|_| false };
+                let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
                 let covers =
                     |grant: &Grant| grant.covers(request) && may_be_granted(rule, &grant.pattern, &site);
                 if rule.anywhere == Anywhere::Asked && grants.iter().any(covers) {

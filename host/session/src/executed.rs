@@ -51,7 +51,8 @@ impl Session {
         let path = path_text::decode(&access.path.canonical)?;
         let roots = self.roots();
         let exists = |path: &Path| exists(&force.gate, path);
-        let site = Site { roots: &roots, exists: &exists };
+        let is_link = |path: &Path| is_link(&force.gate, path);
+        let site = Site { roots: &roots, exists: &exists, is_link: &is_link };
         let own = changes(&path, access.path.kind, &access.operation);
         let made = path.ancestors().skip(1).map(|above| (above.to_owned(), Change::MakeDirectory));
         let made =
@@ -109,7 +110,8 @@ impl Session {
     ) -> Option<Attribute> {
         let roots = self.roots();
         let exists = |path: &Path| exists(&force.gate, path);
-        let site = Site { roots: &roots, exists: &exists };
+        let is_link = |path: &Path| is_link(&force.gate, path);
+        let site = Site { roots: &roots, exists: &exists, is_link: &is_link };
         let content = self.judged_as(path, &site)?;
         let reason = match judge(content, path, previous, new, &site) {
             Judgement::Harmless => String::new(),
@@ -123,7 +125,8 @@ impl Session {
     pub(crate) fn is_judged(&self, force: &Force, path: &Path) -> bool {
         let roots = self.roots();
         let exists = |path: &Path| exists(&force.gate, path);
-        self.judged_as(path, &Site { roots: &roots, exists: &exists }).is_some()
+        let is_link = |path: &Path| is_link(&force.gate, path);
+        self.judged_as(path, &Site { roots: &roots, exists: &exists, is_link: &is_link }).is_some()
     }
 
     /// What the content of `path` is read as, where that decides, whatever else is asked about the name.
@@ -227,7 +230,9 @@ pub(crate) fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
         return is_for_one_file(pattern);
     }
     let rule = portcullis_names::rule(&decision.cause().rule).filter(|_| decision.policy() == HOST);
-    rule.is_none_or(|rule| may_be_granted(rule, pattern, &Site { roots: &[], exists: &|_| false }))
+    rule.is_none_or(|rule| {
+        may_be_granted(rule, pattern, &Site { roots: &[], exists: &|_| false, is_link: &|_| false })
+    })
 }
 
 /// Whether a grant on paths speaks of names under `rule`: one for a directory around them was given for what
@@ -243,6 +248,15 @@ pub(crate) fn may_be_granted(rule: &Rule, pattern: &GrantPattern, site: &Site<'_
             FilePattern::Glob(_) | FilePattern::Name { .. } => false,
         },
         GrantPattern::Command(_) | GrantPattern::Network(_) | GrantPattern::Tool(_) => false,
+    }
+}
+
+/// Whether this name is a symbolic link. What cannot be looked at counts as one.
+fn is_link(gate: &Gate, path: &Path) -> bool {
+    match locate(gate, path, Purpose::ForWriting) {
+        Ok(located) => located.canonical() != path,
+        Err(FileError::NotFound { .. } | FileError::NotADirectory { .. }) => false,
+        Err(_) => true,
     }
 }
 

@@ -84,7 +84,11 @@ impl Broker {
         // What cannot be looked at may be there: whoever calls can take away the right to look.
         let is_absent = |error: Errno| matches!(error, Errno::NOENT | Errno::NOTDIR);
         let exists = |path: &Path| !statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_err_and(is_absent);
-        ask(&Site { roots: &self.roots, exists: &exists })
+        let is_link = |path: &Path| match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => FileType::from_raw_mode(status.st_mode) == FileType::Symlink,
+            Err(error) => !is_absent(error),
+        };
+        ask(&Site { roots: &self.roots, exists: &exists, is_link: &is_link })
     }
 
     /// What the session's rules say of reading a name.
@@ -345,7 +349,7 @@ pub(super) fn assuming<T>(broker: &Broker, directory: &Path, ask: impl FnOnce(&S
     let parts: Vec<PathBuf> = ["HEAD", "objects", "refs"].iter().map(|part| directory.join(part)).collect();
     broker.site(|site| {
         let exists = |path: &Path| parts.iter().any(|part| part == path) || (site.exists)(path);
-        ask(&Site { roots: site.roots, exists: &exists })
+        ask(&Site { exists: &exists, ..*site })
     })
 }
 

@@ -23,6 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("git::other_repositories_stay_outside", other_repositories_stay_outside),
     ("git::what_moves_is_judged_where_it_comes_to_lie", what_moves_is_judged_where_it_comes_to_lie),
     ("git::nothing_is_fetched_by_itself", nothing_is_fetched_by_itself),
+    ("git::trees_of_commands_lie_in_the_workspace", trees_of_commands_lie_in_the_workspace),
     ("git::what_has_stopped_writes_nothing_elsewhere", what_has_stopped_writes_nothing_elsewhere),
     ("git::resolved_conflicts_are_those_of_the_project", resolved_conflicts_are_those_of_the_project),
     ("git::what_is_lost_is_found_in_the_repository", what_is_lost_is_found_in_the_repository),
@@ -370,6 +371,42 @@ fn nothing_is_fetched_by_itself() {
     let (exit, output, questions) =
         asked(&session, "cd copy; git config remote.o.url http://127.0.0.1:9/other", false);
     assert!(exit != Exit::Code(0) && questions.len() == 1, "{output}");
+}
+
+/// The user's own git writes files where a repository says that its working tree lies.
+fn trees_of_commands_lie_in_the_workspace() {
+    if !git() {
+        return;
+    }
+    let tree = "mkdir -p .git/worktrees/x; echo ref: refs/heads/main > .git/worktrees/x/HEAD; \
+        echo ../.. > .git/worktrees/x/commondir; echo \"$P/home/loot/.git\" > .git/worktrees/x/gitdir; sleep 0.05";
+    let renamed = tree.replace("> .git/worktrees/x/gitdir", "> new; mv new .git/worktrees/x/gitdir");
+    let pushed = "git init -q up; cd up; git symbolic-ref HEAD refs/heads/x; \
+        git config receive.denyCurrentBranch updateInstead";
+    let linked = "ln -s \"$P/home/loot\" node; G='git --git-dir=.git/modules/sub'; \
+        b=$(echo x | $G hash-object -w --stdin); t=$(printf '100644 blob %s\\tloot\\n' $b | $G mktree); \
+        $G update-ref refs/heads/x $($G commit-tree -m x $t); \
+        git config -f .git/modules/sub/config core.worktree ../../../node";
+    for (attack, then) in [
+        (tree.to_owned(), "git worktree repair"),
+        (renamed, "git worktree repair"),
+        (format!("{pushed}; {tree}"), "git push -q ./up main"),
+        (linked.to_owned(), "cd sub; git checkout -q x"),
+    ] {
+        for outside in [true, false] {
+            let session = with_repository();
+            assert!(session.control("mkdir \"$P/home/loot\""));
+            let attack = format!("{SET_UP} cd repo; {attack}");
+            let told = if outside {
+                format!("{}", session.control(&attack))
+            } else {
+                asked(&session, &attack, false).1
+            };
+            session.control(&format!("{SET_UP} cd repo; {then}"));
+            let is_written = session.control("test -n \"$(ls -A \"$P/home/loot\")\"");
+            assert_eq!(is_written, outside, "{then} after {attack}: {told}");
+        }
+    }
 }
 
 /// What patches or picks that have stopped go on with are options of programs, and some have git write any file.

@@ -166,7 +166,7 @@ pub fn judge(
         },
         Content::GitFile => pointer(place::git_file(path, new, site)),
         Content::CommonDirectory => pointer(place::common_directory(path, new)),
-        Content::WayBack => pointer(place::way_back(new)),
+        Content::WayBack => pointer(place::way_back(new, site)),
         Content::RebaseTodo => asks(todo::findings(previous, new)),
         Content::Strategy => asks(stopped::strategy(previous, new)),
         Content::StrategyOptions => asks(stopped::strategy_options(previous, new)),

@@ -6,7 +6,7 @@
 //! `remote.*.push` (deletes what is not named), `rebase.instructionFormat` (could add lines to the list of a rebase), `core.commentChar` (could turn a comment of
 //! that list into a line), `commit.template`, `core.excludesFile` and `core.attributesFile` (places),
 //! `extensions.partialClone`, `remote.*.promisor` and `remote.*.partialCloneFilter` (have every command of git fetch
-//! what is missing), `init.templateDir` (brings hooks), `gc.recentObjectsHook`, `pull.twohead` (names a strategy, which is a program),
+//! what is missing), `init.templateDir` (brings hooks), `gc.recentObjectsHook`, `receive.denyCurrentBranch = updateInstead` (has a push write files, and run a hook), `pull.twohead` (names a strategy, which is a program),
 //! `help.autoCorrect` (runs what was not typed), `protocol.*` but for the version, all of `http`, `credential` and `url`.
 
 use super::shape::Shape::{
@@ -231,7 +231,7 @@ const KEYS: &[(&str, Shape)] = &[
     ("rebase.reschedulefailedexec", Bool),
     ("rebase.stat", Bool),
     ("rebase.updaterefs", Bool),
-    ("receive.denycurrentbranch", Words(&["refuse", "ignore", "warn", "updateinstead"])),
+    ("receive.denycurrentbranch", Words(&["refuse", "ignore", "warn"])),
     ("receive.denydeletecurrent", Words(&["refuse", "ignore", "warn"])),
     ("receive.denydeletes", Bool),
     ("receive.denynonfastforwards", Bool),

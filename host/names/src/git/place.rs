@@ -27,7 +27,7 @@ pub(crate) fn git_file(path: &Path, text: &[u8], site: &Site<'_>) -> Option<Stri
         return Some(format!("`{target}` is no plain path"));
     };
     let leads_to_own = is_worktree_of_repository(&target) || is_module_of_repository(&target, from);
-    if leads_to_own && site.holds(&target) {
+    if leads_to_own && site.holds_straight(&target) {
         return None;
     }
     Some(format!(
@@ -45,13 +45,18 @@ pub(crate) fn common_directory(path: &Path, text: &[u8]) -> Option<String> {
     Some("it makes git take its configuration and hooks from another directory".to_owned())
 }
 
-/// Why the `gitdir` file of a worktree names something else than a `.git` file.
-pub(crate) fn way_back(text: &[u8]) -> Option<String> {
-    let names_git_file = |line: &str| Path::new(line).file_name().is_some_and(|name| name == ".git");
+/// Why the `gitdir` file of a worktree names something else than a `.git` file in the workspace: git
+/// writes that file (`git worktree repair`), and a push may write the files beside it.
+pub(crate) fn way_back(text: &[u8], site: &Site<'_>) -> Option<String> {
+    // Before 2.48 git takes a relative path from where it runs, which may be anywhere.
+    let names_git_file = |line: &str| {
+        let target = resolve(Path::new("/"), line).filter(|_| line.starts_with('/'));
+        target.is_some_and(|target| target.ends_with(".git") && site.holds_straight(&target))
+    };
     if text.is_empty() || line(text).is_some_and(names_git_file) {
         return None;
     }
-    Some("it is not the path of one `.git` file".to_owned())
+    Some("it is not the path of one `.git` file in the workspace".to_owned())
 }
 
 /// Whether `core.worktree` in the configuration file `path` is what git writes for a submodule.
@@ -62,7 +67,7 @@ pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> boo
     };
     let lies_in_modules =
         split_at_git(directory).is_some_and(|(_, inside)| inside.iter().any(|name| name == "modules"));
-    lies_in_modules && site.holds(&target) && split_at_git(&target).is_none()
+    lies_in_modules && site.holds_straight(&target) && split_at_git(&target).is_none()
 }
 
 /// Whether an address in the configuration file `path` lies elsewhere than in the file system, or in the workspace.
@@ -73,7 +78,7 @@ pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
         Some(Local::Path(local)) => local,
     };
     let Some(directory) = path.parent() else { return false };
-    let is_inside = |from: &Path| resolve(from, local).is_some_and(|target| site.holds(&target));
+    let is_inside = |from: &Path| resolve(from, local).is_some_and(|target| site.holds_straight(&target));
     match split_at_git(directory) {
         // From the working tree; where that of a submodule lies is not known.
         Some((top, inside)) => is_inside(&top) && (inside.is_empty() || is_inside(directory)),
@@ -87,7 +92,7 @@ pub(crate) fn lends(path: &Path, previous: Option<&[u8]>, new: &[u8], site: &Sit
     let is_inside = |line: &[u8]| {
         // Git takes the quotes off.
         let line = std::str::from_utf8(line).ok().filter(|line| !line.starts_with('"'));
-        line.and_then(|line| resolve(objects, line)).is_some_and(|target| site.holds(&target))
+        line.and_then(|line| resolve(objects, line)).is_some_and(|target| site.holds_straight(&target))
     };
     let is_told = |line: &[u8]| !line.is_empty() && !line.starts_with(b"#") && !is_inside(line);
     let telling = |text: &[u8]| -> Vec<(usize, Vec<u8>)> {
@@ -167,7 +172,7 @@ mod tests {
 
     fn judged(path: &str, text: &str) -> bool {
         let roots = [PathBuf::from("/w"), PathBuf::from("/tmp/s")];
-        let site = Site { roots: &roots, exists: &|_| false };
+        let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
         git_file(Path::new(path), text.as_bytes(), &site).is_none()
     }
 
@@ -218,14 +223,34 @@ mod tests {
 
     #[test]
     fn ways_back_name_a_git_file() {
-        assert!(way_back(b"/tmp/wt/.git\n").is_none() && way_back(b"../../../wt/.git\n").is_none());
-        assert!(way_back(b"/etc/passwd\n").is_some() && way_back(b"/a/.git\n/b/.git\n").is_some());
+        let roots = [PathBuf::from("/w"), PathBuf::from("/home/u/trees")];
+        let site =
+            Site { roots: &roots, exists: &|_| false, is_link: &|path| path == Path::new("/w/a/link") };
+        let passes = |text: &str| way_back(text.as_bytes(), &site).is_none();
+        for text in ["", "/w/p/wt/.git\n", "/w/wt/.git", "/home/u/trees/x/.git\n"] {
+            assert!(passes(text), "{text}");
+        }
+        for text in [
+            "/etc/passwd\n",
+            "/w/a/b\n",
+            "/w/a/.git\n/w/b/.git\n",
+            "/home/u/.git\n",
+            "/home/u/treesx/.git\n",
+            "/w/../home/u/.git\n",
+            "/w/a/link/.git\n",
+            "/w/a/link/x/.git\n",
+            "../../../../../home/u/.git\n",
+            "../../.git\n",
+            "wt/.git\n",
+        ] {
+            assert!(!passes(text), "{text}");
+        }
     }
 
     #[test]
     fn worktrees_of_submodules() {
         let roots = [PathBuf::from("/w")];
-        let site = Site { roots: &roots, exists: &|_| false };
+        let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
         let own = |path: &str, value: &str| is_own_worktree(Path::new(path), value.as_bytes(), &site);
         assert!(own("/w/.git/modules/sub/config", "../../../sub"));
         assert!(own("/w/.git/modules/a/modules/b/config.worktree", "../../../../../a/b"));
@@ -235,5 +260,29 @@ mod tests {
         assert!(!own("/w/.git/modules/sub/config", "../../../../u"));
         assert!(!own("/w/.git/modules/sub/config", "../../../sub/../../u"));
         assert!(!own("/w/.git/modules/sub/config", "../../../.git/hooks"));
+    }
+
+    #[test]
+    fn nothing_leads_through_a_link() {
+        let roots = [PathBuf::from("/w")];
+        let links = |linked: &'static str| move |path: &Path| path == Path::new(linked);
+        let judged = |is_link: &dyn Fn(&Path) -> bool| {
+            let site = Site { roots: &roots, exists: &|_| true, is_link };
+            let module = Path::new("/w/.git/modules/sub/config");
+            let file = git_file(Path::new("/w/a/sub/.git"), b"gitdir: ../../.git/modules/sub\n", &site);
+            let alternates = Path::new("/w/b/.git/objects/info/alternates");
+            [
+                is_own_worktree(module, b"../../../a/sub", &site),
+                is_near(Path::new("/w/.git/config"), "a/sub", &site),
+                lends(alternates, None, b"/w/a/sub/objects\n", &site).is_empty(),
+                file.is_none(),
+            ]
+        };
+        assert_eq!(judged(&|_| false), [true; 4]);
+        // A root is where it is, whatever leads there.
+        assert_eq!(judged(&links("/w")), [true; 4]);
+        assert_eq!(judged(&links("/w/a")), [false, false, false, true]);
+        assert_eq!(judged(&links("/w/a/sub")), [false, false, false, true]);
+        assert_eq!(judged(&links("/w/.git/modules/sub")), [true, true, true, false]);
     }
 }

@@ -331,7 +331,7 @@ fn names_that_other_tools_execute() {
 fn a_workspace_may_lie_below_such_a_name() {
     use std::path::{Path, PathBuf};
     let roots = [PathBuf::from("/home/u/.cursor/worktrees/p"), PathBuf::from("/home/u")];
-    let site = portcullis_names::Site { roots: &roots, exists: &|_| false };
+    let site = portcullis_names::Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
     let class = |path: &str| portcullis_names::class(Path::new(path), Change::Write, &site);
     assert_eq!(class("/home/u/.cursor/worktrees/p/src/a.rs"), Class::Free);
     assert_eq!(word(&class("/home/u/.cursor/worktrees/p/.vscode/x")), "ask host.editor-files");
@@ -343,7 +343,7 @@ fn a_workspace_may_lie_below_such_a_name() {
 fn a_rule_that_does_not_hold_hides_no_other() {
     use std::path::{Path, PathBuf};
     let roots = [PathBuf::from("/w")];
-    let site = portcullis_names::Site { roots: &roots, exists: &|_| false };
+    let site = portcullis_names::Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
     let without = |ids: &[&str], path: &str, change| {
         word(&portcullis_names::class_under(Path::new(path), change, &site, &|rule| !ids.contains(&rule.id)))
     };

@@ -20,6 +20,7 @@ const ASKING: &[&str] = &[
     "core.excludesFile=/etc/passwd",
     "core.worktree=/home/u",
     "core.commentChar=p",
+    "receive.denyCurrentBranch=updateInstead",
     "core.sharedRepository=0777",
     "core.protectNTFS=false",
     "sequence.editor=evil",
@@ -264,6 +265,10 @@ fn pointers_are_judged_by_where_they_lead() {
         Judgement::Harmless
     );
     assert!(asks(&judged(Content::WayBack, ".git/worktrees/a/gitdir", None, "/etc/passwd\n")));
+    assert!(asks(&judged(Content::WayBack, ".git/worktrees/a/gitdir", None, "/home/u/.git\n")));
+    let outside = Some("/home/u/tree/.git\n");
+    let again = judged(Content::WayBack, ".git/worktrees/a/gitdir", outside, "/home/u/tree/.git\n");
+    assert_eq!(again, Judgement::Harmless, "a worktree of the user's");
     assert!(asks(&judged(Content::RebaseTodo, "git-rebase-todo", None, "pick 1\nexec evil\n")));
     assert!(asks(&judged(Content::Strategy, ".git/rebase-merge/strategy", None, "../x\n")));
     assert!(asks(&judged(Content::Strategy, ".git/rebase-merge/strategy", Some("ort\n"), "x\n")));

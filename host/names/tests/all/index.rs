@@ -10,7 +10,7 @@ use crate::kit::{git, output};
 
 fn judged(index: &[u8]) -> Judgement {
     let roots = ["/w".into()];
-    let site = Site { roots: &roots, exists: &|_| false };
+    let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
     judge(Content::Index, Path::new("/w/.git/index"), None, index, &site)
 }
 

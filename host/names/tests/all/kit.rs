@@ -21,14 +21,18 @@ impl Place {
 
     pub(crate) fn class(&self, path: &str, change: Change) -> Class {
         let exists = |path: &Path| self.there.contains(path);
-        class(&Path::new("/w").join(path), change, &Site { roots: &self.roots, exists: &exists })
+        class(
+            &Path::new("/w").join(path),
+            change,
+            &Site { roots: &self.roots, exists: &exists, is_link: &|_| false },
+        )
     }
 }
 
 /// What the judge says of `new` at `path` below `/w`.
 pub(crate) fn judged(content: Content, path: &str, previous: Option<&str>, new: &str) -> Judgement {
     let roots = [PathBuf::from("/w")];
-    let site = Site { roots: &roots, exists: &|_| false };
+    let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
     judge(content, &Path::new("/w").join(path), previous.map(str::as_bytes), new.as_bytes(), &site)
 }
 

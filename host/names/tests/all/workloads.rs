@@ -57,7 +57,8 @@ impl Desk {
     fn look(&mut self, step: &str) {
         let roots = [self.root()];
         let exists = |path: &Path| path.symlink_metadata().is_ok();
-        let site = Site { roots: &roots, exists: &exists };
+        let is_link = |path: &Path| path.is_symlink();
+        let site = Site { roots: &roots, exists: &exists, is_link: &is_link };
         let mut seen = BTreeMap::new();
         let mut open = vec![self.root()];
         while let Some(directory) = open.pop() {
