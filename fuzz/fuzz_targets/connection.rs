@@ -78,7 +78,7 @@ fn by_a_server(mut bytes: &[u8]) {
         let Ok(Status::Complete(length)) = request.parse(bytes) else { return };
         let value = |name: &str| {
             let field = request.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name))?;
-            std::str::from_utf8(field.value).ok().map(|value| value.trim_matches([' ', '\t']))
+            Some(String::from_utf8_lossy(field.value).trim_matches([' ', '\t']).to_owned())
         };
         for host in request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host")) {
             let host = String::from_utf8_lossy(host.value).into_owned();
@@ -97,7 +97,7 @@ fn by_a_server(mut bytes: &[u8]) {
             let Some(after) = behind_chunks(rest) else { return };
             bytes = after;
         } else {
-            let length = value("content-length").map_or(Ok(0), str::parse::<usize>);
+            let length = value("content-length").map_or(Ok(0), |length| length.parse::<usize>());
             let Some(after) = length.ok().and_then(|length| rest.get(length..)) else { return };
             bytes = after;
         }
