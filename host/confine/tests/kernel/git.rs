@@ -327,8 +327,10 @@ fn what_moves_is_judged_where_it_comes_to_lie() {
     let (exit, output, questions) = asked(&session, "mv a/b/r r", true);
     assert_eq!((exit, questions.len()), (Exit::Code(0), 1), "{output}");
     // A link of the user's to hooks that lie elsewhere is not led to what commands write.
-    assert!(session.control("rm -rf r/.git/hooks && ln -s ../../../hooks r/.git/hooks && mkdir -p a/b"));
-    session.sh("mv r a/b/r").assert_fails();
+    let linked = "git init -q s && rm -rf s/.git/hooks && ln -s ../../../hooks s/.git/hooks && mkdir -p a/b";
+    assert!(session.control(&format!("{SET_UP} {linked}")));
+    session.sh("mv s a/s").assert_fails();
+    session.allows("rm s/.git/hooks && mv s a/s");
     // What leads nowhere else is nobody's question.
     let plain = "mkdir -p a/other/.bin && ln -s ../../x a/other/.bin/x && mv a/other a/b && \
         git init -q a/b/n && git -C a/b/n remote add x ../../other && mv a/b/n a/n && mv a/n a/b/m && \
