@@ -2,7 +2,8 @@
 //!
 //! A group is locked (flock(2)) by its host as long as that lives, so nobody takes it for abandoned before its keeper
 //! is in it. When a host is killed, the kernel drops the lock and ends what was in the group; who makes the next
-//! group in the same place removes it then.
+//! group in the same place removes it then. Between making and locking it a group looks abandoned, so the place itself
+//! is locked as well: by many who make groups, or by one who removes them.
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
@@ -158,6 +159,7 @@ pub fn sweep_groups() {
 
 /// Removes the groups of hosts that are gone, and ends what is left in them.
 fn sweep(place: &OwnedFd) {
+    let _alone = hold(place, FlockOperation::NonBlockingLockExclusive);
     let Ok(entries) = Dir::read_from(place) else { return };
     for entry in entries.flatten() {
         let Some(name) = entry.file_name().to_str().ok().filter(|name| is_ours(name)) else { continue };
@@ -176,15 +178,31 @@ fn is_ours(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(is_hexadecimal)
 }
 
+/// Locks a place as long as what is returned lives. Nobody is waited for long, who may never let it go: what is done
+/// under the lock is done without it then, and tried again where it fails.
+fn hold(place: &OwnedFd, lock: FlockOperation) -> Option<OwnedFd> {
+    // Opened anew, the lock is nobody else's.
+    let own = open_directory(place, ".").ok()?;
+    for _ in 0..TRIES {
+        match flock(&own, lock) {
+            Ok(()) => return Some(own),
+            Err(Errno::AGAIN) => std::thread::sleep(MOMENT),
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
 /// Makes a directory and locks it, so that it is still the one that bears its name.
 fn make_locked(place: &OwnedFd) -> rustix::io::Result<(String, OwnedFd)> {
+    let _nobody_sweeps = hold(place, FlockOperation::NonBlockingLockShared);
     let mut last = Errno::EXIST;
     for _ in 0..TRIES {
         // The keys of these are random.
         let name = format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()));
         match mkdirat(place, &name, MODE).and_then(|()| lock(place, &name)) {
             Ok(directory) => return Ok((name, directory)),
-            // Somebody has the name, or sweeps: between making and locking it a group looks abandoned.
+            // Somebody has the name, or sweeps although the place is held.
             Err(error @ (Errno::EXIST | Errno::NOENT | Errno::AGAIN)) => last = error,
             Err(error) => return Err(error),
         }
@@ -279,6 +297,19 @@ mod tests {
         assert_eq!(lock(&opened, "x").map(drop), Err(Errno::AGAIN));
         drop((early, sweeper));
         assert!(lock(&opened, "x").is_ok());
+    }
+
+    #[test]
+    fn nobody_is_swept_away_by_who_comes_meanwhile() {
+        let (_place, opened) = place();
+        let making = hold(&opened, FlockOperation::NonBlockingLockShared).expect("held");
+        let also_making = hold(&opened, FlockOperation::NonBlockingLockShared);
+        assert!(also_making.is_some() && hold(&opened, FlockOperation::NonBlockingLockExclusive).is_none());
+        drop((making, also_making));
+        let sweeping = hold(&opened, FlockOperation::NonBlockingLockExclusive);
+        assert!(sweeping.is_some() && hold(&opened, FlockOperation::NonBlockingLockShared).is_none());
+        // Who does not let it go keeps nobody from making one.
+        assert!(make_locked(&opened).is_ok());
     }
 
     #[test]
