@@ -135,6 +135,16 @@ pub fn class_under(
     named.or(other_systems(path, change).under(holds)).or(repository::class(path, change, site, holds))
 }
 
+/// The directory that `change` at `path` makes a git directory, whatever else it comes to: see [`Class::Completes`],
+/// which says no more than this where nothing stricter does.
+#[must_use]
+pub fn completed(path: &Path, change: Change, site: &Site<'_>) -> Option<PathBuf> {
+    match repository::completing(path, change, site) {
+        Class::Completes(directory) => Some(directory),
+        Class::Free | Class::Walk | Class::Judged(..) | Class::Asked(_) | Class::Denied(_) => None,
+    }
+}
+
 /// By the rules that have names.
 fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -> Class {
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();

@@ -38,7 +38,7 @@ mod temporary;
 
 pub mod git;
 
-pub use class::{Change, Class, PACKAGES, class, class_under};
+pub use class::{Change, Class, PACKAGES, class, class_under, completed};
 pub use repository::{EXAMINED, is_link_of_git};
 pub use rules::{
     AGENT_FILES, Anywhere, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX,

@@ -234,7 +234,7 @@ fn container(change: Change) -> Class {
 }
 
 /// Whether `path` is the part that makes the directory it lies in a repository.
-fn completing(path: &Path, change: Change, site: &Site<'_>) -> Class {
+pub(crate) fn completing(path: &Path, change: Change, site: &Site<'_>) -> Class {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Class::Free };
     let is_part = ["HEAD", "objects", "refs", "commondir"].iter().any(|part| name.eq_ignore_ascii_case(part));
     if !change.is_new_name() || !is_part || is_git_directory(directory, site) {

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use portcullis_names::git::{self, Content, Judgement};
-use portcullis_names::{Change, Class, EXAMINED, Rule, Site, class_under};
+use portcullis_names::{Change, Class, EXAMINED, Rule, Site, class_under, completed};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, fchmod, fstat, futimens,
     linkat, openat, statat, unlinkat,
@@ -110,10 +110,24 @@ impl Worker {
     /// Looks at what lies in a directory that a change makes a repository, as if it were one already.
     pub(super) fn examine(&self, directory: &Path, part: &Place) -> Result<(), Stop> {
         self.must_be_alone()?;
-        let (broker, left) = (self.broker, LOOKED_AT);
-        let mut looked = Looked { broker, repository: directory, left, levels_left: LEVELS };
-        for_each_name(part.directory.as_fd(), c".", |holder, name| looked.at(holder, name, directory))?;
-        Ok(())
+        Ok(self.broker.look_into(directory, part.directory.as_fd())?)
+    }
+
+    /// As [`Self::examine`], for what the directory `old` brings along as it becomes the part `new` of a repository.
+    pub(super) fn examine_part(&self, old: &Place, new: &Place) -> Result<(), Stop> {
+        let completed = self.broker.site(|site| completed(&new.path, Change::MoveTree, site));
+        let Some(repository) = completed else { return Ok(()) };
+        self.must_be_alone()?;
+        Ok(Looked::of(self.broker, &repository).below(old.directory.as_fd(), &old.name, &new.path)?)
+    }
+}
+
+impl Broker {
+    /// Looks at what lies in the directory `holder`, which is called `directory`, as if it were a repository. Nobody
+    /// else may do anything with names.
+    pub(super) fn look_into(&self, directory: &Path, holder: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut looked = Looked::of(self, directory);
+        for_each_name(holder, c".", |holder, name| looked.at(holder, name, directory))
     }
 }
 
@@ -124,7 +138,11 @@ struct Looked<'a> {
     levels_left: usize,
 }
 
-impl Looked<'_> {
+impl<'a> Looked<'a> {
+    fn of(broker: &'a Broker, repository: &'a Path) -> Self {
+        Self { broker, repository, left: LOOKED_AT, levels_left: LEVELS }
+    }
+
     fn at(&mut self, holder: BorrowedFd<'_>, name: &CStr, directory: &Path) -> Result<(), Errno> {
         let kind = match statat(holder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) => FileType::from_raw_mode(status.st_mode),

@@ -8,7 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use portcullis_names::git::Content;
 use portcullis_names::{
-    Anywhere, Change, Class, EXAMINED, GIT_POINTERS, PACKAGES, Rule, Site, class_under, is_link_of_git,
+    Anywhere, Change, Class, EXAMINED, GIT_POINTERS, PACKAGES, Rule, Site, class_under, completed,
+    is_link_of_git,
 };
 use rustix::fs::{AtFlags, CWD, FileType, fstat, major, minor, statat};
 use rustix::io::{self, Errno};
@@ -163,10 +164,13 @@ impl Worker {
                 && !(rule.anywhere == Anywhere::Asked && is_left())
                 && !(rule == &GIT_POINTERS && is_of_git())
         };
+        // Also where the change itself is judged: what it says is not all that comes to mean something.
+        if let Some(directory) = self.broker.site(|site| completed(&place.path, doing.change, site)) {
+            self.examine(&directory, place)?;
+        }
         match self.broker.site(|site| class_under(&place.path, doing.change, site, &holds)) {
-            Class::Free => Ok(Allowed::Plain),
+            Class::Free | Class::Completes(_) => Ok(Allowed::Plain),
             Class::Walk => Ok(Allowed::Below),
-            Class::Completes(directory) => self.examine(&directory, place).map(|()| Allowed::Plain),
             Class::Judged(rule, content) => Ok(Allowed::ByContent(rule, content)),
             Class::Asked(rule) => ask(turn, doing, place, rule.id).map(|()| Allowed::Plain),
             Class::Denied(rule) => Err(refused(doing, place, rule.id)),

@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use portcullis_names::git::Content;
+use portcullis_names::{Change, completed};
 use portcullis_sys::descriptor::has_writers;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, unlinkat};
 use rustix::io::Errno;
@@ -106,6 +107,10 @@ impl Broker {
         let previous = read(directory.as_fd(), name, *content)?;
         if now != *path || !self.is_harmless(*content, path, (previous.as_deref(), &text)) {
             return Err(Errno::ACCESS);
+        }
+        // More may lie beside it by now than when it was opened.
+        if let Some(directory_path) = self.site(|site| completed(path, Change::Install, site)) {
+            self.look_into(&directory_path, directory.as_fd())?;
         }
         let mut copy = File::from(self.unnamed(directory.as_fd(), mode)?);
         copy.write_all(&text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;

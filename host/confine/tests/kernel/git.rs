@@ -27,6 +27,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("git::what_has_stopped_writes_nothing_elsewhere", what_has_stopped_writes_nothing_elsewhere),
     ("git::resolved_conflicts_are_those_of_the_project", resolved_conflicts_are_those_of_the_project),
     ("git::what_is_lost_is_found_in_the_repository", what_is_lost_is_found_in_the_repository),
+    (
+        "git::what_completes_a_repository_is_not_all_that_is_judged",
+        what_completes_a_repository_is_not_all_that_is_judged,
+    ),
 ];
 
 /// Nobody's settings, and a name for commits.
@@ -500,4 +504,42 @@ fn what_is_lost_is_found_in_the_repository() {
         session.sh(&make.replace("FOUND", directory)).assert_fails();
         assert!(session.control("test ! -e bare/objects"), "{directory}");
     }
+}
+
+/// A `commondir` that says what it may makes settings of what was free beside it; so does a part that brings links along.
+fn what_completes_a_repository_is_not_all_that_is_judged() {
+    if !git() {
+        return;
+    }
+    let session = Session::new();
+    // What lies in `modules` and has no shape means nothing yet.
+    let begin = "set -e; top=$PWD; y=o/.git/modules/m/worktrees/y; rm -rf o n p x.git ran; mkdir -p $y n; \
+         echo ref: refs/heads/b > $y/HEAD; cd $y; echo ../.. > c;";
+    let hostile = "printf '[core]\n\tfsmonitor = \"touch '$top'/ran; false\"\n' > config;";
+    let go = "mkdir objects refs; rm commondir; cd $top; mv $y n/.git;";
+    let user = "git -C n status; test -e ran";
+    assert!(session.control(&format!("{begin} {hostile} mv c commondir; {go} {user}")), "it works outside");
+    assert!(session.control("rm -rf o n ran"));
+    for come in [
+        format!("{hostile} mv c commondir"),
+        format!("{hostile} echo ../.. > commondir"),
+        format!(
+            "exec 3> commondir; echo ../.. >&3; {hostile} exec 3>&-; i=0; \
+             while [ $i -lt 40 ]; do i=$((i+1)); sleep .05; test ! -e commondir; done; exit 1"
+        ),
+    ] {
+        session.sh(&format!("exec 2>&1; {begin} {come}")).assert_fails();
+        assert!(session.control("test ! -e o/.git/modules/m/worktrees/y/commondir"), "{come}");
+    }
+    session.sh(&format!("{begin} printf '[core]\n\tbare = false\n' > config; mv c commondir")).assert(0, "");
+
+    let part = "set -e; rm -rf p x.git; mkdir -p p/heads x.git/objects; echo ref: refs/heads/b > x.git/HEAD; \
+         ln -s \"$P/home\" p/heads/f; mv p x.git/refs";
+    let branch = "git init -q r; git -C r -c user.name=u -c user.email=u commit -q --allow-empty -m m; \
+         cp -r r/.git/objects/. x.git/objects; git -C x.git branch f/x $(git -C r rev-parse HEAD); \
+         test -e \"$P/home/x\"";
+    assert!(session.control(&format!("{part}; {branch}")), "it works outside");
+    assert!(session.control("rm -rf p x.git \"$P/home/x\""));
+    session.sh(&format!("exec 2>&1; {part}")).assert_fails();
+    assert!(session.control("test ! -e x.git/refs && test -d p"));
 }

@@ -198,20 +198,27 @@ fn config(
     site: &Site<'_>,
 ) -> Vec<Finding> {
     // What git could not read had no effect.
-    let before = previous.and_then(|text| config_text::parse(text).ok()).unwrap_or_default();
-    let before = by_name(&before);
-    let is_bare = is_bare(path, entries);
-    let lenders = lenders(entries);
+    let previous = previous.and_then(|text| config_text::parse(text).ok()).unwrap_or_default();
+    let before = by_name(&previous);
+    let (was_bare, is_bare) = (is_bare(path, &previous), is_bare(path, entries));
+    let (lent, lenders) = (lenders(&previous), lenders(entries));
+    let (was_shared, is_shared) = (is_shared(&previous), is_shared(entries));
     let mut findings = Vec::new();
     for (name, entries) in by_name(entries) {
         let values = |entries: &[&Entry]| entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>();
-        // All values of the key as they were, in their order: the last one counts, and some keys are lists.
-        if before.get(name).is_some_and(|before| values(before) == values(&entries)) {
-            continue;
-        }
         let remote = name.strip_prefix(b"remote.").and_then(|rest| rest.strip_suffix(b".url"));
         let lends = remote.is_some_and(|remote| lenders.contains(remote));
-        let is_harmless = |entry: &&Entry| !lends && is_harmless(content, (path, is_bare), entry, site);
+        // Each of its worktrees takes this from where its own settings lie.
+        let strays = is_shared && name == b"core.worktree";
+        // What stood there may mean more than it did, by another key.
+        let lent_before = remote.is_some_and(|remote| lent.contains(remote));
+        let means_as_before = was_bare == is_bare && (lent_before || !lends) && (was_shared || !strays);
+        // All values of the key as they were, in their order: the last one counts, and some keys are lists.
+        if means_as_before && before.get(name).is_some_and(|before| values(before) == values(&entries)) {
+            continue;
+        }
+        let is_harmless =
+            |entry: &&Entry| !lends && !strays && is_harmless(content, (path, is_bare), entry, site);
         let Some(first) = entries.iter().find(|entry| !is_harmless(entry)) else { continue };
         let known: BTreeSet<_> = before.get(name).into_iter().flatten().map(|entry| &entry.value).collect();
         let is_new = |entry: &&&Entry| !known.contains(&entry.value);
@@ -249,11 +256,16 @@ fn lenders(entries: &[Entry]) -> BTreeSet<Vec<u8>> {
 fn is_bare(path: &Path, entries: &[Entry]) -> bool {
     let directory = path.parent().and_then(Path::file_name);
     let is_of_tree = directory.is_none_or(|name| name.eq_ignore_ascii_case(".git"));
-    if is_of_tree || entries.iter().any(|entry| entry.name == b"extensions.worktreeconfig") {
+    if is_of_tree || is_shared(entries) {
         return false;
     }
     let last = entries.iter().rev().find(|entry| entry.name == b"core.bare");
     last.is_some_and(|entry| entry.value.as_ref().is_none_or(|value| value.eq_ignore_ascii_case(b"true")))
+}
+
+/// Whether worktrees have a second file of settings each.
+fn is_shared(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| entry.name == b"extensions.worktreeconfig")
 }
 
 fn by_name(entries: &[Entry]) -> BTreeMap<&[u8], Vec<&Entry>> {

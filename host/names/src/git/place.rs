@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use super::judge::Finding;
+use super::moved::climbs;
 use super::url::{self, Local};
 use crate::Site;
 
@@ -81,7 +82,8 @@ pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
     let is_inside = |from: &Path| resolve(from, local).is_some_and(|target| site.holds_straight(&target));
     match split_at_git(directory) {
         // From the working tree; where that of a submodule lies is not known.
-        Some((top, inside)) => is_inside(&top) && (inside.is_empty() || is_inside(directory)),
+        Some((top, inside)) if inside.is_empty() => is_inside(&top),
+        Some(_) => !climbs(local.as_bytes()) && is_inside(directory),
         None => is_inside(directory),
     }
 }

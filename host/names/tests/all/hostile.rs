@@ -341,6 +341,34 @@ fn a_repository_with_a_working_tree_is_not_bare() {
 }
 
 #[test]
+fn what_stood_there_is_judged_again_where_another_key_gives_it_a_meaning() {
+    let module = ".git/modules/s/config";
+    let then = |before: &str, now: &str| judged(Content::Config, module, Some(before), now);
+    let mirror = "[core]\n\tbare = BARE\n[remote \"o\"]\n\tmirror = true\n";
+    assert!(asks(&then(&mirror.replace("BARE", "true"), &mirror.replace("BARE", "false"))));
+    let lender = "[remote \"o\"]\n\turl = https://a.test/\n";
+    let promisor = format!("{lender}\tpromisor = true\n");
+    assert!(asks(&then(lender, &promisor)));
+    // A worktree of a submodule takes it from where its own settings would lie.
+    let tree = "[core]\n\tworktree = ../../../s\n";
+    let shared = format!("{tree}[extensions]\n\tworktreeConfig = true\n");
+    assert_eq!(judged(Content::Config, module, None, tree), Judgement::Harmless);
+    assert!(asks(&judged(Content::Config, module, None, &shared)) && asks(&then(tree, &shared)));
+    assert_eq!(then(&shared, &shared), Judgement::Harmless);
+}
+
+#[test]
+fn addresses_of_a_submodule_do_not_lead_up() {
+    let of = |path: &str, url: &str| {
+        let text = format!("[remote \"o\"]\n\turl = {url}\n");
+        asks(&judged(Content::Config, path, None, &text))
+    };
+    // Its working tree may be any directory of the project.
+    assert!(of("n/.git/modules/s/config", "../x") && !of("n/.git/config", "../x"));
+    assert!(!of("n/.git/modules/s/config", "https://a.test/") && !of("n/.git/modules/s/config", "/w/x"));
+}
+
+#[test]
 fn objects_are_lent_from_the_workspace_only() {
     let lent =
         |line: &str| judged(Content::Alternates, ".git/objects/info/alternates", None, &format!("{line}\n"));

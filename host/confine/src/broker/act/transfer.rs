@@ -102,6 +102,7 @@ fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Mov
     }
     if what == FileType::Directory {
         permit_leading(worker, turn, old, new)?;
+        worker.examine_part(old, new)?;
     }
     let is_alike = || {
         worker.broker.names.is_alike_below(&old.path, &new.path) && !worker.leaves_free_place(turn, old, new)
