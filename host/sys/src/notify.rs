@@ -86,7 +86,7 @@ impl Listener {
             Answer::Value(value) => response.val = value,
             Answer::Error(errno) => response.error = errno.saturating_neg(),
         }
-        self.request(libc::SECCOMP_IOCTL_NOTIF_SEND, &mut response)
+        self.request(libc::SECCOMP_IOCTL_NOTIF_SEND, &mut response).map(drop)
     }
 
     /// Answers a call with a copy of a descriptor.
@@ -94,20 +94,42 @@ impl Listener {
     /// # Errors
     /// `ENOENT` when the caller has gone, `EMFILE` when it can have no more descriptors.
     pub fn give(&self, id: u64, descriptor: BorrowedFd<'_>, close_on_exec: bool) -> io::Result<()> {
-        let mut given = libc::seccomp_notif_addfd {
-            id,
-            flags: SEND,
-            srcfd: descriptor.as_raw_fd().cast_unsigned(),
-            newfd: 0,
-            newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
-        };
-        self.request(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut given)
+        let mut given = addition(id, SEND, descriptor, close_on_exec);
+        self.request(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut given).map(drop)
     }
 
-    fn request<T>(&self, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
+    /// As [`Self::give`], and no copy is left here when the caller goes on. It takes half as long again: the caller is
+    /// woken twice. The call must not end by a signal that its process survives, or the copy stays there unused.
+    ///
+    /// # Errors
+    /// As for [`Self::give`].
+    pub fn give_away(&self, id: u64, descriptor: OwnedFd, close_on_exec: bool) -> io::Result<()> {
+        let mut given = addition(id, 0, descriptor.as_fd(), close_on_exec);
+        let number = self.request(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut given)?;
+        drop(descriptor);
+        self.answer(id, Answer::Value(number.into()))
+    }
+
+    fn request<T>(&self, request: libc::Ioctl, argument: &mut T) -> io::Result<i32> {
         // SAFETY: the callers above pass the structure that goes with the request; it outlives the call.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request, ptr::from_mut(argument)) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    }
+}
+
+/// What a caller gets a copy of.
+fn addition(
+    id: u64,
+    flags: u32,
+    descriptor: BorrowedFd<'_>,
+    close_on_exec: bool,
+) -> libc::seccomp_notif_addfd {
+    libc::seccomp_notif_addfd {
+        id,
+        flags,
+        srcfd: descriptor.as_raw_fd().cast_unsigned(),
+        newfd: 0,
+        newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
     }
 }
 

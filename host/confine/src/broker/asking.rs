@@ -153,7 +153,7 @@ impl Asking {
                     turn.allowed.push(allowed);
                     worker.take(&turn);
                 }
-                (Ending::File, Some(file)) => hand_over(worker.broker, &turn, &file),
+                (Ending::File, Some(file)) => hand_over(worker.broker, &turn, file),
                 (Ending::Done, _) => succeed(worker.broker, &turn),
                 (Ending::Failed(errno), _) => refuse(worker.broker, &turn, errno),
                 (Ending::Refused | Ending::File, _) => refuse(worker.broker, &turn, libc::EACCES),
@@ -166,7 +166,7 @@ impl Asking {
     }
 }
 
-fn hand_over(broker: &Broker, turn: &Turn, file: &OwnedFd) {
+fn hand_over(broker: &Broker, turn: &Turn, file: OwnedFd) {
     let Some(Kind::Open { flags, .. }) = Kind::of(&turn.call) else {
         return refuse(broker, turn, libc::EACCES);
     };

@@ -9,6 +9,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("workloads::archives_work", archives_work),
     ("workloads::python_works", python_works),
     ("workloads::builds_work", builds_work),
+    ("workloads::programs_run_as_soon_as_they_are_written", programs_run_as_soon_as_they_are_written),
 ];
 
 fn files_of_every_kind_are_made_and_moved() {
@@ -96,4 +97,14 @@ fn builds_work() {
             "printf 'all: a b c\\na b c:\\n\\tsleep 0.05; echo x > $@\\n' > Makefile; make -j3 && test -f c",
         );
     }
+}
+
+/// No program runs that is open for writing anywhere: the broker must not have it open any more. It came to that once in
+/// a hundred times where no processor was left for the broker.
+fn programs_run_as_soon_as_they_are_written() {
+    let session = Session::new();
+    session.allows(
+        "exec 2>&1; for n in 1 2 3; do (while :; do :; done) & done; i=0; \
+         while [ $i -lt 150 ]; do i=$((i+1)); cp /bin/true t; ./t || exit 1; rm t; done",
+    );
 }

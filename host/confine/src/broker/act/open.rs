@@ -120,7 +120,7 @@ fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags,
     // Nothing may keep this thread waiting, and no link may lead it away.
     let sure = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     match openat(&place.directory, &place.name, sure, mode) {
-        Ok(file) => give(worker.broker, turn, &file, flags),
+        Ok(file) => give(worker.broker, turn, file, flags),
         Err(Errno::NXIO) if !flags.contains(OFlags::NONBLOCK) => wait_elsewhere(worker, turn, &place, flags),
         Err(error) => Err(error.into()),
     }
@@ -132,22 +132,34 @@ fn is_pointer(content: Content) -> bool {
 }
 
 /// Hands a file to the caller, opened as it wanted it.
-pub(crate) fn give(broker: &Broker, turn: &Turn, file: &OwnedFd, flags: OFlags) -> Ending {
+pub(crate) fn give(broker: &Broker, turn: &Turn, file: OwnedFd, flags: OFlags) -> Ending {
     // The last thing before it is the caller's: whatever way has led to it, it is this file.
-    if reads(flags) && broker.is_kept_back(file)? {
+    if reads(flags) && broker.is_kept_back(&file)? {
         return Err(Errno::ACCESS.into());
     }
     if !flags.contains(OFlags::NONBLOCK) {
         let kept = OFlags::APPEND | OFlags::DIRECT | OFlags::NOATIME;
-        fcntl_setfl(file, flags & kept)?;
+        fcntl_setfl(&file, flags & kept)?;
     }
-    match broker.listener.give(turn.call.id, file.as_fd(), flags.contains(OFlags::CLOEXEC)) {
+    let close_on_exec = flags.contains(OFlags::CLOEXEC);
+    // Nobody executes a program as long as it is open for writing somewhere.
+    let given = match writes(flags) && is_program(&file)? {
+        true => broker.listener.give_away(turn.call.id, file, close_on_exec),
+        false => broker.listener.give(turn.call.id, file.as_fd(), close_on_exec),
+    };
+    match given {
         Ok(()) => Ok(Outcome::Done),
         Err(error) => match error.raw_os_error() {
             Some(libc::ENOENT) => Ok(Outcome::Done),
             number => Err(Errno::from_raw_os_error(number.unwrap_or(libc::EMFILE)).into()),
         },
     }
+}
+
+fn is_program(file: &OwnedFd) -> Result<bool, Errno> {
+    let mode = fstat(file)?.st_mode;
+    let is_executable = Mode::from_raw_mode(mode).intersects(Mode::XUSR | Mode::XGRP | Mode::XOTH);
+    Ok(is_executable && FileType::from_raw_mode(mode) == FileType::RegularFile)
 }
 
 /// A pipe is opened for writing once somebody reads from it, as the kernel would do; a thread of its own looks, so
@@ -177,7 +189,7 @@ fn wait_elsewhere(worker: &Worker, turn: &Turn, place: &Place, flags: OFlags) ->
                 opened => break opened.and_then(a_pipe),
             }
         };
-        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &turn, &file, flags));
+        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &turn, file, flags));
         if let Err(Stop::Error(error)) = given {
             // Whoever is not there any more needs no answer.
             drop(broker.listener.answer(turn.call.id, Answer::Error(error.raw_os_error())));
@@ -212,7 +224,7 @@ pub(super) fn wait_for_writer(worker: &Worker, turn: &Turn, node: &OwnedFd, flag
         let _waiting = waiting;
         let opened = broker.processes.open_anew(&*node, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         is_open.store(true, Ordering::Release);
-        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &turn, &file, flags));
+        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &turn, file, flags));
         if let Err(Stop::Error(error)) = given {
             drop(broker.listener.answer(turn.call.id, Answer::Error(error.raw_os_error())));
         }
@@ -263,7 +275,7 @@ fn open_unnamed(
     worker.check_still_waiting(turn)?;
     let sure = (flags - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
     let file = worker.broker.processes.open_anew(&holder, sure, mode)?;
-    give(worker.broker, turn, &file, flags | OFlags::NONBLOCK)
+    give(worker.broker, turn, file, flags | OFlags::NONBLOCK)
 }
 
 /// Opens a file that is judged by what will be in it.
@@ -285,7 +297,7 @@ fn open_staged(
     worker.check_still_waiting(turn)?;
     let mode = Mode::from_raw_mode(mode.as_raw_mode() & !mask);
     let file = worker.broker.stage(place, content, (flags, mode))?;
-    give(worker.broker, turn, &file, flags | OFlags::NONBLOCK)
+    give(worker.broker, turn, file, flags | OFlags::NONBLOCK)
 }
 
 /// Judges a change of a file that is open, by the name that it has now. One that is not found by it has names elsewhere
@@ -332,5 +344,5 @@ fn open_anew(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending
     let made = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
     let sure = (flags - made) | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = worker.broker.processes.open_anew(&open, sure, Mode::empty())?;
-    give(worker.broker, turn, &file, flags | OFlags::NONBLOCK)
+    give(worker.broker, turn, file, flags | OFlags::NONBLOCK)
 }

@@ -88,7 +88,7 @@ fn open_found(worker: &Worker, turn: &Turn, node: &OwnedFd, flags: OFlags) -> En
     let broker = worker.broker;
     let sure = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = broker.processes.open_anew(node, flags & COUNTING | sure, Mode::empty())?;
-    give(broker, turn, &file, flags)
+    give(broker, turn, file, flags)
 }
 
 /// Opens anew what the caller has open. Its number is looked up once: it could mean another file the next moment.
@@ -142,7 +142,7 @@ fn make(worker: &Worker, turn: &Turn, (at, path): (At, &CStr), (flags, mode): (O
     worker.check_still_waiting(turn)?;
     let sure = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(&place.directory, &place.name, flags & COUNTING | sure, mode)?;
-    give(broker, turn, &file, flags)
+    give(broker, turn, file, flags)
 }
 
 /// Judges the reading of a file by the name that it has now, or had at last.

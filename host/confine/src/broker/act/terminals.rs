@@ -51,7 +51,7 @@ pub(super) fn open(worker: &Worker, turn: &Turn, terminal: Terminal, flags: OFla
         Terminal::Other(wanted) => other(worker, turn, wanted, sure)?,
     };
     worker.check_still_waiting(turn)?;
-    give(worker.broker, turn, &opened, flags)
+    give(worker.broker, turn, opened, flags)
 }
 
 /// Half of all terminals are left to the user: the lowest free number is given out first.
