@@ -54,7 +54,7 @@ enum Task {
     WitCheck,
     /// Sets up, builds, checks and tests everything
     #[command(after_help = test::EXAMPLES)]
-    Test,
+    Test(test::Options),
     /// Builds everything and shows a real pi under a policy
     #[command(after_help = build::DEMO_EXAMPLES)]
     Demo,
@@ -78,7 +78,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Tidy => tidy::task(),
         Task::Elsewhere => elsewhere::task(),
         Task::WitCheck => contract::check(),
-        Task::Test => test::task(),
+        Task::Test(options) => test::task(options),
         Task::Demo => build::demo(),
     }
 }

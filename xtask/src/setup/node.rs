@@ -18,7 +18,9 @@ const NODE_NEW: &str = "24.21.0";
 const BESIDE_PI_NEW: [&str; 3] = ["quickjs-wasi@3.6.2", "jiti@2.7.0", "@silvia-odwyer/photon-node@0.3.4"];
 const TYPESCRIPT: &str = "5.9.3";
 const NODE_TYPES: &str = "@types/node@24.19.2";
-const OLDEST_NODE: u32 = 20;
+/// The oldest Node that runs everything: with 20.18 connections of a held `fetch` time out, and the compiler for
+/// JavaScript policies fails.
+const OLDEST_NODE: (u32, u32) = (20, 19);
 const PI_PACKAGE: &str = "@earendil-works/pi-coding-agent";
 
 pub(super) fn pi_0_74(cache: &Cache) -> Result<Pi> {
@@ -100,16 +102,20 @@ impl Npm {
 }
 
 fn system_node() -> Result<PathBuf> {
-    let hint = "install Node 20 or later with npm (Debian: `apt-get install nodejs npm`)";
+    let hint = "install Node 20.19 or later with npm (https://nodejs.org)";
     let node = find_program("node").with_context(|| format!("`node` is not in PATH: {hint}"))?;
     find_program("npm").with_context(|| format!("`npm` is not in PATH: {hint}"))?;
     let version = quiet(Command::new(&node).arg("--version"))?;
-    let major =
-        version.trim().trim_start_matches('v').split('.').next().and_then(|part| part.parse::<u32>().ok());
-    if major.is_none_or(|major| major < OLDEST_NODE) {
+    if node_version(&version).is_none_or(|version| version < OLDEST_NODE) {
         bail!("`{}` is version {}: {hint}", node.display(), version.trim());
     }
     Ok(node)
+}
+
+/// Reads the first two numbers of what `node --version` prints.
+fn node_version(printed: &str) -> Option<(u32, u32)> {
+    let mut numbers = printed.trim().strip_prefix('v')?.split('.').map(|part| part.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
 }
 
 fn pi(node: PathBuf, cli: PathBuf) -> Result<Pi> {
@@ -117,4 +123,29 @@ fn pi(node: PathBuf, cli: PathBuf) -> Result<Pi> {
     quiet(Command::new(&node).arg(&cli).arg("--version").env("PI_OFFLINE", "1"))
         .with_context(|| format!("starting pi; delete `{}` and run setup again", cli.display()))?;
     Ok(Pi { node, cli })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn node_before_20_19_is_refused() {
+        for (printed, is_enough) in [
+            ("v18.20.4\n", false),
+            ("v20.18.3\n", false),
+            ("v20.19.0\n", true),
+            ("v20.20.2\n", true),
+            ("v22.1.0\n", true),
+            ("v24.0.0-nightly\n", true),
+            ("20.19.0\n", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                node_version(printed).is_some_and(|version| version >= OLDEST_NODE),
+                is_enough,
+                "{printed}"
+            );
+        }
+    }
 }

@@ -1,0 +1,97 @@
+//! The steps of a run: how long each took, and how it ended.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use super::report;
+use super::tally::Tally;
+use crate::run::{answer, say};
+
+/// The results of all steps so far.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    total: Tally,
+    steps: Vec<(String, Duration)>,
+    /// The time of each test that told it.
+    tests: Vec<(String, Duration)>,
+}
+
+impl Ledger {
+    /// Records a step that counts as no test.
+    pub(super) fn took(&mut self, what: &str, time: Duration) {
+        self.steps.push((what.to_owned(), time));
+    }
+
+    /// Records the times of single tests.
+    pub(super) fn tests_took(&mut self, times: impl IntoIterator<Item = (String, Duration)>) {
+        self.tests.extend(times);
+    }
+
+    /// Runs a step that counts as one test.
+    pub(super) fn check(&mut self, what: &str, work: impl FnOnce() -> Result<()>) {
+        self.tests(what, || work().map(|()| (Tally { passed: 1, ..Tally::default() }, true)));
+    }
+
+    /// Runs a step that counts its own tests, and says whether its program ended with success.
+    pub(super) fn tests(&mut self, what: &str, work: impl FnOnce() -> Result<(Tally, bool)>) {
+        say(format_args!("{what} ..."));
+        let start = Instant::now();
+        let result = work();
+        self.record(what, start.elapsed(), result);
+    }
+
+    /// Records how a step ended that has run already.
+    pub(super) fn record(&mut self, what: &str, time: Duration, result: Result<(Tally, bool)>) {
+        let mut tally = match result {
+            // A program that fails without naming a failed test has failed all the same.
+            Ok((tally, is_success)) => Tally { failed: tally.failed.max(u64::from(!is_success)), ..tally },
+            Err(error) => {
+                say(format_args!("{what}: {error:#}"));
+                Tally { failed: 1, ..Tally::default() }
+            }
+        };
+        if tally.passed + tally.failed == 0 {
+            say(format_args!("{what}: no test ran at all"));
+            tally.failed = 1;
+        }
+        say(format_args!("{what}: {} passed, {} failed", tally.passed, tally.failed));
+        self.total.add(tally);
+        self.took(what, time);
+    }
+
+    /// Prints the times and the total, which is the last line.
+    ///
+    /// # Errors
+    ///
+    /// When a test failed or was ignored.
+    pub(super) fn close(&self) -> Result<()> {
+        for line in report::steps(&self.steps).into_iter().chain(report::slowest(&self.tests)) {
+            say(line);
+        }
+        let Tally { passed, failed, ignored } = self.total;
+        if ignored > 0 {
+            say(format_args!("{ignored} tests are marked as ignored; none may be"));
+        }
+        let failed = failed + ignored;
+        answer(format_args!("{passed} passed, {failed} failed"));
+        if failed > 0 {
+            bail!("{failed} tests or checks failed");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_that_dies_or_runs_nothing_has_failed() {
+        let mut ledger = Ledger::default();
+        ledger.tests("dies", || Ok((Tally { passed: 2, ..Tally::default() }, false)));
+        ledger.tests("runs nothing", || Ok((Tally::default(), true)));
+        assert_eq!(ledger.total, Tally { passed: 2, failed: 2, ignored: 0 });
+        ledger.close().unwrap_err();
+    }
+}

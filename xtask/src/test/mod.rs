@@ -1,0 +1,112 @@
+//! `test`: every check that a change must pass, in one command.
+
+mod ledger;
+mod programs;
+mod report;
+mod runner;
+mod tally;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::build::{self, GenOptions};
+use crate::cache::Tools;
+use crate::run::show;
+use crate::{contract, extension, guests, project, setup};
+use ledger::Ledger;
+use runner::Environment;
+use tally::counted;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  cargo xtask test              set up, build, check, test; the last line counts
+  cargo xtask test --quick      format, lints and the tests without a sandbox or pi: before each commit
+  cargo xtask test --full       the same as `test`, with the long forms of races: before a release
+  CI=true cargo xtask test      as `test`; a test that cannot run here fails
+
+Every step runs, even after one has failed. The time of each step and the slowest tests are printed.";
+
+/// Variables that ask tests for their long forms, and the values that `--full` gives them.
+const LONG_FORMS: [(&str, &str); 2] = [("PORTCULLIS_RACE_TRIES", "10000"), ("PORTCULLIS_RACE_FACTOR", "20")];
+
+/// The options of `test`.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Runs only what takes a few minutes: formatting, lints, and tests without a sandbox or pi
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// Runs races and random tests at their full length
+    #[arg(long)]
+    full: bool,
+}
+
+pub(crate) fn task(options: &Options) -> Result<()> {
+    let mut ledger = Ledger::default();
+    if options.quick {
+        quick(&mut ledger);
+    } else {
+        everything(&mut ledger, if options.full { &LONG_FORMS } else { &[] })?;
+    }
+    ledger.close()
+}
+
+fn quick(ledger: &mut Ledger) {
+    ledger.check("rustfmt", || show(project::cargo().args(["fmt", "--all", "--check"])));
+    ledger.check("clippy", clippy);
+    programs::test(ledger, programs::Choice::Quick, &Environment::default());
+}
+
+fn everything(ledger: &mut Ledger, long_forms: &[(&str, &str)]) -> Result<()> {
+    let start = Instant::now();
+    let tools = setup::ready()?;
+    ledger.took("setup", start.elapsed());
+    ledger.check("guests", || guests::shipped_policies().and_then(|()| guests::test_guests()));
+    ledger.check("guests --check", guests::check);
+    ledger.check("rustfmt", || show(project::cargo().args(["fmt", "--all", "--check"])));
+    ledger.check("build", || show(project::cargo().args(["build", "--workspace", "--quiet"])));
+    ledger.check("gen --check", || build::generate(&GenOptions { check: true }));
+    ledger.check("wit-check", contract::check);
+    ledger.check("clippy", clippy);
+    for (what, pi) in [("tsc with pi 0.74", &tools.pi_0_74), ("tsc with pi 1.5", &tools.pi_1_5)] {
+        ledger.check(what, || extension::check_types(&tools, pi.as_ref().context("set-up left no pi")?));
+    }
+    let environment = environment(&tools, &project::target_directory()?, long_forms)?;
+    programs::test(ledger, programs::Choice::All, &environment);
+    ledger.tests("doc tests", || {
+        let mut cargo = project::cargo();
+        cargo.args(["test", "--workspace", "--doc", "--no-fail-fast", "--quiet"]);
+        counted(cargo.stdin(Stdio::null()))
+    });
+    ledger.tests("pi", || {
+        let pi = tools.pi_1_5.as_ref().context("set-up left no pi")?;
+        counted(&mut extension::tests(&pi.node)?)
+    });
+    Ok(())
+}
+
+fn clippy() -> Result<()> {
+    let words = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+    show(project::cargo().args(words))
+}
+
+/// Returns the variables that tell the tests which programs to use, and how long to try.
+fn environment(tools: &Tools, target: &Path, long_forms: &[(&str, &str)]) -> Result<Environment> {
+    let mut variables: Vec<(OsString, OsString)> = vec![
+        ("PATH".into(), tools.search_path()?),
+        ("PORTCULLIS_BIN".into(), target.join("debug/portcullis").into()),
+    ];
+    variables.extend(long_forms.iter().map(|(name, value)| (name.into(), value.into())));
+    Ok(Environment { variables })
+}
+
+/// Returns `program`, to be run without input by a step.
+fn silent_input(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    command
+}

@@ -1,0 +1,54 @@
+//! Where the time of a run went.
+
+use std::time::Duration;
+
+/// How many of the slowest tests are listed.
+const SLOWEST: usize = 20;
+
+/// Returns a line for each step.
+pub(super) fn steps(steps: &[(String, Duration)]) -> Vec<String> {
+    steps.iter().map(|(what, time)| format!("{:>7.1} s  {what}", time.as_secs_f32())).collect()
+}
+
+/// Returns a heading and a line for each of the slowest tests, the slowest first; nothing where no test told its time.
+pub(super) fn slowest(tests: &[(String, Duration)]) -> Vec<String> {
+    let mut sorted: Vec<_> = tests.iter().collect();
+    sorted.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let lines: Vec<String> = sorted
+        .into_iter()
+        .take(SLOWEST)
+        .map(|(name, time)| format!("{:>7.1} s  {name}", time.as_secs_f32()))
+        .collect();
+    if lines.is_empty() { lines } else { std::iter::once("slowest tests:".to_owned()).chain(lines).collect() }
+}
+
+/// Reads the time that a line of a test runner gives for one test: `test NAME ... ok <1.234s>`.
+pub(super) fn time_of_test(line: &str) -> Option<(&str, Duration)> {
+    let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let seconds = rest.split_once('<')?.1.strip_suffix("s>")?;
+    Some((name, Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_from_both_kinds_of_runners() {
+        let second = Duration::from_millis(1500);
+        assert_eq!(time_of_test("test a::b ... ok <1.500s>"), Some(("a::b", second)));
+        assert_eq!(time_of_test("test race as root ... FAILED <1.500s>"), Some(("race as root", second)));
+        for line in ["test a::b ... ok", "test result: ok. 1 passed", "other <1.0s>", "test a ... ok <-1s>"] {
+            assert_eq!(time_of_test(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_slowest_come_first_and_no_more_than_twenty() {
+        let tests: Vec<_> = (0..30_u64).map(|n| (format!("t{n}"), Duration::from_secs(n))).collect();
+        let lines = slowest(&tests);
+        assert_eq!(lines.len(), SLOWEST + 1);
+        assert!(lines[1].ends_with("29.0 s  t29"), "{lines:?}");
+        assert!(slowest(&[]).is_empty());
+    }
+}

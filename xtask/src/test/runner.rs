@@ -1,0 +1,111 @@
+//! Runs test programs side by side, and shows what a program printed when it has ended.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::ledger::Ledger;
+use super::programs::{Harness, Program};
+use super::report;
+use super::silent_input;
+use super::tally::Tally;
+use crate::run::{answer, say};
+
+/// How many programs run at once. Most of the slow ones wait for processes or run one test at a time, so that two of
+/// them keep two processors busy.
+const LANES: usize = 2;
+
+/// Variables that the tests get beside those of this process.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    pub(super) variables: Vec<(OsString, OsString)>,
+}
+
+/// What a program did.
+struct Ended {
+    program: Program,
+    time: Duration,
+    output: Result<(String, bool)>,
+}
+
+/// Runs `programs`, taken in this order by whichever lane is free.
+pub(super) fn run(ledger: &mut Ledger, programs: Vec<Program>, environment: &Environment) {
+    let queue = Mutex::new(programs.into_iter());
+    let (sender, ends) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..LANES {
+            let (queue, sender) = (&queue, sender.clone());
+            scope.spawn(move || {
+                while let Some(program) = next(queue) {
+                    say(format_args!("{} ...", program.name));
+                    let start = Instant::now();
+                    let output = output_of(&program, environment);
+                    let ended = Ended { program, time: start.elapsed(), output };
+                    if sender.send(ended).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for ended in ends {
+            record(ledger, ended);
+        }
+    });
+}
+
+fn next(queue: &Mutex<std::vec::IntoIter<Program>>) -> Option<Program> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).next()
+}
+
+/// Shows what is worth reading of a program's output, and counts its tests.
+fn record(ledger: &mut Ledger, Ended { program, time, output }: Ended) {
+    let result = output.map(|(text, is_success)| {
+        let mut tally = Tally::default();
+        let mut times = Vec::new();
+        for line in text.lines() {
+            tally.add(Tally::from_line(line));
+            times.extend(
+                report::time_of_test(line).map(|(name, time)| (format!("{} {name}", program.name), time)),
+            );
+            let is_routine =
+                line.starts_with("test ") && !line.starts_with("test result") && line.contains(" ... ok");
+            if !is_routine && !line.is_empty() {
+                answer(line);
+            }
+        }
+        ledger.tests_took(times);
+        // A program without a test is no failure here: most binaries have none.
+        if tally == Tally::default() && is_success && text.contains("running 0 tests") {
+            return None;
+        }
+        Some((tally, is_success))
+    });
+    match result.transpose() {
+        Some(result) => ledger.record(&program.name, time, result),
+        None => ledger.took(&program.name, time),
+    }
+}
+
+fn output_of(program: &Program, environment: &Environment) -> Result<(String, bool)> {
+    let mut command = command(program, environment);
+    let output = command.output().with_context(|| format!("starting the tests of {}", program.name))?;
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    Ok((text.into_owned(), output.status.success()))
+}
+
+fn command(program: &Program, environment: &Environment) -> Command {
+    let mut command = silent_input(&program.path);
+    command.current_dir(&program.directory).env("CARGO_MANIFEST_DIR", &program.directory);
+    command.envs(environment.variables.iter().map(|(name, value)| (name, value)));
+    if program.harness == Harness::Rust {
+        // The only way to learn how long each test takes; `portcullis-each-user` always says so.
+        command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
+    }
+    command
+}
