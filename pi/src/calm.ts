@@ -15,12 +15,19 @@ const CALM = Symbol.for("portcullis.calm");
 /** Everything that begins a sequence, and single characters that act; colours and links are told apart later. */
 const ACTS = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[P_^X][^\x07\x1b]*(?:\x07|\x1b\\))|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
+/**
+ * Characters that take no space and reorder or hide text: direction marks, zero-width spaces, tags. Joiners and variation
+ * selectors stay, because emoji and several scripts are written with them.
+ */
+const REORDERS_OR_HIDES =
+  /[\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+
 /** What lines of text need: colours, and the links that pi makes itself. */
 const HARMLESS = /^\x1b(?:\[[0-9;:]*m|\]8;)/;
 
-/** The line without what acts on a terminal; colours and links stay. It is not wider than before. */
+/** Removes what acts on a terminal, reorders text or hides it; colours and links stay. The line gets no wider. */
 export function calmed(line: string): string {
-  return line.replaceAll(ACTS, (found) => (HARMLESS.test(found) ? found : ""));
+  return line.replaceAll(ACTS, (found) => (HARMLESS.test(found) ? found : "")).replaceAll(REORDERS_OR_HIDES, "");
 }
 
 /** Has all components of these kinds draw calm lines. */

@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
   AgentSession, createBashToolDefinition, createEditToolDefinition, createFindToolDefinition, createGrepToolDefinition,
-  createLsToolDefinition, createReadToolDefinition, createWriteToolDefinition, type ExtensionAPI, getAgentDir, VERSION,
+  createLsToolDefinition, createReadToolDefinition, createWriteToolDefinition, type ExtensionAPI, type ExtensionContext, getAgentDir, VERSION,
 } from "@earendil-works/pi-coding-agent";
 import { Markdown, Text, TruncatedText } from "@earendil-works/pi-tui";
 import { calm } from "./calm.ts";
@@ -47,6 +47,7 @@ export default function portcullis(pi: ExtensionAPI): void {
     }),
     terminalDialogs: (context) => new TerminalDialogs(context.ui),
     guardChildren,
+    failRun,
   });
   const own = new OwnTools(VERSION.startsWith("0.") ? "any" : "real");
   const reserve = new ReserveTool();
@@ -67,10 +68,31 @@ export default function portcullis(pi: ExtensionAPI): void {
     const others = own.register(pi, session, MAKERS, process.cwd());
     if (others.size > 0) session.tell(takenOver(others), "warning");
   };
+  let opening = Promise.resolve();
+  let openings = 0;
+  /** Starts the session and puts the tools in place. Never rejects: where a step fails, pi's own tools are blocked. */
+  const open = async (context: ExtensionContext) => {
+    const mine = ++openings;
+    try {
+      await session.start(context);
+      // pi has ended or replaced the session meanwhile.
+      if (mine !== openings) return;
+      if (session.state.kind !== "disabled") arm();
+      reserve.offer(pi, session);
+      outside.offer(pi, session, context.cwd);
+    } catch (error) {
+      session.tell(error instanceof Error ? error.message : String(error), "error");
+    }
+  };
+  const ready = async () => {
+    await opening;
+    await session.ready;
+  };
   pi.registerCommand("sandbox", {
     description: "Show the sandbox, turn it on or off, edit what it allows",
     handler: async (_arguments, context) => {
       try {
+        await ready();
         await openMenu(session, context, arm);
       } catch (error) {
         session.tell(error instanceof Error ? error.message : String(error), "error");
@@ -83,13 +105,13 @@ export default function portcullis(pi: ExtensionAPI): void {
     copy.started(event);
     const { off, atePrompt } = readSwitch(pi.getFlag(FLAG), argv);
     if (off) session.disable(context);
-    else await session.start(context);
-    if (session.state.kind !== "disabled") arm();
-    reserve.offer(pi, session);
-    outside.offer(pi, session, context.cwd);
+    else opening = open(context);
+    // pi 0.74 drops a line that is typed before this handler returns; on a terminal it must not wait for the host.
+    if (!session.isTerminal) await opening;
     if (atePrompt) session.tell(FLAG_ATE_PROMPT, "warning");
   });
   pi.on("session_shutdown", async () => {
+    openings += 1;
     copy.leave();
     relay.close();
     await session.stop();
@@ -99,7 +121,8 @@ export default function portcullis(pi: ExtensionAPI): void {
     askAboutRpcCommands(AgentSession.prototype);
     pi.on("message_update", (event) => whole.take(event.assistantMessageEvent));
   }
-  pi.on("tool_call", (event, context) => {
+  pi.on("tool_call", async (event, context) => {
+    await ready();
     if (whole.isBroken(event.toolCallId) && session.state.kind !== "disabled") return block(BROKEN_OFF);
     return gateToolCall(pi, session, [own, reserve, outside], relay, event, context);
   });
@@ -109,12 +132,30 @@ export default function portcullis(pi: ExtensionAPI): void {
   });
   const outputs = new UserOutputs();
   pi.on("context", (event) => outputs.name(session, event.messages));
-  pi.on("user_bash", () => gateUserCommand(session));
-  pi.on("before_agent_start", (event, context) => {
+  pi.on("user_bash", async () => {
+    await ready();
+    return gateUserCommand(session);
+  });
+  pi.on("before_agent_start", async (event, context) => {
+    await ready();
     // Settings may have changed since the session began.
     outside.offer(pi, session, context.cwd);
     const brief = session.state.kind === "open" ? session.state.status.brief : "";
     return brief === "" ? undefined : { systemPrompt: `${event.systemPrompt}\n\n${brief}` };
+  });
+}
+
+/** The exit status of a pi without an interface whose tools were all blocked; `portcullis run` ends with it, too. */
+const EXIT_CLOSED = 125;
+
+let hasFailed = false;
+
+/** Makes pi end with {@link EXIT_CLOSED} where it would end with success. */
+function failRun(): void {
+  if (hasFailed) return;
+  hasFailed = true;
+  process.once("exit", () => {
+    if (!process.exitCode) process.exitCode = EXIT_CLOSED;
   });
 }
 

@@ -4,14 +4,30 @@ import { type AskParams, type Denial, FILE_FAILED, type FailureData, type Failur
 import { HostError } from "./client.ts";
 
 export const INSTALL =
-  "install it (`cargo install portcullis-cli`), or set PORTCULLIS_HOST to its absolute path";
+  "run `portcullis pi-extension install` with the program that you built or downloaded, or set PORTCULLIS_HOST to its "
+  + "absolute path";
 
 export const NOT_STARTED = "the session has not started";
 
-export function closed(why: string): string {
-  return `The Portcullis sandbox is closed, so nothing is permitted: ${plain(why, 800)}. `
-    + "When that is put right, start pi again. To run pi without the sandbox, put the flag after the prompt: "
-    + "`pi \"prompt\" --no-sandbox`.";
+export const STARTING = "the host has not answered yet";
+
+/** What a tool answers the model while nothing is permitted. */
+export function closedForModel(why: string): string {
+  return `The Portcullis sandbox is not available, so this tool is blocked. Tell the user: ${plain(why, 800)}.`;
+}
+
+/** Tells the user that nothing is permitted, and how to go on. */
+export function closedForUser(why: string, isTerminal: boolean): string {
+  const again = isTerminal ? "/reload starts it again." : "Mend that and start pi again.";
+  return `Portcullis is closed and blocks every tool: ${plain(why, 800)}. ${again} `
+    + "To run pi without the sandbox, put the flag after the prompt: `pi \"prompt\" --no-sandbox`.";
+}
+
+/** Tells the user that the host died and runs again. */
+export function restarted(why: string, isTerminal: boolean): string {
+  const next = isTerminal ? "If it happens again, tools stay blocked until you type /reload." : "It is not started a second time.";
+  return `Portcullis stopped (${plain(why, 400)}) and was started again. Its commands have ended, and answers for the session `
+    + `are forgotten. ${next}`;
 }
 
 export function refused(denial: Denial): string {

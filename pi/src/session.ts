@@ -1,7 +1,10 @@
-/** One pi session and its host. Closed until the handshake is done, and for good once the host is gone. */
+/**
+ * One pi session and its host. Nothing is permitted until the host has answered. A host that dies is started once more
+ * for each start of the session; after that the session stays closed until the user starts it again.
+ */
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { HostClient } from "./client.ts";
-import { closed, NOT_STARTED, plain } from "./messages.ts";
+import { closedForModel, closedForUser, NOT_STARTED, plain, restarted, STARTING } from "./messages.ts";
 import { type Dialogs, PromptQueue, SelectDialogs } from "./prompt.ts";
 import {
   type EventNotification, type HelloParams, type HelloResponse, type MenuEvent, type MenuScreen, PROTOCOL_VERSION,
@@ -11,6 +14,8 @@ import { showStatus, type State } from "./status.ts";
 
 /** A cold host compiles its policies before it answers. */
 const HELLO_TIMEOUT_MS = 60_000;
+/** How often a host that died is started again before the user has to do it. */
+const RESTARTS = 1;
 
 /** What the session is told about its surroundings by `index.ts`. */
 export interface Facts {
@@ -24,6 +29,8 @@ export interface Facts {
   terminalDialogs(context: ExtensionContext): Dialogs;
   /** Puts a gate into every pi that this one starts, or takes it out again. */
   guardChildren(guarded: boolean): void;
+  /** Makes pi end with a status that says that Portcullis blocked every tool; used where pi shows no interface. */
+  failRun(): void;
 }
 
 export class Session {
@@ -33,6 +40,12 @@ export class Session {
   #prompts = new PromptQueue(undefined);
   #context: ExtensionContext | undefined;
   #waiting = 0;
+  #ready: Promise<void> = Promise.resolve();
+  #restartsLeft = 0;
+  /** What the user asked for at the last start; the settings decide where it is undefined. */
+  #wanted: Switch | undefined;
+  /** Counts starts and stops, so that a start notices that it was overtaken. */
+  #turn = 0;
 
   constructor(facts: Facts) {
     this.#facts = facts;
@@ -46,8 +59,12 @@ export class Session {
   host(): HostClient | undefined {
     if (this.#state.kind === "disabled") return undefined;
     if (this.#state.kind === "open" && this.#host !== undefined && this.#host.dead === undefined) return this.#host;
-    const why = this.#state.kind === "closed" ? this.#state.why : this.#host?.dead ?? "the host is gone";
-    throw new Error(closed(why));
+    throw new Error(closedForModel(this.#whyClosed()));
+  }
+
+  /** Resolves when the host has answered, or has failed to. Never rejects; every gate waits for it. */
+  get ready(): Promise<void> {
+    return this.#ready;
   }
 
   /** Whether pi has a terminal of its own to draw on. */
@@ -59,9 +76,19 @@ export class Session {
    * Starts the host and opens when it has answered. Never throws: a failure leaves everything closed.
    * `sandbox` is what the user wants for this session; without it the settings say.
    */
-  async start(context: ExtensionContext, sandbox?: Switch): Promise<void> {
-    await this.stop();
+  start(context: ExtensionContext, sandbox?: Switch): Promise<void> {
+    this.#restartsLeft = RESTARTS;
+    this.#wanted = sandbox;
+    this.#ready = this.#open(context);
+    return this.#ready;
+  }
+
+  async #open(context: ExtensionContext): Promise<void> {
+    const turn = ++this.#turn;
     this.#context = context;
+    this.#enter({ kind: "starting" });
+    await this.#end();
+    if (turn !== this.#turn) return;
     try {
       const prompts = new PromptQueue(this.#dialogs(context), (waiting) => this.#count(waiting));
       this.#prompts = prompts;
@@ -72,20 +99,28 @@ export class Session {
         gone: (why) => this.#gone(host, why),
       });
       this.#host = host;
-      const hello = await this.#greet(host, context, sandbox);
-      if (hello.protocol !== PROTOCOL_VERSION) throw new Error(`the host speaks version ${hello.protocol}`);
+      const hello = await this.#greet(host, context, this.#wanted);
+      if (hello.protocol !== PROTOCOL_VERSION) throw new Error(`the host speaks version ${hello.protocol} of the protocol`);
       if (this.#host !== host || host.dead !== undefined) throw new Error(host.dead ?? "it was stopped");
-      this.#enter(stateOf(hello.status));
+      const state = stateOf(hello.status);
+      this.#enter(state);
+      // The host looks at its settings every second, and opens by itself once they are mended.
+      if (state.kind === "closed") this.tell(state.why, "error");
     } catch (error) {
-      await this.#close(error instanceof Error ? error.message : String(error));
+      if (turn === this.#turn) await this.#close(error instanceof Error ? error.message : String(error));
     }
   }
 
   /** Ends the host; may be called at any time and more than once. */
   async stop(): Promise<void> {
+    this.#turn += 1;
+    this.#state = { kind: "closed", why: "the session has ended" };
+    await this.#end();
+  }
+
+  async #end(): Promise<void> {
     const host = this.#host;
     this.#host = undefined;
-    this.#state = { kind: "closed", why: "the session has ended" };
     this.#prompts.clear();
     await host?.stop();
   }
@@ -104,9 +139,14 @@ export class Session {
     context: ExtensionContext, use: (ask: (event: MenuEvent) => Promise<MenuScreen>) => Promise<T>,
   ): Promise<T | undefined> {
     const running = this.#host;
-    if (running !== undefined && running.dead === undefined) return await use((event) => running.call("menu", { event }));
+    if (running !== undefined && running.dead === undefined) {
+      // What the menu offers first depends on the state, and the footer must show the same one.
+      const status = await running.call("status", {});
+      if (this.#host === running) this.#enter(stateOf(status));
+      if (this.#state.kind !== "closed") return await use((event) => running.call("menu", { event }));
+    }
     if (this.#state.kind !== "disabled") {
-      this.tell(closed(this.#state.kind === "closed" ? this.#state.why : "the host is gone"), "error");
+      this.tell(closedForUser(this.#whyClosed(), this.isTerminal), "error");
       return undefined;
     }
     const nobody = { ask: refuseAll, withdraw: () => {}, event: () => {}, gone: () => {} };
@@ -174,12 +214,30 @@ export class Session {
   #event(host: HostClient, notification: EventNotification): void {
     if (this.#host !== host) return;
     if (notification.kind === "notice") return this.tell(plain(notification.text, 2_000), notification.level);
-    // Only a session that was opened changes its state; before that the handshake decides.
-    if (this.#state.kind !== "closed") this.#enter(stateOf(notification.status));
+    // Until the host has answered, the handshake decides.
+    if (this.#state.kind !== "starting") this.#enter(stateOf(notification.status));
   }
 
   #gone(host: HostClient, why: string): void {
-    if (this.#host === host && this.#state.kind !== "closed") void this.#close(`the host is gone, ${why}`);
+    // The handshake itself reports a host that dies during it.
+    if (this.#host !== host || this.#state.kind === "starting") return;
+    if (this.#context === undefined || this.#restartsLeft === 0) {
+      void this.#close(`the host is gone, ${why}`);
+      return;
+    }
+    this.#restartsLeft -= 1;
+    this.#ready = this.#restart(this.#context, why);
+  }
+
+  /** Starts a host in the place of one that died. Its answers, permissions and commands are gone with it. */
+  async #restart(context: ExtensionContext, why: string): Promise<void> {
+    await this.#open(context);
+    if (this.#host !== undefined) this.tell(restarted(why, this.isTerminal), "warning");
+  }
+
+  #whyClosed(): string {
+    if (this.#state.kind === "starting") return STARTING;
+    return this.#state.kind === "closed" ? this.#state.why : this.#host?.dead ?? "the host is gone";
   }
 
   async #close(why: string): Promise<void> {
@@ -187,7 +245,7 @@ export class Session {
     this.#host = undefined;
     this.#prompts.clear();
     this.#enter({ kind: "closed", why });
-    this.tell(closed(why), "error");
+    this.tell(closedForUser(why, this.isTerminal), "error");
     await host?.stop();
   }
 
@@ -200,6 +258,7 @@ export class Session {
     this.#state = state;
     this.#facts.guardChildren(state.kind !== "disabled");
     if (this.#context === undefined) return;
+    if (state.kind === "closed" && !this.#context.hasUI) this.#facts.failRun();
     try {
       showStatus(this.#context.ui, state, this.#waiting);
     } catch {

@@ -3,6 +3,8 @@ import type { StatusResponse } from "./protocol.ts";
 
 /** The state of the sandbox, as far as this process is concerned. */
 export type State =
+  /** The host was started and has not answered; nothing is permitted. */
+  | { kind: "starting" }
   /** Nothing is permitted. */
   | { kind: "closed"; why: string }
   /** The host decides. */
@@ -31,6 +33,7 @@ export function showStatus(footer: Footer, state: State, waiting: number): void 
 
 export function footerText(state: State, waiting: number): ["accent" | "error", string] {
   if (state.kind === "disabled") return ["error", "Sandbox: disabled"];
+  if (state.kind === "starting") return ["accent", "Sandbox: starting"];
   if (state.kind === "closed") return ["error", "Sandbox: closed, no tool can run"];
   const { domains, writePaths, warnings, reduced, contained } = state.status;
   const more = [

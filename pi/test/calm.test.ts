@@ -17,6 +17,9 @@ test("what acts on a terminal goes, colours and links stay", () => {
     ["a\rb\x08c\x00d\x07e\x7ff\x9b2Jg\x85h", "abcdef2Jgh"],
     ["\x1b]8;;x\x1b]52;c;ZXZpbA==\x07y", "]8;;xy"],
     ["tab\tnew", "tab\tnew"],
+    ["rm \u202egpj.exe\u202c \u2066x\u2069\u200f\u200e\u061c", "rm gpj.exe x"],
+    ["a\u200bb\ufeffc\u2060d\u00ade\u{e0041}\u{e007f}f\u2028g", "abcdefg"],
+    ["👩\u200d💻 ⚠\ufe0f می\u200cخواهم", "👩\u200d💻 ⚠\ufe0f می\u200cخواهم"],
   ] as const) assert.equal(calmed(line), expected);
 });
 

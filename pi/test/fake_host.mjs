@@ -2,7 +2,7 @@
 /**
  * A host for the tests of the extension: it speaks the protocol and confines nothing.
  * What it does is asked for by words in what it is sent: `deny-me`, `ask-me`, `rewrite-me`, `die-now`,
- * and by FAKE_HELLO = refuse | hang | die | disabled | version | garbage. FAKE_LOG names a log of all messages.
+ * and by FAKE_HELLO = refuse | hang | die | disabled | version | garbage | closed (opens a moment later). FAKE_LOG names a log of all messages.
  */
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -25,6 +25,8 @@ const frame = (stream, payload, late = 0) => {
 };
 const cause = { policy: "fake", rule: "word", reason: "the word says so" };
 const status = { state: process.env.FAKE_HELLO === "disabled" ? "disabled" : "enabled", domains: 3, writePaths: 1, waiting: 0, reservations: false, escalation: false, contained: false, brief: "BRIEF-OF-THE-FAKE-HOST", warnings: [] };
+const closed = { ...status, state: "closed", warnings: ["nothing is permitted until this is mended: line 3"] };
+let opened = true;
 const handles = new Map();
 const asks = new Map();
 const running = new Map();
@@ -49,6 +51,11 @@ const methods = {
       case "hang": return new Promise(() => {});
       case "die": process.stderr.write("last words of the host\n"); process.exit(7); break;
       case "garbage": process.stdout.write("this is no JSON\n"); break;
+      case "closed": {
+        opened = false;
+        setTimeout(() => { opened = true; send({ method: "event", params: { kind: "status", status } }); }, 300);
+        return { protocol: params.protocol, host: { name: "fake", version: "0" }, status: closed };
+      }
     }
     return { protocol: params.protocol, host: { name: "fake", version: "0" }, status };
   },
@@ -137,7 +144,7 @@ const methods = {
       });
     });
   },
-  async status() { return status; },
+  async status() { return opened ? status : closed; },
   async shutdown() { for (const kill of running.values()) kill(); return {}; },
 };
 

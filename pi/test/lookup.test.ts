@@ -55,7 +55,7 @@ test("the host that installed the extension comes before packages and PATH, whil
 });
 
 test("no node_modules further up is looked into", () => {
-  assert.throws(() => look([PACKAGE, `ext/${PACKAGE}`, `project/${PACKAGE}`], () => ({})), /install it/);
+  assert.throws(() => look([PACKAGE, `ext/${PACKAGE}`, `project/${PACKAGE}`], () => ({})), /pi-extension install/);
 });
 
 test("PATH counts, except what a project could have put there", () => {
@@ -66,14 +66,14 @@ test("PATH counts, except what a project could have put there", () => {
     ["project/portcullis", "/project"], ["project/bin/portcullis", "/project/bin"], ["project/bin/portcullis", "/home/../project/bin"],
     ["up/node_modules/.bin/portcullis", "/up/node_modules/.bin"], ["project/portcullis", "."], ["project/portcullis", ""],
     ["project/portcullis", "project"],
-  ] as const) assert.throws(() => from(program, directory), /install it/, `${program} through ${directory}`);
+  ] as const) assert.throws(() => from(program, directory), /pi-extension install/, `${program} through ${directory}`);
 });
 
 test("a link into the project is the project", () => {
   assert.throws(() => look(["project/bin/portcullis"], (at) => {
     symlinkSync(at("project/bin"), at("link"));
     return { env: { PATH: at("link") } };
-  }), /install it/);
+  }), /pi-extension install/);
 });
 
 test("a program in the project that PATH reaches later does not hide the user's own", () => {
@@ -91,5 +91,5 @@ test("a file that cannot be run is not the host", () => {
     writeFileSync(at("bin/portcullis"), "");
     mkdirSync(at("bin2/portcullis"), { recursive: true });
     return { env: { PATH: `${at("bin")}:${at("bin2")}` } };
-  }), /install it/);
+  }), /pi-extension install/);
 });

@@ -20,7 +20,7 @@ function asked(...places: [key: string, label: string, target: string][]): AskPa
       { key: "o", effect: "allow", label: "Allow once", width: 0, scope: "once" },
       ...wide("s", "Allow for this session only"),
       ...places.flatMap(([key, label, target]) => wide(key, label, { target })),
-      option("d", "Deny for this session", 0, { effect: "deny" }),
+      option("d", "No, for this session", 0, { effect: "deny" }),
     ],
   });
 }
@@ -30,7 +30,7 @@ const EXACT = asked(
 );
 const PARENT = asked(
   ["P", "Allow for this project (parent: /work/foo)", 'projects.json["/work/foo"]'],
-  ["N", "Allow for this project (new config: /work/foo/sub)", 'projects.json["/work/foo/sub"], copied from the parent'],
+  ["N", "Allow for this project (new config: /work/foo/sub)", 'projects.json["/work/foo/sub"], over the parent\'s'],
   ["A", "Allow for all projects", "default.json"],
 );
 
@@ -191,9 +191,9 @@ test("the question is drawn as the first seed has it", () => {
     "   [o]    Allow once",
     "   [s]    Allow for this session only",
     '   [P]    Allow for this project (parent: /work/foo)  → projects.json["/work/foo"]',
-    '   [N]    Allow for this project (new config: /work/foo/sub)  → projects.json["/work/foo/sub"], copied from the parent',
+    '   [N]    Allow for this project (new config: /work/foo/sub)  → projects.json["/work/foo/sub"], over the parent\'s',
     "   [A]    Allow for all projects  → default.json",
-    "   [d]    Deny for this session",
+    "   [d]    No, for this session",
   ]);
   view.press("right", 1_000);
   assert.equal(view.lines(0)[3]!.text, "  covers reading everything below /srv   [← narrower]");

@@ -135,7 +135,7 @@ test("the choices of a list spell out what they cover and where they are written
     { key: "s", effect: "allow", label: "Allow for this session only", covers: "reading /a", width: 0, scope: "session" },
     { key: "P", effect: "allow", label: "Allow for this project", covers: "reading /a", width: 0, target: "projects.json[\"/w\"]", scope: "project" },
     { key: "A", effect: "allow", label: "Allow for all projects", covers: "reading /a", width: 0, target: "default.json", scope: "user" },
-    { key: "d", effect: "deny", label: "Deny for this session", covers: "reading /a\u202e", width: 0, scope: "session" },
+    { key: "d", effect: "deny", label: "No, for this session", covers: "reading /a\u202e", width: 0, scope: "session" },
   ] });
   await until(() => shown.open.length === 1);
   assert.deepEqual(shown.open[0]!.options, [
@@ -144,7 +144,7 @@ test("the choices of a list spell out what they cover and where they are written
     "2. Allow for this session only: reading /a",
     "3. Allow for this project: reading /a → projects.json[\"/w\"]",
     "4. Allow for all projects: reading /a → default.json",
-    "5. Deny for this session: reading /a\\u{202e}",
+    "5. No, for this session: reading /a\\u{202e}",
   ]);
 });
 

@@ -22,7 +22,8 @@ const at = (name: string) => join(directory, name);
 type Any = any;
 let told: string[] = [];
 let footer: string[] = [];
-beforeEach(() => { told = []; footer = []; });
+let failedRuns = 0;
+beforeEach(() => { told = []; footer = []; failedRuns = 0; });
 
 const context = (more: object = {}): Any => ({
   cwd: directory, hasUI: true,
@@ -34,7 +35,7 @@ const context = (more: object = {}): Any => ({
 });
 
 function session(findHost: () => string = () => FAKE_HOST): Session {
-  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost, terminalDialogs: (context) => new SelectDialogs(context.ui), guardChildren: () => {} });
+  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost, terminalDialogs: (context) => new SelectDialogs(context.ui), guardChildren: () => {}, failRun: () => { failedRuns += 1; } });
 }
 
 async function started(more: object = {}): Promise<Session> {
@@ -113,9 +114,9 @@ test("before the start, after the end and without a host nothing is permitted", 
   };
   await closed(/has not started/);
   await it.start(context());
-  await closed(/there is no host.*--no-sandbox/s);
-  assert.match(told.join(), /there is no host/);
-  assert.deepEqual(footer, ["Sandbox: closed, no tool can run"]);
+  await closed(/there is no host/);
+  assert.match(told.join(), /there is no host.*--no-sandbox/s);
+  assert.deepEqual(footer, ["Sandbox: starting", "Sandbox: closed, no tool can run"]);
   const open = await started();
   await open.stop();
   assert.throws(() => open.host(), /has ended/);
@@ -311,7 +312,7 @@ test("settings that switch the sandbox off leave pi's tools alone as well", asyn
   delete process.env.FAKE_HELLO;
   assert.equal(await registered(it).run("bash", {}), "local");
   assert.deepEqual(local.splice(0), ["bash"]);
-  assert.deepEqual(footer, ["Sandbox: disabled"]);
+  assert.deepEqual(footer, ["Sandbox: starting", "Sandbox: disabled"]);
   await it.stop();
   assert.throws(() => it.host(), /has ended/);
 });
@@ -329,14 +330,86 @@ for (const [how, why] of [
   });
 }
 
-test("a host that dies closes the session and says so once", async () => {
+test("a host that dies is started once more, and the user is told", async () => {
   const it = await started();
   const { run } = registered(it);
   await assert.rejects(run("bash", { command: "die-now" }), /gone/);
+  await until(() => it.state.kind !== "open");
+  assert.throws(() => it.host(), /not available.*not answered yet/);
+  await it.ready;
+  assert.equal(await run("bash", { command: "echo again" }), "again\n[0]");
+  assert.match(told.join(), /Portcullis stopped \(it ended with status 9\) and was started again.*\/reload/);
+  assert.equal(failedRuns, 0);
+  await it.stop();
+});
+
+test("a host that dies twice closes the session, and the user is told how to go on", async () => {
+  const it = await started();
+  const { run } = registered(it);
+  for (let deaths = 0; deaths < 2; deaths += 1) {
+    await it.ready;
+    await assert.rejects(run("bash", { command: "die-now" }), /gone/);
+    await until(() => it.state.kind !== "open");
+  }
   await until(() => it.state.kind === "closed");
   await assert.rejects(run("bash", { command: "true" }), /status 9/);
-  assert.equal(told.length, 1);
+  assert.equal(told.length, 2);
+  assert.match(told[1]!, /closed and blocks every tool: .*status 9.*\/reload/);
   assert.equal(footer.at(-1), "Sandbox: closed, no tool can run");
+  // The user starts the session anew: the host may die once more.
+  await it.start(context());
+  await assert.rejects(run("bash", { command: "die-now" }), /gone/);
+  await until(() => it.state.kind !== "open");
+  await it.ready;
+  assert.equal(await run("bash", { command: "echo again" }), "again\n[0]");
+  await it.stop();
+});
+
+test("a stop during a restart leaves no host behind", async () => {
+  const it = await started();
+  const { run } = registered(it);
+  await assert.rejects(run("bash", { command: "die-now" }), /gone/);
+  await until(() => it.state.kind !== "open");
+  await it.stop();
+  await it.ready;
+  assert.throws(() => it.host(), /has ended/);
+  assert.deepEqual(told, []);
+});
+
+test("a session whose settings are broken says so, and opens when the host says that they are mended", async () => {
+  process.env.FAKE_HELLO = "closed";
+  const it = await started();
+  delete process.env.FAKE_HELLO;
+  assert.deepEqual(told, ["nothing is permitted until this is mended: line 3"]);
+  assert.throws(() => it.host(), /line 3/);
+  await until(() => it.state.kind === "open");
+  assert.equal(await registered(it).run("bash", { command: "echo open" }), "open\n[0]");
+  assert.match(footer.at(-1)!, /3 domains/);
+  await it.stop();
+});
+
+test("/sandbox is not opened while nothing is permitted, and first looks whether that has changed", async () => {
+  process.env.FAKE_HELLO = "closed";
+  const it = await started();
+  delete process.env.FAKE_HELLO;
+  const open = () => it.withMenuHost(context(), async () => it.state.kind);
+  assert.equal(await open(), undefined);
+  assert.match(told.at(-1)!, /closed and blocks every tool/);
+  await until(() => it.state.kind === "open");
+  assert.equal(await open(), "open");
+  await it.stop();
+});
+
+test("without an interface a session that is closed makes the run fail", async () => {
+  for (const [how, runs] of [["closed", 1], ["refuse", 1], ["disabled", 0]] as const) {
+    failedRuns = 0;
+    process.env.FAKE_HELLO = how;
+    const it = await started({ hasUI: false });
+    delete process.env.FAKE_HELLO;
+    assert.equal(failedRuns, runs, how);
+    await it.stop();
+    assert.equal(failedRuns, runs, "an ordinary end is no failure");
+  }
 });
 
 test("nobody there: questions are refused, and messages go to stderr", async () => {
