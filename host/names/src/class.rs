@@ -6,9 +6,9 @@ use std::path::{Component, Path, PathBuf};
 use crate::Site;
 use crate::git::Content;
 use crate::known::{has_known_name, is_known};
-use crate::repository;
 use crate::rules::{Anywhere, RULES, Rule, TOOL_FILES};
-use crate::temporary;
+use crate::table::is_like;
+use crate::{dot_files, repository, temporary};
 
 /// The directory in which names under [`Anywhere::Asked`] are free: packages bring such files along by the hundred, and
 /// nobody works in there.
@@ -128,11 +128,62 @@ pub fn class_under(
     }
     // Links and special files matter by where they lie, whatever their name.
     let is_odd = matches!(change, Change::Symlink | Change::Special | Change::MoveTree);
-    if !is_odd && !has_known_name(path) {
+    let may_be_a_dot_file = dot_files::may_matter(path, site);
+    if !is_odd && !may_be_a_dot_file && !has_known_name(path) {
         return Class::Free;
     }
-    let named = by_name(site.relative(path), change, holds);
-    named.or(other_systems(path, change).under(holds)).or(repository::class(path, change, site, holds))
+    let relative = site.relative(path);
+    let class = by_name(relative, change, holds)
+        .or(other_systems(path, change).under(holds))
+        .or(repository::class(path, change, site, holds));
+    // Where a rule has the very name, the user is asked under that rule alone, and only it can be lifted.
+    if may_be_a_dot_file && named(relative, |_| true).is_none() {
+        class.or(dot_files::class(path, change, site).under(holds))
+    } else {
+        class
+    }
+}
+
+/// A name that a rule under [`Anywhere::Asked`] is about, as paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProtectedName {
+    /// The directory in which the name begins: the project, for `.github/workflows`.
+    pub holder: PathBuf,
+    /// The whole name.
+    pub name: PathBuf,
+}
+
+/// Returns the outermost such name on the way to `path`: what a question about `path` is about.
+#[must_use]
+pub fn protected_name(path: &Path, site: &Site<'_>) -> Option<ProtectedName> {
+    let relative = site.relative(path);
+    let Some((start, end)) = named(relative, |rule| rule.anywhere == Anywhere::Asked) else {
+        return dot_files::protected(path, site).map(|(_, name)| name);
+    };
+    let root = path.ancestors().nth(relative.components().filter_map(normal).count())?;
+    let first = |count: usize| {
+        root.join(relative.iter().filter(|name| *name != "/").take(count).collect::<PathBuf>())
+    };
+    Some(ProtectedName { holder: first(start), name: first(end) })
+}
+
+/// From which to which name of `path` the outermost pattern stands of a rule that `is_meant` says yes to.
+fn named(path: &Path, is_meant: impl Fn(&'static Rule) -> bool) -> Option<(usize, usize)> {
+    let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
+    let starts = starts(&names);
+    if starts.is_empty() {
+        return None;
+    }
+    let rules = RULES.iter().filter(|rule| is_meant(rule));
+    let found = rules.flat_map(|rule| {
+        let within = reach(rule, &names);
+        let stands = |pattern: &&'static str| match matches(&names, &starts, within, pattern) {
+            Match::Whole(start, end) => Some((start, end)),
+            Match::Beginning | Match::None => None,
+        };
+        rule.names().iter().filter_map(stands).min()
+    });
+    found.min()
 }
 
 /// The directory that `change` at `path` makes a git directory, whatever else it comes to: see [`Class::Completes`],
@@ -148,15 +199,16 @@ pub fn completed(path: &Path, change: Change, site: &Site<'_>) -> Option<PathBuf
 /// By the rules that have names.
 fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -> Class {
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
-    let packages = names.iter().position(|name| *name == PACKAGES).unwrap_or(names.len());
-    let starts: Vec<usize> =
-        (0..names.len()).filter(|start| names.get(*start).is_some_and(|name| is_known(name))).collect();
+    let starts = starts(&names);
     let mut class = Class::Free;
+    if starts.is_empty() {
+        return class;
+    }
     for rule in RULES {
-        let within = if rule.anywhere == Anywhere::Asked { packages } else { names.len() };
-        for pattern in rule.names {
+        let within = reach(rule, &names);
+        for pattern in rule.names() {
             let own = match matches(&names, &starts, within, pattern) {
-                Match::Whole => on_whole(rule, change),
+                Match::Whole(..) => on_whole(rule, change),
                 // `mv x .github` brings `x/workflows` with it.
                 Match::Beginning if matches!(change, Change::MoveTree) => Class::Walk,
                 Match::Beginning if matches!(change, Change::Symlink) => on_whole(rule, change),
@@ -166,6 +218,17 @@ fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -
         }
     }
     class
+}
+
+/// Where the names stand with which a pattern can begin.
+fn starts(names: &[&OsStr]) -> Vec<usize> {
+    (0..names.len()).filter(|start| names.get(*start).is_some_and(|name| is_known(name))).collect()
+}
+
+/// Before which name a pattern of `rule` has to begin.
+fn reach(rule: &Rule, names: &[&OsStr]) -> usize {
+    let packages = names.iter().position(|name| *name == PACKAGES).unwrap_or(names.len());
+    if rule.anywhere == Anywhere::Asked { packages } else { names.len() }
 }
 
 /// What other systems for versions write to lies in their own directories, as with git. Mercurial's locks are links that
@@ -194,7 +257,8 @@ fn other_systems(path: &Path, change: Change) -> Class {
     if is_inside() { class } else { Class::Free }
 }
 
-fn on_whole(rule: &'static Rule, change: Change) -> Class {
+/// What holds for a name that a rule is about.
+pub(crate) fn on_whole(rule: &'static Rule, change: Change) -> Class {
     match (rule.anywhere, change) {
         (Anywhere::Denied, Change::Metadata) | (Anywhere::Judged, _) => Class::Free,
         (Anywhere::Denied, _) => Class::Denied(rule),
@@ -210,8 +274,8 @@ enum Match {
     None,
     /// The path ends with the beginning of the pattern.
     Beginning,
-    /// The path holds the pattern, and perhaps more below it.
-    Whole,
+    /// The path holds the pattern, from the first of these names to before the second, and perhaps more below it.
+    Whole(usize, usize),
 }
 
 /// Looks for a pattern that begins before the name number `within`.
@@ -220,9 +284,13 @@ fn matches(names: &[&OsStr], starts: &[usize], within: usize, pattern: &str) -> 
     let length = wanted().count();
     for start in starts.iter().filter(|start| **start < within) {
         let Some(rest) = names.get(*start..) else { break };
-        let is_same = rest.iter().zip(wanted()).all(|(name, wanted)| name.eq_ignore_ascii_case(wanted));
+        let is_same = rest.iter().zip(wanted()).all(|(name, wanted)| is_like(name, wanted));
         if is_same {
-            return if rest.len() >= length { Match::Whole } else { Match::Beginning };
+            return if rest.len() >= length {
+                Match::Whole(*start, start + length)
+            } else {
+                Match::Beginning
+            };
         }
     }
     Match::None

@@ -8,23 +8,31 @@ use std::sync::LazyLock;
 use crate::class::normal;
 use crate::repository::{EXAMINED, LAST_NAMES, is_shared_index};
 use crate::rules::RULES;
+use crate::table::{self, is_like};
 
 /// Names without regard to case, found by their first letter and length before they are compared.
 struct Names {
     /// For each first letter, a bit for every length that there is.
     lengths: [u64; 256],
     names: Vec<&'static str>,
+    /// Those with a `*` in them.
+    patterns: Vec<&'static str>,
 }
 
 /// Names that mean something wherever they stand in a path.
 static ANYWHERE: LazyLock<Names> = LazyLock::new(|| {
-    let patterns = RULES.iter().flat_map(|rule| rule.names);
-    let first = |pattern: &&'static str| pattern.split('/').next().unwrap_or_default();
+    let patterns = RULES.iter().flat_map(|rule| rule.names().iter().copied());
+    let first = |pattern: &'static str| pattern.split('/').next().unwrap_or_default();
     Names::new(patterns.map(first).chain(EXAMINED))
 });
 
 /// Names that mean something at the end of a path.
 static LAST: LazyLock<Names> = LazyLock::new(|| Names::new(LAST_NAMES));
+
+/// Dot names that are harmless with all that lies below them.
+static HARMLESS: LazyLock<Names> = LazyLock::new(|| {
+    Names::new(table::harmless().iter().map(|entry| entry.name).filter(|name| !name.contains('/')))
+});
 
 /// Whether a rule could speak of `path`.
 pub(crate) fn has_known_name(path: &Path) -> bool {
@@ -37,23 +45,29 @@ pub(crate) fn is_known(name: &OsStr) -> bool {
     ANYWHERE.holds(name)
 }
 
+/// Whether a dot name is harmless at the root of a project, with all that lies below it.
+pub(crate) fn is_harmless_name(name: &OsStr) -> bool {
+    HARMLESS.holds(name)
+}
+
 impl Names {
     fn new(names: impl IntoIterator<Item = &'static str>) -> Self {
-        let names: Vec<&'static str> = names.into_iter().collect();
+        let (patterns, names): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.contains('*'));
         let mut lengths = [0; 256];
         for name in &names {
             if let Some(known) = lengths.get_mut(usize::from(first_of(name.as_bytes()))) {
                 *known |= bit(name.len());
             }
         }
-        Self { lengths, names }
+        Self { lengths, names, patterns }
     }
 
     fn holds(&self, name: &OsStr) -> bool {
-        let name = name.as_encoded_bytes();
-        let lengths = self.lengths.get(usize::from(first_of(name))).copied().unwrap_or(u64::MAX);
-        lengths & bit(name.len()) != 0
-            && self.names.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
+        let bytes = name.as_encoded_bytes();
+        let lengths = self.lengths.get(usize::from(first_of(bytes))).copied().unwrap_or(u64::MAX);
+        lengths & bit(bytes.len()) != 0
+            && self.names.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(bytes))
+            || self.patterns.iter().any(|pattern| is_like(name, pattern))
     }
 }
 
@@ -74,7 +88,8 @@ mod tests {
     fn every_name_of_a_rule_is_known() {
         let known = |path: &str| has_known_name(Path::new(path));
         for rule in RULES {
-            for name in rule.names {
+            for name in rule.names() {
+                let name = name.replace('*', "x");
                 assert!(
                     known(&format!("/w/{name}")) && known(&format!("/w/{}/x", name.to_uppercase())),
                     "{name}"
@@ -92,5 +107,13 @@ mod tests {
             assert!(!known(path), "{path}");
         }
         assert!(!known(&format!("/w/{}", "c".repeat(200))));
+    }
+
+    #[test]
+    fn harmless_names() {
+        let holds = |name: &str| is_harmless_name(OsStr::new(name));
+        assert!(holds(".gitignore") && holds(".DS_STORE") && holds(".tmpAb1") && holds(".x.swp"));
+        // Only a part of it is.
+        assert!(!holds(".yarn") && !holds(".env") && !holds(".foorc") && !holds("src"));
     }
 }

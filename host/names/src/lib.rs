@@ -18,7 +18,7 @@
 //! use portcullis_names::{Change, Class, Site, class, git};
 //!
 //! let roots = [PathBuf::from("/project")];
-//! let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
+//! let site = Site::of(&roots[0], &roots);
 //! let path = Path::new("/project/.git/config");
 //! let Class::Judged(rule, content) = class(path, Change::Install, &site) else { panic!() };
 //! assert_eq!(rule.id, "host.git-config");
@@ -31,31 +31,48 @@
 use std::path::{Path, PathBuf};
 
 mod class;
+mod dot_files;
 mod known;
 mod repository;
 mod rules;
 mod temporary;
 
 pub mod git;
+pub mod table;
 
-pub use class::{Change, Class, PACKAGES, class, class_under, completed};
+pub use class::{Change, Class, PACKAGES, ProtectedName, class, class_under, completed, protected_name};
 pub use repository::{EXAMINED, is_link_of_git};
 pub use rules::{
     AGENT_FILES, Anywhere, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX,
-    GIT_POINTERS, GIT_REBASE, HOOK_MANAGERS, PROJECT_AGENT_SETTINGS, RULES, Rule, SHELL_FILES, TOOL_FILES,
-    rule,
+    GIT_POINTERS, GIT_REBASE, HOME_FILES, HOOK_MANAGERS, NEW_DOT_FILES, PROJECT_AGENT_NAMES,
+    PROJECT_AGENT_SETTINGS, RULES, Rule, SHELL_FILES, TOOL_FILES, rule,
 };
 
 /// What surrounds a path.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
+    /// The project. Names in it mean something by their place in the project, whichever parts of it are roots.
+    pub workspace: &'a Path,
     /// Directories below which names are executed by the user's programs: the workspace and whatever else may be
     /// written, the session's own temporary directory left out. Absolute, links followed.
     pub roots: &'a [PathBuf],
+    /// The user's home directories; names in them are executed at each log-in. Absolute, links followed.
+    pub homes: &'a [PathBuf],
     /// Whether anything has this name, be it a link that leads nowhere.
     pub exists: &'a dyn Fn(&Path) -> bool,
     /// Whether this name is a symbolic link, or may be one.
     pub is_link: &'a dyn Fn(&Path) -> bool,
+    /// Whether a file that is gone by now had this name when the session began, as far as that is known.
+    pub was_there: &'a dyn Fn(&Path) -> bool,
+}
+
+impl<'a> Site<'a> {
+    /// Returns a site of these roots, in which nothing is there and no directory is a home.
+    #[must_use]
+    pub fn of(workspace: &'a Path, roots: &'a [PathBuf]) -> Self {
+        let nothing = &|_: &Path| false;
+        Self { workspace, roots, homes: &[], exists: nothing, is_link: nothing, was_there: nothing }
+    }
 }
 
 impl Site<'_> {
@@ -70,10 +87,19 @@ impl Site<'_> {
         self.holds(path) && !below.any(self.is_link)
     }
 
-    /// The part of `path` below the deepest root that holds it; the whole path where none does.
+    /// The directory from which the names in `path` count: the workspace, or outside of it the outermost root. A root
+    /// within another one, or within the workspace, takes no meaning from the names above it.
+    pub(crate) fn root(&self, path: &Path) -> Option<&Path> {
+        if path.starts_with(self.workspace) {
+            return Some(self.workspace);
+        }
+        let roots = self.roots.iter().filter(|root| path.starts_with(root));
+        roots.min_by_key(|root| root.as_os_str().len()).map(PathBuf::as_path)
+    }
+
+    /// The part of `path` below [`Site::root`]; the whole path where there is none.
     pub(crate) fn relative<'p>(&self, path: &'p Path) -> &'p Path {
-        let below = self.roots.iter().filter_map(|root| path.strip_prefix(root).ok());
-        below.min_by_key(|below| below.as_os_str().len()).unwrap_or(path)
+        self.root(path).and_then(|root| path.strip_prefix(root).ok()).unwrap_or(path)
     }
 }
 

@@ -14,7 +14,6 @@ use crate::rules::{Anywhere, Rule};
 static TEMPORARY_FILES: Rule = Rule {
     id: "host.portcullis",
     reason: "Portcullis writes under this name what it puts in a file's place",
-    names: &[],
     anywhere: Anywhere::Denied,
 };
 

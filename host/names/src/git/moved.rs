@@ -100,7 +100,7 @@ mod tests {
 
     fn told(content: Content, from: &str, to: &str, text: &str) -> usize {
         let roots = [PathBuf::from("/w")];
-        let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
+        let site = Site::of(&roots[0], &roots);
         match judge_moved(content, (Path::new(from), Path::new(to)), text.as_bytes(), &site) {
             Judgement::Harmless => 0,
             Judgement::Asks(findings) => findings.len(),
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn all_names_are_known() {
         let roots = [PathBuf::from("/w")];
-        let site = Site { roots: &roots, exists: &|_| true, is_link: &|_| false };
+        let site = Site { exists: &|_| true, ..Site::of(&roots[0], &roots) };
         let known: Vec<Content> = [
             "/w/.git",
             "/w/.git/config",

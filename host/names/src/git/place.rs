@@ -174,7 +174,7 @@ mod tests {
 
     fn judged(path: &str, text: &str) -> bool {
         let roots = [PathBuf::from("/w"), PathBuf::from("/tmp/s")];
-        let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
+        let site = Site::of(&roots[0], &roots);
         git_file(Path::new(path), text.as_bytes(), &site).is_none()
     }
 
@@ -226,8 +226,7 @@ mod tests {
     #[test]
     fn ways_back_name_a_git_file() {
         let roots = [PathBuf::from("/w"), PathBuf::from("/home/u/trees")];
-        let site =
-            Site { roots: &roots, exists: &|_| false, is_link: &|path| path == Path::new("/w/a/link") };
+        let site = Site { is_link: &|path| path == Path::new("/w/a/link"), ..Site::of(&roots[0], &roots) };
         let passes = |text: &str| way_back(text.as_bytes(), &site).is_none();
         for text in ["", "/w/p/wt/.git\n", "/w/wt/.git", "/home/u/trees/x/.git\n"] {
             assert!(passes(text), "{text}");
@@ -252,7 +251,7 @@ mod tests {
     #[test]
     fn worktrees_of_submodules() {
         let roots = [PathBuf::from("/w")];
-        let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
+        let site = Site::of(&roots[0], &roots);
         let own = |path: &str, value: &str| is_own_worktree(Path::new(path), value.as_bytes(), &site);
         assert!(own("/w/.git/modules/sub/config", "../../../sub"));
         assert!(own("/w/.git/modules/a/modules/b/config.worktree", "../../../../../a/b"));
@@ -269,7 +268,7 @@ mod tests {
         let roots = [PathBuf::from("/w")];
         let links = |linked: &'static str| move |path: &Path| path == Path::new(linked);
         let judged = |is_link: &dyn Fn(&Path) -> bool| {
-            let site = Site { roots: &roots, exists: &|_| true, is_link };
+            let site = Site { exists: &|_| true, is_link, ..Site::of(&roots[0], &roots) };
             let module = Path::new("/w/.git/modules/sub/config");
             let file = git_file(Path::new("/w/a/sub/.git"), b"gitdir: ../../.git/modules/sub\n", &site);
             let alternates = Path::new("/w/b/.git/objects/info/alternates");

@@ -193,7 +193,7 @@ fn links_and_moves_cannot_bring_what_writing_cannot() {
             ("bare/refs", "walk"),
             (".hg/store", "walk"),
             (".github", "walk"),
-            (".pi", "walk"),
+            (".pi", "ask host.new-dot-files"),
             ("x/.vscode", "ask host.editor-files"),
             ("x", "free"),
         ],
@@ -308,13 +308,8 @@ fn names_that_other_tools_execute() {
         "Makefile",
         "Cargo.toml",
         "Gemfile",
-        ".cargo/registry/x",
-        ".bundle/config",
-        ".python-version",
-        ".mvn/wrapper/maven-wrapper.properties",
         ".yarn/cache/x.zip",
         "build.rs",
-        ".env",
         ".github/CODEOWNERS",
         "node_modules/.bin/x",
         "node_modules/pkg/.npmrc",
@@ -323,11 +318,23 @@ fn names_that_other_tools_execute() {
         "bashrc",
         "x.vscode/y",
         "docs/.bashrc.md",
-        ".pi/notes.md",
-        ".pi",
     ];
     for path in free {
         check(&place(), Change::Write, &[(path, "free")]);
+    }
+    // Free below the root, where no project is, and where they were there before.
+    let new = [
+        ".cargo/registry/x",
+        ".bundle/config",
+        ".python-version",
+        ".mvn/wrapper/maven-wrapper.properties",
+        ".env",
+        ".pi/notes.md",
+        ".pi",
+    ];
+    for path in new {
+        check(&place(), Change::Write, &[(path, "ask host.new-dot-files"), (&format!("a/{path}"), "free")]);
+        check(&Place::with(&[path.to_owned()]), Change::Write, &[(path, "free")]);
     }
     check(&place(), Change::Install, &[("node_modules/x/.git/config", "Config")]);
     for path in [
@@ -350,7 +357,7 @@ fn names_that_other_tools_execute() {
 fn a_workspace_may_lie_below_such_a_name() {
     use std::path::{Path, PathBuf};
     let roots = [PathBuf::from("/home/u/.cursor/worktrees/p"), PathBuf::from("/home/u")];
-    let site = portcullis_names::Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
+    let site = portcullis_names::Site::of(&roots[0], &roots);
     let class = |path: &str| portcullis_names::class(Path::new(path), Change::Write, &site);
     assert_eq!(class("/home/u/.cursor/worktrees/p/src/a.rs"), Class::Free);
     assert_eq!(word(&class("/home/u/.cursor/worktrees/p/.vscode/x")), "ask host.editor-files");
@@ -362,7 +369,7 @@ fn a_workspace_may_lie_below_such_a_name() {
 fn a_rule_that_does_not_hold_hides_no_other() {
     use std::path::{Path, PathBuf};
     let roots = [PathBuf::from("/w")];
-    let site = portcullis_names::Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
+    let site = portcullis_names::Site::of(&roots[0], &roots);
     let without = |ids: &[&str], path: &str, change| {
         word(&portcullis_names::class_under(Path::new(path), change, &site, &|rule| !ids.contains(&rule.id)))
     };

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use crate::kit::{git, output};
 
 fn judged(index: &[u8]) -> Judgement {
-    let roots = ["/w".into()];
-    let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
+    let roots = [std::path::PathBuf::from("/w")];
+    let site = Site::of(&roots[0], &roots);
     judge(Content::Index, Path::new("/w/.git/index"), None, index, &site)
 }
 

@@ -24,7 +24,7 @@ impl Place {
         class(
             &Path::new("/w").join(path),
             change,
-            &Site { roots: &self.roots, exists: &exists, is_link: &|_| false },
+            &Site { exists: &exists, ..Site::of(&self.roots[0], &self.roots) },
         )
     }
 }
@@ -32,7 +32,7 @@ impl Place {
 /// What the judge says of `new` at `path` below `/w`.
 pub(crate) fn judged(content: Content, path: &str, previous: Option<&str>, new: &str) -> Judgement {
     let roots = [PathBuf::from("/w")];
-    let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
+    let site = Site::of(&roots[0], &roots);
     judge(content, &Path::new("/w").join(path), previous.map(str::as_bytes), new.as_bytes(), &site)
 }
 

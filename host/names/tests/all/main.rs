@@ -4,6 +4,7 @@
 mod against_git;
 #[cfg(test)]
 mod classes;
+mod dot_files;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
