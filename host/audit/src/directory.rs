@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::head;
 use crate::parts;
 use crate::read::{ReadError, read_all};
 use crate::record::{Line, OutcomeLine, Record, VerdictLine};
@@ -35,6 +36,17 @@ pub struct Placed {
     pub log: String,
     /// The line.
     pub line: Line,
+}
+
+/// A log that was written and is not there any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingLog {
+    /// The file that it began in.
+    pub path: PathBuf,
+    /// How many lines it had, as recorded.
+    pub lines: u64,
+    /// The record of its end.
+    pub head: PathBuf,
 }
 
 /// A line that cannot be read.
@@ -157,6 +169,27 @@ impl Directory {
         }
         files.sort_by(|one, two| two.modified.cmp(&one.modified).then_with(|| one.name.cmp(&two.name)));
         Ok(files)
+    }
+
+    /// Returns the logs of which only the record of their end is left. One that had no line yet is none.
+    ///
+    /// # Errors
+    /// When a directory cannot be listed or a record cannot be read.
+    pub fn missing(&self) -> Result<Vec<MissingLog>, FindError> {
+        let failed = |source| FindError::List { directory: self.path.clone(), source };
+        // The records first: a log that begins meanwhile has its file before its record.
+        let names = head::names(&self.path).map_err(failed)?;
+        let files = self.files()?;
+        let mut missing = Vec::new();
+        for name in names.iter().filter(|name| !files.iter().any(|file| file.name == **name)) {
+            let head = head::path(&self.path, name);
+            let lines = head::read(&head).map_err(failed)?.map_or(0, |head| head.lines);
+            if lines > 0 {
+                let path = self.path.join(parts::file_name(name, 1));
+                missing.push(MissingLog { path, lines, head });
+            }
+        }
+        Ok(missing)
     }
 
     /// Returns the newest decisions of one session, the newest first.

@@ -6,8 +6,9 @@
 //! A log that has grown long goes on in another file, and its chain with it.
 //!
 //! Terms: a [`Record`] is what the host has to say; a [`Line`] is a record with its place in the log. Each line
-//! carries the hash of the one before, so that a line taken out or changed later is seen by [`verify`]. That
-//! guards against mishaps and against commands, which cannot reach the log; the user's own account can rewrite it.
+//! carries the hash of the one before, so that [`verify`] finds a line that was taken out or changed later. How many
+//! lines there are, and the hash of the last, is recorded apart (the **head**), so that it finds a missing end, too. That
+//! guards against mishaps and against commands, which cannot reach the log; the user's own account can rewrite both.
 //!
 //! This crate must never know how a verdict was reached, and can never change one: requests are JSON to it.
 //! It runs on Unix systems only, as it relies on `openat`.
@@ -30,6 +31,7 @@ mod directory;
 mod explain;
 mod facts;
 mod follow;
+mod head;
 #[cfg(unix)]
 mod log;
 mod mask;
@@ -38,13 +40,13 @@ mod read;
 mod record;
 mod stats;
 
-pub use directory::{Decided, Directory, FindError, LogFile, Placed, Trouble};
+pub use directory::{Decided, Directory, FindError, LogFile, MissingLog, Placed, Trouble};
 pub use explain::{Why, Winner, winner};
 pub use facts::{Recall, is_whole};
 pub use follow::Follower;
 #[cfg(unix)]
 pub use log::{Log, LogError};
 pub use mask::{LONGEST_TEXT, MASK, mask, mask_text};
-pub use read::{Lines, ReadError, read, read_all, verify};
+pub use read::{End, Intact, Lines, ReadError, read, read_all, verify};
 pub use record::{LARGEST_LINE, Line, OutcomeLine, PolicyLine, Record, VERSION, VerdictLine};
 pub use stats::{PolicyStats, RuleCount, Stats};

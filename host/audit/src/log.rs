@@ -5,10 +5,12 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{Mode, OFlags};
+use portcullis_text::escape_json;
+use rustix::fs::{AtFlags, Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::facts::{self, Facts, LARGEST_GRANTS};
+use crate::head::{Head, HeadFile};
 use crate::mask::{mask, mask_text_in_place};
 use crate::parts;
 use crate::record::{LARGEST_LINE, Line, OutcomeLine, Record, VERSION, VerdictLine, sha256};
@@ -40,6 +42,8 @@ struct State {
     length: u64,
     sequence: u64,
     previous: String,
+    /// Where the end of the log is recorded.
+    head: HeadFile,
     /// What policies were told last in this file, and the line that has it.
     facts: Facts,
     /// The last write left a part of a line behind, which has to be ended first.
@@ -113,9 +117,9 @@ impl Log {
             return Err(LogError::SessionId { id: session_id.chars().take(128).collect() });
         }
         let handle = open_directory(directory)?;
-        let (path, file) = create_file(directory, &handle, session_id)?;
+        let (path, file, head) = create_file(directory, &handle, session_id)?;
         let (previous, facts) = (String::new(), Facts::default());
-        let state = State { file, part: 1, length: 0, sequence: 0, previous, facts, torn: false };
+        let state = State { file, part: 1, length: 0, sequence: 0, previous, head, facts, torn: false };
         let (session, state) = (session_id.to_owned(), Mutex::new(state));
         Ok(Self { path, session, directory: handle, full_at: FULL_AT, state })
     }
@@ -177,7 +181,14 @@ impl Log {
             Record::Verdict(verdict) => state.facts.refer(verdict, told, sequence),
             Record::Outcome(_) => None,
         };
-        let mut line = Line { version: VERSION, sequence, session: self.session.clone(), previous, record };
+        let mut line = Line {
+            version: VERSION,
+            sequence,
+            session: self.session.clone(),
+            previous,
+            head: sequence == 1,
+            record,
+        };
         let mut bytes = bounded(&mut line).map_err(|source| self.failed(source.into()))?;
         let digest = sha256(&bytes);
         if state.torn {
@@ -201,10 +212,13 @@ impl Log {
         }
         state.torn = false;
         state.sequence = sequence;
-        state.previous = digest;
+        state.previous.clone_from(&digest);
         if let (Some(facts), Record::Verdict(VerdictLine { facts_at: 1.., .. })) = (told, line.record) {
             state.facts = facts;
         }
+        // The line is there; without its head nothing that relies on it may happen.
+        let recorded = state.head.write(&Head { lines: sequence, hash: digest });
+        recorded.map_err(|error| self.failed(error.into()))?;
         Ok(sequence)
     }
 
@@ -263,17 +277,37 @@ const NEW: OFlags = OFlags::WRONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-fn create_file(directory: &Path, handle: &OwnedFd, id: &str) -> Result<(PathBuf, OwnedFd), LogError> {
-    let mut name = parts::file_name(id, 1);
+/// Makes the first file of a log, and its head, under a name that no log had before.
+fn create_file(
+    directory: &Path,
+    handle: &OwnedFd,
+    id: &str,
+) -> Result<(PathBuf, OwnedFd, HeadFile), LogError> {
+    let mut name = id.to_owned();
     for turn in 2..=MOST_FILES {
-        match rustix::fs::openat(handle.as_fd(), &name, NEW, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => return Ok((directory.join(name), file)),
-            Err(rustix::io::Errno::EXIST) => name = parts::file_name(&format!("{id}.{turn}"), 1),
-            Err(error) => return Err(LogError::Create { file: directory.join(name), source: error.into() }),
+        let file_name = parts::file_name(&name, 1);
+        let failed = |error: rustix::io::Errno| LogError::Create {
+            file: directory.join(&file_name),
+            source: error.into(),
+        };
+        match rustix::fs::openat(handle.as_fd(), &file_name, NEW, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => match HeadFile::create(handle, &name) {
+                Ok(head) => return Ok((directory.join(&file_name), file, head)),
+                Err(error) => {
+                    // The file is empty and has no head: it belongs to no log yet.
+                    rustix::fs::unlinkat(handle, &file_name, AtFlags::empty()).map_err(failed)?;
+                    if error != rustix::io::Errno::EXIST {
+                        return Err(failed(error));
+                    }
+                }
+            },
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(failed(error)),
         }
+        name = format!("{id}.{turn}");
     }
     let source = io::Error::new(io::ErrorKind::AlreadyExists, "this session id has too many files already");
-    Err(LogError::Create { file: directory.join(name), source })
+    Err(LogError::Create { file: directory.join(parts::file_name(&name, 1)), source })
 }
 
 /// Writes in one call; only a call that a signal cut short before the first byte is made again.
@@ -289,10 +323,15 @@ fn write_once(file: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
 /// Room for a line as most are: it is not made longer piece by piece.
 const USUAL_LINE: usize = 4096;
 
+/// Writes a line as JSON whose characters are safe to show, so that any viewer can be used on the log.
 fn written(line: &Line) -> serde_json::Result<Vec<u8>> {
-    let mut text = Vec::with_capacity(USUAL_LINE);
-    serde_json::to_writer(&mut text, line)?;
-    Ok(text)
+    let mut bytes = Vec::with_capacity(USUAL_LINE);
+    serde_json::to_writer(&mut bytes, line)?;
+    if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) {
+        return Ok(bytes);
+    }
+    let text = String::from_utf8(bytes).map_err(serde::ser::Error::custom)?;
+    Ok(escape_json(&text).into_owned().into_bytes())
 }
 
 /// Writes a line as text that fits; what makes it too long is replaced by its length and hash, the largest parts
@@ -426,5 +465,7 @@ fn shorten(text: &mut String) {
     }
 }
 
+#[cfg(test)]
+mod end_tests;
 #[cfg(test)]
 mod tests;

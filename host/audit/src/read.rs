@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::directory::Trouble;
+use crate::head::{self, Head};
 use crate::parts;
 use crate::record::{LARGEST_LINE, Line, VERSION, sha256};
 
@@ -54,6 +55,37 @@ pub enum ReadError {
     Chain {
         /// Counts from one.
         number: u64,
+    },
+    /// Lines at the end are missing.
+    #[error(
+        "it has {found} of the {written} lines that were written: its end was cut off, or lost when the machine stopped"
+    )]
+    Cut {
+        /// Lines that are there.
+        found: u64,
+        /// Lines that were written.
+        written: u64,
+    },
+    /// The last line that was written is another one.
+    #[error("line {number} is not the one that was written there: the end was cut off and replaced")]
+    Replaced {
+        /// Counts from one over all files.
+        number: u64,
+    },
+    /// The record of the log's end is not there.
+    #[error("`{}` is missing, which says where the log ends: its end may have been cut off", head.display())]
+    NoHead {
+        /// Where it should be.
+        head: PathBuf,
+    },
+    /// The record of the log's end cannot be used.
+    #[error("reading `{}`, which says where the log ends", head.display())]
+    Head {
+        /// Where it is.
+        head: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: io::Error,
     },
 }
 
@@ -109,20 +141,59 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
     parts::of(path).map_err(|source| ReadError::Io { file: path.to_owned(), source })
 }
 
-/// Reads the whole log that `path` is a file of, and checks that nothing was taken out or changed: neither in a file
-/// nor between two of them. Returns how many lines it has.
+/// A log that was found intact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Intact {
+    /// How many lines it has.
+    pub lines: u64,
+    /// Whether its end is known.
+    pub end: End,
+}
+
+/// Whether the end of a log was checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// No line at its end is missing.
+    Checked,
+    /// It was written before ends were recorded; lines at its end may be missing.
+    Unknown,
+}
+
+/// Reads the whole log that `path` is a file of, and checks that nothing was taken out or changed: neither in a file,
+/// nor between two of them, nor at the end.
 ///
-/// A torn line is an error here too: it says that a verdict may have been lost.
+/// A torn line is an error here too: it says that a verdict may have been lost. Lines behind the recorded end are none:
+/// the host was stopped between a line and its record, or writes at this moment.
 ///
 /// # Errors
-/// At the first line that cannot be read or does not follow from the one before, with the file it is in.
-pub fn verify(path: &Path) -> Result<u64, Trouble> {
-    let mut chain = Chain::default();
-    let files = files_of(path).map_err(|error| Trouble { file: path.to_owned(), error })?;
+/// At the first line that cannot be read or does not follow from the one before, with the file it is in; and when the end
+/// is not the one that was recorded.
+pub fn verify(path: &Path) -> Result<Intact, Trouble> {
+    let here = |error| Trouble { file: path.to_owned(), error };
+    let (head_path, head) = head_of(path).map_err(here)?;
+    let mut chain = Chain { head, ..Chain::default() };
+    let files = files_of(path).map_err(here)?;
     for file in files {
-        chain.follow(&file).map_err(|error| Trouble { file, error })?;
+        let followed = chain.follow(&file);
+        followed.map_err(|error| Trouble { file, error: chain.explained(error) })?;
     }
-    Ok(chain.count)
+    match &chain.head {
+        Some(head) if chain.count < head.lines => Err(here(chain.cut(head.lines))),
+        Some(_) => Ok(Intact { lines: chain.count, end: End::Checked }),
+        None if chain.has_head => Err(here(ReadError::NoHead { head: head_path })),
+        None => Ok(Intact { lines: chain.count, end: End::Unknown }),
+    }
+}
+
+/// Reads the head before the lines: a host that writes meanwhile makes more lines than the head says, never fewer.
+fn head_of(path: &Path) -> Result<(PathBuf, Option<Head>), ReadError> {
+    let directory = path.parent().unwrap_or_else(|| Path::new(""));
+    let Some((name, _)) = parts::split(path) else { return Ok((head::path(directory, "NAME"), None)) };
+    let file = head::path(directory, name);
+    match head::read(&file) {
+        Ok(head) => Ok((file, head)),
+        Err(source) => Err(ReadError::Head { head: file, source }),
+    }
 }
 
 /// How far a log has been checked.
@@ -130,6 +201,9 @@ pub fn verify(path: &Path) -> Result<u64, Trouble> {
 struct Chain {
     count: u64,
     previous: String,
+    head: Option<Head>,
+    /// Whether the first line says that there is a head.
+    has_head: bool,
 }
 
 impl Chain {
@@ -142,9 +216,25 @@ impl Chain {
             if line.sequence != self.count || line.previous != self.previous {
                 return Err(ReadError::Chain { number: lines.number });
             }
+            self.has_head |= line.head;
             self.previous = sha256(&bytes);
+            if self.head.as_ref().is_some_and(|head| head.lines == self.count && head.hash != self.previous) {
+                return Err(ReadError::Replaced { number: self.count });
+            }
         }
         Ok(())
+    }
+
+    /// A line without an end is one that was cut, where more lines than those before it had been written.
+    fn explained(&self, error: ReadError) -> ReadError {
+        match (&error, &self.head) {
+            (ReadError::Partial { .. }, Some(head)) if self.count < head.lines => self.cut(head.lines),
+            _ => error,
+        }
+    }
+
+    fn cut(&self, written: u64) -> ReadError {
+        ReadError::Cut { found: self.count, written }
     }
 }
 

@@ -22,6 +22,9 @@ pub struct Line {
     pub session: String,
     /// SHA-256 of the line before, in hex; empty in the first.
     pub previous: String,
+    /// Whether the end of the log is recorded apart from it; in the first line only. False in older logs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub head: bool,
     /// What is recorded.
     #[serde(flatten)]
     pub record: Record,

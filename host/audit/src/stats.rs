@@ -151,7 +151,7 @@ mod tests {
 
     fn line(sequence: u64, record: Record) -> Result<Line, ()> {
         let session = "s".to_owned();
-        Ok(Line { version: 1, sequence, session, previous: String::new(), record })
+        Ok(Line { version: 1, sequence, session, previous: String::new(), head: false, record })
     }
 
     fn verdict(effect: &str, action: &str, at_ms: u64) -> Record {

@@ -10,10 +10,10 @@ mod tests;
 mod text;
 mod words;
 
+use portcullis_text::secrets::is_secret_name;
 use serde_json::{Map, Value, json};
 
 use crate::record::sha256;
-use names::is_secret_name;
 pub use text::mask_text;
 use text::masked;
 

@@ -1,10 +1,12 @@
 //! Secrets in one text: a script, a message, a document.
 
+use portcullis_text::secrets::{is_secret_name, is_token};
+
 use super::MASK;
 use super::end::{of_line, of_plain, of_quoted, of_shell_word};
 use super::names::{
     has_joined_secret, is_before_secret, is_common_scheme, is_header, is_leading, is_login_option, is_scheme,
-    is_secret_name, is_secret_option, is_token,
+    is_secret_option,
 };
 
 /// Places on the net whose paths are secrets.

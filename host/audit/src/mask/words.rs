@@ -1,10 +1,10 @@
 //! Secrets in lists of words, which are known by the words before them: `["--token", "x"]`.
 
+use portcullis_text::secrets::is_secret_name;
 use serde_json::Value;
 
 use super::names::{
-    has_joined_secret, is_before_secret, is_header, is_leading, is_login_option, is_scheme, is_secret_name,
-    is_secret_option,
+    has_joined_secret, is_before_secret, is_header, is_leading, is_login_option, is_scheme, is_secret_option,
 };
 use super::text::masked;
 use super::{LONGEST_TEXT, MASK, NAMES, mask_in_place, mask_members};

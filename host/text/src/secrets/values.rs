@@ -1,0 +1,177 @@
+//! Values that are secrets, or contain one: tokens by their beginnings or their randomness, passwords in URLs, in JSON
+//! documents, in queries and in options.
+
+use super::names::is_secret_name;
+
+/// How known tokens begin; the rest of the word belongs to them.
+const TOKEN_STARTS: [&str; 34] = [
+    "AGE-SECRET-KEY-",
+    "AIza",
+    "AKIA",
+    "ASIA",
+    "SG.",
+    "dapi",
+    "dckr_pat_",
+    "dop_v1_",
+    "eyJ",
+    "ghp_",
+    "gho_",
+    "ghr_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "gldt-",
+    "hf_",
+    "hvs.",
+    "lin_api_",
+    "npm_",
+    "pk_live_",
+    "pypi-",
+    "rk_live_",
+    "shpat_",
+    "sk-",
+    "sk_live_",
+    "sk_test_",
+    "xapp-",
+    "xoxa-",
+    "xoxb-",
+    "xoxp-",
+    "xoxs-",
+    "ya29.",
+];
+
+/// A known token in other text is at least this long; shorter words that begin alike are ordinary: `sk-learn`.
+pub const SHORTEST_TOKEN: usize = 16;
+
+/// A word without a known beginning counts as a token from this length on, if it mixes cases and digits.
+const SHORTEST_OPAQUE: usize = 32;
+
+/// A part of a value is looked at for randomness from this length on.
+const SHORTEST_RANDOM: usize = 22;
+
+/// A user's name in a URL counts as a token from this length on.
+const LONGEST_USER: usize = 20;
+
+/// Returns whether a word is a secret whatever stands around it.
+#[must_use]
+pub fn is_token(word: &str) -> bool {
+    if word.len() >= SHORTEST_TOKEN && begins_as_token(word) {
+        return true;
+    }
+    let has = |kind: fn(&char) -> bool| word.chars().any(|character| kind(&character));
+    word.len() >= SHORTEST_OPAQUE
+        && !word.contains('.')
+        && has(char::is_ascii_uppercase)
+        && has(char::is_ascii_lowercase)
+        && has(char::is_ascii_digit)
+}
+
+/// Returns whether the value of a variable is a secret, or contains one.
+#[must_use]
+pub fn has_secret(value: &str) -> bool {
+    begins_as_token(value)
+        || value.contains("-----BEGIN")
+        || words(value).any(|word| word.len() >= SHORTEST_TOKEN && begins_as_token(word))
+        || has_user_info(value)
+        || has_named_secret(value)
+        || is_random(value)
+}
+
+/// Returns whether a value only switches something, so that it holds no secret.
+pub(super) fn is_switch(value: &str) -> bool {
+    const SWITCHES: [&str; 14] =
+        ["", "0", "1", "y", "n", "yes", "no", "true", "false", "on", "off", "auto", "always", "never"];
+    SWITCHES.iter().any(|known| known.eq_ignore_ascii_case(value))
+}
+
+/// Returns whether a value is a number.
+pub(super) fn is_number(value: &str) -> bool {
+    !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn begins_as_token(word: &str) -> bool {
+    TOKEN_STARTS.iter().any(|start| word.starts_with(start))
+}
+
+fn words(value: &str) -> impl Iterator<Item = &str> {
+    value.split(|character: char| character.is_whitespace() || "\"'=:,;@/&?".contains(character))
+}
+
+/// Whether the value has a URL with a password in it, or with a user's name that is as long as a token.
+fn has_user_info(value: &str) -> bool {
+    value.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', '?', '#', ' ', ',']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        user.is_some_and(|user| user.contains(':') || user.len() >= LONGEST_USER)
+    })
+}
+
+/// Whether a secret stands behind its name: `?password=x`, `;Pwd=x`, `-DstorePassword=x`, `"password": "x"`.
+fn has_named_secret(value: &str) -> bool {
+    let joints = value.char_indices().filter(|(_, character)| "=:".contains(*character));
+    joints.into_iter().any(|(at, joint)| {
+        let (before, behind) = (value.get(..at).unwrap_or_default(), value.get(at + 1..).unwrap_or_default());
+        let closed = before.trim_end_matches(['"', '\'', '\\', ' ']);
+        let is_quoted = closed.len() < before.trim_end_matches(' ').len();
+        // A colon stands between the entries of a path as well.
+        let is_joint = joint == '=' || is_quoted || behind.starts_with(' ');
+        let behind = behind.trim_start_matches(['=', '"', '\'', '\\', ' ']);
+        is_joint && has_a_value(behind) && is_name_of_secret(closed)
+    })
+}
+
+fn has_a_value(behind: &str) -> bool {
+    !behind.is_empty() && !behind.starts_with(['&', ';', ',', '}', '$'])
+}
+
+/// Whether the text before a joint ends in the name of a secret.
+fn is_name_of_secret(before: &str) -> bool {
+    let is_of_name = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
+    let start = before.trim_end_matches(is_of_name).len();
+    let name = before.get(start..).unwrap_or_default();
+    // `?key=` is how several services take theirs.
+    let is_in_query = before.get(..start).is_some_and(|before| before.ends_with(['?', '&']));
+    is_secret_name(name)
+        || name.eq_ignore_ascii_case("pwd")
+        || (is_in_query && name.eq_ignore_ascii_case("key"))
+}
+
+/// Whether a value looks drawn at random, as a key is: in no part of paths, words or identifiers do capitals, small
+/// letters and digits change places as often.
+fn is_random(value: &str) -> bool {
+    let is_of_part = |character: char| character.is_ascii_alphanumeric() || character == '+';
+    let mut parts = value.split(|character: char| !is_of_part(character));
+    parts.any(mixes_at_random) || is_random_in_one_case(value)
+}
+
+fn mixes_at_random(part: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| part.bytes().any(|byte| kind(&byte));
+    part.len() >= SHORTEST_RANDOM
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_digit)
+        && changes_of_kind(part) * 5 >= part.len() * 2
+}
+
+/// Letters of one case with digits. A checksum or an identifier in hexadecimal digits is none, and neither is a part of a
+/// path (the Nix store has such names).
+fn is_random_in_one_case(value: &str) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    value.len() >= SHORTEST_OPAQUE
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && value.bytes().any(|byte| byte.is_ascii_alphabetic() && !byte.is_ascii_hexdigit())
+        && digits * 10 >= value.len()
+        && digits < value.len()
+        && changes_of_kind(value) * 4 >= value.len()
+}
+
+/// How often neighbours are of different kinds: capitals, small letters, digits.
+fn changes_of_kind(part: &str) -> usize {
+    let kind = |byte: &u8| match byte {
+        b'A'..=b'Z' => 0,
+        b'a'..=b'z' => 1,
+        _ => 2,
+    };
+    part.as_bytes().windows(2).filter(|pair| matches!(pair, [one, two] if kind(one) != kind(two))).count()
+}
