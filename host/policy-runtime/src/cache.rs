@@ -4,10 +4,12 @@
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use crate::compile::Artifact;
 use crate::error::LoadError;
 use crate::own_files::{OwnDirectory, OwnDirectoryError};
 use crate::policy::Description;
@@ -21,7 +23,7 @@ const MAX_BYTES: u64 = 512 << 20;
 const STEPS: &str = concat!("snapshot-2 portcullis-", env!("CARGO_PKG_VERSION"));
 
 /// How copies of a policy are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Start {
     /// From a snapshot that was taken after `configure`.
     Snapshot,
@@ -80,12 +82,11 @@ impl Cache {
         None
     }
 
-    /// Keeps a compiled form. Called with nothing but what this process compiled.
-    pub(crate) fn keep(&self, key: CacheKey, component: &Component, start: Start) {
-        let Ok(code) = component.serialize() else { return };
+    /// Keeps a compiled form.
+    pub(crate) fn keep(&self, key: CacheKey, code: &Artifact, start: Start) {
         let form = FORMS.iter().find(|(known, _)| *known == start).map_or("", |(_, form)| form);
         // A cache that cannot be written is a slow start and no fault.
-        drop(self.directory.write(&key.file_name(form), &[&code]));
+        drop(self.directory.write(&key.file_name(form), &[code.bytes()]));
         self.forget_old();
     }
 

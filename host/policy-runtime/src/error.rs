@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
+use crate::compile::CompileLimit;
+
 /// Why a component was refused or could not be made ready.
 ///
 /// What goes wrong later, in a call, is a
@@ -39,18 +43,20 @@ pub enum LoadError {
         #[source]
         source: wasmtime::Error,
     },
-    /// The compiler would have too much to do.
+    /// Compiling it took more than it may.
     #[error(
-        "compiling the policy would take too long: it has {found} {what}, and may have {limit}; build it optimised, or \
-         leave out what it does not need"
+        "compiling the policy took more than {limit}, so it was stopped; build it optimised, or leave out what it does \
+         not need"
     )]
-    TooMuchCode {
-        /// What there is too much of.
-        what: &'static str,
-        /// How much there is.
-        found: u64,
-        /// How much there may be.
-        limit: u64,
+    CompileLimit {
+        /// What it had.
+        limit: CompileLimit,
+    },
+    /// The process that compiles gave no answer.
+    #[error("the process that compiles policies {detail}")]
+    Compiler {
+        /// What became of it.
+        detail: String,
     },
     /// It does not export what makes a policy.
     #[error("this component is no policy: it does not export {missing}; {hint}")]
@@ -125,7 +131,7 @@ pub enum LoadError {
 }
 
 /// One fault in a configuration, as the policy named it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationFault {
     /// JSON pointer to the value; empty: the whole.
     pub pointer: String,

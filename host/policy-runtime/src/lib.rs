@@ -5,8 +5,9 @@
 //! `wit/`. Must never know: settings files, users, the files and connections
 //! that are decided on. It blocks; there is no async in it.
 //!
-//! Terms: a [`Runtime`] is the engine. [`Runtime::load`] checks a component,
-//! configures it, and takes a **snapshot** of the configured instance. Each
+//! Terms: a [`Runtime`] is the engine. [`Runtime::load`] has a component compiled
+//! in a process of its own (see [`Compiler`]), which checks it, configures it, and
+//! takes a **snapshot** of the configured instance. Each
 //! decision runs in a **fresh copy** of that snapshot, so nothing that a
 //! decision leaves behind is seen by another. A call that does not come to an
 //! answer that the contract allows is a
@@ -19,9 +20,10 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
+//! use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, read_component};
 //!
-//! let runtime = Runtime::new(Limits::default(), &CachePlace::None)?;
+//! let compiler = Compiler::Process("/proc/self/exe".into());
+//! let runtime = Runtime::new(Limits::default(), &CachePlace::None, compiler)?;
 //! let component = read_component(Path::new("workspace.wasm"))?;
 //! let policy = runtime.load("workspace", &component, "{}")?;
 //! println!("{} {}", policy.description().id, policy.description().version);
@@ -31,12 +33,13 @@
 //! Platform: everything wasmtime compiles for; the cache wants Unix.
 
 mod cache;
-mod cost;
+mod compile;
 mod engine;
 mod error;
 mod input;
 mod instance;
 pub mod limits;
+mod link;
 mod load;
 mod own_files;
 mod policy;
@@ -48,9 +51,10 @@ mod v0_1;
 mod wasi;
 
 pub use cache::Start;
+pub use compile::{COMPILER_ARGUMENT, CompileLimit, Compiler, compiler_main};
 pub use error::{ConfigurationFault, LoadError};
 pub use input::read_component;
-pub use limits::Limits;
+pub use limits::{CompileLimits, Limits};
 pub use load::{CachePlace, Runtime, Unloaded};
 pub use policy::{ComponentPolicy, Description, PolicyCopy, RuleInfo};
 pub use state::{LogLevel, LogLine};

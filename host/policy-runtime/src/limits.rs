@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 use wasmtime::ResourceLimiter;
 
 // The numbers are those of the contract (`wit/types.wit`, "Limits"); authors rely
@@ -37,19 +38,35 @@ pub const ANSWER: usize = 8 << 20;
 pub const ANSWER_TEXT: usize = 4 << 20;
 /// Largest component file.
 pub const COMPONENT: u64 = 64 << 20;
-/// Code of a component, in bytes: the time of the compiler grows with it. Python's whole interpreter has 7 MB.
-pub const CODE: u64 = 16 << 20;
-/// Code of one function; the largest of Python's has 427 KB.
-pub const FUNCTION_CODE: u64 = 1 << 20;
-/// Functions of a component; Python has 13,500.
-pub const FUNCTIONS: u64 = 50_000;
-/// Local variables times blocks, over all functions; Python has 1.5 million. The compiler looks at each of these pairs,
-/// about a million in a second, so a file of 80 KB could be 20 seconds of work.
-pub const MEETINGS: u64 = 4_000_000;
+/// Machine code of one policy; that of Python's whole interpreter has 60 MB.
+pub const ARTIFACT: usize = 160 << 20;
+/// Memory for compiling one component.
+pub const COMPILE_MEMORY: u64 = 1536 << 20;
+/// Processor time for compiling one component with one configuration, its snapshot included.
+pub const COMPILE_CPU: Duration = Duration::from_secs(120);
+/// Time on the clock for each step of compiling: a busy machine has several times the processor time.
+pub const COMPILE_TIME: Duration = Duration::from_secs(600);
 /// Largest configuration, as JSON.
 pub const CONFIGURATION: usize = 1 << 20;
 /// Policies that run at the same moment; more wait for their turn.
 pub const CONCURRENT: u32 = 16;
+
+/// What compiling one component may use up; it is killed above that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompileLimits {
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Processor time, for each step.
+    pub cpu: Duration,
+    /// Time on the clock, for each step.
+    pub time: Duration,
+}
+
+impl Default for CompileLimits {
+    fn default() -> Self {
+        Self { memory: COMPILE_MEMORY, cpu: COMPILE_CPU, time: COMPILE_TIME }
+    }
+}
 
 /// How long policies may take; the rest of the limits are constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +79,8 @@ pub struct Limits {
     pub configure_time: Duration,
     /// Memory of one instance in bytes, at most [`MEMORY`].
     pub memory: usize,
+    /// For compiling one component.
+    pub compile: CompileLimits,
 }
 
 impl Default for Limits {
@@ -71,6 +90,7 @@ impl Default for Limits {
             setup_time: SETUP_TIME,
             configure_time: CONFIGURE_TIME,
             memory: MEMORY,
+            compile: CompileLimits::default(),
         }
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! The one place outside `host/sys` with `unsafe`: wasmtime cannot check that
 //! such bytes are what its compiler wrote, and would run whatever they hold. The
-//! type of the argument is the proof that they are this user's own.
+//! types of the arguments are the proof that they are this user's own.
 #![expect(unsafe_code, reason = "wasmtime's loading of precompiled code is an unsafe function")]
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use crate::compile::Artifact;
 use crate::own_files::OwnFile;
 
 /// Makes a component of cached code of at most `limit` bytes. An error means: compile again.
@@ -30,4 +31,12 @@ pub(crate) fn deserialize(engine: &Engine, code: OwnFile, limit: u64) -> wasmtim
     let bytes = code.content(limit).ok_or_else(|| wasmtime::Error::msg("the file cannot be read"))?;
     // SAFETY: as above, and a copy cannot change any more.
     unsafe { Component::deserialize(engine, bytes) }
+}
+
+/// Makes a component of code that was made just now.
+pub(crate) fn deserialize_made(engine: &Engine, code: &Artifact) -> wasmtime::Result<Component> {
+    // SAFETY: the bytes must be what `Component::serialize` wrote. An `Artifact` is made only in `compile`: of what
+    // that function returned in this process, or of what a process of this program, started by this one, wrote to a
+    // pipe that no other process has. They lie in this process's own memory and do not change.
+    unsafe { Component::deserialize(engine, code.bytes()) }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::{MemoryBudget, TimeBudget};
 
 /// Bytes of one line of log.
@@ -45,7 +47,7 @@ impl HostState {
 }
 
 /// How grave a line of a policy's log is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LogLevel {
     /// Of interest to its author only.
     Trace,
@@ -60,7 +62,7 @@ pub enum LogLevel {
 }
 
 /// One line that a policy logged. Written by a guest: show it as quoted text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// How grave it is.
     pub level: LogLevel,

@@ -1,6 +1,7 @@
 //! Reads from a component's imports and exports, without running it, which
 //! contract it was written for and whether this host can serve it.
 
+use serde::{Deserialize, Serialize};
 use wasmtime::Engine;
 use wasmtime::component::types::Component as ComponentType;
 
@@ -17,7 +18,7 @@ const GIVEN: [&str; 4] = ["types", "logging", "path-tools", "net-tools"];
 const WORK: [&str; 4] = ["evaluator", "confinement", "output-filter", "orientation"];
 
 /// What a component imports and exports, by name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surface {
     /// Names of its imports, with their versions.
     pub imports: Vec<String>,

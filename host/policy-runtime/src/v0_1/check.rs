@@ -2,6 +2,7 @@
 
 use portcullis_decision::PolicyError;
 use portcullis_decision::pattern::PatternError;
+use portcullis_text::{escape_confusables, is_unsafe};
 
 use crate::limits;
 
@@ -50,8 +51,7 @@ pub(super) fn list<G, T>(
     entries.into_iter().map(convert).collect()
 }
 
-/// A name by which something is found again: not empty, and of characters that
-/// cannot be taken for others or break a line of a log.
+/// A name by which something is found again: not empty, and of characters that are visible and pass for no others.
 pub(super) fn name(text: String, what: &str) -> Result<String, PolicyError> {
     if text.is_empty() {
         return Err(bad(format!("`{what}` is empty")));
@@ -64,10 +64,21 @@ pub(super) fn optional_name(text: String, what: &str) -> Result<String, PolicyEr
     if text.len() > NAME {
         return Err(too_large(&format!("`{what}`, a name"), NAME));
     }
-    if text.chars().any(|character| character.is_whitespace() || character.is_control()) {
-        return Err(bad(format!("`{what}` holds a space or a control character")));
+    if text.contains(char::is_whitespace) || escape_confusables(&text) != text {
+        return Err(bad(format!(
+            "`{what}` holds a space, or a character that is invisible or passes for another: `{}`",
+            escape_confusables(&text)
+        )));
     }
     Ok(text)
+}
+
+/// The name of a tool, as pi said it: policies repeat it, so it may hold any character.
+pub(super) fn tool_name(text: String, what: &str) -> Result<String, PolicyError> {
+    if text.is_empty() {
+        return Err(bad(format!("`{what}` is empty")));
+    }
+    if text.len() > LINE { Err(too_large(&format!("`{what}`, a name"), LINE)) } else { Ok(text) }
 }
 
 /// A JSON pointer into the configuration, or nothing.
@@ -87,32 +98,25 @@ pub(super) fn data(text: String, what: &str) -> Result<String, PolicyError> {
     Ok(text)
 }
 
-/// One line for people: cut, and without anything that could steer a terminal.
+/// One line for people: cut, and with unsafe characters replaced.
 pub(super) fn line(text: String) -> String {
-    people(&text, LINE, |character| character.is_control())
+    people(&text, LINE, is_unsafe)
 }
 
 /// A few words for people.
 pub(super) fn title(text: String) -> String {
-    people(&text, NAME, |character| character.is_control())
+    people(&text, NAME, is_unsafe)
 }
 
 /// Several lines for people.
 pub(super) fn long_text(text: String) -> String {
-    people(&text, LONG, |character| character.is_control() && !matches!(character, '\n' | '\t'))
+    people(&text, LONG, |character| is_unsafe(character) && !matches!(character, '\n' | '\t'))
 }
 
 fn people(text: &str, limit: usize, is_refused: impl Fn(char) -> bool) -> String {
     let cut = text.get(..text.floor_char_boundary(limit)).unwrap_or_default();
-    let shown = |character: char| {
-        if is_refused(character) || is_turning(character) { char::REPLACEMENT_CHARACTER } else { character }
-    };
+    let shown = |character: char| if is_refused(character) { char::REPLACEMENT_CHARACTER } else { character };
     cut.chars().map(shown).collect()
-}
-
-/// Characters that change the direction of text, with which it can look like another.
-fn is_turning(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -122,7 +126,10 @@ mod tests {
     #[test]
     fn names() {
         assert_eq!(name("fs.write".into(), "rule").as_deref(), Ok("fs.write"));
-        for text in ["", "a b", "a\nb", "a\u{1b}[2J", &"a".repeat(NAME + 1)] {
+        assert_eq!(name("größe.日本".into(), "rule").as_deref(), Ok("größe.日本"));
+        let hostile =
+            ["a\u{202e}b", "a\u{200b}", "a\u{e0041}", "a\u{feff}", "\u{9b}2J", "p\u{430}ypal", "a\u{ff0f}b"];
+        for text in ["", "a b", "a\nb", "a\u{1b}[2J", &"a".repeat(NAME + 1)].into_iter().chain(hostile) {
             assert!(name(text.into(), "rule").is_err(), "{text:?}");
         }
         assert_eq!(optional_name(String::new(), "rule").as_deref(), Ok(""));
@@ -131,6 +138,7 @@ mod tests {
     #[test]
     fn texts_for_people() {
         assert_eq!(line("a\u{1b}[2J\nb\u{202e}c".into()), "a\u{fffd}[2J\u{fffd}b\u{fffd}c");
+        assert_eq!(title("a\u{200b}\u{e0041}\u{85}ü".into()), "a\u{fffd}\u{fffd}\u{fffd}ü");
         assert_eq!(long_text("a\n\tb\r".into()), "a\n\tb\u{fffd}");
         assert_eq!(line("é".repeat(LINE)).chars().count(), LINE / 2);
     }

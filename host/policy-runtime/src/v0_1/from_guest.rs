@@ -183,8 +183,8 @@ fn grant_pattern(pattern: guest::GrantPattern, request: &Request) -> Result<Gran
         )?),
         guest::GrantPattern::Network(network) => GrantPattern::Network(network_pattern(network)?),
         guest::GrantPattern::Tool(tool) => GrantPattern::Tool(ToolPattern {
-            name: check::name(tool.name, "tool-pattern.name")?,
-            provider: check::name(tool.provider, "tool-pattern.provider")?,
+            name: check::tool_name(tool.name, "tool-pattern.name")?,
+            provider: check::tool_name(tool.provider, "tool-pattern.provider")?,
             input_equals: check::list(
                 tool.input_equals,
                 "input-equals",

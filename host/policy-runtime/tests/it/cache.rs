@@ -4,13 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use portcullis_decision::Policy;
-use portcullis_policy_runtime::{CachePlace, Limits, LoadError, Runtime};
+use portcullis_policy_runtime::{CachePlace, Compiler, Limits, LoadError, Runtime};
 
 use crate::hand_made::HandMade;
 use crate::request::{context, read};
 
 fn load(directory: &Path, component: &[u8], configuration: &str) -> String {
-    let runtime = Runtime::new(Limits::default(), &CachePlace::Directory(directory.to_owned())).unwrap();
+    let runtime =
+        Runtime::new(Limits::default(), &CachePlace::Directory(directory.to_owned()), Compiler::InProcess)
+            .unwrap();
     let policy = runtime.load("guest", component, configuration).unwrap();
     policy.evaluate(&read("/srv/app/a"), &context()).unwrap().cause.rule
 }
@@ -52,7 +54,9 @@ fn descriptions_are_kept() {
     let directory = place.path().join("cache");
     let component = HandMade::evaluate("").build();
     let describe = || {
-        let runtime = Runtime::new(Limits::default(), &CachePlace::Directory(directory.clone())).unwrap();
+        let runtime =
+            Runtime::new(Limits::default(), &CachePlace::Directory(directory.clone()), Compiler::InProcess)
+                .unwrap();
         runtime.describe(&component).unwrap()
     };
     let first = describe();
@@ -84,7 +88,9 @@ fn a_directory_of_others_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let error = Runtime::new(Limits::default(), &CachePlace::Directory(place.path().to_owned())).unwrap_err();
+    let error =
+        Runtime::new(Limits::default(), &CachePlace::Directory(place.path().to_owned()), Compiler::InProcess)
+            .unwrap_err();
     assert!(matches!(error, LoadError::Cache { .. }), "{error}");
 }
 

@@ -7,7 +7,7 @@ use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::ToolCall;
 use portcullis_decision::request::{Action, Origin};
 use portcullis_decision::verdict::{ContentBlock, Effect, OutputVerdict, ToolOutput, Verdict};
-use portcullis_policy_runtime::{CachePlace, ComponentPolicy, Limits, Runtime, read_component};
+use portcullis_policy_runtime::{CachePlace, Compiler, ComponentPolicy, Limits, Runtime, read_component};
 use sha2::{Digest as _, Sha256};
 
 use crate::request::{context, read};
@@ -23,7 +23,7 @@ pub(crate) fn component(name: &str) -> Vec<u8> {
 }
 
 fn load(name: &str, configuration: &str) -> ComponentPolicy {
-    let runtime = Runtime::new(Limits::default(), &CachePlace::None).unwrap();
+    let runtime = Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).unwrap();
     runtime.load(name, &component(name), configuration).unwrap()
 }
 

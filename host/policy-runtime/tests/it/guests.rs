@@ -9,7 +9,7 @@ use portcullis_decision::request::Request;
 use portcullis_decision::verdict::{ContentBlock, ToolOutput, Verdict};
 use portcullis_decision::{Policy, PolicyError};
 use portcullis_policy_runtime::{
-    CachePlace, ComponentPolicy, Limits, LoadError, Runtime, Start, limits, read_component,
+    CachePlace, Compiler, ComponentPolicy, Limits, LoadError, Runtime, Start, limits, read_component,
 };
 
 use crate::request::{context, read};
@@ -34,7 +34,7 @@ pub(crate) fn workspace_policy() -> Vec<u8> {
 /// One runtime for all: the tests of a guest then compile it once.
 fn load_bytes(component: &[u8], configuration: &str) -> Result<ComponentPolicy, LoadError> {
     static RUNTIME: LazyLock<Runtime> =
-        LazyLock::new(|| Runtime::new(Limits::default(), &CachePlace::None).unwrap());
+        LazyLock::new(|| Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).unwrap());
     RUNTIME.load("guest", component, configuration)
 }
 

@@ -1,11 +1,11 @@
 //! What is refused before anything of it runs, and in which words.
 
-use portcullis_policy_runtime::{CachePlace, Limits, LoadError, Runtime};
+use portcullis_policy_runtime::{CachePlace, Compiler, Limits, LoadError, Runtime};
 
 use crate::hand_made::HandMade;
 
 fn runtime() -> Runtime {
-    Runtime::new(Limits::default(), &CachePlace::None).unwrap()
+    Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).unwrap()
 }
 
 fn refusal(component: &[u8]) -> LoadError {

@@ -11,7 +11,7 @@ use portcullis_decision::verdict::{Cause, ContentBlock, OutputVerdict, ToolOutpu
 use portcullis_decision::{
     Base, Caller, Chain, Context, Effect, Member, Mode, Policy, Profile, RuleLayer, RuleSet, Verdict,
 };
-use portcullis_policy_runtime::{CachePlace, ComponentPolicy, Runtime};
+use portcullis_policy_runtime::{CachePlace, Compiler, ComponentPolicy, Runtime};
 
 use crate::hand_made::HandMade;
 use crate::request::{context, read};
@@ -27,7 +27,7 @@ const PLACE: u32 = 8192;
 const FILE: &str = "/srv/app/a";
 
 static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Runtime::new(crate::limits(), &CachePlace::None).unwrap());
+    LazyLock::new(|| Runtime::new(crate::limits(), &CachePlace::None, Compiler::InProcess).unwrap());
 
 /// Answers with the bytes that the first text of its arguments spells, two letters for each: that text is the id of the
 /// request, or of the session where there is no request.

@@ -1,7 +1,7 @@
 //! WASI that leads nowhere.
 
 use portcullis_decision::{Policy, PolicyError};
-use portcullis_policy_runtime::{CachePlace, Limits, LogLevel, Runtime};
+use portcullis_policy_runtime::{CachePlace, Compiler, Limits, LogLevel, Runtime};
 
 use crate::hand_made::HandMade;
 use crate::request::{context, read};
@@ -45,7 +45,7 @@ fn guest(instructions: &str) -> HandMade {
 }
 
 fn run(guest: HandMade) -> (Result<String, PolicyError>, Vec<String>) {
-    let runtime = Runtime::new(Limits::default(), &CachePlace::None).unwrap();
+    let runtime = Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).unwrap();
     let policy = runtime.load("guest", &guest.build(), "{}").unwrap();
     let answer = policy.evaluate(&read("/srv/app/a"), &context()).map(|answer| answer.cause.rule);
     let warnings = policy.take_log().into_iter().filter(|line| line.level == LogLevel::Warn);

@@ -1,0 +1,210 @@
+//! The host's end of the process that compiles.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::Signal;
+
+use crate::compile::COMPILER_ARGUMENT;
+use crate::compile::wire::{Done, Fault, Job, Order, receive_answer, send, send_bytes};
+use crate::error::LoadError;
+use crate::limits::{CompileLimits, Limits};
+
+/// What is read of the last words of a process.
+const LAST_WORDS: usize = 4 << 10;
+/// What Rust's runtime says when an allocation fails, before it aborts.
+const NO_MEMORY: &str = "memory allocation of";
+
+/// A bound that a compiling process met, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompileLimit {
+    /// Bytes of memory.
+    Memory(u64),
+    /// Processor time.
+    ProcessorTime(Duration),
+    /// Time on the clock.
+    Time(Duration),
+}
+
+impl fmt::Display for CompileLimit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(bytes) => write!(formatter, "{} MiB of memory", bytes >> 20),
+            Self::ProcessorTime(time) => write!(formatter, "{} s of processor time", time.as_secs()),
+            Self::Time(time) => write!(formatter, "{} s", time.as_secs()),
+        }
+    }
+}
+
+/// A process with one component. It is killed when this is dropped.
+pub(crate) struct CompilerProcess {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+    errors: ChildStderr,
+    limits: CompileLimits,
+}
+
+impl CompilerProcess {
+    /// Starts the process and hands it the component.
+    pub(super) fn start(program: &Path, limits: Limits, component: &[u8]) -> Result<Self, LoadError> {
+        let mut process = Self::spawn(program, limits.compile).map_err(|error| failed(&error))?;
+        let deadline = process.deadline();
+        let handed_over = process.hand_over(limits, component, deadline);
+        handed_over.map_err(|error| process.end(&error))?;
+        Ok(process)
+    }
+
+    fn spawn(program: &Path, limits: CompileLimits) -> io::Result<Self> {
+        let mut child = Command::new(program)
+            .arg0("portcullis")
+            .arg(COMPILER_ARGUMENT)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(errors)) = pipes else {
+            return Err(io::Error::other("a pipe is missing"));
+        };
+        let process = Self { child, input, output, errors, limits };
+        for pipe in [process.input.as_fd(), process.output.as_fd(), process.errors.as_fd()] {
+            fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
+        }
+        Ok(process)
+    }
+
+    fn hand_over(&mut self, limits: Limits, component: &[u8], deadline: Instant) -> io::Result<()> {
+        let mut to = Timed { pipe: &mut self.input, deadline };
+        send(&mut to, &Order::from(limits))?;
+        send_bytes(&mut to, component)
+    }
+
+    /// Has a job done. After an error the process is of no more use.
+    pub(super) fn ask(&mut self, job: &Job) -> Result<Result<Done, Fault>, LoadError> {
+        let deadline = self.deadline();
+        let asked = send(&mut Timed { pipe: &mut self.input, deadline }, job);
+        asked
+            .and_then(|()| receive_answer(&mut Timed { pipe: &mut self.output, deadline }))
+            .map_err(|error| self.end(&error))
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.limits.time
+    }
+
+    /// Ends the process after `error` and says what became of it.
+    fn end(&mut self, error: &io::Error) -> LoadError {
+        if error.kind() == io::ErrorKind::TimedOut {
+            self.kill();
+            return LoadError::CompileLimit { limit: CompileLimit::Time(self.limits.time) };
+        }
+        // An end of the pipe is the end of the process; everything else is the host's own fault or a broken message.
+        if !matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe) {
+            self.kill();
+            return failed(error);
+        }
+        match self.child.wait() {
+            Ok(status) => self.explain(status),
+            Err(error) => failed(&error),
+        }
+    }
+
+    fn explain(&mut self, status: ExitStatus) -> LoadError {
+        let signal = |signal: Signal| status.signal() == Some(signal.as_raw());
+        if signal(Signal::XCPU) {
+            return LoadError::CompileLimit { limit: CompileLimit::ProcessorTime(self.limits.cpu) };
+        }
+        if self.last_words().contains(NO_MEMORY) {
+            return LoadError::CompileLimit { limit: CompileLimit::Memory(self.limits.memory) };
+        }
+        let detail = match status.signal() {
+            Some(signal) => format!("was ended by signal {signal}"),
+            None => format!("ended with exit code {}", status.code().unwrap_or_default()),
+        };
+        LoadError::Compiler { detail }
+    }
+
+    fn last_words(&mut self) -> String {
+        let mut said = vec![0; LAST_WORDS];
+        let length = self.errors.read(&mut said).unwrap_or_default();
+        said.truncate(length);
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    fn kill(&mut self) {
+        // It may have ended by itself.
+        let _unless_gone = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+impl Drop for CompilerProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn failed(error: &io::Error) -> LoadError {
+    LoadError::Compiler { detail: format!("failed: {error}") }
+}
+
+/// A pipe that is read or written until a deadline.
+struct Timed<'a, P> {
+    pipe: &'a mut P,
+    deadline: Instant,
+}
+
+impl<P> Timed<'_, P> {
+    /// Waits until the pipe can be used.
+    fn wait(pipe: BorrowedFd<'_>, wanted: PollFlags, deadline: Instant) -> io::Result<()> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::from_borrowed_fd(pipe, wanted)], Some(&left)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl<P: Read + AsFd> Read for Timed<'_, P> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.pipe.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    Self::wait(self.pipe.as_fd(), PollFlags::IN, self.deadline)?;
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+impl<P: Write + AsFd> Write for Timed<'_, P> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.pipe.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    Self::wait(self.pipe.as_fd(), PollFlags::OUT, self.deadline)?;
+                }
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! Gives a compiled component its imports and checks its exports.
+
+use std::sync::Arc;
+
+use portcullis_decision::PolicyError;
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, Linker};
+
+use crate::engine::SharedEngine;
+use crate::error::LoadError;
+use crate::instance::Runner;
+use crate::limits::Limits;
+use crate::policy::Description;
+use crate::state::HostState;
+use crate::track::Surface;
+use crate::v0_1::{self, Exports};
+use crate::wasi;
+
+/// Links a component, after checking that it is a policy of a contract that this host speaks.
+pub(crate) fn link(
+    shared: &Arc<SharedEngine>,
+    limits: Limits,
+    component: &Component,
+) -> Result<(Runner, Exports), LoadError> {
+    let engine = shared.engine();
+    let contract = |source| LoadError::Contract { track: v0_1::TRACK, source };
+    let ty = component.component_type();
+    Surface::of(&ty, engine).check()?;
+    let mut linker: Linker<HostState> = Linker::new(engine);
+    v0_1::link(&mut linker).map_err(contract)?;
+    for (name, import) in ty.imports(engine) {
+        if let (true, ComponentItem::ComponentInstance(wanted)) = (wasi::is_wasi(name), &import.ty) {
+            let mut instance = linker.instance(name).map_err(contract)?;
+            wasi::define(engine, name, wanted, &mut instance).map_err(contract)?;
+        }
+    }
+    let component = linker.instantiate_pre(component).map_err(contract)?;
+    let exports = Exports::find(&component).map_err(contract)?;
+    let runner = Runner { shared: Arc::clone(shared), component, memory: limits.memory };
+    Ok((runner, exports))
+}
+
+/// Returns what a fresh copy of a component says of itself.
+pub(crate) fn describe_copy(
+    runner: &Runner,
+    exports: &Exports,
+    limits: Limits,
+) -> Result<Description, LoadError> {
+    let mut running = runner.start(limits.configure_time).map_err(in_call("describe"))?;
+    exports.check(&mut running).map_err(|source| LoadError::Contract { track: v0_1::TRACK, source })?;
+    v0_1::describe(&mut running, exports, limits.setup_time).map_err(in_call("describe"))
+}
+
+/// Makes a load error of a failed call.
+pub(crate) fn in_call(call: &'static str) -> impl Fn(PolicyError) -> LoadError {
+    move |source| LoadError::Call { call, source }
+}
