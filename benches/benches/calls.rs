@@ -10,7 +10,8 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race};
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, Place, Profile, Reads, Terminal, keeper_main,
+    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, NameOrder, Place, Profile, Reads, Terminal,
+    keeper_main,
 };
 use portcullis_decision::Base;
 use portcullis_session::{make_names, plain_name_rules};
@@ -127,6 +128,7 @@ fn sandbox(project: &Path, temp: &Path, reads: Reads) -> Confinement {
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),
         names: Some(names),
+        order: Some(NameOrder::open(&temp.with_extension("order")).expect("an order of names")),
     };
     Confinement::start(&PathBuf::from("/proc/self/exe"), &profile).expect("a sandbox")
 }

@@ -11,7 +11,7 @@ use portcullis_decision::request::{
     Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Request, Zone,
 };
 use portcullis_decision::{Context, Policy as _, context};
-use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
+use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, read_component};
 use portcullis_sdk::{Policy as _, testing};
 use portcullis_workspace::{Config, WorkspacePolicy};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn race(title: &str, configuration: &Value) {
     let native_context = testing::context("/srv/app");
     let native_request = testing::read(&native_context, PATH);
 
-    let runtime = Runtime::new(Limits::default(), &CachePlace::None).expect("an engine");
+    let runtime = Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).expect("an engine");
     let component = read_component(POLICY.as_ref()).expect("the default policy");
     let policy = runtime.load("workspace", &component, &configuration.to_string()).expect("a policy");
     let mut copy = policy.copy().expect("a copy");

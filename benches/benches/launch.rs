@@ -15,8 +15,8 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race, Told, is_wanted};
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, Judgement, KEEPER_ARGUMENT, Limits, NameRules, Names, Place, Profile,
-    Reads, Terminal, keeper_main,
+    Access, Command, Confinement, Exit, Judgement, KEEPER_ARGUMENT, Limits, NameOrder, NameRules, Names,
+    Place, Profile, Reads, Terminal, keeper_main,
 };
 
 const PROGRAM: &str = "/bin/true";
@@ -216,10 +216,13 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
         names: Some(NameRules {
             data: Vec::new(),
             spared: vec![PathBuf::from("/tmp")],
+            workspace: project.to_owned(),
+            homes: Vec::new(),
             lifted: Vec::new(),
             reads: Reads::Free,
             kept_back: Vec::new(),
         }),
+        order: Some(NameOrder::open(&project.with_extension("order")).expect("an order of names")),
         acting: None,
     }
 }

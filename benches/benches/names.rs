@@ -12,7 +12,8 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race, is_wanted};
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, Place, Profile, Terminal, keeper_main,
+    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, NameOrder, Place, Profile, Terminal,
+    keeper_main,
 };
 use portcullis_decision::Base;
 use portcullis_session::{make_names, plain_name_rules};
@@ -124,5 +125,6 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),
         names: Some(plain_name_rules(base).expect("rules that can be passed on")),
+        order: Some(NameOrder::open(&project.with_extension("order")).expect("an order of names")),
     }
 }

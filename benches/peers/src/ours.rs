@@ -8,7 +8,7 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::verdict::{Evaluation, Verdict};
 use portcullis_decision::{Context, Policy as _};
-use portcullis_policy_runtime::{CachePlace, ComponentPolicy, Limits, PolicyCopy, Runtime, read_component};
+use portcullis_policy_runtime::{CachePlace, Compiler, ComponentPolicy, Limits, PolicyCopy, Runtime, read_component};
 use portcullis_sdk::{Policy as _, testing};
 use portcullis_workspace::{Config, WorkspacePolicy};
 
@@ -28,7 +28,7 @@ impl Policy {
     pub fn load(rules: &Rules) -> Self {
         let configuration = rules.configuration();
         let config: Config = serde_json::from_value(configuration.clone()).expect("a configuration");
-        let runtime = Runtime::new(Limits::default(), &CachePlace::None).expect("an engine");
+        let runtime = Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).expect("an engine");
         let component = read_component(COMPONENT.as_ref()).expect("the default policy");
         Self {
             native: WorkspacePolicy::configure(config).expect("a configuration that is taken"),

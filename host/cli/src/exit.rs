@@ -6,8 +6,10 @@ use std::process::ExitCode;
 
 use portcullis_decision::Effect;
 use portcullis_packs::Refusal;
-use portcullis_session::visible;
+use portcullis_text::{escape, escape_json, escape_message};
 use serde_json::{Value, json};
+
+use crate::args::Verb;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +92,8 @@ pub(crate) fn of(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode 
             complain(&error);
             if audience == Audience::Program {
                 // When standard output is closed there is nobody to tell.
-                let _written = writeln!(std::io::stdout().lock(), "{}", object(&error));
+                let _written =
+                    writeln!(std::io::stdout().lock(), "{}", escape_json(&object(&error).to_string()));
             }
             ExitCode::from(EXIT_FAILED)
         }
@@ -100,16 +103,80 @@ pub(crate) fn of(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode 
 /// An error for programs: what was being done, why it was not, and, where a pack is refused, a word for the reason.
 fn object(error: &anyhow::Error) -> Value {
     let refusal = error.chain().find_map(|cause| cause.downcast_ref::<Refusal>());
-    let causes: Vec<String> = error.chain().skip(1).map(|cause| visible(&cause.to_string())).collect();
+    let causes: Vec<String> = error.chain().skip(1).map(|cause| escape(&cause.to_string())).collect();
     json!({
         "error": {
             "kind": if refusal.is_some() { "refused" } else { "failed" },
             "code": refusal.map(Refusal::code),
-            "message": visible(&error.to_string()),
+            "message": escape(&error.to_string()),
             "causes": causes,
         },
         "exit": EXIT_FAILED,
     })
+}
+
+/// How the program ends where it panics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterPanic {
+    /// `check`: it is denied.
+    Deny,
+    /// `run` and what starts commands like it.
+    RunFailed,
+    /// Everything else.
+    Failed,
+}
+
+impl AfterPanic {
+    /// Returns the end of a command that does not come to one by itself.
+    pub(crate) fn of(verb: &Verb) -> Self {
+        match verb {
+            Verb::Check(_) => Self::Deny,
+            Verb::Run(_) | Verb::Attend(_) => Self::RunFailed,
+            Verb::Explain(_)
+            | Verb::Audit(_)
+            | Verb::Config(_)
+            | Verb::Asks(_)
+            | Verb::Ports(_)
+            | Verb::Grants(_)
+            | Verb::Doctor(_)
+            | Verb::Policy(_)
+            | Verb::Serve
+            | Verb::Sweep
+            | Verb::Pi(_)
+            | Verb::PiExtension(_)
+            | Verb::Completions(_) => Self::Failed,
+        }
+    }
+
+    /// Ends the program after a panic.
+    pub(crate) fn end(self, panic: &str, audience: Audience) -> ExitCode {
+        let error = anyhow::anyhow!("Portcullis failed ({panic}); this is a fault of ours, please report it");
+        match self {
+            Self::Deny => {
+                complain(&error);
+                if audience == Audience::Program {
+                    let reason = error.to_string();
+                    let denial = json!({
+                        "effect": "deny", "policy": "host", "rule": "host.fault", "reason": reason,
+                    });
+                    // When standard output is closed there is nobody to tell.
+                    let _written = writeln!(std::io::stdout().lock(), "{denial}");
+                }
+                ExitCode::from(Exit::Deny.code())
+            }
+            Self::RunFailed => of_run(Err(error)),
+            Self::Failed => of(Err(error), audience),
+        }
+    }
+}
+
+/// Has a panic printed in one line, without what acts on a terminal.
+pub(crate) fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
+        let said = panic.payload_as_str().unwrap_or("no message");
+        say(&format!("portcullis: panic{}: {}", place.unwrap_or_default(), escape(said)));
+    }));
 }
 
 /// Ends `run`: an error of our own gives 125, as with `env` and other launchers.
@@ -125,35 +192,33 @@ pub(crate) fn of_run(outcome: anyhow::Result<Exit>) -> ExitCode {
 
 /// Ends after arguments that make no sense, or that ask for help.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        // Arguments are quoted in it.
+        say(error.render().to_string().trim_end());
+        return ExitCode::from(EXIT_USAGE);
+    }
     // Printing help fails only when nobody reads it.
     let _printed = error.print();
-    if error.use_stderr() { ExitCode::from(EXIT_USAGE) } else { ExitCode::SUCCESS }
+    ExitCode::SUCCESS
 }
 
 /// Prints an error with its causes in one line.
 pub(crate) fn complain(error: &anyhow::Error) {
-    // What went wrong may be told in words from outside.
-    let text: String = format!("{error:#}").chars().map(plain).collect();
-    say(&format!("portcullis: {text}"));
+    say(&format!("portcullis: {error:#}"));
 }
 
-/// A character that does not act on the terminal, but for ends of lines.
-fn plain(character: char) -> String {
-    match character {
-        '\n' => "\n".to_owned(),
-        other => visible(other.encode_utf8(&mut [0; 4])),
-    }
-}
-
-/// Prints a line for the user beside the output.
-pub(crate) fn say(line: &str) {
+/// Prints a message for the user beside the output; unsafe characters in it are escaped.
+pub(crate) fn say(message: &str) {
     // When standard error is closed there is nobody to tell.
-    let _written = writeln!(std::io::stderr().lock(), "{line}");
+    let _written = writeln!(std::io::stderr().lock(), "{}", escape_message(message));
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::args::Arguments;
 
     #[test]
     fn programs_say_that_they_are_some() {
@@ -161,6 +226,19 @@ mod tests {
         assert_eq!(audience(&["policy", "add", "--json", "x"]), Audience::Program);
         assert_eq!(audience(&["policy", "add", "x"]), Audience::Person);
         assert_eq!(audience(&["run", "--", "x", "--json"]), Audience::Person);
+    }
+
+    #[test]
+    fn a_panic_permits_nothing() {
+        let end = |words: &[&str], audience| {
+            let verb = Arguments::try_parse_from(words).unwrap().verb;
+            format!("{:?}", AfterPanic::of(&verb).end("as a fault would", audience))
+        };
+        let code = |code: u8| format!("{:?}", ExitCode::from(code));
+        assert_eq!(end(&["portcullis", "check", "read", "/x"], Audience::Person), code(20));
+        assert_eq!(end(&["portcullis", "check", "--json", "read", "/x"], Audience::Program), code(20));
+        assert_eq!(end(&["portcullis", "run", "--", "true"], Audience::Person), code(RUN_FAILED));
+        assert_eq!(end(&["portcullis", "sweep"], Audience::Person), code(EXIT_FAILED));
     }
 
     #[test]

@@ -90,11 +90,11 @@ fn place(shelf: &Shelf, files: &SettingsFiles) -> Option<Place> {
             let key = key.to_str()?;
             let (letter, label, from) = match seed {
                 Seed::Parent => {
-                    ('N', format!("Allow for this project (new config: {key})"), "copied from the parent")
+                    ('N', format!("Allow for this project (new config: {key})"), "over the parent's")
                 }
                 Seed::Default => {
                     let from = match files.layout {
-                        Layout::Projects => "seeded from default.json",
+                        Layout::Projects => "over default.json",
                         Layout::Layered => "over your settings for all projects",
                     };
                     ('P', "Allow for this project".to_owned(), from)

@@ -57,7 +57,15 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
-    let outcome = match arguments.verb {
+    let fallen = exit::AfterPanic::of(&arguments.verb);
+    exit::report_panics();
+    // A fault of ours on the way to an answer is no answer that permits anything.
+    portcullis_session::caught(|| carry_out(arguments.verb, audience))
+        .unwrap_or_else(|panic| fallen.end(&panic, audience))
+}
+
+fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
+    let outcome = match verb {
         Verb::Run(run) => return exit::of_run(commands::run::run(run)),
         Verb::Check(check) => commands::check::run(check),
         Verb::Explain(decision) => commands::explain::run(&decision),

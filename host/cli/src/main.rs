@@ -1,4 +1,4 @@
-//! The portcullis program: a part of a sandbox when it is started as one, otherwise the command line.
+//! The portcullis program: a part of a sandbox or a compiler of policies when it is started as one, otherwise the command line.
 
 use std::process::ExitCode;
 
@@ -10,6 +10,9 @@ fn main() -> ExitCode {
     }
     if first == portcullis_confine::PROBE_ARGUMENT {
         return portcullis_confine::probe_main();
+    }
+    if first == portcullis_policy_runtime::COMPILER_ARGUMENT {
+        return portcullis_policy_runtime::compiler_main();
     }
     portcullis_cli::run()
 }

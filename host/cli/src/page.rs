@@ -1,8 +1,8 @@
 //! What goes to standard output: aligned columns, colours on terminals, JSON, times.
 
+use portcullis_text::{escape, escape_json, escape_message, escape_subject};
 use std::io::{self, IsTerminal as _, Write as _};
 
-use portcullis_session::{visible, visible_subject};
 use serde_json::Value;
 
 use crate::surroundings::Surroundings;
@@ -40,7 +40,7 @@ impl Tint {
     }
 }
 
-/// One text of a table. What comes from outside is made visible here.
+/// One text of a table, escaped.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -49,17 +49,17 @@ pub(crate) struct Cell {
 
 /// Makes a cell of any text.
 pub(crate) fn cell(text: &str) -> Cell {
-    Cell { text: visible(text), tint: Tint::Plain }
+    Cell { text: escape(text), tint: Tint::Plain }
 }
 
 /// Makes a cell of a line of a question, with a colour: as long as a question is.
 pub(crate) fn whole(text: &str, tint: Tint) -> Cell {
-    Cell { text: visible_subject(text).0, tint }
+    Cell { text: escape_subject(text).0, tint }
 }
 
 /// Makes a cell with a colour.
 pub(crate) fn tinted(text: &str, tint: Tint) -> Cell {
-    Cell { text: visible(text), tint }
+    Cell { text: escape(text), tint }
 }
 
 /// Text on its way to standard output.
@@ -79,9 +79,9 @@ impl Page {
         Self { text: String::new(), colours: io::stdout().is_terminal() && !plain }
     }
 
-    /// Adds a line of our own words.
+    /// Adds a line, or several; unsafe characters in it are escaped.
     pub(crate) fn line(&mut self, line: &str) {
-        self.text.push_str(line);
+        self.text.push_str(&escape_message(line));
         self.text.push('\n');
     }
 
@@ -98,7 +98,7 @@ impl Page {
 
     /// Adds a row with columns of given widths; a longer text takes the room it needs.
     pub(crate) fn row(&mut self, indent: &str, row: &[Cell], widths: &[usize]) {
-        let mut line = indent.to_owned();
+        let mut line = escape_message(indent).into_owned();
         for (place, cell) in row.iter().enumerate() {
             match cell.tint.code().filter(|_| self.colours) {
                 Some(code) => line.push_str(&format!("\x1b[{code}m{}\x1b[0m", cell.text)),
@@ -110,17 +110,19 @@ impl Page {
                 line.push_str(&" ".repeat(wanted.saturating_sub(width(cell)) + 2));
             }
         }
-        self.line(line.trim_end());
+        // The colours in it are ours, and the texts of cells are escaped.
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
     }
 
     /// Adds a JSON document in one line.
     pub(crate) fn json(&mut self, value: &Value) {
-        self.line(&plain_json(&value.to_string()));
+        self.line(&escape_json(&value.to_string()));
     }
 
     /// Adds a JSON document over several lines.
     pub(crate) fn pretty_json(&mut self, value: &Value) {
-        self.line(&plain_json(&format!("{value:#}")));
+        self.line(&escape_json(&format!("{value:#}")));
     }
 
     /// Prints what was added so far. A reader that has gone is told apart, as it is no error.
@@ -152,23 +154,6 @@ pub(crate) enum Reader {
 
 fn width(cell: &Cell) -> usize {
     cell.text.chars().count()
-}
-
-/// Writes characters that act on a terminal as JSON escapes, which say the same: in JSON text they stand in
-/// strings only.
-fn plain_json(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for character in text.chars() {
-        let acts = character != '\n' && !(' '..='~').contains(&character);
-        if acts && !visible(character.encode_utf8(&mut [0; 4])).starts_with(character) {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                plain.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
-            plain.push(character);
-        }
-    }
-    plain
 }
 
 /// Writes milliseconds since 1970 as a date and a time of day in UTC.
@@ -233,12 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same_and_does_not_act() {
+    fn lines_are_escaped_and_json_keeps_its_meaning() {
+        let mut one = page(true);
+        one.line("a \u{1b}]0;x\u{7} \u{202e}\nb");
+        assert_eq!(one.text, "a \\u{1b}]0;x\\u{7} \\u{202e}\nb\n");
         let value = serde_json::json!({ "a\u{202e}": "ü \u{7f}\u{9b}\n\u{e0041} 日" });
         let mut one = page(false);
         one.json(&value);
-        assert!(one.text.trim_end().chars().all(|c| !c.is_control() && c != '\u{202e}' && c != '\u{e0041}'));
-        assert!(one.text.contains("ü") && one.text.contains("日"));
+        assert!(one.text.trim_end().chars().all(|character| !portcullis_text::is_unsafe(character)));
         assert_eq!(serde_json::from_str::<Value>(&one.text).unwrap(), value);
     }
 }

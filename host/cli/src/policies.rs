@@ -7,11 +7,12 @@ use anyhow::Context as _;
 use portcullis_config::{AllowLists, PolicyAt, PolicyMode, Resolved, ResolvedPolicy, Sites, is_policy_name};
 use portcullis_decision::{Chain, Combine, Member, Mode};
 use portcullis_packs::digest;
-use portcullis_policy_runtime::{CachePlace, Limits, Runtime};
+use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime};
 use serde_json::{Map, Value};
 
 use crate::shelf::{Component, Origin, Shelf};
 use crate::traced::Traced;
+use crate::wire::OWN_PROGRAM;
 use crate::{manifest, surroundings};
 
 /// Loads the chain: the policies named on the command line, or those of the settings.
@@ -101,6 +102,12 @@ fn mode_of(mode: PolicyMode) -> Mode {
     }
 }
 
+/// Starts the engine of policies. Components are compiled by this program in a process of its own.
+pub(crate) fn runtime(cache: &CachePlace) -> anyhow::Result<Runtime> {
+    let program = if cfg!(target_os = "linux") { OWN_PROGRAM.into() } else { std::env::current_exe()? };
+    Ok(Runtime::new(Limits::default(), cache, Compiler::Process(program))?)
+}
+
 struct Loader<'a> {
     runtime: Runtime,
     resolved: &'a Resolved,
@@ -109,7 +116,7 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     fn new(resolved: &'a Resolved, cache: &Path) -> anyhow::Result<Self> {
-        let runtime = Runtime::new(Limits::default(), &CachePlace::Directory(cache.to_owned()))?;
+        let runtime = runtime(&CachePlace::Directory(cache.to_owned()))?;
         Ok(Self { runtime, resolved, lists: AllowLists::Unheard })
     }
 

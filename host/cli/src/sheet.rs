@@ -2,6 +2,7 @@
 //! asked about may be as long as whoever asks likes, and would push the beginning of the question off it.
 
 use portcullis_session::{Choice, ChoiceKind, Question};
+use portcullis_text::escape_message;
 
 /// Stands before what is not in the host's words, in each of its lines: no line of it passes for one of ours.
 pub(crate) const QUOTED: &str = "  | ";
@@ -34,6 +35,7 @@ impl Size {
     pub(crate) fn wrapped(self, indent: &str, text: &str) -> Vec<String> {
         let room = self.columns.saturating_sub(indent.len() + QUOTED.len()).max(2);
         let mut lines = Vec::new();
+        let text = escape_message(text);
         for part in text.split('\n') {
             let (mut line, mut width) = (String::new(), 0);
             for character in part.chars() {

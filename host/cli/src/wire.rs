@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use portcullis_audit::Log;
 use portcullis_config::{AllowLists, Found, Places, RealDisk, Resolved, discover, resolve};
+use portcullis_confine::NameOrder;
 use portcullis_decision::Context;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::path_text;
@@ -223,7 +224,11 @@ pub(crate) fn session_in(
     };
     let confinement = match &scratch {
         None => Confining::NoCommands,
-        Some(scratch) => Confining::Sandbox { executable: OWN_PROGRAM.into(), temp: scratch.temp() },
+        Some(scratch) => Confining::Sandbox {
+            executable: OWN_PROGRAM.into(),
+            temp: scratch.temp(),
+            order: name_order(&around.state)?,
+        },
     };
     let variables: Variables = match wanted.purpose {
         Purpose::Judge => Box::new(Vec::new),
@@ -284,6 +289,13 @@ pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, i
         explain: false,
         attributes: Vec::new(),
     }
+}
+
+/// The order of changes of names for all sessions of the user.
+fn name_order(state: &Path) -> anyhow::Result<NameOrder> {
+    let directory = state.join("names");
+    NameOrder::open(&directory)
+        .with_context(|| format!("opening the order of changes of names in `{}`", directory.display()))
 }
 
 fn absolute(around: &Surroundings, path: &Path) -> PathBuf {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, follow};
+use crate::entries::Entries;
 use crate::error::{ConfigError, Problem, shown};
 use crate::json::{Fault, Member, Node, Value};
 use crate::layered;
@@ -79,7 +80,7 @@ impl Source {
 /// Finds and reads the settings for [`Places::workspace`].
 ///
 /// The file named on the command line stands in for the user's settings. Otherwise the entry of `projects.json`
-/// with the longest path that holds the workspace is taken in full, then `default.json`, then what is built in; or
+/// with the longest path that holds the workspace is taken, with what it extends, then `default.json`, then what is built in; or
 /// `default.json` chooses the layered layout, and its files are read. The machine's and the project's files are read
 /// in any case.
 ///
@@ -157,7 +158,7 @@ fn by_directory(
     let (projects, default) = (places.projects_file(), places.default_file());
     watched.extend([projects.clone(), default.clone()]);
     if let Some(text) = read(&projects, disk)?
-        && let Some((document, key)) = project_entry(&text, &projects, places, disk)?
+        && let Some((document, key)) = project_entry(&text, places, disk)?
     {
         return Ok((document, Source::Project { file: projects, key }));
     }
@@ -167,20 +168,22 @@ fn by_directory(
     Ok((Document::read(BUILT_IN, Path::new("<built in>"), Layer::User)?, Source::BuiltIn))
 }
 
-/// Reads the entry with the longest path that holds the workspace.
+/// Reads the entry with the longest path that holds the workspace, with the settings that it extends.
 fn project_entry(
     text: &str,
-    file: &Path,
     places: &Places,
     disk: &dyn Disk,
 ) -> Result<Option<(Document, String)>, ConfigError> {
+    let files = SettingsFiles::in_layout(places, Layout::Projects);
+    let file = files.entries.as_path();
     let document = crate::json::read(text).map_err(|fault| invalid(file, fault))?;
     let Some(member) = entry_that_holds(&document, file, places, disk)? else { return Ok(None) };
+    let entries = Entries { document: &document, files: &files, places, disk };
     let document = Document {
         layer: Layer::User,
         file: file.to_owned(),
         pointer: crate::check::step("", &member.key),
-        node: member.node.clone(),
+        node: entries.complete(member)?,
     };
     Ok(Some((document, member.key.clone())))
 }
@@ -196,6 +199,28 @@ pub(crate) fn entry_that_holds<'a>(
     places: &Places,
     disk: &dyn Disk,
 ) -> Result<Option<&'a Member>, ConfigError> {
+    closest_entry(document, file, places, disk, None)
+}
+
+/// Returns the entry with the longest path above the directory that `key` names, among those that hold the workspace.
+pub(crate) fn entry_above<'a>(
+    document: &'a Node,
+    file: &Path,
+    places: &Places,
+    disk: &dyn Disk,
+    key: &str,
+) -> Result<Option<&'a Member>, ConfigError> {
+    let below = canonical(Path::new(key), disk)?;
+    closest_entry(document, file, places, disk, Some(&below))
+}
+
+fn closest_entry<'a>(
+    document: &'a Node,
+    file: &Path,
+    places: &Places,
+    disk: &dyn Disk,
+    below: Option<&Path>,
+) -> Result<Option<&'a Member>, ConfigError> {
     let Value::Object(members) = &document.value else {
         let fault = crate::check::wrong_type(document, "the whole file", "an object".to_owned());
         return Err(invalid(file, fault));
@@ -206,6 +231,10 @@ pub(crate) fn entry_that_holds<'a>(
     let mut best: Option<(Key, &Member)> = None;
     for member in members {
         let key = project_key(member, disk).map_err(|problem| fault(member, problem))?;
+        let is_above = |path: &Path| path.starts_with(&key.path) && path != key.path;
+        if below.is_some_and(|path| !is_above(path)) {
+            continue;
+        }
         if !workspace.starts_with(&key.path) || key.links.iter().any(|link| is_in(link, &workspace, places)) {
             continue;
         }

@@ -27,6 +27,12 @@ pub trait Disk {
     /// # Errors
     /// As the system says; `NotFound` when nothing is there.
     fn look(&self, path: &Path) -> io::Result<Seen>;
+
+    /// Lists the names in a directory, in no particular order.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn names(&self, directory: &Path) -> io::Result<Vec<OsString>>;
 }
 
 /// What is at a path.
@@ -67,6 +73,10 @@ impl Disk for RealDisk {
         }
         Ok(Seen::Other)
     }
+
+    fn names(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        std::fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
+    }
 }
 
 /// A disk on which each name is looked at once: whoever follows many paths sees the same links in all of them, even
@@ -102,6 +112,10 @@ impl Disk for Remembering<'_> {
             }
         };
         seen.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn names(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        self.disk.names(directory)
     }
 }
 

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use crate::discover;
 use crate::disk::{Disk, RealDisk};
 use crate::edit::{Change, EditError};
+use crate::entries::{Entries, Extends};
 use crate::error::ConfigError;
 use crate::grants::Shelf;
+use crate::json::Node;
 use crate::layered::LAYERED_BUILT_IN;
 use crate::layout::{Layout, SettingsFiles};
 use crate::places::Places;
 use crate::settings::invalid;
 use crate::shelves::{begins_as, outdented, with_entry};
 use crate::store::{Store, StoreError};
-use crate::validate::mistakes;
+use crate::validate::{entry_mistakes, mistakes};
 
 /// One complete set of settings on the way to another.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub struct Draft {
     /// The whole file with the entry in it, where there are others.
     whole: Option<String>,
     text: String,
+    /// The complete settings that an entry of differences extends.
+    below: Option<Node>,
     changed: bool,
 }
 
@@ -38,7 +42,7 @@ pub struct Obstacle {
 }
 
 impl Draft {
-    /// Opens the settings on a shelf. New ones begin as those that hold now.
+    /// Opens the settings on a shelf. A new entry for a project extends those that hold now.
     ///
     /// # Errors
     /// When the file that is there cannot be used.
@@ -52,20 +56,26 @@ impl Draft {
         let file = if key.is_some() { files.entries.clone() } else { files.default.clone() };
         let before = present(&file)?;
         let text = discover::read(&file, &RealDisk).map_err(StoreError::broken)?;
+        let mut below = None;
         let (whole, text) = match key {
             None => (None, text.unwrap_or_else(|| begins_as(files.layout).to_owned())),
             Some(key) => {
                 let whole = with_entry(text.as_deref().unwrap_or("{}\n"), &files, places, &key)?;
                 let document =
                     crate::json::read(&whole).map_err(|fault| StoreError::broken(invalid(&file, fault)))?;
-                let span = document.member(&key).map(|node| node.span.clone()).unwrap_or_default();
+                let member = document.members().iter().find(|member| member.key == key);
+                if let Some((member, extends)) = member.and_then(|own| Some((own, Extends::of(&own.node)?))) {
+                    let entries = Entries { document: &document, files: &files, places, disk: &RealDisk };
+                    below = Some(entries.below(member, extends).map_err(StoreError::broken)?);
+                }
+                let span = member.map(|member| member.node.span.clone()).unwrap_or_default();
                 let entry = outdented(whole.get(span).unwrap_or_default());
                 (Some(whole), entry)
             }
         };
         // What is no JSON cannot be changed step by step; it has to be mended by hand first.
         crate::json::read(&text).map_err(|fault| StoreError::broken(invalid(&file, fault)))?;
-        Ok(Self { shelf: shelf.clone(), files, file, before, whole, text, changed: false })
+        Ok(Self { shelf: shelf.clone(), files, file, before, whole, text, below, changed: false })
     }
 
     /// Whose settings they are.
@@ -92,8 +102,14 @@ impl Draft {
         self.changed
     }
 
+    /// Whether they are added to other settings, which hold as well.
+    #[must_use]
+    pub fn is_of_differences(&self) -> bool {
+        self.below.is_some()
+    }
+
     /// The value at a place; null where there is none. In the layered layout what is built in holds where the user's
-    /// file for all projects says nothing.
+    /// file for all projects says nothing. Of an entry of differences the lists are its own alone.
     #[must_use]
     pub fn value(&self, way: &[String]) -> serde_json::Value {
         let value = |text: &str| {
@@ -102,7 +118,11 @@ impl Draft {
             Some(node.to_json())
         };
         let below = || if self.replaces_lists() { value(LAYERED_BUILT_IN) } else { None };
-        value(&self.text).or_else(below).unwrap_or_default()
+        let extended = || {
+            let node = way.iter().try_fold(self.below.as_ref()?, |node, key| node.member(key))?;
+            Some(node.to_json()).filter(|value| !value.is_array())
+        };
+        value(&self.text).or_else(below).or_else(extended).unwrap_or_default()
     }
 
     /// Whether a list that is written here takes the place of a built-in one.
@@ -132,7 +152,14 @@ impl Draft {
     /// Everything that keeps it from being saved.
     #[must_use]
     pub fn obstacles(&self) -> Vec<Obstacle> {
-        let found = mistakes(&self.text, &self.file, self.files.default_kind(), &RealDisk);
+        let found = match (self.files.layout, &self.shelf) {
+            (Layout::Projects, Shelf::Entry { .. } | Shelf::NewEntry { .. }) => {
+                entry_mistakes(&self.text, &self.file)
+            }
+            (Layout::Projects, Shelf::Default) | (Layout::Layered, _) => {
+                mistakes(&self.text, &self.file, self.files.default_kind(), &RealDisk)
+            }
+        };
         found.into_iter().map(obstacle).collect()
     }
 

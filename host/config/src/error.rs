@@ -166,13 +166,11 @@ pub enum Problem {
     },
 }
 
-/// Makes text from outside fit for a terminal: control characters escaped, length bounded.
+/// Escapes a text from outside for a message, and bounds its length.
 pub(crate) fn shown(text: &str) -> String {
     /// Longer names say nothing more to a reader.
     const LONGEST: usize = 200;
-    let mut out: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        out.push('…');
-    }
-    out.replace("\\'", "'").replace("\\\"", "\"")
+    let cut = text.char_indices().nth(LONGEST).map(|(at, _)| at);
+    let kept = portcullis_text::escape(cut.and_then(|at| text.get(..at)).unwrap_or(text));
+    if cut.is_some() { format!("{kept}…") } else { kept }
 }

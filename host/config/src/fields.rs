@@ -5,6 +5,7 @@
 //!
 //! The file is long because it is one table, row after row, and is read by looking a name up.
 
+use crate::entries::Extends;
 use crate::protect::LIFTABLE;
 use crate::schema::Presence::{Optional, Required};
 use crate::schema::Shape;
@@ -48,6 +49,13 @@ pub const FIELDS: &[Field] = &[
         Optional,
         Honoured,
         "In `default.json` only: `layered` for settings in layers in place of an entry for each project. Nothing else stands in that file then. Default `projects`.",
+    ),
+    row(
+        "extends",
+        Shape::OneOf(Extends::WORDS),
+        Optional,
+        Honoured,
+        "In an entry of `projects.json` only: the entry holds what differs from `default.json`, or from the entry of a directory above it (`parent`). Lists are added, other values replaced. Without it the entry is complete.",
     ),
     row("network", Shape::Object, Required, Honoured, "Connections."),
     row(

@@ -22,6 +22,8 @@ use crate::settings::{Entry, PathEntry};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantEntry {
     pub(crate) what: What,
+    /// The file that it stands in.
+    pub(crate) file: PathBuf,
     /// Seconds since 1970-01-01 UTC.
     pub(crate) granted_at: u32,
     /// The same; 0 for ever.
@@ -86,7 +88,12 @@ fn one(item: &Place<'_>) -> Result<GrantEntry, Fault> {
         _ => return Err(item.fault("write exactly one of `path`, `connect`, `tool` and `commands`")),
     };
     let number = |key| item.child(key).number().unwrap_or(0);
-    Ok(GrantEntry { what, granted_at: number("grantedAt"), expires_at: number("expiresAt") })
+    Ok(GrantEntry {
+        what,
+        file: item.file.to_owned(),
+        granted_at: number("grantedAt"),
+        expires_at: number("expiresAt"),
+    })
 }
 
 fn commands(item: &Place<'_>) -> Result<Vec<CommandPattern>, Fault> {
@@ -119,7 +126,7 @@ pub(crate) fn written(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<Pat
 /// Makes grants of entries; paths are followed as everywhere in settings.
 pub(crate) fn resolve(
     entries: &[GrantEntry],
-    scope: GrantScope,
+    scope: impl Fn(&Path) -> GrantScope,
     around: &Surroundings<'_>,
 ) -> Result<Vec<Grant>, ConfigError> {
     let grant = |entry: &GrantEntry| {
@@ -133,6 +140,7 @@ pub(crate) fn resolve(
             What::Tool(pattern) => GrantPattern::Tool(pattern.clone()),
             What::Commands(patterns) => GrantPattern::Command(patterns.clone()),
         };
+        let scope = scope(&entry.file);
         Ok(Grant { scope, pattern, granted_at: entry.granted_at, expires_at: entry.expires_at })
     };
     entries.iter().map(grant).collect()
@@ -213,22 +221,22 @@ pub enum Shelf {
         /// Whether it is the entry of this very directory, not of one above it.
         exact: bool,
     },
-    /// A new entry of `projects.json`, begun as a copy of the settings that hold here.
+    /// A new entry of `projects.json`, which extends the settings that hold here.
     NewEntry {
         /// Its key: the canonical working directory.
         key: PathBuf,
-        /// What it begins as.
+        /// What it extends.
         seed: Seed,
     },
-    /// `default.json`, and the entry that holds here.
+    /// `default.json`.
     Default,
 }
 
-/// What a new entry of `projects.json` begins as.
+/// What a new entry of `projects.json` extends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seed {
-    /// A copy of the entry above it.
+    /// The entry above it.
     Parent,
-    /// A copy of `default.json`, or of what is built in.
+    /// `default.json`, or the built-in settings.
     Default,
 }

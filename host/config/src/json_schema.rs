@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::entries::EXTENDS;
 use crate::schema::{Field, Presence, Shape, Status, children};
 use crate::tighten::{Layer, TIGHTENING_FIELDS, is_harmless};
 use crate::validate::FileKind;
@@ -20,9 +21,15 @@ use crate::validate::FileKind;
 pub fn json_schema(kind: FileKind) -> Value {
     let (title, mut schema) = match kind {
         FileKind::Settings => ("Settings of Portcullis", whole_or_layered()),
-        FileKind::Projects => ("Settings of Portcullis by project", projects(Wanted::Whole)),
+        FileKind::Projects => {
+            let entry = json!({ "anyOf": [object("", Wanted::Whole), differences()] });
+            ("Settings of Portcullis by project", projects(&entry))
+        }
         FileKind::Part => ("Settings of Portcullis over what is built in", object("", Wanted::Part)),
-        FileKind::Parts => ("Settings of Portcullis by project, added to the others", projects(Wanted::Part)),
+        FileKind::Parts => {
+            let entry = object("", Wanted::Part);
+            ("Settings of Portcullis by project, added to the others", projects(&entry))
+        }
         FileKind::Tightening(Layer::Sandbox) => {
             ("Settings of Portcullis that narrow the user's", object("", Wanted::Narrowing))
         }
@@ -44,6 +51,8 @@ enum Wanted {
     Whole,
     /// All of them, none required.
     Part,
+    /// The same, and the key that says what they are added to.
+    Differences,
     /// Those that can only tighten, none of them required.
     Tightening,
     /// Those, and those that the project's file of the layered layout has besides.
@@ -53,7 +62,8 @@ enum Wanted {
 impl Wanted {
     fn has(self, field: &Field) -> bool {
         match self {
-            Self::Whole | Self::Part => true,
+            Self::Whole | Self::Part => field.name != EXTENDS,
+            Self::Differences => true,
             Self::Tightening => TIGHTENING_FIELDS.contains(&field.name),
             Self::Narrowing => TIGHTENING_FIELDS.contains(&field.name) || is_harmless(field.name),
         }
@@ -72,12 +82,21 @@ fn whole_or_layered() -> Value {
     schema
 }
 
-fn projects(wanted: Wanted) -> Value {
+/// An entry of differences.
+fn differences() -> Value {
+    let mut schema = object("", Wanted::Differences);
+    if let Value::Object(members) = &mut schema {
+        members.insert("required".to_owned(), json!([EXTENDS]));
+    }
+    schema
+}
+
+fn projects(entry: &Value) -> Value {
     json!({
         "type": "object",
         "description": "Settings for each project, by the absolute path of its directory.",
         "propertyNames": { "pattern": "^/" },
-        "additionalProperties": object("", wanted),
+        "additionalProperties": entry,
     })
 }
 

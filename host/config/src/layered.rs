@@ -87,7 +87,7 @@ fn part(text: &str, file: &Path) -> Result<Node, ConfigError> {
 
 /// What becomes of lists that an earlier layer has as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lists {
+pub(crate) enum Lists {
     /// The later one takes the place of the earlier.
     Replaced,
     /// Both hold.
@@ -96,7 +96,13 @@ enum Lists {
 
 /// Lays `node`, which stands at `pointer` of `file`, over what is there. It is checked by itself first, and what it
 /// comes to at once, so that every mistake is told of the file that it stands in.
-fn over(below: &Node, mut node: Node, lists: Lists, file: &Path, pointer: &str) -> Result<Node, ConfigError> {
+pub(crate) fn over(
+    below: &Node,
+    mut node: Node,
+    lists: Lists,
+    file: &Path,
+    pointer: &str,
+) -> Result<Node, ConfigError> {
     check(&node, pointer, Completeness::Part).map_err(|fault| invalid(file, fault))?;
     come_from(&mut node, file, pointer);
     let whole = merged(below, node, lists, "");
@@ -105,7 +111,7 @@ fn over(below: &Node, mut node: Node, lists: Lists, file: &Path, pointer: &str) 
 }
 
 /// Writes into every value where it stands.
-fn come_from(node: &mut Node, file: &Path, pointer: &str) {
+pub(crate) fn come_from(node: &mut Node, file: &Path, pointer: &str) {
     node.home = Some(Arc::new(Home { file: file.to_owned(), pointer: pointer.to_owned() }));
     match &mut node.value {
         Value::Object(members) => {
@@ -122,8 +128,8 @@ fn come_from(node: &mut Node, file: &Path, pointer: &str) {
     }
 }
 
-/// `name` is the field that both are, empty for the whole of settings.
-fn merged(below: &Node, above: Node, lists: Lists, name: &str) -> Node {
+/// Lays one value over another; `name` is the field that both are, empty for the whole of settings.
+pub(crate) fn merged(below: &Node, above: Node, lists: Lists, name: &str) -> Node {
     let shape = field(name).map(|field| field.shape);
     // Free keys are as good as a list of pairs.
     let is_map = lists == Lists::Added && matches!(shape, Some(Shape::Map(_)));

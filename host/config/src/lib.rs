@@ -28,6 +28,7 @@ mod discover;
 mod disk;
 mod draft;
 mod edit;
+mod entries;
 mod error;
 mod fields;
 mod git_directory;
@@ -52,6 +53,7 @@ mod resolve;
 mod resolved;
 mod rule;
 mod schema;
+mod sensitive;
 mod settings;
 mod shelves;
 mod sites;
@@ -77,12 +79,13 @@ pub use layout::{Layout, SettingsFiles};
 pub use parent_proxy::{ParentProxy, ProxyAddress, ProxyProtocol};
 pub use places::Places;
 pub use protect::{Anchor, Kind, LIFTABLE, PROTECTIONS, Protection};
-pub use reference::reference_tables;
+pub use reference::{reference_tables, sensitive_table};
 pub use report::{Report, Setting, SourceReport, Standing, Unused, report};
 pub use resolve::resolve;
 pub use resolved::{PolicyAt, Resolved, ResolvedPolicy, Warning};
 pub use rule::{ConnectionRule, Rule};
 pub use schema::{Field, Presence, Shape, Status, field};
+pub use sensitive::{SENSITIVE, Sensitive};
 pub use settings::{
     Ask, BUILT_IN, Connecting, Credentials, Entry, Environment, Escalation, Filesystem, Hold, Ignored,
     Network, Origin, PathEntry, PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings,

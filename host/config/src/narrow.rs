@@ -3,9 +3,13 @@
 //! Such a file can name what is allowed as well, and can only take away by it: what holds is what both allow. An
 //! entry that reaches further opens nothing, and that is told.
 
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
 
+use portcullis_decision::Location;
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
+use portcullis_decision::request::Endpoint;
+use portcullis_decision::rules::HIDDEN_BY_DEFAULT;
 use portcullis_decision::verdict::Effect;
 
 use crate::discover::Found;
@@ -54,7 +58,7 @@ pub(crate) fn narrowed(found: &Found, around: &Surroundings<'_>) -> Result<Narro
             all.allow_write = all.paths(&all.allow_write.clone(), &[], own, around)?;
         }
         if let Some(own) = &narrowing.sockets {
-            all.sockets = all.paths(&all.sockets.clone(), &[], own, around)?;
+            all.sockets = all.same_paths(&all.sockets.clone(), own, around)?;
         }
         if let Some(own) = &narrowing.domains {
             all.domains = all.hosts(&all.domains.clone(), own);
@@ -72,10 +76,7 @@ impl Narrowed {
         own: &[Entry<PathEntry>],
         around: &Surroundings<'_>,
     ) -> Result<Vec<Entry<PathEntry>>, ConfigError> {
-        let places = |entries: &[Entry<PathEntry>]| -> Result<Vec<Resolved>, ConfigError> {
-            entries.iter().map(|entry| around.resolve_to_open(entry)).collect()
-        };
-        let (ours, others, theirs) = (places(users)?, places(more)?, places(own)?);
+        let (ours, others, theirs) = (opened(users, around)?, opened(more, around)?, opened(own, around)?);
         let mut both = Vec::new();
         for (entry, place) in users.iter().zip(&ours) {
             if theirs.iter().any(|outer| lies_in(place, outer)) {
@@ -94,6 +95,32 @@ impl Narrowed {
         Ok(both)
     }
 
+    /// Returns what stands in both lists, entry for entry: a socket is no tree, so that one below what the user names
+    /// is not named by the user.
+    fn same_paths(
+        &mut self,
+        users: &[Entry<PathEntry>],
+        own: &[Entry<PathEntry>],
+        around: &Surroundings<'_>,
+    ) -> Result<Vec<Entry<PathEntry>>, ConfigError> {
+        let (ours, theirs) = (opened(users, around)?, opened(own, around)?);
+        let is_same = |one: &Opened, other: &Opened| lies_in(one, other) && lies_in(other, one);
+        let mut both = Vec::new();
+        for (entry, place) in users.iter().zip(&ours) {
+            if theirs.iter().any(|other| is_same(place, other)) {
+                both.push(entry.clone());
+            } else {
+                self.gone.push(entry.origin.clone());
+            }
+        }
+        for (entry, place) in own.iter().zip(&theirs) {
+            if !ours.iter().any(|other| is_same(place, other)) {
+                self.opens_nothing(&entry.text, &entry.origin);
+            }
+        }
+        Ok(both)
+    }
+
     fn hosts(
         &mut self,
         users: &[Entry<NetworkPattern>],
@@ -103,7 +130,7 @@ impl Narrowed {
         for user in users {
             let mut holds_whole = false;
             for entry in own {
-                let Some(value) = common(&user.value, &entry.value) else { continue };
+                let Some(value) = narrowed_to(&user.value, &entry.value) else { continue };
                 let is_whole = value == user.value;
                 holds_whole |= is_whole;
                 let (text, origin) = match is_whole {
@@ -119,7 +146,8 @@ impl Narrowed {
             }
         }
         for entry in own {
-            if !users.iter().any(|user| common(&user.value, &entry.value).as_ref() == Some(&entry.value)) {
+            if !users.iter().any(|user| narrowed_to(&user.value, &entry.value).as_ref() == Some(&entry.value))
+            {
                 self.opens_nothing(&entry.text, &entry.origin);
             }
         }
@@ -162,16 +190,48 @@ fn unique(patterns: Vec<(FilePattern, Origin)>) -> Vec<(FilePattern, Origin)> {
     once
 }
 
-/// Whether everything in `inner` is in `outer`, as far as that can be told: of two patterns only when they are one.
-fn lies_in(inner: &Resolved, outer: &Resolved) -> bool {
+/// What an entry of a list opens.
+struct Opened {
+    location: Location,
+    /// The directory around it that commands do not see by default.
+    hidden: Option<PathBuf>,
+    glob: Option<String>,
+}
+
+fn opened(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec<Opened>, ConfigError> {
+    let hidden = HIDDEN_BY_DEFAULT.map(Path::new).into_iter().chain([around.temp]);
+    let one = |entry| {
+        let Resolved { base, glob, .. } = around.resolve_to_open(entry)?;
+        let location = Location::of_setting(base, around.temp);
+        let lies_in = |hidden: &&Path| location.on_machine().is_some_and(|path| path.starts_with(hidden));
+        let hidden = hidden.clone().find(lies_in).map(Path::to_owned);
+        Ok(Opened { location, hidden, glob })
+    };
+    entries.iter().map(one).collect()
+}
+
+/// Whether everything in `inner` is in `outer`, as far as that can be told: of two patterns only when they are one. What
+/// is hidden by default is in no directory around it: only an entry in there opens it.
+fn lies_in(inner: &Opened, outer: &Opened) -> bool {
     match &outer.glob {
-        None => inner.base.starts_with(&outer.base),
-        Some(_) => inner.base == outer.base && inner.glob == outer.glob,
+        None => inner.location.lies_in(&outer.location) && inner.hidden == outer.hidden,
+        Some(_) => inner.location == outer.location && inner.glob == outer.glob,
     }
 }
 
+/// Returns the hosts and ports that both the user and a project's file cover; none where there are none.
+///
+/// An address says more than that a host is allowed: a rule that names it opens private networks, and one that names a
+/// port of the loopback opens that port of this machine. So the project names neither where the user has not.
+fn narrowed_to(user: &NetworkPattern, own: &NetworkPattern) -> Option<NetworkPattern> {
+    let names_address = own.host.is_of_addresses() && !user.host.is_of_addresses();
+    let is_of_machine = is_loopback(&user.host) || is_loopback(&own.host);
+    let names_port = is_of_machine && user.ports == PortSet::Every && own.ports != PortSet::Every;
+    if names_address || names_port { None } else { common(user, own) }
+}
+
 /// The hosts and ports that both cover; none where there are none.
-fn common(one: &NetworkPattern, other: &NetworkPattern) -> Option<NetworkPattern> {
+pub(crate) fn common(one: &NetworkPattern, other: &NetworkPattern) -> Option<NetworkPattern> {
     let host = if is_within(&one.host, &other.host) {
         one.host.clone()
     } else if is_within(&other.host, &one.host) {
@@ -186,6 +246,11 @@ fn common(one: &NetworkPattern, other: &NetworkPattern) -> Option<NetworkPattern
         }
     };
     (ports != PortSet::These(Vec::new())).then_some(NetworkPattern { host, ports })
+}
+
+fn is_loopback(host: &HostPattern) -> bool {
+    let ends: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    host.is_of_addresses() && ends.into_iter().any(|end| host.matches(&Endpoint::Address(end)))
 }
 
 fn is_within(inner: &HostPattern, outer: &HostPattern) -> bool {
@@ -251,7 +316,7 @@ fn is_plain(text: &str) -> bool {
     !text.contains(['*', '?', '[', '{'])
 }
 
-/// Directories with every link followed; `/tmp` by its name, under which the policy knows the session's own.
+/// Directories with every link followed; the session's temporary directory by its name, under which policies know it.
 fn places(
     entries: &[Entry<PathEntry>],
     around: &Surroundings<'_>,
@@ -259,9 +324,7 @@ fn places(
     let mut places = Vec::new();
     for entry in entries {
         let resolved = around.resolve_to_open(entry)?;
-        if entry.text == "/tmp" {
-            places.push((PathBuf::from("/tmp"), entry.origin.clone()));
-        } else if resolved.glob.is_none() {
+        if resolved.glob.is_none() {
             places.push((resolved.base, entry.origin.clone()));
         }
     }

@@ -21,6 +21,8 @@ const GLOBS_MAX: usize = 64 << 10;
 pub(crate) struct Surroundings<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) home: &'a Path,
+    /// The session's temporary directory as commands and tools see it.
+    pub(crate) temp: &'a Path,
     /// Where links are not the user's.
     pub(crate) writable: &'a Writable,
     pub(crate) disk: &'a dyn Disk,
@@ -29,7 +31,8 @@ pub(crate) struct Surroundings<'a> {
 /// An entry over canonical paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resolved {
-    /// Where it is, links followed: the path itself, or the fixed part of a glob.
+    /// Where it is, links followed: the path itself, or the fixed part of a glob. The session's temporary directory goes
+    /// by the name that commands and tools have for it.
     pub(crate) base: PathBuf,
     /// The same under every name it went by.
     pub(crate) names: Vec<PathBuf>,
@@ -120,6 +123,10 @@ impl Surroundings<'_> {
     /// given, so that none is followed.
     pub(crate) fn resolve_to_open(&self, entry: &Entry<PathEntry>) -> Result<Resolved, ConfigError> {
         let mut resolved = self.resolve(entry)?;
+        if self.is_temp(entry) {
+            self.temp.clone_into(&mut resolved.base);
+            return Ok(resolved);
+        }
         let is_kept = entry.value.literal && Path::new(&entry.value.text).is_absolute();
         let link = match resolved.followed.links.first() {
             Some(first) if is_kept => Some(first),
@@ -130,6 +137,12 @@ impl Surroundings<'_> {
             resolved.strayed = Some(Strayed { link: link.at.clone(), target });
         }
         Ok(resolved)
+    }
+
+    /// Whether an entry names the session's temporary directory, whatever the machine has by that name.
+    fn is_temp(&self, entry: &Entry<PathEntry>) -> bool {
+        let text = &entry.value.text;
+        self.expand(text.strip_suffix("/**").unwrap_or(text)) == self.temp
     }
 
     /// Why an entry opens nothing as things are on disk; none where it can. A command could otherwise keep settings from

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::verdict::Effect;
-use portcullis_names::PROJECT_AGENT_SETTINGS;
+use portcullis_names::{PROJECT_AGENT_NAMES, PROJECT_AGENT_SETTINGS};
 
 use crate::disk::{Disk, follow};
 use crate::error::ConfigError;
@@ -16,6 +16,7 @@ use crate::hook_links::{self, HOOK_FILES};
 use crate::own_git;
 use crate::places::Places;
 use crate::rule::Rule;
+use crate::sensitive::{self, SENSITIVE};
 use crate::tighten::Layer;
 use crate::writable::Writable;
 
@@ -84,28 +85,6 @@ pub const PROTECTIONS: &[Protection] = &[
         reason: "it holds what was said and done in sessions of other projects",
     },
     Protection {
-        id: "host.toolchain-credentials",
-        anchor: Anchor::Home,
-        names: &[
-            ".cargo/credentials",
-            ".cargo/credentials.toml",
-            ".composer/auth.json",
-            ".gem/credentials",
-            ".git-credentials",
-            ".config/git/credentials",
-            ".gradle/gradle.properties",
-            ".m2/settings.xml",
-            ".m2/settings-security.xml",
-            ".netrc",
-            ".npmrc",
-            ".nuget/NuGet/NuGet.Config",
-            ".pypirc",
-            ".terraform.d/credentials.tfrc.json",
-        ],
-        kind: Kind::Hidden,
-        reason: "it holds credentials of a toolchain",
-    },
-    Protection {
         id: "host.system-secrets",
         anchor: Anchor::Root,
         names: &[
@@ -154,7 +133,7 @@ pub const PROTECTIONS: &[Protection] = &[
     Protection {
         id: PROJECT_AGENT_SETTINGS.id,
         anchor: Anchor::Workspace,
-        names: PROJECT_AGENT_SETTINGS.names,
+        names: PROJECT_AGENT_NAMES,
         kind: Kind::Fixed,
         reason: PROJECT_AGENT_SETTINGS.reason,
     },
@@ -260,11 +239,20 @@ pub const PROTECTIONS: &[Protection] = &[
 /// Rules of the host that the user can lift by their ids, those on names included. What decides about the agent
 /// stays.
 pub const LIFTABLE: &[&str] = &[
+    "host.age-keys",
     "host.agent-files",
+    "host.agent-logins",
     "host.agent-secrets",
     "host.agent-sessions",
+    "host.aws",
+    "host.azure",
+    "host.browsers",
     "host.ci-files",
+    "host.containers",
+    "host.databases",
     "host.editor-files",
+    "host.forges",
+    "host.gcloud",
     "host.git-attributes",
     "host.git-config",
     HOOK_FILES,
@@ -272,20 +260,36 @@ pub const LIFTABLE: &[&str] = &[
     "host.git-index",
     "host.git-pointers",
     "host.git-rebase",
+    "host.gnupg",
+    "host.histories",
+    "host.home-files",
     "host.hook-managers",
+    "host.infrastructure",
+    "host.keyrings",
     "host.keys",
+    "host.kubernetes",
+    "host.mail",
+    "host.netrc",
+    "host.new-dot-files",
+    "host.other-clouds",
+    "host.password-stores",
     "host.path-directories",
     "host.scheduled-jobs",
     "host.shell-files",
+    "host.ssh-keys",
     "host.start-up-files",
     "host.system-secrets",
     "host.system-start-up",
     "host.tool-files",
     "host.toolchain-credentials",
+    "host.wallets",
 ];
 
 /// The rule on directories of hooks.
 const GIT_HOOKS: &str = "host.git-hooks";
+
+/// The rule on credentials of toolchains.
+const TOOLCHAIN_CREDENTIALS: &str = "host.toolchain-credentials";
 
 /// Names in the root of a toolchain that hold credentials.
 const TOOLCHAIN_SECRETS: [&str; 2] = ["credentials", "credentials.toml"];
@@ -320,12 +324,6 @@ impl Ground<'_> {
                 }
             }
         }
-        for root in &self.places.toolchains {
-            for name in TOOLCHAIN_SECRETS {
-                let reason = "it holds credentials of a toolchain";
-                self.add(&mut rules, "host.toolchain-credentials", &root.join(name), Kind::Hidden, reason)?;
-            }
-        }
         if let Some(repository) = self.git_directory {
             let reason = "your own git runs programs from it";
             self.add(&mut rules, GIT_HOOKS, &repository.join("hooks"), Kind::Fixed, reason)?;
@@ -336,7 +334,31 @@ impl Ground<'_> {
         self.hooks(&mut rules)?;
         self.own_files(&mut rules, decisive)?;
         self.path_directories(&mut rules)?;
-        Ok(links_last(rules))
+        let mut rules = links_last(rules);
+        rules.extend(self.sensitive_files()?);
+        Ok(rules)
+    }
+
+    /// Denies sensitive files, but for the exceptions of their entries: these come last, as the last match answers.
+    fn sensitive_files(&self) -> Result<Vec<Rule>, ConfigError> {
+        let (mut denied, mut excepted) = (Vec::new(), Vec::new());
+        for (home, entry) in
+            self.homes.iter().flat_map(|home| SENSITIVE.iter().map(move |entry| (home, entry)))
+        {
+            let path = home.join(entry.path);
+            self.add(&mut denied, entry.id, &path, Kind::Hidden, &entry.reason())?;
+            for directory in self.follow(&path)?.all() {
+                excepted.extend(entry.exceptions(directory, self.disk));
+            }
+        }
+        for root in &self.places.toolchains {
+            for name in TOOLCHAIN_SECRETS {
+                let reason = sensitive::reason("credentials of a toolchain", TOOLCHAIN_CREDENTIALS);
+                self.add(&mut denied, TOOLCHAIN_CREDENTIALS, &root.join(name), Kind::Hidden, &reason)?;
+            }
+        }
+        denied.extend(excepted);
+        Ok(denied)
     }
 
     /// An agent's directory inside the workspace, because that is the home directory: what is not in it yet
@@ -483,6 +505,7 @@ mod tests {
     fn all_but_what_decides_about_the_agent_can_be_lifted() {
         let mut ids: Vec<&str> = PROTECTIONS.iter().map(|protection| protection.id).collect();
         ids.extend(portcullis_names::RULES.iter().map(|rule| rule.id));
+        ids.extend(SENSITIVE.iter().map(|entry| entry.id));
         ids.extend(["host.path-directories", HOOK_FILES]);
         ids.sort_unstable();
         ids.dedup();

@@ -46,8 +46,9 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let homes = places.canonical_homes(disk)?;
     let home = homes.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
     crate::pattern::globs_are_few(found)?;
-    let writable = writable(&found.settings, &workspace, &home, disk)?;
-    let around = Surroundings { workspace: &workspace, home: &home, writable: &writable, disk };
+    let writable = writable(&found.settings, &workspace, (&home, &places.temp), disk)?;
+    let temp = &places.temp;
+    let around = Surroundings { workspace: &workspace, home: &home, temp, writable: &writable, disk };
     let (found, useless) = without_useless(found, &around);
     let (found, settings) = (&found, &found.settings);
     let narrowed = narrow::narrowed(found, &around)?;
@@ -122,7 +123,8 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         environment,
         dropped,
         lifted: settings.lifted.clone(),
-        grants: crate::grants::resolve(&settings.grants, scope(&found.source), &around)?,
+        homes,
+        grants: crate::grants::resolve(&settings.grants, |file| scope(found, file), &around)?,
         ignored: settings.ignored.clone(),
         kept: settings.kept.clone(),
         warnings: Vec::new(),
@@ -156,20 +158,21 @@ fn without_useless(found: &Found, around: &Surroundings<'_>) -> (Found, Vec<Warn
 fn writable(
     settings: &Settings,
     workspace: &Path,
-    home: &Path,
+    (home, temp): (&Path, &Path),
     disk: &dyn Disk,
 ) -> Result<Writable, ConfigError> {
     let alone = Writable::new(workspace, std::iter::empty());
-    let around = Surroundings { workspace, home, writable: &alone, disk };
+    let around = Surroundings { workspace, home, temp, writable: &alone, disk };
     let entries = settings.filesystem.allow_write.iter().map(|entry| around.resolve(entry));
     let entries = entries.chain(crate::grants::written(&settings.grants).map(|entry| around.resolve(entry)));
     let trees: Vec<PathBuf> = entries.map(|entry| Ok(entry?.base)).collect::<Result<_, ConfigError>>()?;
     Ok(Writable::new(workspace, trees.into_iter()))
 }
 
-/// Whose answers the settings of a source hold.
-fn scope(source: &Source) -> GrantScope {
-    if matches!(source, Source::Project { .. }) { GrantScope::Project } else { GrantScope::User }
+/// Whose answers stand in a file of the settings.
+fn scope(found: &Found, file: &Path) -> GrantScope {
+    let is_projects = matches!(&found.source, Source::Project { file: entries, .. } if entries == file);
+    if is_projects { GrantScope::Project } else { GrantScope::User }
 }
 
 /// Every entry of a layer that can only tighten is an explicit deny: as a closed region it would give way to

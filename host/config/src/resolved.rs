@@ -25,6 +25,8 @@ pub struct Resolved {
     pub enabled: bool,
     /// The canonical working directory.
     pub workspace: PathBuf,
+    /// The canonical home directories of the user.
+    pub homes: Vec<PathBuf>,
     /// The repository of a workspace that is a linked worktree or a submodule, where it lies elsewhere.
     pub git_directory: Option<PathBuf>,
     /// The temporary directory as commands and tools see it.

@@ -5,6 +5,7 @@ use portcullis_decision::profile::{EnvironmentRule, FileRights, FileRule, Networ
 use portcullis_decision::rules::RuleLayer;
 use portcullis_decision::verdict::Effect;
 
+use crate::sensitive::is_sensitive;
 use crate::settings::{Environment, Origin};
 use crate::tighten::Layer;
 
@@ -82,11 +83,14 @@ pub(crate) fn every_port(host: HostPattern) -> NetworkPattern {
     NetworkPattern { host, ports: PortSet::Every }
 }
 
-/// Makes one layer of the rule set for each layer that has anything to say.
+/// Makes one layer of the rule set for each layer that has anything to say. Sensitive files are a layer of their own
+/// that can only tighten: what is excepted there is not allowed by it, but left to the other layers.
 pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<RuleLayer> {
     let order = [Layer::Host, Layer::User, Layer::Machine, Layer::Project, Layer::Sandbox];
+    let (sensitive, files): (Vec<&Rule>, Vec<&Rule>) =
+        files.iter().partition(|rule| rule.layer == Layer::Host && is_sensitive(&rule.id));
     let make = |layer: Layer| {
-        let files = files.iter().filter(|rule| rule.layer == layer).map(Rule::to_file_rule).collect();
+        let files = files.iter().filter(|rule| rule.layer == layer).map(|rule| rule.to_file_rule()).collect();
         let network = connections
             .iter()
             .filter(|rule| rule.layer == layer)
@@ -98,7 +102,13 @@ pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<Rule
             tightens: false,
         }
     };
-    order.into_iter().map(make).collect()
+    let files = sensitive.into_iter().map(Rule::to_file_rule).collect();
+    let sensitive = RuleLayer {
+        name: Layer::Host.name().to_owned(),
+        profile: Profile { files, ..Profile::default() },
+        tightens: true,
+    };
+    order.into_iter().map(make).chain([sensitive]).collect()
 }
 
 /// Returns the rules on variables; the last one that matches answers, so `drop` stands behind `keep`. What others than

@@ -8,7 +8,8 @@ use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 use portcullis_decision::profile::Limits;
 use serde::Serialize;
 
-use crate::check::{Completeness, KeptField, check};
+use crate::check::{Completeness, KeptField, bad_value, check, step};
+use crate::entries::EXTENDS;
 use crate::error::ConfigError;
 use crate::grants::GrantEntry;
 use crate::json::{Fault, Node, Position};
@@ -318,6 +319,10 @@ impl Settings {
             let place = crate::decode::Place::top(node, file).child("layout");
             let fault = place.fault("only `default.json` chooses the layout, and holds nothing else then");
             return Err(invalid(file, fault));
+        }
+        if let Some(extends) = node.member(EXTENDS) {
+            let reason = "only an entry of `projects.json` extends other settings";
+            return Err(invalid(file, bad_value(extends, &step(pointer, EXTENDS), reason)));
         }
         crate::decode::settings(node, file, pointer, kept).map_err(|fault| invalid(file, fault))
     }

@@ -1,15 +1,19 @@
 //! Where an answer can be kept, keeping it there, and taking it back.
 
+use std::path::{Path, PathBuf};
+
 use portcullis_decision::Grant;
+use portcullis_decision::pattern::NetworkPattern;
 use serde_json::Value as Json;
 
 use crate::check::step;
 use crate::discover::{self, Found, Source};
 use crate::disk::{Disk, RealDisk};
 use crate::edit::Change;
+use crate::entries::{self, EXTENDS, Entries, Extends};
 use crate::error::ConfigError;
 use crate::grants::{self, AllowLists, Seed, Shelf};
-use crate::json::{Node, Value};
+use crate::json::{Member, Node, Value};
 use crate::layout::{Layout, SettingsFiles};
 use crate::places::{Places, canonical};
 use crate::settings::{BUILT_IN, Origin};
@@ -36,9 +40,51 @@ pub struct KeptGrant {
     kind: FileKind,
     #[serde(skip)]
     way: Vec<String>,
+    /// The file with an entry for each project.
+    #[serde(skip)]
+    entries: (PathBuf, FileKind),
+}
+
+/// What an item of a list allows, as far as that can be told from its text.
+enum Allowed {
+    /// Everything at and below a path, or that one name.
+    Path { path: PathBuf, exact: bool },
+    /// A host.
+    Host(NetworkPattern),
 }
 
 impl KeptGrant {
+    /// Whether this allows some or all of what `other` does.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        match (self.allowed(), other.allowed()) {
+            (Some(Allowed::Path { path, exact }), Some(Allowed::Path { path: other, .. })) => {
+                path == other || !exact && other.starts_with(&path)
+            }
+            (Some(Allowed::Host(own)), Some(Allowed::Host(other))) => {
+                crate::narrow::common(&own, &other).as_ref() == Some(&other)
+            }
+            _ => false,
+        }
+    }
+
+    fn allowed(&self) -> Option<Allowed> {
+        let text = |key: &str| self.value.get(key).and_then(Json::as_str).or(self.value.as_str());
+        match self.list.as_str() {
+            "network.allowedDomains" => NetworkPattern::parse(text("")?).ok().map(Allowed::Host),
+            "filesystem.allowRead" | "filesystem.allowWrite" => {
+                Some(Allowed::Path { path: text("path")?.into(), exact: false })
+            }
+            _ => match (text("path"), text("connect")) {
+                (Some(path), _) => {
+                    let exact = self.value.get("exact") == Some(&true.into());
+                    Some(Allowed::Path { path: path.into(), exact })
+                }
+                (None, connect) => NetworkPattern::parse(connect?).ok().map(Allowed::Host),
+            },
+        }
+    }
+
     /// The item as a person would write it: a literal path as the path.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -101,13 +147,8 @@ pub fn keep(
             None => Err(StoreError::NotKept),
         },
         Shelf::Default => {
-            // Nothing is merged, so what holds for all projects has to stand in the entry that holds here as well.
-            // It comes first: should the other one fail, less is allowed than was said, and not more.
-            if files.layout == Layout::Projects
-                && let Some(key) = project_key(places)?
-            {
-                entry(&writer, places, &files, &key, grant, lists)?;
-            }
+            // The lists of `default.json` do not hold beside a complete entry; its `grants` do.
+            let lists = if has_complete_entries(&files)? { AllowLists::Unheard } else { lists };
             let usual = begins_as(files.layout);
             let change = |text: Option<&str>| kept(text.unwrap_or(usual), &files.default, &[], grant, lists);
             writer.change(&files.default, files.default_kind(), change).map(drop)
@@ -125,8 +166,9 @@ fn entry(
 ) -> Result<(), StoreError> {
     let change = |text: Option<&str>| {
         let text = text.unwrap_or("{}\n");
-        // It may have been removed since; a part of an entry would be no settings.
+        // It may have been removed since.
         let text = with_entry(text, files, places, key)?;
+        let text = as_differences(&text, files, places, key)?;
         kept(&text, &files.entries, &[key.to_owned()], grant, lists)
     };
     writer.change(&files.entries, files.entries_kind(), change).map(drop)
@@ -140,8 +182,9 @@ pub(crate) fn begins_as(layout: Layout) -> &'static str {
     }
 }
 
-/// Makes an entry at `key` where there is none: a copy of the entry above it, or of `default.json`; nothing in the
-/// layered layout, where entries are added to what holds for all projects.
+/// Makes an entry at `key` where there is none. It is empty but for what it extends: the entry above it, or
+/// `default.json`. In the layered layout, where entries are always added to what holds for all projects, it begins as a
+/// copy of the entry above it.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -157,21 +200,55 @@ pub(crate) fn with_entry(
     if document.member(key).is_some() {
         return Ok(text.to_owned());
     }
-    let seed = seed(text, files, &document, places).map_err(StoreError::broken)?;
-    Change::Copy(vec![key.to_owned()], seed).apply(text).map_err(|error| StoreError::edit(file, error))
+    let above = discover::entry_that_holds(&document, file, places, &RealDisk).map_err(StoreError::broken)?;
+    let begins = match (files.layout, above) {
+        (Layout::Layered, None) => begins_as(files.layout).to_owned(),
+        (Layout::Layered, Some(above)) => outdented(text.get(above.node.span.clone()).unwrap_or_default()),
+        (Layout::Projects, None) => Extends::Default.begins_as().to_owned(),
+        (Layout::Projects, Some(_)) => Extends::Parent.begins_as().to_owned(),
+    };
+    Change::Copy(vec![key.to_owned()], begins).apply(text).map_err(|error| StoreError::edit(file, error))
 }
 
-/// The settings that hold for the workspace as text whose lines start at the left edge.
-fn seed(text: &str, files: &SettingsFiles, document: &Node, places: &Places) -> Result<String, ConfigError> {
-    if let Some(member) = discover::entry_that_holds(document, &files.entries, places, &RealDisk)? {
-        return Ok(outdented(text.get(member.node.span.clone()).unwrap_or_default()));
-    }
+/// Turns a complete entry into one of differences where that changes nothing now: it has all that it would extend. The
+/// entries that answers made before were such copies.
+fn as_differences(
+    text: &str,
+    files: &SettingsFiles,
+    places: &Places,
+    key: &str,
+) -> Result<String, StoreError> {
+    let file = files.entries.as_path();
+    let document =
+        crate::json::read(text).map_err(|fault| StoreError::broken(crate::settings::invalid(file, fault)))?;
+    let member = document.members().iter().find(|member| member.key == key);
+    let Some(member) = member.filter(|member| Extends::of(&member.node).is_none()) else {
+        return Ok(text.to_owned());
+    };
     if files.layout == Layout::Layered {
-        return Ok(begins_as(files.layout).to_owned());
+        return Ok(text.to_owned());
     }
-    let default = discover::read(&files.default, &RealDisk)?;
-    // Within another file the mark at its beginning would be a mistake.
-    Ok(default.map_or_else(|| BUILT_IN.to_owned(), |text| text.trim_start_matches('\u{feff}').to_owned()))
+    let entries = Entries { document: &document, files, places, disk: &RealDisk };
+    let is_below = entries.above(member).map_err(StoreError::broken)?.is_some();
+    let extends = if is_below { Extends::Parent } else { Extends::Default };
+    let below = entries.below(member, extends).map_err(StoreError::broken)?;
+    let Some(Json::Object(mut differences)) = entries::differences(&below.to_json(), &member.node.to_json())
+    else {
+        return Ok(text.to_owned());
+    };
+    let word = if is_below { "parent" } else { "default" };
+    differences.insert(EXTENDS.to_owned(), word.into());
+    let change = Change::Set(vec![key.to_owned()], Json::Object(differences));
+    change.apply(text).map_err(|error| StoreError::edit(file, error))
+}
+
+/// Whether some project has a complete entry, beside which the lists of `default.json` do not hold.
+fn has_complete_entries(files: &SettingsFiles) -> Result<bool, StoreError> {
+    let text = discover::read(&files.entries, &RealDisk).map_err(StoreError::broken)?;
+    let Some(text) = text.filter(|_| files.layout == Layout::Projects) else { return Ok(false) };
+    let document = crate::json::read(&text)
+        .map_err(|fault| StoreError::broken(crate::settings::invalid(&files.entries, fault)))?;
+    Ok(document.members().iter().any(|member| Extends::of(&member.node).is_none()))
 }
 
 /// Takes from every line after the first the indentation of the last one.
@@ -183,7 +260,7 @@ pub(crate) fn outdented(text: &str) -> String {
 
 fn kept(
     text: &str,
-    file: &std::path::Path,
+    file: &Path,
     top: &[String],
     grant: &Grant,
     lists: AllowLists,
@@ -193,8 +270,8 @@ fn kept(
     change.apply(text).map_err(failed)
 }
 
-/// Everything that the user's settings allow beyond what is built in: of the entry that holds here and of
-/// `default.json`; with `all`, of every entry.
+/// Everything that the user's settings allow beyond what is built in: of `default.json`, of the entry that holds here and
+/// of those that it extends; with `all`, of every entry. What stands in `default.json` and in an entry is one answer.
 ///
 /// # Errors
 /// When a file cannot be used.
@@ -205,14 +282,23 @@ pub fn kept_grants(places: &Places, disk: &dyn Disk, all: bool) -> Result<Vec<Ke
     let projects = &files.entries;
     if let Some(text) = discover::read(projects, disk)? {
         let document = crate::json::read(&text).map_err(|fault| crate::settings::invalid(projects, fault))?;
-        for member in document.members().iter().filter(|member| all || Some(&member.key) == here.as_ref()) {
+        let entries = Entries { document: &document, files: &files, places, disk };
+        let holding = document.members().iter().find(|member| Some(&member.key) == here.as_ref());
+        let holding = holding.map(|member| entries.chain(member)).transpose()?.unwrap_or_default();
+        let is_meant = |member: &&Member| all || holding.iter().any(|other| other.key == member.key);
+        for member in document.members().iter().filter(is_meant) {
             collect(&mut kept, &files, Some(&member.key), &member.node);
         }
     }
     let default = &files.default;
     if let Some(text) = discover::read(default, disk)? {
         let document = crate::json::read(&text).map_err(|fault| crate::settings::invalid(default, fault))?;
-        collect(&mut kept, &files, None, &document);
+        let mut for_all = Vec::new();
+        collect(&mut for_all, &files, None, &document);
+        kept.retain(|own| {
+            !for_all.iter().any(|other| (&own.list, &own.value) == (&other.list, &other.value))
+        });
+        kept.extend(for_all);
     }
     Ok(kept)
 }
@@ -247,6 +333,7 @@ fn collect(kept: &mut Vec<KeptGrant>, files: &SettingsFiles, project: Option<&st
                 },
                 kind,
                 way: way.clone(),
+                entries: (files.entries.clone(), files.entries_kind()),
             });
         }
     }
@@ -261,27 +348,43 @@ fn is_built_in(list: &[&str], value: &Json) -> bool {
 }
 
 /// A short name that does not change when other entries come and go (FNV-1a).
-fn id(file: &std::path::Path, pointer: &str, value: &Json) -> String {
+fn id(file: &Path, pointer: &str, value: &Json) -> String {
     let text = format!("{}\0{pointer}\0{value}", file.display());
     let hash =
         text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("{hash:08x}")
 }
 
-/// Takes back what a settings file allows.
+/// Takes back what a settings file allows. An answer for all projects goes from every entry that has a copy of it as
+/// well: answers were once written twice.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn revoke(store: &Store, grant: &KeptGrant) -> Result<bool, StoreError> {
+    let writer = store.begin()?;
     let file = &grant.origin.file;
-    store.change(file, grant.kind, |text| {
+    let (entries, kind) = &grant.entries;
+    let mut changed = false;
+    if grant.project.is_none() && entries.exists() {
+        changed |=
+            writer.change(entries, *kind, |text| without_copies(text.unwrap_or("{}"), entries, grant))?;
+    }
+    changed |= writer.change(file, grant.kind, |text| {
         let failed = |error| StoreError::edit(file, error);
         Change::Drop(grant.way.clone(), grant.value.clone()).apply(text.unwrap_or("{}")).map_err(failed)
-    })
+    })?;
+    Ok(changed)
 }
 
-fn project_key(places: &Places) -> Result<Option<String>, StoreError> {
-    project_key_of(places, &RealDisk).map_err(StoreError::broken)
+fn without_copies(text: &str, file: &Path, grant: &KeptGrant) -> Result<String, StoreError> {
+    let document =
+        crate::json::read(text).map_err(|fault| StoreError::broken(crate::settings::invalid(file, fault)))?;
+    let keys = document.members().iter().map(|member| member.key.clone());
+    keys.into_iter().try_fold(text.to_owned(), |text, key| {
+        let way = std::iter::once(key).chain(grant.way.iter().cloned()).collect();
+        let dropped = Change::Drop(way, grant.value.clone()).apply(&text);
+        dropped.map_err(|error| StoreError::edit(file, error))
+    })
 }
 
 /// The key of the entry that holds here.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::check::{Completeness, check_all, step};
 use crate::discover::{self, discover};
 use crate::disk::Disk;
+use crate::entries::{self, Extends};
 use crate::error::ConfigError;
 use crate::json::{Fault, Node, Position, Value};
 use crate::layered;
@@ -135,7 +136,7 @@ pub(crate) fn mistakes(text: &str, file: &Path, kind: FileKind, disk: &dyn Disk)
             layout::chosen(text).err().map(|fault| invalid(file, fault)).into_iter().collect()
         }
         FileKind::Settings => settings(&document, file, ""),
-        FileKind::Projects => projects(&document, file, disk, settings),
+        FileKind::Projects => projects(&document, file, disk, entry),
         FileKind::Part => part(&document, file, ""),
         FileKind::Parts => projects(&document, file, disk, part),
         FileKind::Tightening(layer) => tightening(&document, text, file, layer),
@@ -153,6 +154,28 @@ fn settings(node: &Node, file: &Path, pointer: &str) -> Vec<ConfigError> {
     all(faults, file)
 }
 
+/// Every mistake of the text of one entry of `projects.json`.
+pub(crate) fn entry_mistakes(text: &str, file: &Path) -> Vec<ConfigError> {
+    let mut found = match crate::json::read(text) {
+        Ok(document) => entry(&document, file, ""),
+        Err(fault) => vec![invalid(file, fault)],
+    };
+    found.sort_by_key(position);
+    found
+}
+
+/// A complete entry, or one of differences.
+fn entry(node: &Node, file: &Path, pointer: &str) -> Vec<ConfigError> {
+    if Extends::of(node).is_none() {
+        return settings(node, file, pointer);
+    }
+    let (_, faults) = check_all(node, pointer, Completeness::Part);
+    if faults.is_empty() {
+        return entries::alone(node, file, pointer).err().into_iter().collect();
+    }
+    all(faults, file)
+}
+
 fn part(node: &Node, file: &Path, pointer: &str) -> Vec<ConfigError> {
     let (_, faults) = check_all(node, pointer, Completeness::Part);
     if faults.is_empty() {
@@ -165,7 +188,7 @@ fn projects(
     document: &Node,
     file: &Path,
     disk: &dyn Disk,
-    entry: fn(&Node, &Path, &str) -> Vec<ConfigError>,
+    mistakes: fn(&Node, &Path, &str) -> Vec<ConfigError>,
 ) -> Vec<ConfigError> {
     let Value::Object(members) = &document.value else {
         let fault = crate::check::wrong_type(document, "the whole file", "an object".to_owned());
@@ -186,7 +209,7 @@ fn projects(
                 known.push((key.path, &member.key));
             }
         }
-        found.extend(entry(&member.node, file, &step("", &member.key)));
+        found.extend(mistakes(&member.node, file, &step("", &member.key)));
     }
     found
 }

@@ -23,17 +23,20 @@ mod connect;
 mod content;
 mod directories;
 mod hearing;
+mod identity;
 mod judge;
 mod node;
 mod process;
+mod removed;
 mod resolve;
 mod staged;
+mod user_places;
 mod worker;
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, RwLock};
+use std::sync::Mutex;
 
 use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
@@ -46,12 +49,15 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::layer::places::Places;
 use crate::layer::{During, Failure, privileges};
 use crate::names::{FileId, Names, Reads};
+use crate::order::Lock;
 use crate::{Stage, transport};
 use asking::Asking;
 use connect::Connecting;
-use directories::{Gone, Linked, Made};
+use directories::{Linked, Made};
 use process::Processes;
+use removed::Removed;
 use staged::Staging;
+use user_places::UserPlaces;
 pub(crate) use worker::threads;
 
 /// The number of the keeper in its own pid namespace, if it has one.
@@ -80,6 +86,8 @@ struct Broker {
     places: Option<Places>,
     /// Those of them in which names mean something to the user's other programs.
     roots: Vec<PathBuf>,
+    /// The user's home directories.
+    homes: Vec<PathBuf>,
     /// Ids of rules on such names that do not hold.
     lifted: Vec<String>,
     staging: Staging,
@@ -88,13 +96,14 @@ struct Broker {
     connecting: Option<Connecting>,
     processes: Processes,
     made: Made,
-    gone: Gone,
+    user_places: UserPlaces,
+    removed: Removed,
     linked: Linked,
     /// Held by every call, where threads cannot have masks for new files of their own: filters of containers refuse
     /// that together with namespaces. Nobody has panicked with it and gone on.
     one_at_a_time: Option<Mutex<()>>,
-    /// Held to write while something is renamed, and to read while anything else is done with a name.
-    still: RwLock<()>,
+    /// Held alone while something is renamed, and shared while anything else is done with a name.
+    order: Lock,
 }
 
 /// What a broker is told.
@@ -106,6 +115,10 @@ pub(crate) struct Orders {
     pub(crate) kept_back: Vec<FileId>,
     /// Writable places in which names are judged, as commands see them.
     pub(crate) judged: Vec<PathBuf>,
+    /// The project.
+    pub(crate) workspace: PathBuf,
+    /// The user's home directories.
+    pub(crate) homes: Vec<PathBuf>,
     /// What is given where, if there are no mounts that see to it.
     pub(crate) places: Option<Places>,
     /// Ids of rules that do not hold.
@@ -150,9 +163,11 @@ impl Handle {
         Self { process, channel }
     }
 
-    /// Gives the broker its listener, and waits until it is at work.
-    pub(crate) fn begin(&self, listener: &OwnedFd) -> Result<(), Failure> {
-        transport::send(&self.channel, &[], &[listener.as_fd()]).during(Stage::Broker)?;
+    /// Gives the broker its listener and the files of the order of names, and waits until it is at work.
+    pub(crate) fn begin(&self, listener: &OwnedFd, order: Option<[OwnedFd; 2]>) -> Result<(), Failure> {
+        let mut given = vec![listener.as_fd()];
+        given.extend(order.iter().flatten().map(AsFd::as_fd));
+        transport::send(&self.channel, &[], &given).during(Stage::Broker)?;
         match transport::receive(&self.channel).during(Stage::Broker)? {
             Some(_ready) => Ok(()),
             None => Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe)).during(Stage::Broker),
@@ -167,8 +182,9 @@ fn run(
     commands: SharedNumbers,
     child: Option<Pid>,
 ) -> std::io::Result<()> {
-    let Orders { names, reads, kept_back, judged, places, lifted, lines: [asks, connects], host_ports } =
+    let Orders { names, reads, kept_back, judged, workspace, homes, places, lifted, lines, host_ports } =
         orders;
+    let [asks, connects] = lines;
     let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
     match child {
         None => privileges::enforce_on_broker()?,
@@ -179,7 +195,9 @@ fn run(
     let keeper = child.map_or(FIRST_PROCESS, |keeper| keeper.as_raw_nonzero().get());
     let processes = Processes::new(commands, keeper)?;
     let Some(message) = transport::receive(&channel)? else { return Ok(()) };
-    let Some(listener) = message.descriptors.into_iter().next() else { return Ok(()) };
+    let mut given = message.descriptors.into_iter();
+    let Some(listener) = given.next() else { return Ok(()) };
+    let order = Lock::of(order_files(given)?);
     let listener = Listener::new(listener);
     // Before Linux 6.6 hand-overs cost more; nothing else changes.
     drop(listener.wake_synchronously());
@@ -190,8 +208,9 @@ fn run(
         names,
         reads,
         kept_back: kept_back.into_iter().collect(),
-        roots: judged.iter().filter(|place| *place != Path::new(TEMP)).cloned().collect(),
+        roots: roots(workspace, &judged),
         judged,
+        homes,
         places,
         lifted,
         staging: Staging::default(),
@@ -199,12 +218,31 @@ fn run(
         connecting,
         processes,
         made: Made::default(),
-        gone: Gone::default(),
+        user_places: UserPlaces::default(),
+        removed: Removed::default(),
         linked: Linked::default(),
         one_at_a_time,
-        still: RwLock::new(()),
+        order,
     }));
     worker::run(broker, || transport::send(&channel, &[], &[]))
+}
+
+/// Returns the two files of an order of names; none where none were given.
+fn order_files(given: impl Iterator<Item = OwnedFd>) -> std::io::Result<Option<[OwnedFd; 2]>> {
+    let files: Vec<OwnedFd> = given.collect();
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let files = files.try_into().map_err(|_wrong_count| std::io::ErrorKind::InvalidData)?;
+    Ok(Some(files))
+}
+
+/// Where names mean something to the user's other programs: the project, also where only parts of it are writable, and
+/// other writable places.
+fn roots(workspace: PathBuf, judged: &[PathBuf]) -> Vec<PathBuf> {
+    let others = judged.iter().filter(|place| **place != workspace && *place != Path::new(TEMP)).cloned();
+    let others = others.collect::<Vec<_>>();
+    std::iter::once(workspace).chain(others).collect()
 }
 
 /// Ends this process with its keeper.

@@ -7,9 +7,9 @@ mod layers;
 #[cfg(target_os = "linux")]
 mod meeting;
 
-#[cfg(not(target_os = "linux"))]
-pub use here::raise_file_limit;
 pub use here::{Confinement, keeper_main};
+#[cfg(not(target_os = "linux"))]
+pub use here::{examine_repository, raise_file_limit};
 #[cfg(target_os = "linux")]
 pub(crate) use meeting::process_of;
 

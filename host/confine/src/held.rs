@@ -57,8 +57,12 @@ pub struct Held {
     pub(crate) path: PathBuf,
     pub(crate) rule: String,
     pub(crate) reason: String,
-    pub(crate) answer: Option<Box<dyn FnOnce(Answer) + Send>>,
+    pub(crate) answer: Option<Box<GiveAnswer>>,
 }
+
+/// Takes the answer to a call. Where the host itself does what was asked about, it calls the function first, while
+/// nobody else changes names, and does nothing if that returns false.
+pub(crate) type GiveAnswer = dyn FnOnce(Answer, &dyn Fn() -> bool) + Send;
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,26 +99,33 @@ impl Held {
         &self.reason
     }
 
-    /// Lets the call go on. A file outside the writable places is opened for it in the host's own view.
-    pub fn allow(mut self) {
-        self.give(Answer::GoOn);
+    /// Lets the call go on. What it does outside the writable places is done for it in the host's own view.
+    pub fn allow(self) {
+        self.allow_if(&|| true);
+    }
+
+    /// Lets the call go on. Before the host does anything for it in its own view, it calls `still_allowed`, in the
+    /// [`NameOrder`](crate::NameOrder) of the sandbox, and refuses the call if that returns false. (What the broker does
+    /// it judges again itself.)
+    pub fn allow_if(mut self, still_allowed: &dyn Fn() -> bool) {
+        self.give(Answer::GoOn, still_allowed);
     }
 
     /// Has the call fail.
     pub fn refuse(mut self) {
-        self.give(Answer::Refuse);
+        self.give(Answer::Refuse, &|| false);
     }
 
-    fn give(&mut self, answer: Answer) {
+    fn give(&mut self, answer: Answer, still_allowed: &dyn Fn() -> bool) {
         if let Some(give) = self.answer.take() {
-            give(answer);
+            give(answer, still_allowed);
         }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.give(Answer::Refuse);
+        self.give(Answer::Refuse, &|| false);
     }
 }
 
@@ -180,7 +191,8 @@ mod tests {
 
     fn held(told: &Arc<Mutex<Vec<Answer>>>) -> Held {
         let told = Arc::clone(told);
-        let answer = Box::new(move |answer| told.lock().expect("no panic").push(answer));
+        let answer =
+            Box::new(move |answer, _: &dyn Fn() -> bool| told.lock().expect("no panic").push(answer));
         Held {
             attempt: Attempt::Write,
             deed: Deed::Plain,

@@ -129,7 +129,8 @@ fn set_up(
     identity: Identity,
     make_names: MakeNames,
 ) -> Result<(Ready, Session), Failure> {
-    let (setup, [asks, connects]) = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
+    let (setup, Lines { asks, connects, order }) =
+        read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
     if let Some(usual) = setup.open_files {
         files::take_back(usual);
     }
@@ -174,10 +175,18 @@ fn set_up(
             let names = make_names(&rules.data).ok_or(Errno::INVAL).during(Stage::Names)?;
             let lines = [asks, connects];
             let host_ports = held_ports(&setup.network, &gate);
-            let lifted = rules.lifted.clone();
-            let kept_back = rules.kept_back.clone();
-            let orders =
-                broker::Orders { names, reads, kept_back, judged, lifted, lines, host_ports, places: None };
+            let orders = broker::Orders {
+                names,
+                reads,
+                kept_back: rules.kept_back.clone(),
+                judged,
+                workspace: rules.workspace.clone(),
+                homes: rules.homes.clone(),
+                lifted: rules.lifted.clone(),
+                lines,
+                host_ports,
+                places: None,
+            };
             let (broker, commands) = broker::start(single, orders, commands)?;
             (Some(broker), commands)
         }
@@ -192,7 +201,7 @@ fn set_up(
                 false => seccomp::Broker::Listens,
             };
             let listener = seccomp::enforce(listens, reads, Walls::Namespaces)?;
-            broker.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?)?;
+            broker.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?, order)?;
         }
     }
     let ready = Ready { root, mounts, gate };
@@ -236,10 +245,25 @@ fn held_ports(network: &Network, gate: &Result<Option<network::Gate>, Failure>) 
     }
 }
 
-/// Returns what the host wants, and the lines on which the broker tells it of calls that wait.
-fn read_setup(control: &OwnedFd) -> Option<(Setup, [OwnedFd; 2])> {
+/// What the host gives for the broker.
+struct Lines {
+    /// Where the broker tells of calls that wait.
+    asks: OwnedFd,
+    /// Where it tells of connections that wait.
+    connects: OwnedFd,
+    /// The files of the order of names, if other sandboxes share it.
+    order: Option<[OwnedFd; 2]>,
+}
+
+/// Returns what the host wants, and what it gives for the broker.
+fn read_setup(control: &OwnedFd) -> Option<(Setup, Lines)> {
     let message = transport::receive(control).ok()??;
-    Some((Setup::decode(&message.bytes).ok()?, message.descriptors.try_into().ok()?))
+    let setup = Setup::decode(&message.bytes).ok()?;
+    let mut given = message.descriptors.into_iter();
+    let (asks, connects) = (given.next()?, given.next()?);
+    let order: Vec<OwnedFd> = given.collect();
+    let order = if order.is_empty() { None } else { Some(order.try_into().ok()?) };
+    Some((setup, Lines { asks, connects, order }))
 }
 
 fn open_view() -> rustix::io::Result<(OwnedFd, OwnedFd)> {

@@ -16,6 +16,7 @@
 //! that bind the files themselves, whatever way leads to them.
 //! Where a profile has rules over names, a broker beside the inits makes, changes and removes names for commands:
 //! each call is handed to it, and it asks the [`Names`] that the program has brought along.
+//! All sandboxes that are given the same [`NameOrder`] change names in one order, and so does the host for its tools.
 //! When the host, the keeper or an init dies, the kernel kills everything below it at once.
 //!
 //! # Network
@@ -68,6 +69,7 @@
 //!     hostname: "sandbox".into(),
 //!     limits: Limits::default(),
 //!     names: None,
+//!     order: None,
 //!     acting: None,
 //! };
 //! let plan = Plan::new(&profile, &|_| PathKind::Directory)?;
@@ -85,6 +87,7 @@ mod held;
 mod job;
 mod link;
 mod names;
+mod order;
 mod plan;
 mod probe;
 mod profile;
@@ -108,15 +111,17 @@ mod keeper;
 #[cfg(target_os = "linux")]
 mod layer;
 #[cfg(target_os = "linux")]
+mod repository;
+#[cfg(target_os = "linux")]
 mod transport;
 #[cfg(target_os = "linux")]
 mod wire;
 
 pub use breach::Breach;
 pub use calls::{Call, Calls};
-#[cfg(not(target_os = "linux"))]
-pub use confinement::raise_file_limit;
 pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
+#[cfg(not(target_os = "linux"))]
+pub use confinement::{examine_repository, raise_file_limit};
 pub use error::{LaunchError, PlanError, StartError, ViewError};
 #[cfg(target_os = "linux")]
 pub use files::raise_file_limit;
@@ -124,12 +129,17 @@ pub use gate::{Ends, Hold, Listeners, NoGate, WayOut};
 pub use group::{Controller, NoGroup, sweep_groups};
 pub use held::{Attempt, Deed, Held, Refusal};
 pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
+pub use order::{Exclusive, NameOrder};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use probe::{
     Advice, Facts, Finding, PROBE_ARGUMENT, Primitive, Refused, advice, apparmor_profile, probe, probe_main,
 };
-pub use profile::{Access, Command, Limits, Owner, Place, Profile, Terminal, Walls, machine_memory};
+pub use profile::{
+    Access, Command, HIDDEN_UNLESS_SHOWN, Limits, Owner, Place, Profile, Terminal, Walls, machine_memory,
+};
 pub use report::{Force, Layer, Report};
+#[cfg(target_os = "linux")]
+pub use repository::examine_repository;
 pub use running::{Exit, Next, Running};
 pub use sockets::bound_sockets;
 pub use stage::Stage;

@@ -12,6 +12,10 @@ pub struct NameRules {
     /// Writable places, as commands see them, in which no rule can ever match: there the kernel alone decides,
     /// which is faster.
     pub spared: Vec<PathBuf>,
+    /// The project: names in it mean something by their place in the project, whichever parts of it are writable.
+    pub workspace: PathBuf,
+    /// The user's home directories, in which programs are started at each log-in.
+    pub homes: Vec<PathBuf>,
     /// Ids of rules of `portcullis-names` that do not hold.
     pub lifted: Vec<String>,
     /// Whether names are judged also as they are read.

@@ -3,14 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::NameRules;
+use crate::{NameOrder, NameRules};
 
 /// The wanted sandbox of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// What can be seen and written where; everything else is visible and read-only.
     ///
-    /// `/run` and a few places below `/sys` start hidden, `/dev` and `/proc` are the sandbox's own.
+    /// [`HIDDEN_UNLESS_SHOWN`] start hidden, `/dev` and `/proc` are the sandbox's own.
+    /// A path below `/tmp` means the host's directory, which is shown inside of the session's own.
     /// When one path stands here twice, the stricter access counts.
     pub places: Vec<Place>,
     /// The directory of the host that commands see as `/tmp`, writable.
@@ -28,6 +29,9 @@ pub struct Profile {
     pub acting: Option<Owner>,
     /// Rules over names in writable places; without them the places are all that commands are held to.
     pub names: Option<NameRules>,
+    /// The order in which names are changed, where other sandboxes or tools of the host change names in the same places;
+    /// without it the sandbox has one of its own.
+    pub order: Option<NameOrder>,
 }
 
 /// What stands between commands and the rest of the machine.
@@ -57,16 +61,32 @@ pub struct Place {
     pub access: Access,
 }
 
-/// What can be done with a place; the stricter is the smaller.
+/// What is wanted of a place; the stricter is the smaller.
+///
+/// The first two only take away: such a place never shows what is hidden around it, nor a directory of the host where
+/// commands see one of the session's. The others show the place whatever lies around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
     /// A directory is empty, a file cannot be opened.
     Hidden,
-    /// It can be read.
+    /// It cannot be changed, and is seen only if what lies around it is.
+    Unwritable,
+    /// It is shown and can be read.
     ReadOnly,
-    /// It can be read and changed as far as the user may.
+    /// It is shown, can be read, and can be changed as far as the user may.
     ReadWrite,
 }
+
+/// Places of the host that commands do not see unless a place at or below them is shown: where sockets and secrets of
+/// the running system lie, and what the kernel shows to root alone.
+pub const HIDDEN_UNLESS_SHOWN: [&str; 6] = [
+    "/run",
+    "/sys/firmware",
+    "/sys/fs/bpf",
+    "/sys/kernel/debug",
+    "/sys/kernel/security",
+    "/sys/kernel/tracing",
+];
 
 /// Upper bounds for one command; where nothing is given, the user's own bounds hold.
 ///

@@ -289,8 +289,11 @@ impl Writer {
 
     fn names(&mut self, names: Option<&NameRules>) {
         self.number(u32::from(names.is_some()));
-        if let Some(NameRules { data, spared, lifted, reads, kept_back }) = names {
+        if let Some(NameRules { data, workspace, homes, spared, lifted, reads, kept_back }) = names {
             self.string(OsStr::from_bytes(data));
+            self.string(workspace.as_os_str());
+            self.count(homes.len());
+            homes.iter().for_each(|home| self.string(home.as_os_str()));
             self.count(spared.len());
             spared.iter().for_each(|place| self.string(place.as_os_str()));
             self.count(lifted.len());
@@ -388,13 +391,15 @@ impl Reader<'_> {
             return Ok(None);
         }
         let data = self.string()?.into_vec();
+        let workspace = PathBuf::from(self.string()?);
+        let homes = self.list(|reader| Ok::<_, Garbled>(PathBuf::from(reader.string()?)))?;
         let spared = self.list(|reader| Ok::<_, Garbled>(PathBuf::from(reader.string()?)))?;
         let lifted = self.list(|reader| reader.string()?.into_string().map_err(|_not_text| Garbled))?;
         let reads = if self.number()? == 0 { Reads::Free } else { Reads::Judged };
         let kept_back = self.list(|reader| -> Result<FileId, Garbled> {
             Ok(FileId { device: (reader.number()?, reader.number()?), inode: reader.long()? })
         })?;
-        Ok(Some(NameRules { data, spared, lifted, reads, kept_back }))
+        Ok(Some(NameRules { data, workspace, homes, spared, lifted, reads, kept_back }))
     }
 
     fn step(&mut self) -> Result<Step, Garbled> {

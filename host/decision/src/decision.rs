@@ -227,6 +227,13 @@ impl Decision {
         &self.votes
     }
 
+    /// Whether this was decided knowing what `ruling` says.
+    #[must_use]
+    pub fn knows(&self, ruling: &Ruling) -> bool {
+        let vote = crate::chain::vote(ruling);
+        self.votes.contains(&vote)
+    }
+
     /// What turned an `ask` into this answer.
     #[must_use]
     pub fn answered_by(&self) -> AnsweredBy {

@@ -1,5 +1,7 @@
 //! The trait through which the chain hears policies.
 
+use serde::{Deserialize, Serialize};
+
 use crate::context::Context;
 use crate::profile::Profile;
 use crate::request::{ActionKinds, Request};
@@ -65,7 +67,7 @@ pub trait Policy: Send + Sync {
 }
 
 /// Why a policy gave no usable answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum PolicyError {
     /// It ran longer than it may.
     #[error("took longer than its {limit_ms} ms")]

@@ -11,6 +11,7 @@ use portcullis_decision::profile::{
     BudgetRule, EnvironmentRule, FileRight, FileRights, FileRule, Limits, NetworkRule, Profile,
 };
 use portcullis_decision::request::ProcessInfo;
+use portcullis_decision::rules::Reach;
 use portcullis_decision::{Base, Caller, Effect, Grant, RuleLayer, RuleSet};
 use proptest::prelude::*;
 
@@ -219,7 +220,10 @@ proptest! {
 
         // What commands see and write is never more, also at places that only the layer names.
         for place in after.places() {
-            let was = before.place(&place.path);
+            let Some(path) = place.location.on_machine() else { continue };
+            let was = before.place(path);
+            prop_assert_eq!(&place.location, &was.location);
+            prop_assert!(place.reach == was.reach || place.reach == Reach::Restricts, "{place:?} {was:?}");
             prop_assert!(!place.read || was.read, "{place:?} {was:?}");
             prop_assert!(!place.write || was.write, "{place:?} {was:?}");
         }

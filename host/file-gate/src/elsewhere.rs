@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::Permit;
@@ -210,6 +211,12 @@ impl Located {
     /// Cannot be called.
     #[must_use]
     pub fn missing_parents(&self) -> Vec<PathBuf> {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn directory(&self) -> Option<BorrowedFd<'_>> {
         match self.0 {}
     }
 

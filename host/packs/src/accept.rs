@@ -107,7 +107,9 @@ pub fn accept(
     let described = (candidate.describe)().map_err(Refusal::Code)?;
     check_code(manifest, &described)?;
     let capabilities = capabilities(manifest);
-    let agreed = lock.find(id).map(|used| &used.capabilities);
+    // What was agreed to counts for later bytes of the same publisher, and not for bytes that nobody has signed.
+    let is_agreed = |used: &&Locked| !signed_by.is_empty() || used.digest == digest;
+    let agreed = lock.find(id).filter(is_agreed).map(|used| &used.capabilities);
     let is_new = |name: &&String| {
         !agreed.is_some_and(|agreed| agreed.contains(*name)) && !approval.capabilities.contains(*name)
     };

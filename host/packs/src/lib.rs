@@ -66,7 +66,7 @@ const SHOWN_MAX: usize = 120;
 
 /// A text of somebody else, as it stands in an error: short, and in one line.
 fn shown(text: &str) -> String {
-    let one = |character: char| match character.is_control() {
+    let one = |character: char| match portcullis_text::is_unsafe(character) {
         true => character.escape_default().to_string(),
         false => character.to_string(),
     };

@@ -17,13 +17,13 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::{Caller, Effect, Grant, GrantScope, Request, Ruling, path_text};
 use portcullis_file_gate::{Located, Purpose};
+use portcullis_text::escape_confusables;
 
 use crate::authorized::Granted;
 use crate::cancel::Cancel;
 use crate::commands::{CommandCall, CommandFailure, Ended, Started};
 use crate::force::Force;
 use crate::heard::{Heard, Named};
-use crate::lookalike::revealed;
 use crate::paths;
 use crate::question::grantable;
 use crate::refused;
@@ -281,12 +281,15 @@ pub(crate) fn is_again(request: &Request) -> bool {
 pub(crate) fn reason(request: &Request) -> Option<String> {
     let told = request.attributes.iter().find(|attribute| attribute.name == SAID)?;
     let said: String = serde_json::from_str(&told.value).unwrap_or_default();
-    Some(format!("a command failed, and its output says that it could not write `{}`", revealed(&said)))
+    Some(format!(
+        "a command failed, and its output says that it could not write `{}`",
+        escape_confusables(&said)
+    ))
 }
 
 /// What a yes is called that holds for the next run.
 pub(crate) fn once(access: &FileAccess) -> String {
-    let path = revealed(&access.path.canonical);
+    let path = escape_confusables(&access.path.canonical);
     match access.path.kind {
         PathKind::Directory => {
             format!("Allow if the command is run again: all that it makes and writes below {path}")
@@ -315,5 +318,5 @@ pub(crate) fn ruling(request: &Request) -> Option<Ruling> {
 }
 
 fn listed(paths: &[String]) -> String {
-    paths.iter().map(|path| format!("`{}`", revealed(path))).collect::<Vec<_>>().join(", ")
+    paths.iter().map(|path| format!("`{}`", escape_confusables(path))).collect::<Vec<_>>().join(", ")
 }

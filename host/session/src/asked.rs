@@ -11,15 +11,18 @@ use portcullis_decision::request::{
     Action, Attribute, Content, FileAccess, FileFacts, FileOperation, PathKind, PathRef,
 };
 use portcullis_decision::{Effect, Grant, Request, Ruling, path_text};
-use portcullis_names::{Anywhere, Site};
+use portcullis_names::Anywhere;
 
-use crate::executed::may_be_granted;
+use crate::executed::{bare_site, may_be_granted};
 use crate::force::Force;
 use crate::paths;
 use crate::session::Session;
 
 /// Name of the attribute that says which rule on names the broker asks for: a JSON text.
 const RULE: &str = "host:asked-by";
+
+/// Name of the attribute that says what one question covers, where programs of the user's execute a name: a JSON text.
+const PLACE: &str = "host:place";
 
 /// The rule on links at names below which other rules restrict.
 const SYMBOLIC_LINKS: &str = "host.symbolic-links";
@@ -32,6 +35,18 @@ pub(crate) fn attribute(rule: &str, deed: &Deed) -> Option<Attribute> {
     let is_known = rule == SYMBOLIC_LINKS || portcullis_names::rule(rule).is_some();
     let value = serde_json::Value::String(rule.to_owned()).to_string();
     is_known.then(|| Attribute { name: RULE.to_owned(), value })
+}
+
+/// Tells what one question covers.
+pub(crate) fn place_attribute(place: &Path) -> Attribute {
+    let value = serde_json::Value::String(path_text::encode(place)).to_string();
+    Attribute { name: PLACE.to_owned(), value }
+}
+
+/// What one question covers, as it was told with the request.
+pub(crate) fn place_of(request: &Request) -> Option<PathBuf> {
+    let told = request.attributes.iter().find(|attribute| attribute.name == PLACE)?;
+    path_text::decode(&serde_json::from_str::<String>(&told.value).ok()?)
 }
 
 /// Whether an operation can be allowed for this one time only: what it leads to is not what its path says.
@@ -129,7 +144,8 @@ impl Session {
         }
         let reason = match portcullis_names::rule(&id) {
             Some(rule) => {
-                let site = Site { roots: &roots, exists: &|_| false, is_link: &|_| false };
+                let settings = self.settings();
+                let site = bare_site(&settings, &roots);
                 let covers =
                     |grant: &Grant| grant.covers(request) && may_be_granted(rule, &grant.pattern, &site);
                 if rule.anywhere == Anywhere::Asked && grants.iter().any(covers) {

@@ -2,8 +2,7 @@
 
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{Decision, GrantScope, Permit, Request};
-
-use crate::visible::visible;
+use portcullis_text::escape;
 
 /// What became of a request.
 #[derive(Debug)]
@@ -27,6 +26,8 @@ pub struct Granted {
     pub request: Request,
     /// What policies want the model to be told with the result.
     pub advice: Vec<String>,
+    /// The decision that allowed it.
+    pub(crate) decision: Decision,
 }
 
 impl Authorized {
@@ -36,7 +37,10 @@ impl Authorized {
     /// When it was not allowed.
     pub fn granted(self) -> Result<Granted, Box<Decision>> {
         match self.permit {
-            Some(permit) => Ok(Granted { permit, request: self.request, advice: advice(&self.decision) }),
+            Some(permit) => {
+                let advice = advice(&self.decision);
+                Ok(Granted { permit, request: self.request, advice, decision: self.decision })
+            }
             None => Err(Box::new(self.decision)),
         }
     }
@@ -46,7 +50,7 @@ impl Authorized {
 #[must_use]
 pub fn advice(decision: &Decision) -> Vec<String> {
     let advise = |obligation: &Obligation| match obligation {
-        Obligation::Advise(text) => Some(visible(text)),
+        Obligation::Advise(text) => Some(escape(text)),
         Obligation::Notify(_)
         | Obligation::RewriteScript(_)
         | Obligation::RewriteInput(_)

@@ -11,12 +11,26 @@ pub(crate) fn standing(chain: &Chain, context: &Context) -> Result<Vec<RuleLayer
 }
 
 /// Asks every policy that counts for stricter rules for one command.
+///
+/// Whoever the policy is trusted by, these rules only tighten: what it allows to commands it says in its standing rules,
+/// which the user can look at. The variables that it gives to commands are no permission, and are kept.
 pub(crate) fn for_command(
     chain: &Chain,
     request: &Request,
     context: &Context,
 ) -> Result<Vec<RuleLayer>, OpenError> {
-    layers(chain, |policy| policy.for_command(request, context))
+    let asked = layers(chain, |policy| policy.for_command(request, context))?;
+    Ok(asked.into_iter().flat_map(tightening).collect())
+}
+
+/// Splits a layer into its rules, which only tighten, and the variables that it gives.
+fn tightening(layer: RuleLayer) -> impl Iterator<Item = RuleLayer> {
+    let RuleLayer { name, mut profile, tightens } = layer;
+    let variables = std::mem::take(&mut profile.variables);
+    let given = Profile { variables, ..Profile::default() };
+    let given = RuleLayer { name: name.clone(), profile: given, tightens };
+    let given = Some(given).filter(|layer| !layer.profile.variables.is_empty());
+    std::iter::once(RuleLayer { name, profile, tightens: true }).chain(given)
 }
 
 fn layers(

@@ -15,6 +15,7 @@ use portcullis_file_gate::{FileError, Purpose};
 use crate::authorized::Granted;
 use crate::cancel::Cancel;
 use crate::environment::{environment, environment_of_agent};
+use crate::force::ForCommand;
 use crate::held::Questions;
 use crate::limits::{Bounds, LimitMet, bounds, defaults, met};
 use crate::network::{Sandbox, command_of};
@@ -109,6 +110,8 @@ pub struct Started {
     pub(crate) call: Option<String>,
     // The sandbox lives as long as a command runs in it, also when grants have made a new one.
     _sandbox: Arc<Sandbox>,
+    /// The command's own rules, where they are not those of the session.
+    pub(crate) rules: Option<Arc<RuleSet>>,
     request: Request,
     advice: Vec<String>,
     bounds: Bounds,
@@ -212,7 +215,7 @@ impl Session {
         (terminal, stdio): (Terminal, [OwnedFd; 3]),
         cancel: &Cancel,
     ) -> Result<Started, CommandFailure> {
-        let Granted { permit, request, advice } = granted;
+        let Granted { permit, request, advice, .. } = granted;
         if !permit.is_for_script(&shown(&call.program)) {
             let denial = Decision::host_denial("host.wrong-permit", "the permit is for another command");
             return Err(CommandFailure::Denied(Box::new(denial)));
@@ -221,19 +224,17 @@ impl Session {
         let grants = self.live_grants();
         let context = self.context_for(&request, &grants);
         let grants = (grants.as_slice(), opened);
-        let sandbox = match force.for_command(&self.setup, self.network.as_ref(), &request, &context, grants)
-        {
-            Ok(Some(stricter)) => stricter,
-            Ok(None) => force.confinement.clone().map_err(CommandFailure::NoSandbox)?,
-            Err(reason) => return Err(CommandFailure::NoSandbox(reason)),
-        };
-        let bounds = bounds(force.rules.limits(defaults()), call.origin);
+        let ForCommand { sandbox, rules: own_rules } = force
+            .for_command(&self.setup, self.network.as_ref(), &request, &context, grants)
+            .map_err(CommandFailure::NoSandbox)?;
+        let rules = own_rules.as_deref().unwrap_or(&force.rules);
+        let bounds = bounds(rules.limits(defaults()), call.origin);
         let bounds = Bounds { wall: [call.timeout, bounds.wall].into_iter().flatten().min(), ..bounds };
         let temp = force.rules.base().temp.to_string_lossy();
         let command = Command {
             argv: argv(call.program),
             env: self
-                .variables_of(call.environment, &force.rules, &temp)
+                .variables_of(call.environment, rules, &temp)
                 .into_iter()
                 .chain(sandbox.proxy_variable())
                 .map(|(name, value)| (name.into(), value.into()))
@@ -255,6 +256,7 @@ impl Session {
             questions: Questions::default(),
             call: call.call.map(str::to_owned),
             _sandbox: sandbox,
+            rules: own_rules,
             request,
             advice,
             bounds,
@@ -274,7 +276,7 @@ impl Session {
         match self.setup.inmate.is_agent() {
             true => environment_of_agent(given, temp),
             false => {
-                let harmless = self.harmless.of(&given);
+                let harmless = self.env_verdicts.of(&given);
                 environment(given, &harmless, self.variables(), rules, temp)
             }
         }
@@ -286,7 +288,10 @@ impl Session {
         let command = command_of(&started.running);
         let ended = std::thread::scope(|scope| {
             let ended = self.wait_for_end(started, command, |held| {
-                scope.spawn(move || self.answer(started, held));
+                // The call is refused when it is dropped.
+                let answer =
+                    move || self.guarded("answering for a call", || self.answer(started, held), drop);
+                scope.spawn(answer);
             });
             started.questions.take_back();
             ended
@@ -300,7 +305,9 @@ impl Session {
         reports.retain(|report| !settings.ignored.iter().any(|ignored| ignored.covers(script, report)));
         // A second call finds nothing more.
         let _told_once = started.connections.set(reports);
-        let by_rules = refused::by_rules(&started.running.refusals(), &self.force().rules);
+        let force = self.force();
+        let rules = started.rules.as_deref().unwrap_or(&force.rules);
+        let by_rules = refused::by_rules(&started.running.refusals(), rules);
         let refused = started.questions.refused().into_iter().chain(by_rules).collect();
         let _told_once = started.refused.set(refused);
         self.outcome(&started.request, &ended.to_string());

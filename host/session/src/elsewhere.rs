@@ -1,11 +1,11 @@
-//! What the rules of policies come to on this machine: behind links, and below the temporary directory.
+//! What the rules of policies come to on this machine, behind links.
 
 use std::path::{Path, PathBuf};
 
 use portcullis_config::{RealDisk, names_on_the_way};
 use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_decision::profile::FileRule;
-use portcullis_decision::{Base, Effect, Grant, GrantPattern, Profile, RuleLayer};
+use portcullis_decision::{Effect, Profile};
 
 /// The characters that end the fixed part of a glob.
 const GLOB_CHARACTERS: [char; 5] = ['*', '?', '[', '{', '\\'];
@@ -63,33 +63,6 @@ fn escaped(text: &str) -> String {
     text.chars()
         .flat_map(|character| special(character).then_some('\\').into_iter().chain([character]))
         .collect()
-}
-
-/// Closes what of the machine is shown below the temporary directory. The one of the session is private, and what is
-/// said of that must not open the machine's own places of such names: for those only their own rules count.
-pub(crate) fn closed_below_temp(mut base: Base, layers: &[RuleLayer], grants: &[Grant]) -> Base {
-    let literal = |pattern: &FilePattern| match pattern {
-        FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
-        FilePattern::Glob(_) | FilePattern::Name { .. } => None,
-    };
-    let rules = layers.iter().flat_map(|layer| &layer.profile.files);
-    let allowed = rules.filter(|rule| rule.effect == Effect::Allow).filter_map(|rule| literal(&rule.pattern));
-    let granted = grants.iter().filter_map(|grant| match &grant.pattern {
-        GrantPattern::Path(path) => literal(&path.pattern),
-        GrantPattern::Exact(_)
-        | GrantPattern::Command(_)
-        | GrantPattern::Network(_)
-        | GrantPattern::Tool(_) => None,
-    });
-    let shown: Vec<PathBuf> = allowed
-        .chain(granted)
-        .filter(|path| path.starts_with(&base.temp) && *path != base.temp)
-        .filter(|path| !base.workspace.iter().any(|workspace| path.starts_with(workspace)))
-        .collect();
-    base.closed.extend(shown);
-    base.closed.sort();
-    base.closed.dedup();
-    base
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! What commands see of the environment: everything but what injects code, holds secrets or leads out.
+//! The environment of commands: the inherited variables without those that inject code, hold credentials or lead to
+//! sockets outside.
 
 use portcullis_decision::pattern::name_matches;
 use portcullis_decision::{Effect, RuleSet};
+use portcullis_text::secrets::{Sign, sign_of_credential};
 
 /// Variables that make programs load code or settings from elsewhere.
 const INJECTS: &[&str] = &[
@@ -78,9 +80,7 @@ const LEADS_OUT: &[&str] = &[
     "SSH_AGENT_PID",
     "SSH_CONNECTION",
     "SSH_CLIENT",
-    "SSH_TTY",
     "GPG_AGENT_INFO",
-    "GPG_TTY",
     "DBUS_*",
     "DOCKER_*",
     "CONTAINER_HOST",
@@ -105,75 +105,21 @@ const LEADS_OUT: &[&str] = &[
     "SESSION_MANAGER",
 ];
 
-/// What of these tells a program at which kind of terminal it is; what it names is hidden or out of reach.
-const TELLS_OF_THE_TERMINAL: &[&str] =
-    &["SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "TMUX", "TMUX_PANE", "STY"];
+/// Those of [`LEADS_OUT`] that only tell a program about its terminal; what they name is hidden or out of reach.
+const TELLS_OF_THE_TERMINAL: &[&str] = &["SSH_CONNECTION", "SSH_CLIENT", "TMUX", "TMUX_PANE", "STY"];
 
-/// Whole families of variables that belong to services with credentials.
-const CREDENTIAL_FAMILIES: &[&str] =
-    &["AWS_*", "AZURE_*", "GOOGLE_APPLICATION_CREDENTIALS", "VAULT_*", "PGPASS*", "NETRC", "HISTFILE"];
-
-/// Words that make the name of a variable sound like a secret.
-const SECRET_WORDS: &[&str] = &[
-    "KEY",
-    "APIKEY",
-    "KEYS",
-    "TOKEN",
-    "TOKENS",
-    "SECRET",
-    "SECRETS",
-    "PASSWORD",
-    "PASSWD",
-    "PASS",
-    "PASSPHRASE",
-    "PWD",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "CREDS",
-    "COOKIE",
-    "BEARER",
-    "JWT",
-    "AUTH",
-    "AUTHORIZATION",
-    "OAUTH",
-    "WEBHOOK",
-    "PAT",
-    "PRIVATE",
-    "DSN",
-    "SIGNATURE",
-    "OTP",
-];
-
-/// Names that sound like secrets and are none.
-const HARMLESS: &[&str] = &["PWD", "OLDPWD"];
-
-/// Beginnings of values that are secrets wherever they appear.
-const SECRET_VALUES: &[&str] = &[
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "sk-",
-    "sk_live_",
-    "rk_live_",
-    "xoxb-",
-    "xoxp-",
-    "xoxa-",
-    "xoxs-",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "ya29.",
-    "npm_",
-    "pypi-",
-    "dop_v1_",
-    "hf_",
-    "SG.",
-    "eyJhbGci",
-    "-----BEGIN",
+/// Families of variables that belong to services with credentials, or name files that hold some.
+const CREDENTIAL_FAMILIES: &[&str] = &[
+    "AWS_*",
+    "AZURE_*",
+    "BW_*",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "HISTFILE",
+    "KRB5*",
+    "NETRC",
+    "OP_SESSION*",
+    "PGPASS*",
+    "VAULT_*",
 ];
 
 /// Makes the environment of a command from the host's and the rules, in which the settings are.
@@ -216,44 +162,56 @@ pub(crate) fn environment_of_agent(
     kept.chain([("TMPDIR".to_owned(), temp.to_owned())]).collect()
 }
 
-/// Whether the host's own lists let a variable through.
-pub(crate) fn is_harmless(name: &str, value: &str) -> bool {
-    if HARMLESS.contains(&name) {
-        return true;
+/// Why the host keeps a variable from commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withheld {
+    /// Programs load code or settings through it.
+    Injects,
+    /// It leads to a socket or an agent outside the sandbox.
+    LeadsOut,
+    /// Its name is one of a credential.
+    CredentialName,
+    /// Its value is a credential, or contains one.
+    CredentialValue,
+}
+
+/// Returns why the host keeps a variable from commands, where no rule says otherwise; none for an ordinary one.
+#[must_use]
+pub(crate) fn withheld(name: &str, value: &str) -> Option<Withheld> {
+    if any_name_matches(INJECTS, name) {
+        return Some(Withheld::Injects);
     }
-    let listed = [INJECTS, LEADS_OUT, CREDENTIAL_FAMILIES].iter().any(|list| any_name_matches(list, name));
-    !listed && !sounds_secret(name) && !looks_secret(value)
-}
-
-fn sounds_secret(name: &str) -> bool {
-    name.to_ascii_uppercase()
-        .split(|character: char| !character.is_ascii_alphanumeric())
-        .any(|word| SECRET_WORDS.iter().any(|secret| word == *secret || is_run_together(word, secret)))
-}
-
-/// `DBPASSWORD`, `MYTOKEN` and the like; short words would match too much (`MONKEY`).
-fn is_run_together(word: &str, secret: &str) -> bool {
-    secret.len() >= 5 && word.len() > secret.len() && (word.ends_with(secret) || word.starts_with(secret))
-}
-
-fn looks_secret(value: &str) -> bool {
-    let begins = |text: &str| SECRET_VALUES.iter().any(|beginning| text.starts_with(beginning));
-    // In the middle of other text only what is long enough to be one: `sk-learn` is none.
-    let mut words =
-        value.split(|character: char| character.is_whitespace() || "\"'=:,;@/&?".contains(character));
-    begins(value) || words.any(|word| word.len() >= TOKEN_MIN && begins(word)) || has_password(value)
-}
-
-/// Shorter words in the middle of a value are no tokens.
-const TOKEN_MIN: usize = 20;
-
-/// Whether the value has a URL with a password in it, or with a user's name that is as long as a token.
-fn has_password(value: &str) -> bool {
-    value.split("://").skip(1).any(|rest| {
-        let authority = rest.split(['/', '?', '#', ' ', ',']).next().unwrap_or_default();
-        let user = authority.rsplit_once('@').map(|(user, _)| user);
-        user.is_some_and(|user| user.contains(':') || user.len() >= TOKEN_MIN)
+    if any_name_matches(LEADS_OUT, name) {
+        return Some(Withheld::LeadsOut);
+    }
+    if any_name_matches(CREDENTIAL_FAMILIES, name) {
+        return Some(Withheld::CredentialName);
+    }
+    sign_of_credential(name, value).map(|sign| match sign {
+        Sign::Name => Withheld::CredentialName,
+        Sign::Value => Withheld::CredentialValue,
     })
+}
+
+/// Why commands do not get an inherited variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptBack {
+    /// A rule of the settings or of a policy says so.
+    ByRule,
+    /// The host keeps it back, as no rule keeps it for commands.
+    ByHost(Withheld),
+}
+
+/// Returns the names of the variables that commands do not get, each with the reason.
+#[must_use]
+pub fn kept_back<'a>(inherited: &'a [(String, String)], rules: &RuleSet) -> Vec<(&'a str, KeptBack)> {
+    let reason = |name: &str, value: &str| match rules.environment(name) {
+        Some(Effect::Allow) => None,
+        Some(Effect::Ask | Effect::Deny) => Some(KeptBack::ByRule),
+        None => withheld(name, value).map(KeptBack::ByHost),
+    };
+    let named = |(name, value): &'a (String, String)| Some((name.as_str(), reason(name, value)?));
+    inherited.iter().filter_map(named).collect()
 }
 
 fn any_name_matches(patterns: &[impl AsRef<str>], name: &str) -> bool {
@@ -261,130 +219,4 @@ fn any_name_matches(patterns: &[impl AsRef<str>], name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use portcullis_decision::profile::EnvironmentRule;
-    use portcullis_decision::{Base, Profile, RuleLayer};
-
-    use super::*;
-
-    fn rules(list: &[(&str, Effect)]) -> RuleSet {
-        let environment = list
-            .iter()
-            .map(|(name, effect)| EnvironmentRule {
-                id: "e".into(),
-                name: (*name).into(),
-                effect: *effect,
-                reason: String::new(),
-                setting: String::new(),
-            })
-            .collect();
-        let variables = vec![("GIVEN".to_owned(), "1".to_owned()), ("NOT_GIVEN".to_owned(), "1".to_owned())];
-        let profile = Profile { environment, variables, ..Profile::default() };
-        RuleSet::compile(vec![RuleLayer { name: "p".into(), profile, tightens: false }], Base::default(), &[])
-    }
-
-    fn kept(name: &str, value: &str) -> bool {
-        let inherited = vec![(name.into(), value.into())];
-        let result = environment(inherited, &[is_harmless(name, value)], &[], &rules(&[]), "/tmp");
-        result.iter().any(|(known, _)| known == name)
-    }
-
-    #[test]
-    fn the_hosts_own_lists() {
-        for name in [
-            "HOME",
-            "PATH",
-            "LANG",
-            "TERM",
-            "PWD",
-            "AI_AGENT",
-            "PI_SESSION_ID",
-            "CARGO_HOME",
-            "KEYBOARD",
-            "MONKEY",
-            "COMPASS",
-            "AUTHOR",
-        ] {
-            assert!(kept(name, "x"), "{name} is harmless");
-        }
-        for name in [
-            "LD_PRELOAD",
-            "LD_LIBRARY_PATH",
-            "BASH_ENV",
-            "NODE_OPTIONS",
-            "GIT_DIR",
-            "GIT_CONFIG_COUNT",
-            "SSH_AUTH_SOCK",
-            "DBUS_SESSION_BUS_ADDRESS",
-            "DOCKER_HOST",
-            "AWS_SECRET_ACCESS_KEY",
-            "AWS_PROFILE",
-            "OPENAI_API_KEY",
-            "GITHUB_TOKEN",
-            "DB_PASSWORD",
-            "HTTP_AUTHORIZATION",
-            "SLACK_WEBHOOK",
-            "NPM_OAUTH",
-            "PGPASSWORD",
-            "MYTOKEN",
-            "my_secret",
-            "XDG_RUNTIME_DIR",
-            "PYTHONPATH",
-            "BASH_FUNC_ls%%",
-        ] {
-            assert!(!kept(name, "x"), "{name} must go");
-        }
-    }
-
-    #[test]
-    fn values_that_look_like_secrets() {
-        for value in ["ghp_abcdef", "sk-abc", "AKIAABC", "postgres://u:p@db/x", "eyJhbGciOi.x.y"] {
-            assert!(!kept("SOMETHING", value), "{value}");
-        }
-        for value in [
-            "Bearer ghp_0123456789abcdef0123",
-            "https://ghp_0123456789abcdef0123@github.com/a/b",
-            "https://0123456789abcdef01234567@pypi.example/simple",
-            "http://proxy.example https://u:p@proxy.example",
-            "--header=Authorization:sk-0123456789abcdef0123",
-        ] {
-            assert!(!kept("SOMETHING", value), "{value}");
-        }
-        for value in [
-            "https://example.com/a:b@c",
-            "https://me@example.com/x",
-            "ssh://git@github.com/a/b",
-            "a/sk-learn:/usr/npm_x",
-        ] {
-            assert!(kept("SOMETHING", value), "{value}");
-        }
-    }
-
-    #[test]
-    fn the_agent_keeps_its_keys_and_no_sockets() {
-        let given = ["HOME", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "DOCKER_HOST", "TMUX", "TMPDIR"];
-        let result = environment_of_agent(given.map(|name| (name.to_owned(), "x".to_owned())), "/tmp");
-        let result: Vec<_> = result.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(result, [("HOME", "x"), ("ANTHROPIC_API_KEY", "x"), ("TMUX", "x"), ("TMPDIR", "/tmp")]);
-    }
-
-    #[test]
-    fn rules_decide_before_the_lists() {
-        let rules = rules(&[
-            ("GITHUB_*", Effect::Allow),
-            ("GITHUB_SECRET", Effect::Deny),
-            ("NOT_GIVEN", Effect::Deny),
-            ("LANG", Effect::Deny),
-            ("HOME", Effect::Ask),
-        ]);
-        let inherited = ["LANG", "HOME", "GITHUB_TOKEN", "GITHUB_SECRET", "TMPDIR", "GIVEN"];
-        let host = [("GIT_AUTHOR_NAME", "Me"), ("NOT_GIVEN", "x"), ("GIVEN", "0")];
-        let host = host.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let harmless = inherited.map(|name| is_harmless(name, "x"));
-        let inherited = inherited.map(|name| (name.to_owned(), "x".to_owned())).to_vec();
-        let result = environment(inherited, &harmless, &host, &rules, "/tmp");
-        let result: Vec<_> = result.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let expected = [("GITHUB_TOKEN", "x"), ("GIT_AUTHOR_NAME", "Me"), ("GIVEN", "1"), ("TMPDIR", "/tmp")];
-        assert_eq!(result, expected);
-    }
-}
+mod tests;

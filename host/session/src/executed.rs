@@ -5,12 +5,16 @@
 
 use std::path::{Path, PathBuf};
 
+use portcullis_config::Resolved;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::request::{Action, Attribute, FileOperation, PathKind};
 use portcullis_decision::{Decision, Effect, Grant, GrantPattern, Request, Ruling, path_text};
 use portcullis_file_gate::{FileError, Gate, Identity, Limits, Located, Purpose};
 use portcullis_names::git::{Content, Judgement, judge};
-use portcullis_names::{Anywhere, Change, Class, GIT_CONFIG, GIT_POINTERS, Rule, Site, class, class_under};
+use portcullis_names::{
+    Anywhere, Change, Class, GIT_CONFIG, GIT_POINTERS, NEW_DOT_FILES, Rule, Site, class, class_under,
+    completed, protected_name,
+};
 
 use crate::files::locate;
 use crate::force::Force;
@@ -22,7 +26,7 @@ use crate::session::Session;
 pub(crate) const CONTENT: &str = "host:git-content";
 
 /// Whose the rules on names are.
-const HOST: &str = "host";
+pub(crate) const HOST: &str = "host";
 
 /// Begins the reason for content that nobody can judge.
 const UNREADABLE: &str = "it cannot be judged";
@@ -49,10 +53,10 @@ impl Session {
     ) -> Option<Ruling> {
         let Action::File(access) = &request.action else { return None };
         let path = path_text::decode(&access.path.canonical)?;
-        let roots = self.roots();
+        let (settings, roots) = (self.settings(), self.roots());
         let exists = |path: &Path| exists(&force.gate, path);
         let is_link = |path: &Path| is_link(&force.gate, path);
-        let site = Site { roots: &roots, exists: &exists, is_link: &is_link };
+        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots) };
         let own = changes(&path, access.path.kind, &access.operation);
         let made = path.ancestors().skip(1).map(|above| (above.to_owned(), Change::MakeDirectory));
         let made =
@@ -108,10 +112,10 @@ impl Session {
         previous: Option<&[u8]>,
         new: &[u8],
     ) -> Option<Attribute> {
-        let roots = self.roots();
+        let (settings, roots) = (self.settings(), self.roots());
         let exists = |path: &Path| exists(&force.gate, path);
         let is_link = |path: &Path| is_link(&force.gate, path);
-        let site = Site { roots: &roots, exists: &exists, is_link: &is_link };
+        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots) };
         let content = self.judged_as(path, &site)?;
         let reason = match judge(content, path, previous, new, &site) {
             Judgement::Harmless => String::new(),
@@ -123,10 +127,11 @@ impl Session {
     }
 
     pub(crate) fn is_judged(&self, force: &Force, path: &Path) -> bool {
-        let roots = self.roots();
+        let (settings, roots) = (self.settings(), self.roots());
         let exists = |path: &Path| exists(&force.gate, path);
         let is_link = |path: &Path| is_link(&force.gate, path);
-        self.judged_as(path, &Site { roots: &roots, exists: &exists, is_link: &is_link }).is_some()
+        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots) };
+        self.judged_as(path, &site).is_some()
     }
 
     /// What the content of `path` is read as, where that decides, whatever else is asked about the name.
@@ -138,8 +143,30 @@ impl Session {
         }
     }
 
+    /// The directory that becomes a repository when a file is made where it was located; none where none does.
+    pub(crate) fn completed_by(&self, force: &Force, located: &Located) -> Option<PathBuf> {
+        let (settings, roots) = (self.settings(), self.roots());
+        let exists = |path: &Path| exists(&force.gate, path);
+        let is_link = |path: &Path| is_link(&force.gate, path);
+        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots) };
+        let made = located.missing_parents().into_iter().map(|path| (path, Change::MakeDirectory));
+        let own = (located.canonical().to_owned(), Change::Write);
+        let is_seen_by_others = |path: &Path| !self.is_private(path, force, &roots);
+        let mut changes = std::iter::once(own).chain(made).filter(|(path, _)| is_seen_by_others(path));
+        changes.find_map(|(path, change)| completed(&path, change, &site))
+    }
+
     fn is_lifted(&self, rule: &Rule) -> bool {
         self.settings().lifted.iter().any(|lifted| lifted == rule.id)
+    }
+
+    /// What one question about a change at `path` covers, if programs of the user's execute the name: the name with all
+    /// below it; for new dot files, all of them in that directory.
+    pub(crate) fn question_place(&self, path: &Path, rule: &str) -> Option<PathBuf> {
+        let (settings, roots) = (self.settings(), self.roots());
+        let exists = |path: &Path| path.symlink_metadata().is_ok();
+        let name = protected_name(path, &Site { exists: &exists, ..bare_site(&settings, &roots) })?;
+        Some(if rule == NEW_DOT_FILES.id { name.holder } else { name.name })
     }
 
     /// Where the user's programs work: the workspace, and what else the settings make writable.
@@ -157,6 +184,11 @@ impl Session {
         let temp = &force.rules.base().temp;
         path.starts_with(temp) && !roots.iter().any(|root| root.starts_with(temp) && path.starts_with(root))
     }
+}
+
+/// What surrounds paths by the settings, as if nothing lay on the disk.
+pub(crate) fn bare_site<'a>(settings: &'a Resolved, roots: &'a [PathBuf]) -> Site<'a> {
+    Site { homes: &settings.homes, ..Site::of(&settings.workspace, roots) }
 }
 
 /// What an operation changes, and how.
@@ -230,9 +262,7 @@ pub(crate) fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
         return is_for_one_file(pattern);
     }
     let rule = portcullis_names::rule(&decision.cause().rule).filter(|_| decision.policy() == HOST);
-    rule.is_none_or(|rule| {
-        may_be_granted(rule, pattern, &Site { roots: &[], exists: &|_| false, is_link: &|_| false })
-    })
+    rule.is_none_or(|rule| may_be_granted(rule, pattern, &Site::of(Path::new("/"), &[])))
 }
 
 /// Whether a grant on paths speaks of names under `rule`: one for a directory around them was given for what

@@ -13,10 +13,11 @@ use portcullis_file_gate::{
     Editing, FileContent, FileError, Gate, Limits, Links, Located, Purpose, WriteOptions, Written,
 };
 
-use crate::authorized::Authorized;
+use crate::authorized::{Authorized, Granted};
 use crate::cancel::Cancel;
 use crate::force::Force;
 use crate::paths;
+use crate::rejudge::{overtaken, with_content};
 use crate::session::Session;
 
 /// Which file a call is about.
@@ -63,6 +64,7 @@ pub struct ReadFile {
 pub struct EditFile {
     editing: Editing,
     request: Request,
+    decision: Decision,
     force: Arc<Force>,
     links: Links,
     call: Option<String>,
@@ -127,6 +129,7 @@ impl Session {
                 Ok(EditFile {
                     editing,
                     request: granted.request,
+                    decision: granted.decision,
                     force,
                     links: links(linked.is_some()),
                     call,
@@ -149,31 +152,56 @@ impl Session {
         content: &str,
         cancel: &Cancel,
     ) -> Result<Written, FileFailure> {
-        if let Err(denied) = self.authorize_content(&edit, content, cancel) {
-            self.abandon_edit(&edit);
-            return Err(denied.into());
-        }
-        // Through the gate that read it: the views of a newer one may differ.
-        let written = edit.force.gate.replace(edit.editing, content.as_bytes(), edit.links);
-        self.outcome(&edit.request, &told(&written));
+        let decided = match self.authorize_content(&edit, content, cancel) {
+            Ok(decided) => decided,
+            Err(denied) => {
+                self.abandon_edit(&edit);
+                return Err(denied.into());
+            }
+        };
+        let request = edit.request.clone();
+        let written = self.install_edit(edit, content, decided.as_ref());
+        self.outcome(&request, &told(&written));
         Ok(written?)
     }
 
-    /// Has the result of an edit authorized, where the content decides whether it may be written.
+    /// Puts the result of an edit in place, if it is still allowed while nobody changes names.
+    fn install_edit(
+        &self,
+        edit: EditFile,
+        content: &str,
+        of_content: Option<&Decision>,
+    ) -> Result<Written, FileError> {
+        let path = edit.canonical_text().to_owned();
+        let _order = self.exclusive(&path)?;
+        let judged = self.judged_edit(&edit, content);
+        let decisions: Vec<&Decision> = std::iter::once(&edit.decision).chain(of_content).collect();
+        if !self.is_still_allowed(&edit.force, &with_content(&edit.request, judged), &decisions) {
+            return Err(overtaken(&path));
+        }
+        // Through the gate that read it: the views of a newer one may differ.
+        edit.force.gate.replace(edit.editing, content.as_bytes(), edit.links)
+    }
+
+    /// What the result of an edit comes to, where the content decides.
+    fn judged_edit(&self, edit: &EditFile, content: &str) -> Option<Attribute> {
+        let path = path_text::decode(edit.canonical_text())?;
+        self.content(&edit.force, &path, Some(edit.bytes()), content.as_bytes())
+    }
+
+    /// Has the result of an edit authorized, where the content decides whether it may be written; returns the decision.
     fn authorize_content(
         &self,
         edit: &EditFile,
         content: &str,
         cancel: &Cancel,
-    ) -> Result<(), Box<Decision>> {
-        let Some(path) = path_text::decode(edit.canonical_text()) else { return Ok(()) };
-        let Some(judged) = self.content(&edit.force, &path, Some(edit.bytes()), content.as_bytes()) else {
-            return Ok(());
-        };
+    ) -> Result<Option<Decision>, Box<Decision>> {
+        let Some(judged) = self.judged_edit(edit, content) else { return Ok(None) };
         let mut request = self.request(edit.request.origin, edit.request.action.clone());
         request.parent = Some(edit.request.id.clone());
         request.attributes.push(judged);
-        self.authorize(request, edit.call.as_deref(), cancel).granted().map(|_| ())
+        let granted = self.authorize(request, edit.call.as_deref(), cancel).granted()?;
+        Ok(Some(granted.decision))
     }
 
     /// Ends an edit without writing anything.
@@ -199,9 +227,30 @@ impl Session {
             })?;
         let canonical = located.canonical_text().to_owned();
         let granted = authorized.granted()?;
-        let written = force.gate.write(located, granted.permit, content.as_bytes(), options);
-        self.outcome(&granted.request, &told(&written));
+        let request = granted.request.clone();
+        let written = self.install(&force, (located, granted), content.as_bytes(), options);
+        self.outcome(&request, &told(&written));
         Ok((canonical, written?))
+    }
+
+    /// Writes a file, if it is still allowed while nobody changes names.
+    fn install(
+        &self,
+        force: &Force,
+        (located, granted): (Located, Granted),
+        bytes: &[u8],
+        options: WriteOptions,
+    ) -> Result<Written, FileError> {
+        let path = located.canonical_text();
+        let _order = self.exclusive(path)?;
+        let judged = self.judged(force, &located, bytes);
+        let request = with_content(&granted.request, judged.attributes.into_iter().next());
+        if !self.is_still_allowed(force, &request, &[&granted.decision]) {
+            return Err(overtaken(path));
+        }
+        self.examine(force, &located)?;
+        let expect = options.expect.or(judged.replaces);
+        force.gate.write(located, granted.permit, bytes, WriteOptions { expect, ..options })
     }
 
     /// The action of a file operation, the path resolved; nothing is decided.

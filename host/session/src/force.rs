@@ -4,18 +4,17 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portcullis_confine::{Report, Tier, Walls};
+use portcullis_confine::{NameOrder, Report, Tier, Walls};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::reservation::RESERVATIONS;
 use portcullis_decision::rules::Place;
 use portcullis_decision::{
-    Base, Caller, Context, Effect, Grant, GrantPattern, Request, RuleLayer, RuleSet, path_text,
+    Base, Caller, Context, Effect, Grant, GrantPattern, Profile, Request, RuleLayer, RuleSet, path_text,
 };
 use portcullis_file_gate::{Gate, RootView, Views};
 
 use crate::chain_rules;
-use crate::elsewhere::closed_below_temp;
 use crate::error::{OpenError, with_causes};
 use crate::loose::{Loose, Surveyed};
 use crate::network::{Network, Sandbox};
@@ -31,9 +30,19 @@ pub enum Confining {
         executable: PathBuf,
         /// The host's directory that is `/tmp` inside.
         temp: PathBuf,
+        /// The order in which names are changed, for all sessions of the user.
+        order: NameOrder,
     },
     /// No command will be run: `check` and the like.
     NoCommands,
+}
+
+/// What holds for one command.
+pub(crate) struct ForCommand {
+    /// Where it runs.
+    pub(crate) sandbox: Arc<Sandbox>,
+    /// Its rules, where they are not those of the session.
+    pub(crate) rules: Option<Arc<RuleSet>>,
 }
 
 /// What is in force at one time.
@@ -55,6 +64,16 @@ pub struct Force {
     grants: Vec<Grant>,
     /// What its mounts do not hold on to.
     loose: Mutex<Loose>,
+}
+
+impl Confining {
+    /// The order in which names are changed; none where no command changes any.
+    pub(crate) fn order(&self) -> Option<&NameOrder> {
+        match self {
+            Self::Sandbox { order, .. } => Some(order),
+            Self::NoCommands => None,
+        }
+    }
 }
 
 impl Force {
@@ -131,11 +150,10 @@ impl Force {
         let (layers, base) = match before {
             // The standing rules were answered once; they do not change with grants.
             Some(before) if Arc::ptr_eq(&before.basis, basis) => {
-                (before.layers.clone(), before.rules.base().clone())
+                (before.layers.clone(), Self::base(basis, &before.rules.base().temp))
             }
-            _ => (layers(setup, basis, temp)?, Base { temp: temp.to_owned(), ..basis.resolved.base() }),
+            _ => (layers(setup, basis, temp)?, Self::base(basis, temp)),
         };
-        let base = closed_below_temp(base, &layers, grants);
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
         let loose = Loose::among(&places, rules.base());
@@ -168,6 +186,11 @@ impl Force {
         Ok(Self { rules, confinement, gate, basis, places, layers, wants_reservations, grants, loose })
     }
 
+    /// What holds where no rule speaks, when commands see the session's temporary directory as `temp`.
+    fn base(basis: &Basis, temp: &Path) -> Base {
+        Base { temp: temp.to_owned(), ..basis.resolved.base() }
+    }
+
     /// The same without a sandbox: commands are refused for `reason`.
     pub(crate) fn refusing(self, reason: String) -> Self {
         Self { confinement: Err(reason), ..self }
@@ -176,7 +199,7 @@ impl Force {
     /// The same with no more than `grants`, where nothing can be built with them: commands are refused for `reason`,
     /// and so is every file once the sandbox that was there has ended.
     pub(crate) fn closed(&self, grants: &[Grant], reason: String) -> Self {
-        let base = closed_below_temp(self.rules.base().clone(), &self.layers, grants);
+        let base = Self::base(&self.basis, &self.rules.base().temp);
         Self {
             rules: RuleSet::compile(self.layers.clone(), base, grants),
             confinement: Err(reason),
@@ -195,8 +218,8 @@ impl Force {
         self.grants.iter().any(|grant| !grants.contains(grant))
     }
 
-    /// A sandbox for one command for which policies want stricter rules, or the user has `opened` something that is not
-    /// open to others; none when neither is so.
+    /// What holds for one command: the rules and the sandbox of the session, or others, where policies want stricter
+    /// rules for it or the user has `opened` something that is not open to others.
     pub(crate) fn for_command(
         &self,
         setup: &Setup,
@@ -204,23 +227,30 @@ impl Force {
         request: &Request,
         context: &Context,
         (grants, opened): (&[Grant], &[Grant]),
-    ) -> Result<Option<Arc<Sandbox>>, String> {
+    ) -> Result<ForCommand, String> {
         let stricter = chain_rules::for_command(&self.basis.chain, request, context)
             .map_err(|error| with_causes(&error))?;
-        if stricter.is_empty() && opened.iter().all(|grant| self.is_open(grant)) {
-            return Ok(None);
+        let is_all_open = opened.iter().all(|grant| self.is_open(grant));
+        if stricter.is_empty() && is_all_open {
+            return Ok(ForCommand { sandbox: self.confinement.clone()?, rules: None });
         }
+        // What bounds the process and its environment needs no other sandbox.
+        let is_same_sandbox = is_all_open && !stricter.iter().any(shapes_sandbox);
         let grants = &[grants, opened].concat();
         let mut layers = self.layers.clone();
         layers.extend(setup.inmate.relaxed(stricter));
-        let base = closed_below_temp(self.rules.base().clone(), &layers, grants);
+        let base = Self::base(&self.basis, &self.rules.base().temp);
         let rules = Arc::new(RuleSet::compile(layers, base, grants));
+        if is_same_sandbox {
+            return Ok(ForCommand { sandbox: self.confinement.clone()?, rules: Some(rules) });
+        }
         let places = rules.places();
         let loose = Loose::among(&places, rules.base());
         let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
         let how = (&setup.confinement, network);
         let wanted = Wanted::of(setup, &self.basis.resolved, self.walls());
-        confinement(how, surveyed, Some(&rules), wanted).map(Some)
+        let sandbox = confinement(how, surveyed, Some(&rules), wanted)?;
+        Ok(ForCommand { sandbox, rules: Some(rules) })
     }
 
     /// Whether commands may write what a grant speaks of without it.
@@ -265,12 +295,36 @@ impl Force {
     }
 }
 
+/// Whether a layer says anything that a sandbox is made of; limits and the environment are each command's own.
+fn shapes_sandbox(layer: &RuleLayer) -> bool {
+    let Profile { files, network, budgets, environment: _, variables: _, limits: _, attributes: _ } =
+        &layer.profile;
+    !(files.is_empty() && network.is_empty() && budgets.is_empty())
+}
+
 fn layers(setup: &Setup, basis: &Basis, temp: &Path) -> Result<Vec<RuleLayer>, OpenError> {
     let mut context = setup.context.clone();
     context.machine.temp = path_text::encode(temp);
     let mut layers = basis.resolved.ceiling();
     layers.extend(chain_rules::standing(&basis.chain, &context)?);
+    layers.iter_mut().for_each(|layer| name_temp(layer, &basis.resolved.temp, temp));
     Ok(setup.inmate.rules(layers))
+}
+
+/// Has what a layer allows in the session's temporary directory, which settings and policies call `usual`, hold where
+/// that directory goes by the name `temp`. The machine's own directory of the usual name is then not meant.
+fn name_temp(layer: &mut RuleLayer, usual: &Path, temp: &Path) {
+    for rule in layer.profile.files.iter_mut().filter(|rule| rule.effect == Effect::Allow) {
+        match &mut rule.pattern {
+            FilePattern::Tree(path) | FilePattern::Exact(path) if path == usual => {
+                temp.clone_into(path);
+            }
+            FilePattern::Tree(_)
+            | FilePattern::Exact(_)
+            | FilePattern::Glob(_)
+            | FilePattern::Name { .. } => {}
+        }
+    }
 }
 
 fn wants_reservations(layer: &RuleLayer) -> bool {

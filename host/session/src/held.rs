@@ -3,10 +3,12 @@
 //! One question for a command and a place. A no, and the yes that says that it is for all that the command makes in
 //! the place, hold for further calls of the command there that the same rules ask about; each of them is decided anew
 //! and written down, and what is denied stays so. A yes of any other kind is a grant, and covers what that covers. A
-//! name that other programs execute is a place of its own, and removing is another question than making.
+//! name that other programs execute is a place of its own with all below it, as `.vscode` is; new dot files in one
+//! directory are one place. Removing is another question than making.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,6 +17,8 @@ use std::time::{Duration, Instant};
 use portcullis_confine::{Attempt, Held};
 use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
 use portcullis_decision::{AnsweredBy, Decision, Effect, GrantScope, Request, path_text};
+use portcullis_names::NEW_DOT_FILES;
+use portcullis_text::escape_confusables;
 
 use crate::ask::Refusal;
 use crate::asked;
@@ -23,7 +27,6 @@ use crate::cancel::Cancel;
 use crate::commands::Started;
 use crate::executed;
 use crate::links::HARD_LINKS;
-use crate::lookalike::revealed;
 use crate::refused;
 use crate::session::Session;
 
@@ -38,6 +41,8 @@ struct Subject {
     /// of its names.
     asked_by: Option<(String, String)>,
     place: PathBuf,
+    /// Whether it is about a name that other programs execute, whichever rules ask.
+    is_executed: bool,
     attempt: Attempt,
     /// What is done to which names, where the place does not say it all.
     deed: Option<String>,
@@ -107,7 +112,12 @@ impl Questions {
         state.open += 1;
         state.since.get_or_insert_with(Instant::now);
         drop(state);
-        let answered = ask(&self.cancel);
+        // Whoever waits for this answer gets one, also where asking for it panics.
+        let answered = catch_unwind(AssertUnwindSafe(|| ask(&self.cancel)));
+        let (answered, panic) = match answered {
+            Ok(answered) => (answered, None),
+            Err(panic) => (Answered::Place(false), Some(panic)),
+        };
         let mut state = self.lock();
         let is_allowed = match answered {
             Answered::Place(answer) => {
@@ -124,7 +134,11 @@ impl Questions {
             let since = state.since.take();
             state.waited += since.map_or(Duration::ZERO, |since| since.elapsed());
         }
+        drop(state);
         self.changed.notify_all();
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
         Known::Asked(is_allowed)
     }
 
@@ -171,22 +185,34 @@ enum Known {
     Changed,
 }
 
-/// Whether every name under a rule is asked about by itself: of those that other programs execute, one is not like
+/// The protection of start-up files, which speaks of names that the rules on names have as well.
+const START_UP_FILES: &str = "host.start-up-files";
+
+/// Whether names under a rule are asked about by themselves: of those that other programs execute, one is not like
 /// another.
 fn has_own_question(rule: &str) -> bool {
-    portcullis_names::rule(rule).is_some()
+    rule == START_UP_FILES || portcullis_names::rule(rule).is_some()
 }
 
 /// How a yes begins that holds as long as the command runs.
 pub(crate) const FOR_THIS_COMMAND: &str = "Allow for this command";
 
 /// What a yes to a call that waits is called, so that it says how far it goes.
-pub(crate) fn once(access: &FileAccess, decision: &Decision) -> String {
+pub(crate) fn once(request: &Request, access: &FileAccess, decision: &Decision) -> String {
     if asked::is_only_once(&access.operation) {
         return "Allow once".to_owned();
     }
-    let place =
-        Path::new(&access.path.canonical).parent().filter(|_| !has_own_question(&decision.cause().rule));
+    let path = Path::new(&access.path.canonical);
+    let place = match asked::place_of(request) {
+        Some(place) if decision.cause().rule == NEW_DOT_FILES.id => {
+            return format!(
+                "{FOR_THIS_COMMAND}: all new dot files in {}",
+                escape_confusables(&place.to_string_lossy())
+            );
+        }
+        Some(place) => Some(place).filter(|place| place != path),
+        None => path.parent().filter(|_| !has_own_question(&decision.cause().rule)).map(Path::to_owned),
+    };
     let Some(place) = place else { return FOR_THIS_COMMAND.to_owned() };
     let what = match access.operation {
         FileOperation::Delete => "removes",
@@ -200,7 +226,7 @@ pub(crate) fn once(access: &FileAccess, decision: &Decision) -> String {
         | FileOperation::ChangeMetadata
         | FileOperation::Other(_) => "makes and writes",
     };
-    format!("{FOR_THIS_COMMAND}: all that it {what} in {}", revealed(&place.to_string_lossy()))
+    format!("{FOR_THIS_COMMAND}: all that it {what} in {}", escape_confusables(&place.to_string_lossy()))
 }
 
 /// The name, and what is done with it, where one answer speaks of nothing else.
@@ -225,41 +251,73 @@ impl Session {
         let deed = only_once(&action);
         let mut request = self.request(Origin::Process, action);
         request.attributes.extend(asked::attribute(held.rule(), held.deed()));
+        // Content that decides, and links, are asked about one by one.
+        let is_plain = deed.is_none() && content.is_none();
+        let asks =
+            is_plain.then(|| self.decide(&request)).filter(|decision| decision.policy() == executed::HOST);
+        let executed = asks.and_then(|decision| {
+            let rules = [held.rule(), decision.cause().rule.as_str()];
+            let rule = rules.into_iter().find(|rule| has_own_question(rule))?;
+            self.question_place(&path, rule)
+        });
+        request.attributes.extend(executed.as_deref().map(asked::place_attribute));
         request.attributes.extend(match held.rule() {
             HARD_LINKS => self.other_names(&path),
             _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
         });
         // What is written under this name is written under all, and one of the others may be denied.
-        if held.rule() != HARD_LINKS && attempt == Attempt::Write && has_other_names(&path) {
+        let is_shared = || attempt == Attempt::Write && has_other_names(&path);
+        let knows_other_names = held.rule() == HARD_LINKS || is_shared();
+        if held.rule() != HARD_LINKS && knows_other_names {
             request.attributes.extend(self.other_names(&path));
         }
-        let is_allowed = loop {
-            let decision = self.decide(&request);
+        let (is_allowed, decision) = loop {
+            let decision = self.decide_under(&request, started.rules.as_deref());
             if decision.effect() != Effect::Ask {
                 // Not an answer to a question: it says nothing of what else lies there.
-                let authorized = self.authorize(request, started.call.as_deref(), &started.questions.cancel);
-                break started.questions.hear(authorized, attempt, &path);
+                let authorized = self.authorize_held(request.clone(), started, &started.questions.cancel);
+                break (started.questions.hear(authorized, attempt, &path), decision);
             }
-            let subject = subject((&held, &path), deed.as_ref(), content, &decision);
+            let subject = match &executed {
+                Some(place) => Subject::executed(place, attempt),
+                None => subject((&held, &path), deed.as_ref(), content, &decision),
+            };
             let known = started.questions.answer(subject, |cancel| {
-                let authorized = self.authorize(request.clone(), started.call.as_deref(), cancel);
+                let authorized = self.authorize_held(request.clone(), started, cancel);
                 match (authorized.permit.is_some(), authorized.answer) {
                     (true, Some(GrantScope::Once)) => Answered::Place(true),
                     (true, _) => Answered::Itself(true),
+                    // pi itself runs as long as the session: a no for all that time is no answer for once.
+                    (false, _) if self.setup.inmate.is_agent() => {
+                        Answered::Itself(started.questions.hear(authorized, attempt, &path))
+                    }
                     (false, _) => Answered::Place(started.questions.hear(authorized, attempt, &path)),
                 }
             });
             match known {
-                Known::Asked(answer) => break answer,
-                Known::Before(false) => break false,
+                Known::Asked(answer) => break (answer, decision),
+                Known::Before(false) => break (false, decision),
                 Known::Before(true) => {
-                    let authorized = self.authorize_as_before(request, decision);
-                    break started.questions.hear(authorized, attempt, &path);
+                    let authorized = self.authorize_as_before(request.clone(), decision.clone());
+                    break (started.questions.hear(authorized, attempt, &path), decision);
                 }
                 Known::Changed => {}
             }
         };
-        if is_allowed { held.allow() } else { held.refuse() }
+        if !is_allowed {
+            return held.refuse();
+        }
+        // Before names are locked: to put changed rules in force makes a sandbox, which takes that lock.
+        let force = self.force();
+        held.allow_if(&|| {
+            // A name that came since was not known to whoever said yes.
+            (knows_other_names || !is_shared()) && self.is_still_allowed(&force, &request, &[&decision])
+        });
+    }
+
+    /// Has a call authorized by the rules of its command.
+    fn authorize_held(&self, request: Request, started: &Started, cancel: &Cancel) -> Authorized {
+        self.authorize_under(request, started.rules.as_deref(), started.call.as_deref(), cancel)
     }
 
     /// What the user has allowed a command in a place, for one more call there: what was refused for the session, or is
@@ -276,6 +334,26 @@ impl Session {
 
 fn has_other_names(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_file() && found.nlink() > 1)
+}
+
+impl Subject {
+    /// A place whose names other programs execute.
+    fn executed(place: &Path, attempt: Attempt) -> Self {
+        Self {
+            rule: String::new(),
+            asked_by: None,
+            place: place.to_owned(),
+            is_executed: true,
+            attempt: making(attempt),
+            deed: None,
+            content: None,
+        }
+    }
+}
+
+/// Making a directory is no other question than making a file.
+fn making(attempt: Attempt) -> Attempt {
+    if attempt == Attempt::MakeDirectory { Attempt::Write } else { attempt }
 }
 
 /// What a call is asked about as.
@@ -296,7 +374,8 @@ fn subject(
         rule: held.rule().to_owned(),
         asked_by: deed.is_none().then(|| (decision.policy().to_owned(), rule)),
         place: place.to_owned(),
-        attempt: if kind == Attempt::MakeDirectory { Attempt::Write } else { kind },
+        is_executed: false,
+        attempt: making(kind),
         deed: deed.map(|(_, deed)| deed.clone()),
         content,
     }
@@ -313,6 +392,7 @@ mod tests {
             rule: String::new(),
             asked_by: None,
             place: place.into(),
+            is_executed: false,
             attempt: Attempt::Write,
             deed: None,
             content: None,
@@ -327,6 +407,15 @@ mod tests {
             assert_eq!(questions.answer(subject(place), |_| panic!("asked again")), Known::Before(answer));
         }
         assert!(!questions.is_open());
+    }
+
+    #[test]
+    fn a_question_that_panics_is_a_no() {
+        let questions = Questions::default();
+        let fault = || questions.answer(subject("/a"), |_| panic!("as a fault would"));
+        assert!(catch_unwind(AssertUnwindSafe(fault)).is_err());
+        assert!(!questions.is_open(), "the time of the command goes on");
+        assert_eq!(questions.answer(subject("/a"), |_| panic!("asked again")), Known::Before(false));
     }
 
     #[test]

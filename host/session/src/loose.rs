@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::rules::Place;
+use portcullis_decision::rules::{Place, Reach};
 use portcullis_decision::{Base, RuleSet};
 
 /// Rules with what was found out about their places. A sandbox wants to know it several times over, and to put paths in
@@ -38,8 +38,10 @@ enum Found {
 impl Loose {
     /// Looks for them among `places`, those of rules and grants over `base`.
     pub(crate) fn among(places: &[Place], base: &Base) -> Self {
-        let is_named = |path: &Path| path != base.temp && base.workspace.iter().all(|top| top != path);
-        let writable = places.iter().filter(|place| place.write).map(|place| place.path.as_path());
+        let is_named = |path: &Path| base.workspace.iter().all(|top| top != path);
+        let opened = places.iter().filter(|place| place.write && place.reach == Reach::Opens);
+        // What lies in the session's own directory is written there, and never on the machine.
+        let writable = opened.filter_map(|place| place.location.on_machine());
         let found = writable.filter(|path| is_named(path)).map(|path| (path.to_owned(), found(path)));
         Self(found.filter(|(_, found)| *found != Found::Directory).collect())
     }

@@ -35,8 +35,6 @@ pub(crate) enum Kept {
 pub(crate) struct Denied {
     pattern: GrantPattern,
     aspect: Aspect,
-    /// The connection, where it was a plain "no" to that one.
-    one: Option<NetworkAccess>,
 }
 
 /// What of the things that a [`GrantPattern`] has together is refused.
@@ -52,22 +50,12 @@ enum Aspect {
 
 impl Denied {
     pub(crate) fn of(choice: &Choice, action: &Action) -> Self {
-        Self { pattern: choice.pattern.clone(), aspect: Aspect::of(action), one: None }
+        Self { pattern: choice.pattern.clone(), aspect: Aspect::of(action) }
     }
 
     /// A "no" to sending more than the budget there.
     pub(crate) fn of_more(access: &NetworkAccess) -> Self {
-        Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::More, one: None }
-    }
-
-    /// A plain "no" to a connection: programs that try it again and again ask once.
-    pub(crate) fn of_one(access: &NetworkAccess) -> Self {
-        let one = Some(access.clone());
-        Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::Whole, one }
-    }
-
-    fn is_of_one(&self, access: &NetworkAccess) -> bool {
-        self.one.as_ref().is_some_and(|one| (&one.target, one.port) == (&access.target, access.port))
+        Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::More }
     }
 
     fn covers(&self, action: &Action, aspect: Aspect) -> bool {
@@ -105,15 +93,16 @@ struct Inner {
 }
 
 impl Memory {
-    pub(crate) fn grant(&self, grant: Grant) -> u64 {
+    /// Remembers what one answer grants, under one id by which all of it is taken back.
+    pub(crate) fn grant(&self, grants: &[Grant]) -> u64 {
         let mut inner = self.lock();
         inner.next += 1;
         let id = inner.next;
-        inner.grants.push((id, grant));
+        inner.grants.extend(grants.iter().map(|grant| (id, grant.clone())));
         id
     }
 
-    /// Makes a grant one of the session, because it could not be kept elsewhere.
+    /// Makes an answer one of the session, because it could not be kept elsewhere.
     pub(crate) fn hold_for_session(&self, id: u64) {
         let mut inner = self.lock();
         for (known, grant) in &mut inner.grants {
@@ -123,33 +112,16 @@ impl Memory {
         }
     }
 
-    pub(crate) fn deny(&self, denied: Denied) {
+    /// Remembers what one answer refuses for the session, under one id by which all of it is taken back.
+    pub(crate) fn deny(&self, denied: Vec<Denied>) {
         let mut inner = self.lock();
-        if denied.one.as_ref().is_some_and(|one| inner.denied.iter().any(|(_, known)| known.is_of_one(one))) {
-            return;
-        }
         inner.next += 1;
         let id = inner.next;
-        inner.denied.push((id, denied));
+        inner.denied.extend(denied.into_iter().map(|denied| (id, denied)));
     }
 
     pub(crate) fn denies(&self, action: &Action) -> bool {
         self.lock().denied.iter().any(|(_, denied)| denied.covers(action, Aspect::of(action)))
-    }
-
-    /// Whether the user has said a plain "no" to it.
-    pub(crate) fn denies_one(&self, access: &NetworkAccess) -> bool {
-        self.lock().denied.iter().any(|(_, denied)| denied.is_of_one(access))
-    }
-
-    /// Forgets plain noes to connections that are permitted by now.
-    pub(crate) fn forget_ones(&self, is_permitted: impl Fn(&NetworkAccess) -> bool) {
-        // Judged outside of the lock: that may take a policy's time.
-        let ones: Vec<NetworkAccess> =
-            self.lock().denied.iter().filter_map(|(_, denied)| denied.one.clone()).collect();
-        for one in ones.into_iter().filter(is_permitted) {
-            self.lock().denied.retain(|(_, denied)| !denied.is_of_one(&one));
-        }
     }
 
     /// Whether the user has refused to let more be sent than the budget of this connection.
@@ -170,27 +142,30 @@ impl Memory {
         self.lock().grants.retain(|(_, grant)| grant.scope == GrantScope::Session);
     }
 
-    /// Forgets one thing; returns what it covered, if it was known.
-    pub(crate) fn forget(&self, id: u64) -> Option<GrantPattern> {
+    /// Forgets one answer; returns what it covered, nothing where it is not known.
+    pub(crate) fn forget(&self, id: u64) -> Vec<GrantPattern> {
         let mut inner = self.lock();
-        let granted =
-            inner.grants.extract_if(.., |(known, _)| *known == id).map(|(_, grant)| grant.pattern).last();
-        let denied =
-            inner.denied.extract_if(.., |(known, _)| *known == id).map(|(_, denied)| denied.pattern).last();
-        granted.or(denied)
+        let granted = inner.grants.extract_if(.., |(known, _)| *known == id).map(|(_, grant)| grant.pattern);
+        let mut covered: Vec<GrantPattern> = granted.collect();
+        let denied = inner.denied.extract_if(.., |(known, _)| *known == id).map(|(_, denied)| denied.pattern);
+        covered.extend(denied);
+        covered
     }
 
+    /// The answers that hold at `now`, one entry for each.
     pub(crate) fn list(&self, now: u32) -> Vec<Remembered> {
         let inner = self.lock();
         let live = inner.grants.iter().filter(|(_, grant)| grant.is_live(now));
-        let grants = live.map(|(id, grant)| Remembered {
-            id: *id,
-            text: spoken(&grant.pattern),
-            expires_at: grant.expires_at,
-        });
-        let denied = inner.denied.iter();
-        let denied = denied.map(|(id, denied)| Remembered { id: *id, text: denied.spoken(), expires_at: 0 });
-        grants.chain(denied).collect()
+        let granted = live.map(|(id, grant)| (*id, spoken(&grant.pattern), grant.expires_at));
+        let denied = inner.denied.iter().map(|(id, denied)| (*id, denied.spoken(), 0));
+        let mut answers: Vec<Remembered> = Vec::new();
+        for (id, text, expires_at) in granted.chain(denied) {
+            match answers.last_mut().filter(|answer| answer.id == id) {
+                Some(answer) => answer.text = format!("{}, {text}", answer.text),
+                None => answers.push(Remembered { id, text, expires_at }),
+            }
+        }
+        answers
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
@@ -211,18 +186,26 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_no_is_listed_once_and_ends() {
+    fn an_answer_for_several_places_is_listed_and_taken_back_as_one() {
         let memory = Memory::default();
-        for host in ["a.test", "a.test", "b.test"] {
-            memory.deny(Denied::of_one(&access(host)));
-        }
+        let patterns =
+            ["a.test", "b.test"].map(|host| GrantPattern::Network(endpoint_pattern(&access(host))));
+        let grant = |pattern: &GrantPattern| Grant {
+            scope: GrantScope::Session,
+            pattern: pattern.clone(),
+            granted_at: 0,
+            expires_at: 0,
+        };
+        let id = memory.grant(&patterns.each_ref().map(grant));
+        memory.deny(vec![Denied::of_more(&access("c.test"))]);
         let listed = memory.list(0);
         assert_eq!(listed.len(), 2, "{listed:?}");
-        assert!(memory.denies_one(&access("a.test")) && memory.denies_one(&access("b.test")));
-        memory.forget_ones(|access| access.target == Endpoint::Domain("a.test".to_owned()));
-        assert!(!memory.denies_one(&access("a.test")), "a yes, or settings that allow it, end it");
+        assert!(listed[0].text.contains("a.test") && listed[0].text.contains("b.test"), "{listed:?}");
+        assert_eq!(memory.forget(id), patterns);
+        assert_eq!(memory.forget(id), []);
         let left = memory.list(0);
-        assert!(left[0].text.contains("b.test"), "{left:?}");
-        assert!(memory.forget(left[0].id).is_some() && !memory.denies_one(&access("b.test")));
+        assert!(left.len() == 1 && left[0].text.contains("c.test"), "{left:?}");
+        assert_eq!(memory.forget(left[0].id).len(), 1);
+        assert_eq!(memory.list(0), []);
     }
 }

@@ -20,6 +20,7 @@ const GIT_HOOKS: &str = "host.git-hooks";
 /// that they do not read by any name.
 pub(crate) fn name_rules(
     Surveyed { rules, loose, .. }: Surveyed<'_>,
+    homes: &[PathBuf],
     lifted: &[String],
     reads: Reads,
     kept_back: Vec<FileId>,
@@ -30,7 +31,10 @@ pub(crate) fn name_rules(
     let is_free = !restricts(FileRight::Write) && (reads == Reads::Free || !restricts(FileRight::Read));
     let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
     let data = rules.data().without(Layer::Host.name(), is_gits_own).with_missing(loose.missing());
-    Ok(NameRules { data: data.encode()?, spared, lifted: lifted.to_vec(), reads, kept_back })
+    // With no workspace there is none that could hold a name.
+    let workspace = rules.base().workspace.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
+    let (homes, lifted) = (homes.to_vec(), lifted.to_vec());
+    Ok(NameRules { data: data.encode()?, workspace, homes, spared, lifted, reads, kept_back })
 }
 
 /// Whether a rule is on the directory that git makes itself and puts samples in: the broker tells them from hooks. Any
@@ -53,7 +57,7 @@ fn without_rules(base: Base, reads: Reads) -> Result<NameRules, DataError> {
     let rules = RuleSet::compile(Vec::new(), base, &[]);
     let places = rules.places();
     let loose = Loose::among(&places, rules.base());
-    name_rules(Surveyed { rules: &rules, places: &places, loose: &loose }, &[], reads, Vec::new())
+    name_rules(Surveyed { rules: &rules, places: &places, loose: &loose }, &[], &[], reads, Vec::new())
 }
 
 /// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].

@@ -6,8 +6,9 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use portcullis_config::Layer;
-use portcullis_confine::{Access, Owner, Place, Profile, Reads};
+use portcullis_confine::{Access, HIDDEN_UNLESS_SHOWN, Owner, Place, Profile, Reads};
 use portcullis_decision::profile::FileRight;
+use portcullis_decision::rules::{Place as RulePlace, Reach};
 use portcullis_decision::{Caller, Effect, RuleSet};
 
 use crate::error::with_causes;
@@ -26,6 +27,9 @@ type Places = HashMap<PathBuf, Access>;
 /// The sandbox has its own of these.
 const OWN: &[&str] = &["/dev", "/proc"];
 
+/// The host's directory in whose place commands see the session's, or none.
+const HOST_TEMP: &str = "/tmp";
+
 /// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none. `bound` are the
 /// sockets of the host's programs.
 pub(crate) fn profile(
@@ -35,25 +39,43 @@ pub(crate) fn profile(
     session: Wanted<'_>,
 ) -> Result<Profile, String> {
     let Surveyed { rules, places, .. } = surveyed;
-    let mut wanted = Places::new();
-    let mut disk = Disk::default();
-    for place in places {
-        let access = match (place.read, place.write) {
-            (false, _) => Access::Hidden,
-            (true, false) => Access::ReadOnly,
-            (true, true) => Access::ReadWrite,
-        };
-        if let Some(path) = disk.place(&place.path, access) {
-            let known = wanted.entry(path).or_insert(access);
-            *known = (*known).min(access);
-        }
-    }
-    hide_by_directory(&mut wanted, &rules.base().closed);
-    show_sockets(&mut wanted, rules, session.sockets);
-    hide_sockets(&mut wanted, bound, session.sockets);
+    let (places, reads) = mounted(rules, places, bound, session.sockets)?;
+    let kept_back = KeptBack::from_commands(rules);
+    // Whatever such a file is called, what is secret by one of its names stays so.
+    let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
+    let names = name_rules(surveyed, session.homes, session.lifted, reads, kept_back)
+        .map_err(|error| with_causes(&error))?;
+    Ok(Profile {
+        places,
+        temp: temp.to_owned(),
+        hostname: HOSTNAME.to_owned(),
+        limits: limits::sandbox(rules.limits(limits::defaults())),
+        acting: session
+            .is_root
+            .then(|| rules.base().workspace.first().and_then(|workspace| owner(workspace)))
+            .flatten(),
+        names: Some(names),
+        order: None,
+    })
+}
+
+/// Returns the places that differ from the system around them, and whether names are judged as they are read. `bound`
+/// are the sockets of the host's programs, `named` those that the settings let commands use.
+fn mounted(
+    rules: &RuleSet,
+    places: &[RulePlace],
+    bound: &[PathBuf],
+    named: &[PathBuf],
+) -> Result<(Vec<Place>, Reads), String> {
+    let mut wanted = wanted(places);
+    let secrets = hidden(&wanted);
+    hide_by_default(&mut wanted, &rules.base().temp);
+    hide_sockets(&mut wanted, bound, named);
+    show_sockets(&mut wanted, rules, named);
+    hide_by_directory(&mut wanted, &secrets, &rules.base().closed);
     let reads = reads(rules, &wanted);
     match wanted.remove(Path::new("/")) {
-        None | Some(Access::ReadOnly) => {}
+        None | Some(Access::ReadOnly | Access::Unwritable) => {}
         Some(Access::Hidden) => {
             return Err(
                 "the rules hide `/`, and no command runs without the system; hide what is in it".to_owned()
@@ -65,27 +87,60 @@ pub(crate) fn profile(
     }
     let mut places: Vec<Place> = wanted
         .into_iter()
-        .filter(|(path, _)| path != &rules.base().temp && !is_own(path))
+        .filter(|(path, _)| path != &rules.base().temp && path != Path::new(HOST_TEMP) && !is_own(path))
         .map(|(path, access)| Place { path, access })
         .collect();
     // So that the same rules are the same sandbox.
     places.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
-    let kept_back = KeptBack::from_commands(rules);
-    // Whatever such a file is called, what is secret by one of its names stays so.
-    let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
-    let names =
-        name_rules(surveyed, session.lifted, reads, kept_back).map_err(|error| with_causes(&error))?;
-    Ok(Profile {
-        places,
-        temp: temp.to_owned(),
-        hostname: HOSTNAME.to_owned(),
-        limits: limits::sandbox(rules.limits(limits::defaults())),
-        acting: session
-            .is_root
-            .then(|| rules.base().workspace.first().and_then(|workspace| owner(workspace)))
-            .flatten(),
-        names: Some(names),
-    })
+    Ok((places, reads))
+}
+
+/// Returns the places of the machine that the rules name, each with what is wanted of it.
+fn wanted(places: &[RulePlace]) -> Places {
+    let mut wanted = Places::new();
+    let mut disk = Disk::default();
+    for place in places {
+        // The session's own directory is one mount, and rules on names in it are the broker's.
+        let Some(path) = place.location.on_machine() else { continue };
+        let Some(access) = access(place) else { continue };
+        if let Some(path) = disk.place(path, access) {
+            let known = wanted.entry(path).or_insert(access);
+            *known = (*known).min(access);
+        }
+    }
+    wanted
+}
+
+/// What a place asks for; none if it takes nothing away and may not give.
+fn access(place: &RulePlace) -> Option<Access> {
+    match (place.reach, place.read, place.write) {
+        (_, false, _) => Some(Access::Hidden),
+        (Reach::Opens, true, false) => Some(Access::ReadOnly),
+        (Reach::Opens, true, true) => Some(Access::ReadWrite),
+        (Reach::Restricts, true, false) => Some(Access::Unwritable),
+        (Reach::Restricts, true, true) => None,
+    }
+}
+
+/// Hides what is hidden unless it is opened itself, and the host's directories where commands see the session's.
+fn hide_by_default(wanted: &mut Places, temp: &Path) {
+    for path in HIDDEN_UNLESS_SHOWN.map(Path::new) {
+        let access = wanted.entry(path.to_owned()).or_insert(Access::Hidden);
+        if *access == Access::Unwritable {
+            *access = Access::Hidden;
+        }
+    }
+    for path in [Path::new(HOST_TEMP), temp] {
+        wanted.insert(path.to_owned(), Access::Hidden);
+    }
+}
+
+/// Returns the hidden places, in one order, so that the same rules are the same sandbox.
+fn hidden(wanted: &Places) -> Vec<PathBuf> {
+    let hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
+    let mut hidden: Vec<PathBuf> = hidden.map(|(path, _)| path.clone()).collect();
+    hidden.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+    hidden
 }
 
 /// Whether what is read has to be judged by its name: where a rule on reading is a pattern, or names what is not there
@@ -94,16 +149,35 @@ pub(crate) fn profile(
 fn reads(rules: &RuleSet, wanted: &Places) -> Reads {
     let may_appear = |path: &Path| {
         let answer = rules.answer(path, FileRight::Read, Caller::Command);
+        if answer.effect == Effect::Allow {
+            return false;
+        }
         let Some(there) = existing(path).filter(|there| *there != path) else { return false };
         match access_at(wanted, there) {
             Access::Hidden => false,
             Access::ReadWrite => !answer.is_of_the_base(),
-            Access::ReadOnly => !answer.is_of_the_base() && answer.policy != Layer::Host.name(),
+            Access::Unwritable | Access::ReadOnly => {
+                !answer.is_of_the_base() && answer.policy != Layer::Host.name()
+            }
         }
     };
     let mut hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
-    let is_judged = rules.patterns_on_reading().next().is_some() || hidden.any(|(path, _)| may_appear(path));
+    let is_judged = rules.patterns_on_reading().next().is_some()
+        || hidden.any(|(path, _)| may_appear(path))
+        || restricts_reading_in_session(rules);
     if is_judged { Reads::Judged } else { Reads::Free }
+}
+
+/// Whether a rule restricts reading below the session's temporary directory, where nothing can be mounted on names that
+/// commands have yet to make.
+fn restricts_reading_in_session(rules: &RuleSet) -> bool {
+    let literal = rules.layers().iter().flat_map(|layer| &layer.profile.files);
+    let paths = literal.filter_map(|rule| rule.pattern.literal());
+    let mut paths = paths.filter(|path| rules.locate(path).on_machine().is_none());
+    paths.any(|path| {
+        let answer = rules.answer(path, FileRight::Read, Caller::Command);
+        answer.effect != Effect::Allow && !answer.is_of_the_base() && answer.policy != Layer::Host.name()
+    })
 }
 
 /// What of a path there is: the path, or the closest directory above it.
@@ -185,12 +259,8 @@ fn is_own(path: &Path) -> bool {
 /// cannot be masked at all. So in closed regions (homes), where programs replace their secrets, the directory
 /// around a hidden name, or the closest one there is, is hidden, and the names that are in it now are shown again. Where commands may
 /// write, this cannot be done: new names must appear there.
-fn hide_by_directory(wanted: &mut Places, closed: &[PathBuf]) {
-    let hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
-    let mut hidden: Vec<PathBuf> = hidden.map(|(path, _)| path.clone()).collect();
-    // In one order, so that the same rules are the same sandbox.
-    hidden.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
-    for path in &hidden {
+fn hide_by_directory(wanted: &mut Places, secrets: &[PathBuf], closed: &[PathBuf]) {
+    for path in secrets {
         let Some(parent) = path.parent().and_then(existing) else { continue };
         let is_closed = closed.iter().any(|region| region.is_absolute() && parent.starts_with(region));
         if !is_closed || access_at(wanted, parent) != Access::ReadOnly {
@@ -202,26 +272,59 @@ fn hide_by_directory(wanted: &mut Places, closed: &[PathBuf]) {
         for entry in names.flatten() {
             // A link cannot be shown by itself; what it leads to has its own place.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-                wanted.entry(parent.join(entry.file_name())).or_insert(Access::ReadOnly);
+                let shown = wanted.entry(parent.join(entry.file_name())).or_insert(Access::ReadOnly);
+                // It was seen in the directory until now.
+                if *shown == Access::Unwritable {
+                    *shown = Access::ReadOnly;
+                }
             }
         }
     }
 }
 
-/// A socket leads to a program outside, so it is seen only where the settings, a rule or a grant name it.
+/// A socket leads to a program outside, so it is seen only where the settings name it, or where a rule or a grant opens
+/// this very path. One in a directory that this user cannot search is hidden with the directory, whose owner can open it
+/// later.
 fn hide_sockets(wanted: &mut Places, bound: &[PathBuf], named: &[PathBuf]) {
-    // One whose name has gone cannot be reached by it.
-    for path in bound.iter().filter_map(|path| path.canonicalize().ok()) {
-        if !is_own(&path) && !named.contains(&path) {
-            wanted.entry(path).or_insert(Access::Hidden);
+    for path in bound {
+        let path = match path.canonicalize() {
+            Ok(path) => path,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => match unsearchable(path) {
+                Some(directory) => directory,
+                None => continue,
+            },
+            // One whose name has gone cannot be reached by it.
+            Err(_) => continue,
+        };
+        let is_opened = matches!(wanted.get(&path), Some(Access::ReadOnly | Access::ReadWrite));
+        if !is_own(&path) && !named.contains(&path) && !is_opened {
+            wanted.insert(path, Access::Hidden);
         }
     }
 }
 
-/// What holds at `path`: the access of the deepest place that holds it.
-fn access_at(wanted: &Places, path: &Path) -> Access {
-    path.ancestors().find_map(|ancestor| wanted.get(ancestor)).copied().unwrap_or(Access::ReadOnly)
+/// Returns the directory on the way to a path that this user cannot search.
+fn unsearchable(path: &Path) -> Option<PathBuf> {
+    let directory = path.ancestors().skip(1).find_map(|above| above.canonicalize().ok())?;
+    (directory != Path::new("/")).then_some(directory)
 }
+
+/// What commands can do at `path`: what the deepest place says that holds it, and no more than what is around it where
+/// that place only takes away.
+fn access_at(wanted: &Places, path: &Path) -> Access {
+    let mut around = path.ancestors().filter_map(|ancestor| wanted.get(ancestor)).copied();
+    match around.next() {
+        None => Access::ReadOnly,
+        Some(Access::Unwritable) => {
+            let giving = around.find(|access| *access != Access::Unwritable);
+            giving.unwrap_or(Access::ReadOnly).min(Access::ReadOnly)
+        }
+        Some(access) => access,
+    }
+}
+
+#[cfg(test)]
+mod tightening;
 
 #[cfg(test)]
 mod tests {
@@ -249,7 +352,8 @@ mod tests {
             (home.join("shown"), Access::ReadOnly),
             (home.join("shown/not/there/yet"), Access::Hidden),
         ]);
-        hide_by_directory(&mut wanted, std::slice::from_ref(&home));
+        let secrets = hidden(&wanted);
+        hide_by_directory(&mut wanted, &secrets, std::slice::from_ref(&home));
         let expected = Places::from([
             (home.clone(), Access::Hidden),
             (agent.clone(), Access::Hidden),
@@ -347,6 +451,38 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_that_only_restricts_a_socket_does_not_show_it() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let (secret, socket, beside) = (home.join("secret"), home.join("socket"), home.join("beside"));
+        for path in [&secret, &socket, &beside] {
+            std::fs::write(path, "").unwrap();
+        }
+        // A denial of writing to the socket, and a denial of reading something beside it, for which the names in the
+        // directory are shown one by one.
+        let mut wanted = Places::from([
+            (home.clone(), Access::ReadOnly),
+            (secret.clone(), Access::Hidden),
+            (socket.clone(), Access::Unwritable),
+            (beside.clone(), Access::Unwritable),
+        ]);
+        hide_sockets(&mut wanted, std::slice::from_ref(&socket), &[]);
+        hide_by_directory(&mut wanted, std::slice::from_ref(&secret), std::slice::from_ref(&home));
+        let expected = [
+            (home, Access::Hidden),
+            (secret, Access::Hidden),
+            (socket, Access::Hidden),
+            (beside, Access::ReadOnly),
+        ];
+        assert_eq!(wanted, Places::from(expected));
+    }
+
+    #[test]
+    fn what_is_hidden_by_default_is_the_same_for_settings_and_for_the_sandbox() {
+        assert_eq!(portcullis_decision::rules::HIDDEN_BY_DEFAULT, HIDDEN_UNLESS_SHOWN);
+    }
+
+    #[test]
     fn where_commands_may_write_only_the_name_itself_is_hidden() {
         let project = tempfile::tempdir().unwrap();
         let project = project.path().canonicalize().unwrap();
@@ -354,7 +490,8 @@ mod tests {
         let before =
             Places::from([(project.clone(), Access::ReadWrite), (project.join(".env"), Access::Hidden)]);
         let mut wanted = before.clone();
-        hide_by_directory(&mut wanted, std::slice::from_ref(&project));
+        let secrets = hidden(&wanted);
+        hide_by_directory(&mut wanted, &secrets, std::slice::from_ref(&project));
         assert_eq!(wanted, before);
     }
 }

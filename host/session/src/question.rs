@@ -9,6 +9,7 @@ use portcullis_decision::request::{
     Action, CommandExecution, Endpoint, FileAccess, NetworkAccess, Origin, PathKind, Stage, ToolCall,
 };
 use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, Mode, Request, path_text};
+use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject, escape_script};
 
 use crate::again;
 use crate::ask::{Choice, ChoiceKind, Question};
@@ -17,9 +18,7 @@ use crate::commands::quoted;
 use crate::executed;
 use crate::held;
 use crate::keeper::Place;
-use crate::lookalike::{revealed, revealed_script, revealed_subject};
 use crate::special;
-use crate::visible::visible;
 
 /// More than anybody reads before answering.
 const WIDTHS_MAX: usize = 6;
@@ -43,12 +42,12 @@ pub(crate) fn question(
         None => question.title.clone(),
     });
     let (subject, is_cut) = match &request.action {
-        Action::Command(command) | Action::Escalation(command) => revealed_script(&command.script),
+        Action::Command(command) | Action::Escalation(command) => escape_script(&command.script),
         action @ (Action::File(_)
         | Action::Network(_)
         | Action::Socket(_)
         | Action::Tool(_)
-        | Action::Other(_)) => revealed_subject(&subject(action)),
+        | Action::Other(_)) => escape_confusables_in_subject(&subject(action)),
     };
     Question {
         id,
@@ -61,9 +60,9 @@ pub(crate) fn question(
         subject,
         asker: asker(request),
         reason: reasons(request, decision),
-        policy: visible(decision.policy()),
-        rule: visible(&decision.cause().rule),
-        quote: quote.filter(|text| !text.trim().is_empty()).map(|text| visible(&text)),
+        policy: escape(decision.policy()),
+        rule: escape(&decision.cause().rule),
+        quote: quote.filter(|text| !text.trim().is_empty()).map(|text| escape(&text)),
         choices: choices((request, is_cut), decision, places, kept_for),
         timeout_ms: asked.and_then(|question| question.timeout_ms),
     }
@@ -72,17 +71,17 @@ pub(crate) fn question(
 /// Why it is asked, by everybody who asks: one answer is an answer to all of them.
 fn reasons(request: &Request, decision: &Decision) -> String {
     let mut known = vec![(decision.policy(), decision.cause().rule.as_str())];
-    let mut reasons = vec![visible(&decision.cause().reason)];
+    let mut reasons = vec![escape(&decision.cause().reason)];
     for vote in decision.votes() {
         let asks = vote.effect == Some(Effect::Ask) && vote.mode != Mode::Observe;
         let of = (vote.policy.strip_prefix(RULES).unwrap_or(&vote.policy), vote.cause.rule.as_str());
         if asks && !known.contains(&of) {
             known.push(of);
-            reasons.push(format!("{} ({}, {})", visible(&vote.cause.reason), visible(of.0), visible(of.1)));
+            reasons.push(format!("{} ({}, {})", escape(&vote.cause.reason), escape(of.0), escape(of.1)));
         }
     }
     if let Action::File(access) = &request.action {
-        reasons.extend(asked::meaning(access).map(|meaning| revealed(&meaning)));
+        reasons.extend(asked::meaning(access).map(|meaning| escape_confusables(&meaning)));
     }
     if let Action::Network(access) = &request.action {
         reasons.extend(special::meanings(access));
@@ -107,8 +106,8 @@ fn title(action: &Action) -> String {
         }
         .to_owned(),
         Action::Socket(_) => "Allow to use this socket?".to_owned(),
-        Action::Tool(call) => format!("Allow the tool `{}`?", revealed(&call.name)),
-        Action::Other(other) => format!("Allow this ({})?", revealed(&other.kind)),
+        Action::Tool(call) => format!("Allow the tool `{}`?", escape_confusables(&call.name)),
+        Action::Other(other) => format!("Allow this ({})?", escape_confusables(&other.kind)),
     }
 }
 
@@ -137,9 +136,11 @@ fn subject(action: &Action) -> String {
 fn asker(request: &Request) -> String {
     match (&request.action, request.origin) {
         (Action::Network(access), _) if access.process.pid != 0 => {
-            format!("{} (pid {})", revealed(&quoted(&access.process.program)), access.process.pid)
+            format!("{} (pid {})", escape_confusables(&quoted(&access.process.program)), access.process.pid)
         }
-        (Action::Tool(call), _) => format!("{} ({})", revealed(&call.name), revealed(&call.provider)),
+        (Action::Tool(call), _) => {
+            format!("{} ({})", escape_confusables(&call.name), escape_confusables(&call.provider))
+        }
         (_, Origin::Agent) => "the agent".to_owned(),
         (_, Origin::User) => "you".to_owned(),
         (_, Origin::Extension) => "an extension".to_owned(),
@@ -172,7 +173,9 @@ fn choices(
             // A program opens as many connections to a place as it likes; that is one thing to the user.
             Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => held::FOR_THIS_COMMAND.to_owned(),
             Action::File(access) if again::is_afterwards(request) => again::once(access),
-            Action::File(access) if request.origin == Origin::Process => held::once(access, decision),
+            Action::File(access) if request.origin == Origin::Process => {
+                held::once(request, access, decision)
+            }
             _ if is_cut => "Allow once, though not all of it is shown".to_owned(),
             Action::Command(_) if again::is_again(request) => "Run it again".to_owned(),
             Action::Network(_)
@@ -191,8 +194,12 @@ fn choices(
         pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         lifetime: 0,
     };
-    if is_only_once(&request.action) || again::is_again(request) {
+    if again::is_again(request) {
+        // A no for the session would be one to the command itself as well.
         return vec![once];
+    }
+    if is_only_once(&request.action) {
+        return std::iter::once(once).chain(no_for_the_session(&request.action, None)).collect();
     }
     let widths = widths(request, decision);
     let mut choices = vec![once];
@@ -213,31 +220,46 @@ fn choices(
         choices.extend(lasting.zip(0..).map(|(offer, width)| Choice {
             key: place.key,
             kind: ChoiceKind::Allow,
-            label: revealed(&place.label),
+            label: escape_confusables(&place.label),
             covers: Some(offer.covers(kept_for)),
             width,
-            target: Some(revealed(&place.target)),
+            target: Some(escape_confusables(&place.target)),
             place: Some(place.id.clone()),
             scope: place.scope,
             pattern: offer.pattern.clone(),
             lifetime: [offer.lifetime, kept_for].into_iter().filter(|time| *time != 0).min().unwrap_or(0),
         }));
     }
-    if let Some(narrowest) = widths.first() {
-        choices.push(Choice {
-            key: 'd',
-            kind: ChoiceKind::Deny,
-            label: "Deny for this session".to_owned(),
-            covers: Some(narrowest.text.clone()),
-            width: 0,
-            target: None,
-            place: None,
-            scope: GrantScope::Session,
-            pattern: narrowest.pattern.clone(),
-            lifetime: 0,
-        });
-    }
+    choices.extend(no_for_the_session(&request.action, widths.first()));
     choices
+}
+
+/// The no that holds for the session: to what the narrowest yes would cover, or else to the very same request. None
+/// where the same is never asked twice.
+fn no_for_the_session(action: &Action, narrowest: Option<&Offer>) -> Option<Choice> {
+    let (pattern, covers) = match (narrowest, action) {
+        (Some(offer), _) => (offer.pattern.clone(), offer.text.clone()),
+        (None, Action::Command(_) | Action::Escalation(_)) => {
+            (GrantPattern::Exact(Box::new(action.clone())), "this very command".to_owned())
+        }
+        // What links and moves lead to, and what a connection does, is another thing each time.
+        (
+            None,
+            Action::File(_) | Action::Network(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_),
+        ) => return None,
+    };
+    Some(Choice {
+        key: 'd',
+        kind: ChoiceKind::Deny,
+        label: "No, for this session".to_owned(),
+        covers: Some(covers),
+        width: 0,
+        target: None,
+        place: None,
+        scope: GrantScope::Session,
+        pattern,
+        lifetime: 0,
+    })
 }
 
 /// Something that may be granted for longer than once.
@@ -386,33 +408,43 @@ pub(crate) fn described(pattern: &GrantPattern) -> Option<String> {
         GrantPattern::Path(path) => {
             let verb = if path.rights.write { "reading and writing" } else { "reading" };
             Some(match &path.pattern {
-                FilePattern::Exact(exact) => format!("{verb} {}", revealed(&path_text::encode(exact))),
+                FilePattern::Exact(exact) => {
+                    format!("{verb} {}", escape_confusables(&path_text::encode(exact)))
+                }
                 FilePattern::Tree(top) => {
-                    format!("{verb} everything below {}", revealed(&path_text::encode(top)))
+                    format!("{verb} everything below {}", escape_confusables(&path_text::encode(top)))
                 }
                 FilePattern::Glob(_) | FilePattern::Name { .. } => {
-                    format!("{verb} {}", revealed(&path.pattern.to_string()))
+                    format!("{verb} {}", escape_confusables(&path.pattern.to_string()))
                 }
             })
         }
-        GrantPattern::Network(network) => Some(format!("connections to {}", revealed(&network.to_string()))),
-        GrantPattern::Tool(tool) if tool.input_equals.is_empty() => {
-            Some(format!("every call of {} ({})", revealed(&tool.name), revealed(&tool.provider)))
+        GrantPattern::Network(network) => {
+            Some(format!("connections to {}", escape_confusables(&network.to_string())))
         }
+        GrantPattern::Tool(tool) if tool.input_equals.is_empty() => Some(format!(
+            "every call of {} ({})",
+            escape_confusables(&tool.name),
+            escape_confusables(&tool.provider)
+        )),
         GrantPattern::Tool(tool) => {
             let inputs: Vec<String> =
                 tool.input_equals.iter().map(|(at, value)| format!("{at} = {value}")).collect();
-            Some(format!("calls of {} with {}", revealed(&tool.name), revealed(&inputs.join(", "))))
+            Some(format!(
+                "calls of {} with {}",
+                escape_confusables(&tool.name),
+                escape_confusables(&inputs.join(", "))
+            ))
         }
         // What an interpreter or a wrapper runs next is not what was agreed to.
         GrantPattern::Command(commands) if commands.iter().any(runs_others) => None,
         GrantPattern::Command(commands) => {
             let all: Vec<String> = commands.iter().map(spelled).collect();
-            Some(format!("the commands {}", revealed(&all.join("; "))))
+            Some(format!("the commands {}", escape_confusables(&all.join("; "))))
         }
         GrantPattern::Exact(action) => match action.as_ref() {
-            Action::Socket(access) => Some(format!("the socket {}", revealed(&access.path))),
-            Action::Other(other) => Some(format!("this very request ({})", revealed(&other.kind))),
+            Action::Socket(access) => Some(format!("the socket {}", escape_confusables(&access.path))),
+            Action::Other(other) => Some(format!("this very request ({})", escape_confusables(&other.kind))),
             Action::File(_)
             | Action::Command(_)
             | Action::Network(_)

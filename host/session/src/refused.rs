@@ -5,8 +5,7 @@ use std::path::Path;
 use portcullis_confine::{Attempt, Refusal};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Decision, RuleSet};
-
-use crate::visible::visible;
+use portcullis_text::escape;
 
 /// Most refusals that are told; further ones are counted.
 const TOLD: usize = 8;
@@ -36,7 +35,7 @@ fn line(attempt: Attempt, path: &Path, reason: &str, (rule, policy): (&str, &str
         Attempt::MakeDirectory => "making the directory",
         Attempt::Remove => "removing",
     };
-    let path = visible(&path.to_string_lossy());
+    let path = escape(&path.to_string_lossy());
     format!("The sandbox refused {what} `{path}`: {reason} (rule `{rule}` of `{policy}`).")
 }
 

@@ -12,10 +12,10 @@ use portcullis_decision::request::{Action, Attribute, Origin};
 use portcullis_decision::reservation::{Claim, RESERVATIONS, Reservation, Until, overlap};
 use portcullis_decision::{Caller, Decision, Effect, Request, Ruling, path_text};
 use portcullis_file_gate::Purpose;
+use portcullis_text::escape;
 
 use crate::files::locate;
 use crate::session::Session;
-use crate::visible::visible;
 
 /// Claims of paths, shared by all sessions of the user.
 pub trait Reservations: Send + Sync {
@@ -49,7 +49,7 @@ pub trait Reservations: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
     /// Somebody has it.
-    #[error("`{}` is reserved by the agent `{}`", visible(&path_text::encode(&.0.path)), visible(&.0.agent))]
+    #[error("`{}` is reserved by the agent `{}`", escape(&path_text::encode(&.0.path)), escape(&.0.agent))]
     Taken(Claim),
     /// It failed.
     #[error("{0}")]
@@ -155,7 +155,7 @@ impl Session {
         let is_foreign =
             |path: &&PathBuf| force.rules.file(path, FileRight::Write, Caller::Tool).effect != Effect::Allow;
         paths.iter().find(is_foreign).map_or(Ok(()), |path| {
-            let path = visible(&path_text::encode(path));
+            let path = escape(&path_text::encode(path));
             Err(ClaimError::Failed(format!("`{path}` cannot be reserved: this session may not write it")))
         })
     }
@@ -167,7 +167,7 @@ impl Session {
             return;
         }
         if let Err(error) = self.setup.reservations.end_call(call) {
-            self.setup.desk.notice(&format!("a reservation could not be given back: {}", visible(&error)));
+            self.setup.desk.notice(&format!("a reservation could not be given back: {}", escape(&error)));
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Wanted<'a> {
     tier: Tier,
     /// Whether the host is root.
     pub(crate) is_root: bool,
+    /// The user's home directories.
+    pub(crate) homes: &'a [PathBuf],
     /// Ids of rules on names that the user has lifted.
     pub(crate) lifted: &'a [String],
     /// Unix sockets that the settings let commands use.
@@ -33,14 +35,14 @@ pub(crate) struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     pub(crate) fn of(setup: &Setup, resolved: &'a Resolved, walls: Walls) -> Self {
-        let Resolved { lifted, sockets, .. } = resolved;
+        let Resolved { homes, lifted, sockets, .. } = resolved;
         let hold = match resolved.ask.hold {
             portcullis_config::Hold::Connect => Hold::Connect,
             portcullis_config::Hold::Accept => Hold::Accept,
         };
         // The agent itself is who started it: its own files would be out of the reach of another.
         let is_root = setup.is_root() && !setup.inmate.is_agent();
-        Self { tier: required_tier(resolved), is_root, lifted, sockets, hold, walls }
+        Self { tier: required_tier(resolved), is_root, homes, lifted, sockets, hold, walls }
     }
 }
 
@@ -51,11 +53,14 @@ pub(crate) fn confinement(
     stricter: Option<&Arc<RuleSet>>,
     wanted: Wanted<'_>,
 ) -> Result<Arc<Sandbox>, String> {
-    let Confining::Sandbox { executable, temp } = how else {
+    let Confining::Sandbox { executable, temp, order } = how else {
         return Err("no command is run here".to_owned());
     };
     let Surveyed { rules, .. } = surveyed;
-    let profile = || profile(surveyed, temp, &bound_sockets(), wanted);
+    let profile = || {
+        let profile = profile(surveyed, temp, &bound_sockets(), wanted)?;
+        Ok::<_, String>(Profile { order: Some(order.clone()), ..profile })
+    };
     if wanted.walls == Walls::Landlock {
         let confinement = Confinement::start_without_namespaces(executable, &profile()?).map_err(refused)?;
         require(confinement.report(), wanted.tier)?;

@@ -7,22 +7,23 @@ use std::time::SystemTime;
 
 use portcullis_config::Resolved;
 use portcullis_decision::context::{AgentInfo, Machine};
-use portcullis_decision::request::{Action, FileAccess, FileOperation, NetworkAccess, Origin};
+use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{
     AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantPattern, GrantScope, Mode, Request, RuleSet,
     path_text,
 };
 use portcullis_file_gate::FileError;
+use portcullis_text::escape;
 
 use crate::again;
 use crate::ask::{Answer, Asks, Choice, ChoiceKind, Desk, Question, Refusal};
 use crate::authorized::Authorized;
 use crate::cancel::Cancel;
+use crate::env_verdict_cache::EnvVerdictCache;
 use crate::error::{OpenError, with_causes};
 use crate::escalation;
 use crate::force::{Confining, Force};
-use crate::harmless::Harmless;
 use crate::held;
 use crate::inmate::Inmate;
 use crate::journal::{Entry, Journal};
@@ -32,7 +33,6 @@ use crate::network::{self, Network};
 use crate::question::question;
 use crate::reservations::{self, Reservations};
 use crate::tools::Calls;
-use crate::visible::visible;
 
 /// What decides. Settings and policies are read together and change together.
 #[derive(Debug)]
@@ -92,7 +92,9 @@ pub struct Session {
     /// The gate in the networks of the sandboxes; none where there are no commands.
     pub(crate) network: Option<Network>,
     variables: OnceLock<Vec<(String, String)>>,
-    pub(crate) harmless: Harmless,
+    pub(crate) env_verdicts: EnvVerdictCache,
+    /// Why nothing is allowed any more, after a fault of the host's own.
+    pub(crate) failure: OnceLock<String>,
 }
 
 impl std::fmt::Debug for Session {
@@ -128,7 +130,8 @@ impl Session {
             connections: network::Memory::default(),
             network,
             variables: OnceLock::new(),
-            harmless: Harmless::default(),
+            env_verdicts: EnvVerdictCache::default(),
+            failure: OnceLock::new(),
         });
         if let Some(network) = &session.network {
             network.connect(&session);
@@ -155,7 +158,18 @@ impl Session {
     /// Takes `request` the whole way: rules and policies, live grants, the user where needed, the
     /// journal. `call` names the client's call that it belongs to.
     pub fn authorize(&self, request: Request, call: Option<&str>, cancel: &Cancel) -> Authorized {
-        let mut decision = self.decide(&request);
+        self.authorize_under(request, None, call, cancel)
+    }
+
+    /// The same by the rules of one command, where it has its own.
+    pub(crate) fn authorize_under(
+        &self,
+        request: Request,
+        rules: Option<&RuleSet>,
+        call: Option<&str>,
+        cancel: &Cancel,
+    ) -> Authorized {
+        let mut decision = self.decide_under(&request, rules);
         if self.is_own_output(&request.action) {
             decision = decision.granted(AnsweredBy::Grant, "the agent was told to read it");
         }
@@ -172,7 +186,7 @@ impl Session {
                 decision = decision.refused(refusal.by(), refusal.reason());
                 break;
             }
-            (decision, answer) = self.put_question(&request, decision, call, cancel);
+            (decision, answer) = self.put_question((&request, rules), decision, call, cancel);
         }
         // What a command asks for while it runs is not what its output comes from.
         if let Some(call) = call.filter(|_| request.origin != Origin::Process) {
@@ -215,17 +229,18 @@ impl Session {
     /// Asks the user; still `ask` when something else has answered in the meantime. With a yes, how long it holds.
     fn put_question(
         &self,
-        request: &Request,
+        (request, rules): (&Request, Option<&RuleSet>),
         decision: Decision,
         call: Option<&str>,
         cancel: &Cancel,
     ) -> (Decision, Option<GrantScope>) {
         let question = self.question_about(request, &decision, call);
-        let is_covered =
-            || self.memory.denies(&request.action) || self.decide(request).effect() != Effect::Ask;
+        let is_covered = || {
+            self.memory.denies(&request.action) || self.decide_under(request, rules).effect() != Effect::Ask
+        };
         let mut answer = None;
         let decision = match self.asks.put(&self.setup.desk, &question, request, cancel, is_covered) {
-            Answer::Covered => self.decide(request),
+            Answer::Covered => self.decide_under(request, rules),
             Answer::Refused(refusal) => {
                 if refusal == Refusal::User {
                     self.asks.refuse_same(&self.setup.desk, request);
@@ -234,7 +249,7 @@ impl Session {
             }
             Answer::Choice(index) => match question.choices.get(index) {
                 Some(choice) if choice.kind == ChoiceKind::Deny => {
-                    self.memory.deny(Denied::of(choice, &request.action));
+                    self.memory.deny(vec![Denied::of(choice, &request.action)]);
                     self.asks.settle(&self.setup.desk, |action| self.memory.denies(action));
                     decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
                 }
@@ -253,8 +268,13 @@ impl Session {
     /// What would be decided, without asking, recording or acting.
     #[must_use]
     pub fn decide(&self, request: &Request) -> Decision {
+        self.decide_under(request, None)
+    }
+
+    /// The same by the rules of one command, where it has its own.
+    pub(crate) fn decide_under(&self, request: &Request, rules: Option<&RuleSet>) -> Decision {
         let force = self.force();
-        self.decide_by(request, &force, &force.rules)
+        self.decide_by(request, &force, rules.unwrap_or(&force.rules))
     }
 
     /// What would be decided in a context that was written down, with the grants that lived then and no others. The
@@ -278,6 +298,9 @@ impl Session {
         context: Context,
         grants: &[Grant],
     ) -> Decision {
+        if let Some(denied) = self.after_fault() {
+            return denied.taken_in(context);
+        }
         let decision = force.basis.chain.decide(request, &context, rules, grants);
         let decision = escalation::tightened(&request.action, decision);
         let rulings = [
@@ -309,7 +332,7 @@ impl Session {
         if permit.is_some() {
             for obligation in decision.obligations() {
                 if let Obligation::Notify(text) = obligation {
-                    self.setup.desk.notice(&format!("{}: {}", visible(decision.policy()), visible(text)));
+                    self.setup.desk.notice(&format!("{}: {}", escape(decision.policy()), escape(text)));
                 }
             }
         }
@@ -324,21 +347,33 @@ impl Session {
 
     /// Makes an answer hold: here at once, and where it outlives the session in a file as well.
     pub(crate) fn remember(&self, choice: &Choice) {
+        self.remember_all(choice, std::slice::from_ref(&choice.pattern));
+    }
+
+    /// Makes an answer hold that covers several things; it is listed and taken back as one.
+    pub(crate) fn remember_all(&self, choice: &Choice, patterns: &[GrantPattern]) {
         let now = self.seconds();
         if choice.scope == GrantScope::Once {
             return;
         }
         let expires_at = if choice.lifetime == 0 { 0 } else { now.saturating_add(choice.lifetime) };
-        let grant =
-            Grant { scope: choice.scope, pattern: choice.pattern.clone(), granted_at: now, expires_at };
-        let id = self.memory.grant(grant.clone());
+        let grant = |pattern: &GrantPattern| Grant {
+            scope: choice.scope,
+            pattern: pattern.clone(),
+            granted_at: now,
+            expires_at,
+        };
+        let grants: Vec<Grant> = patterns.iter().map(grant).collect();
+        let id = self.memory.grant(&grants);
         self.rebuild();
-        self.asks.settle(&self.setup.desk, |action| grant.pattern.covers(action));
+        let covers = |action: &Action| grants.iter().any(|grant| grant.pattern.covers(action));
+        self.asks.settle(&self.setup.desk, covers);
         let Some(place) = choice.place.as_deref() else { return };
-        if let Err(error) = self.setup.keeper.keep(place, &grant) {
+        let kept = grants.iter().try_for_each(|grant| self.setup.keeper.keep(place, grant));
+        if let Err(error) = kept {
             self.memory.hold_for_session(id);
             let text =
-                format!("the answer holds for this session only, it could not be kept: {}", visible(&error));
+                format!("the answer holds for this session only, it could not be kept: {}", escape(&error));
             self.setup.desk.notice(&text);
         }
     }
@@ -365,13 +400,8 @@ impl Session {
         if let Some(reason) = refused {
             self.setup
                 .desk
-                .notice(&format!("commands are refused by the edited settings: {}", visible(&reason)));
+                .notice(&format!("commands are refused by the edited settings: {}", escape(&reason)));
         }
-        let is_permitted = |access: &NetworkAccess| {
-            let request = self.request(Origin::Process, Action::Network(access.clone()));
-            self.decide(&request).effect() == Effect::Allow
-        };
-        self.memory.forget_ones(is_permitted);
         // What a question waits for may be settled by the new rules.
         self.asks.review(&self.setup.desk, |request| self.decide(request).effect() != Effect::Ask);
         Ok(())
@@ -380,9 +410,14 @@ impl Session {
     /// Takes a grant of this session back, and what was refused for the session: see [`Session::remembered`]. It ends
     /// for new connections of running commands as well.
     pub fn forget(&self, id: u64) -> bool {
-        let Some(pattern) = self.memory.forget(id) else { return false };
-        if let GrantPattern::Network(network) = pattern {
-            self.connections.forget_allowed(|target, port| network.matches(target, port));
+        let covered = self.memory.forget(id);
+        if covered.is_empty() {
+            return false;
+        }
+        for pattern in &covered {
+            if let GrantPattern::Network(network) = pattern {
+                self.connections.forget_allowed(|target, port| network.matches(target, port));
+            }
         }
         self.rebuild();
         true
@@ -405,7 +440,7 @@ impl Session {
                 *force = Arc::new(built);
             }
             (built, reason) if force.reaches_beyond(&grants) => {
-                let reason = visible(&reason.unwrap_or_default());
+                let reason = escape(&reason.unwrap_or_default());
                 let text = format!(
                     "commands are refused, as no sandbox can be made without an answer that has ended: {reason}"
                 );
@@ -419,7 +454,7 @@ impl Session {
             }
             (_, reason) => {
                 force.settle();
-                let reason = visible(&reason.unwrap_or_default());
+                let reason = escape(&reason.unwrap_or_default());
                 self.setup.desk.notice(&format!("the sandbox of commands stays as it was: {reason}"));
             }
         }

@@ -265,17 +265,20 @@ fn a_yes_to_a_directory_is_none_to_a_repository_in_it() {
 }
 
 #[test]
-fn what_the_user_lifts_or_allows_by_name_does_not_hold() {
+fn what_the_user_lifts_does_not_hold() {
     let settings = r#"{
         "network": { "allowedDomains": [], "deniedDomains": [] },
         "filesystem": { "denyRead": [], "allowWrite": [".", ".idea"], "denyWrite": [] },
         "protections": { "lift": ["host.git-config", "host.agent-files", "host.git-hooks"] }
     }"#;
     let scene = scene_with(NO, Some(settings));
-    for name in [".git/config", "AGENTS.md", ".git/hooks/pre-commit", ".idea/workspace.xml"] {
+    for name in [".git/config", "AGENTS.md", ".git/hooks/pre-commit"] {
         assert_eq!(rule_of(scene.write(name, "[core]\n\tpager = mine\n")), None, "{name}");
     }
-    assert_eq!(rule_of(scene.write("sub/.idea/x", "x")).as_deref(), Some("host.editor-files"));
+    // A writable place within the project takes no meaning from the names in it.
+    for name in [".idea/workspace.xml", "sub/.idea/x"] {
+        assert_eq!(rule_of(scene.write(name, "x")).as_deref(), Some("host.editor-files"), "{name}");
+    }
     assert_eq!(rule_of(scene.write(".git/commondir", "../x")).as_deref(), Some("host.git-pointers"));
 }
 
@@ -290,4 +293,28 @@ fn links_do_not_change_what_a_name_is() {
     assert_eq!(rule_of(scene.write("notes.txt", hostile)).as_deref(), Some("host.git-config"));
     assert_eq!(rule_of(scene.write("dangling", "#!/bin/sh")).as_deref(), Some("host.git-hooks"));
     assert_eq!(rule_of(scene.write("innocent/config", "[user]\n\tname = A\n")), None);
+}
+
+#[test]
+fn a_yes_to_a_repository_is_none_to_what_lies_in_it() {
+    use std::os::unix::fs::MetadataExt as _;
+    for (config, is_harmless) in
+        [("[core]\n\tbare = false\n", true), ("[core]\n\tfsmonitor = ./evil\n", false)]
+    {
+        let scene = scene(ONCE);
+        let repository = scene.project.join("x");
+        std::fs::create_dir_all(repository.join("objects")).unwrap();
+        std::fs::write(repository.join("config"), config).unwrap();
+        let number = || std::fs::metadata(repository.join("config")).unwrap().ino();
+        let before = number();
+        let written = scene.write("x/refs/heads/main", "");
+        assert_eq!(scene.asked().len(), 1);
+        match written {
+            Ok(()) => assert!(is_harmless && number() != before, "it was looked at and replaced by a copy"),
+            Err(FileFailure::File(error)) => assert!(!is_harmless, "{error}"),
+            Err(FileFailure::Denied(decision)) => panic!("{decision:?}"),
+        }
+        assert_eq!(repository.join("refs").exists(), is_harmless);
+        assert_eq!(scene.text("x/config").as_deref(), Some(config));
+    }
 }

@@ -8,6 +8,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod descriptor;
+pub mod handle;
 pub mod landlock;
 pub mod launch;
 pub mod memory;

@@ -54,14 +54,6 @@ fn read(process: i32, from: usize, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(read).map_err(|_negative| io::Error::last_os_error())
 }
 
-/// Gives memory that has been freed back to the system. The allocator keeps most of it otherwise, for as long as the
-/// process lives; where it is not glibc's, nothing is done.
-pub fn give_back() {
-    // SAFETY: it works on the allocator's own lists only, under their locks.
-    #[cfg(target_env = "gnu")]
-    let _whether_any = unsafe { libc::malloc_trim(0) };
-}
-
 /// Marks a segment of System V's shared memory as removed: it goes with the last who has it mapped.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use portcullis_policy_runtime::{CachePlace, Limits, Runtime, read_component};
+use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, read_component};
 use portcullis_workbench::{Gravity, Source, changes, lint, measure, of_cases, run};
 
 /// Rules that no case sees, with the reason.
@@ -49,7 +49,7 @@ fn cases(policy: &Path) -> BTreeMap<String, String> {
 }
 
 fn runtime() -> Runtime {
-    Runtime::new(Limits::default(), &CachePlace::None).unwrap()
+    Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).unwrap()
 }
 
 #[test]

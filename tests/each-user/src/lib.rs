@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 use std::{env, fs};
 
 /// A test and its name.
@@ -73,8 +74,10 @@ fn run_as(who: &str, tests: &[Test], filter: Option<&str>) -> ExitCode {
     let failed: Vec<&str> = wanted
         .iter()
         .filter(|(name, test)| {
+            let start = Instant::now();
             let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
-            println!("test {name} as {who} ... {}", if passed { "ok" } else { "FAILED" });
+            let (end, time) = (if passed { "ok" } else { "FAILED" }, start.elapsed().as_secs_f32());
+            println!("test {name} as {who} ... {end} <{time:.3}s>");
             !passed
         })
         .map(|(name, _)| *name)

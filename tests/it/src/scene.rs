@@ -74,6 +74,23 @@ impl Scene {
         self.root.path().join(name)
     }
 
+    /// Returns the files of the audit log.
+    ///
+    /// # Errors
+    ///
+    /// When there is no log, or it cannot be listed.
+    pub fn logs(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let directory = self.home().join(".local/state/portcullis/audit");
+        let mut logs = Vec::new();
+        for entry in fs::read_dir(&directory).with_context(|| format!("listing `{}`", directory.display()))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|ending| ending == "jsonl") {
+                logs.push(path);
+            }
+        }
+        Ok(logs)
+    }
+
     /// Writes a file of the user's, with its parent directories.
     ///
     /// # Errors

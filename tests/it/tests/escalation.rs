@@ -1,6 +1,6 @@
 //! A command outside of the sandbox: off by default, a question each time where it is turned on, and logged.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{call, calls, expecting, say, turns};
 use portcullis_it::{Interface, Launch, PiVersion, Scene, Serve, User};
 use serde_json::{Value, json};
@@ -32,7 +32,11 @@ fn the_host_asks_each_time(user: User) -> Result<()> {
         let id = host.request("escalate", &escalate(&scene, "make install"))?;
         let question = host.question()?;
         ensure!(question.to_string().contains("OUTSIDE the sandbox"), "{question}");
-        ensure!(question.pointer("/params/options/1").is_none(), "no answer lasts: {question}");
+        let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
+        let lasts = |option: &&Value| option.get("scope") != Some(&json!("once"));
+        let lasting: Vec<&Value> = options.iter().filter(lasts).collect();
+        let denies = |option: &&Value| option.get("effect") == Some(&json!("deny"));
+        ensure!(lasting.len() == 1 && lasting.iter().all(denies), "no yes lasts: {question}");
         host.answer(&question, &choice)?;
         let verdict = host.reply(id)?;
         ensure!(is(verdict.get("result").unwrap_or(&verdict), effect, "host.escalation"), "{verdict}");

@@ -74,9 +74,9 @@ fn installed_but_the_host_is_gone(version: PiVersion, user: User) -> Result<()> 
     scene.enter(&mut install);
     Finished::run(install.args(["pi-extension", "install"]))?.ended_with(0)?;
     fs::remove_file(&copy)?;
-    let refused = |step| expecting("so nothing is permitted", step);
+    let refused = |step| expecting("so this tool is blocked", step);
     let script = script([bash("touch made"), refused(say("done"))]);
-    let finished = Launch::plain(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    let finished = Launch::plain(&scene, version, &script)?.print("go")?.ended_with(125)?;
     ensure!(!scene.project().join("made").exists(), "{finished:#?}");
     Ok(())
 }

@@ -174,11 +174,14 @@ fn pi_is_killed(version: PiVersion, user: User) -> Result<()> {
 
 fn its_host_is_killed(version: PiVersion, user: User) -> Result<()> {
     let (scene, pi, running) = busy(version, user)?;
+    let before = sessions(&scene)?;
+    ensure!(!before.is_empty(), "a session has a directory");
     kill(running.host.id, Signal::KILL)?;
-    // pi goes on without anything being permitted, and has cleared away what its host could not.
+    // The extension clears away what the dead host could not, and starts another one.
     processes::wait_end(&running.host)?;
     processes::wait_gone(&running.sleep)?;
-    Deadline::start().until("the sweeping", || Ok(sessions(&scene)?.is_empty().then_some(())))?;
+    let is_swept = || Ok(sessions(&scene)?.iter().all(|left| !before.contains(left)).then_some(()));
+    Deadline::start().until("the sweeping", is_swept)?;
     drop(pi);
     nothing_is_left(&scene, &running)
 }

@@ -5,7 +5,10 @@ use portcullis_it::script::{bash, call, calls, expecting, read, say, write};
 use portcullis_it::{Launch, PiVersion, Scene, User, script};
 use serde_json::{Value, json};
 
-on_each_pi!(missing, not_a_host, switched_off, flag_says_no, terminal);
+on_each_pi!(missing, not_a_host, broken_settings, switched_off, flag_says_no, terminal);
+
+/// What pi ends with in print mode where every tool was blocked.
+const CLOSED: i32 = 125;
 
 const SEVEN_TOOLS: [&str; 2] = ["--tools", "read,bash,edit,write,grep,find,ls"];
 
@@ -13,7 +16,7 @@ fn missing(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("inside"), "alpha")?;
     let finished = Launch::extended(&scene, version, &everything_refused())?.with(SEVEN_TOOLS).print("go")?;
-    let finished = finished.ended_with(0)?;
+    let finished = finished.ended_with(CLOSED)?;
     ensure!(finished.stdout.contains("done"), "{finished:#?}");
     // In print mode standard error is the only place where the user can be told.
     ensure!(
@@ -31,9 +34,31 @@ fn not_a_host(version: PiVersion, user: User) -> Result<()> {
         scene.write(&scene.project().join("inside"), "alpha")?;
         let launch = Launch::extended(&scene, version, &everything_refused())?;
         let finished =
-            launch.with(SEVEN_TOOLS).variable("PORTCULLIS_HOST", impostor).print("go")?.ended_with(0)?;
+            launch.with(SEVEN_TOOLS).variable("PORTCULLIS_HOST", impostor).print("go")?.ended_with(CLOSED)?;
         ensure!(!scene.project().join("made").exists(), "{impostor}: {finished:#?}");
     }
+    Ok(())
+}
+
+/// Settings that cannot be read close the session; print mode says so on standard error and in the exit status.
+fn broken_settings(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = scene.home().join(".pi/agent/sandbox/default.json");
+    scene.write(&settings, r#"{ "filesystem": { "denyRaed": ["/srv"] } }"#)?;
+    let refused = |step| expecting("not available, so this tool is blocked", step);
+    let steps = script([bash("touch made"), refused(say("done"))]);
+    let finished = Launch::guarded(&scene, version, &steps)?.print("go")?.ended_with(CLOSED)?;
+    ensure!(
+        finished.stderr.contains("denyRaed") && finished.stderr.contains("default.json"),
+        "{finished:#?}"
+    );
+    ensure!(!scene.project().join("made").exists(), "{finished:#?}");
+
+    // The control: without that file the same run ends well.
+    std::fs::remove_file(&settings)?;
+    let steps = script([bash("touch made; echo sum-$((40+2))"), expecting("sum-42", say("done"))]);
+    let finished = Launch::guarded(&scene, version, &steps)?.print("go")?.ended_with(0)?;
+    ensure!(scene.project().join("made").exists(), "{finished:#?}");
     Ok(())
 }
 
@@ -56,7 +81,7 @@ fn flag_says_no(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("inside"), "alpha")?;
     let launch = Launch::extended(&scene, version, &everything_refused())?;
-    let finished = launch.with(SEVEN_TOOLS).with(["--no-sandbox=false"]).print("go")?.ended_with(0)?;
+    let finished = launch.with(SEVEN_TOOLS).with(["--no-sandbox=false"]).print("go")?.ended_with(CLOSED)?;
     ensure!(!scene.project().join("made").exists(), "{finished:#?}");
     Ok(())
 }
@@ -81,7 +106,7 @@ fn terminal(version: PiVersion, user: User) -> Result<()> {
 
 /// A call of each tool, none of which may do anything, and each of which must say why.
 fn everything_refused() -> Value {
-    let refused = |step| expecting("closed, so nothing is permitted", step);
+    let refused = |step| expecting("not available, so this tool is blocked", step);
     let edit = json!({ "path": "inside", "edits": [{ "oldText": "alpha", "newText": "beta" }] });
     script([
         bash("touch made"),

@@ -271,8 +271,8 @@ fn powershell(user: User) -> Result<()> {
 /// All lines of the log.
 fn audit(scene: &Scene) -> Result<String> {
     let mut text = String::new();
-    for entry in fs::read_dir(scene.home().join(".local/state/portcullis/audit"))? {
-        text.push_str(&fs::read_to_string(entry?.path())?);
+    for log in scene.logs()? {
+        text.push_str(&fs::read_to_string(log)?);
     }
     Ok(text)
 }

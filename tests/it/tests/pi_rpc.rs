@@ -3,8 +3,9 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
+use portcullis_it::processes::Process;
 use portcullis_it::script::{awaiting, bash, call, calls, expecting, expecting_no, read, say, turns, write};
-use portcullis_it::{Launch, PiVersion, Rpc, Scene, User, processes, script};
+use portcullis_it::{Deadline, Launch, PiVersion, Rpc, Scene, User, processes, script};
 use serde_json::{Value, json};
 
 on_each_pi!(
@@ -15,7 +16,8 @@ on_each_pi!(
     aborted_question,
     the_clients_own_commands,
     the_whole_output_of_the_users_commands,
-    host_killed,
+    host_killed_once,
+    host_killed_twice,
 );
 
 fn asked(version: PiVersion, user: User) -> Result<()> {
@@ -145,10 +147,10 @@ fn the_clients_own_commands(version: PiVersion, user: User) -> Result<()> {
     let response = run(&mut pi, &command, true)?;
     ensure!(response.contains("then 1") && response.contains("sum-42"), "{response}");
     ensure!(!made.exists(), "{response}");
-    kill_host(&scene)?;
+    kill_host_twice(&scene)?;
     let response = run(&mut pi, "touch made; echo sum-$((40+2))", false)?;
     // In its last moment the host is gone and not missed yet.
-    let is_refused = response.contains("nothing is permitted") || response.contains("host is gone");
+    let is_refused = response.contains("this tool is blocked") || response.contains("host is gone");
     ensure!(is_refused && !response.contains("sum-42"), "{response}");
     ends_well(pi)?;
     ensure!(!scene.project().join("made").exists());
@@ -204,11 +206,38 @@ fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Res
     ends_well(pi)
 }
 
-fn host_killed(version: PiVersion, user: User) -> Result<()> {
+/// The extension starts a host that died once more, says so, and nothing runs unconfined in between.
+fn host_killed_once(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let killed = scene.at("killed");
+    let outside = scene.outside().join("made");
+    let command = format!("touch made; echo x > '{}' || echo sum-$((40+2))", outside.display());
+    let script = script([
+        bash("echo before"),
+        expecting("before", awaiting(&killed.display().to_string(), bash(&command))),
+        expecting("sum-42", say("done")),
+    ]);
+    let mut pi = Launch::guarded(&scene, version, &script)?.rpc()?;
+    pi.prompt("go")?;
+    pi.wait_for("tool_execution_end")?;
+    let first = kill_host(&scene)?;
+    next_host(&scene, &first)?;
+    scene.write(&killed, "")?;
+    // The new host asks as the first one would have.
+    let question = pi.question()?;
+    pi.answer(&question, &option(&question, Answer::Refuse)?)?;
+    pi.wait_for("agent_end")?;
+    let said = pi.seen().iter().any(|message| message.to_string().contains("was started again"));
+    ensure!(said, "{:#?}", pi.seen());
+    ensure!(scene.project().join("made").exists() && !outside.exists(), "it runs, and confined");
+    ends_well(pi)
+}
+
+fn host_killed_twice(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let killed = scene.at("killed");
     scene.write(&scene.project().join("inside"), "alpha")?;
-    let refused = |step| expecting("[Hh]ost", expecting_no("sum-42|alpha|[Ww]rote|made", step));
+    let refused = |step| expecting("[Hh]ost|blocked", expecting_no("sum-42|alpha|[Ww]rote|made", step));
     let second = awaiting(&killed.display().to_string(), bash("touch made; echo sum-$((40+2))"));
     let script = script([
         bash("echo before"),
@@ -222,7 +251,7 @@ fn host_killed(version: PiVersion, user: User) -> Result<()> {
     let mut pi = launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).rpc()?;
     pi.prompt("go")?;
     pi.wait_for("tool_execution_end")?;
-    kill_host(&scene)?;
+    kill_host_twice(&scene)?;
     scene.write(&killed, "")?;
     pi.wait_for("agent_end")?;
     let requests = pi.requests()?;
@@ -234,11 +263,30 @@ fn host_killed(version: PiVersion, user: User) -> Result<()> {
     ends_well(pi)
 }
 
-fn kill_host(scene: &Scene) -> Result<()> {
+/// Kills the host, and the one that the extension starts in its place.
+fn kill_host_twice(scene: &Scene) -> Result<()> {
+    let first = kill_host(scene)?;
+    let second = next_host(scene, &first)?;
+    kill(&second)
+}
+
+/// Waits for the host that the extension starts in the place of one that died.
+fn next_host(scene: &Scene, first: &Process) -> Result<Process> {
+    let deadline = Deadline::start();
+    deadline
+        .until("the next host", || Ok(Some(processes::host_of(scene)?).filter(|host| host.id != first.id)))
+}
+
+fn kill_host(scene: &Scene) -> Result<Process> {
     let host = processes::host_of(scene)?;
+    kill(&host)?;
+    Ok(host)
+}
+
+fn kill(host: &Process) -> Result<()> {
     let id = i32::try_from(host.id).ok().and_then(rustix::process::Pid::from_raw).context("a process id")?;
     rustix::process::kill_process(id, rustix::process::Signal::KILL)?;
-    processes::wait_end(&host)
+    processes::wait_end(host)
 }
 
 #[derive(Clone, Copy)]

@@ -45,7 +45,7 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
         "[s]    Allow for this session only",
         "[P]    Allow for this project",
         "[A]    Allow for all projects",
-        "[d]    Deny for this session",
+        "[d]    No, for this session",
     ];
     shows(&screen, &none)?;
     // Lower case marks, and Enter commits.
@@ -60,27 +60,22 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
         entry.pointer("/grants/0/path").is_some_and(|path| path.to_string().contains("home/one")),
         "{entry}"
     );
-    ensure!(
-        entry.pointer("/filesystem/denyRead/1") == Some(&"/home".into()),
-        "seeded from the default: {entry}"
-    );
+    ensure!(entry.get("extends") == Some(&"default".into()), "it holds what differs: {entry}");
+    ensure!(entry.get("filesystem").is_none(), "and no copy: {entry}");
 
     screen.enter("beta")?;
     screen.wait_for("[A]")?;
     shows(&screen, &none)?;
     // A narrow terminal shows the same question, and a wide one again.
     screen.resize(46, 30)?;
-    screen.wait("the question on a narrow terminal", |text| text.contains("[d]    Deny for this session"))?;
+    screen.wait("the question on a narrow terminal", |text| text.contains("[d]    No, for this session"))?;
     screen.resize(110, 40)?;
-    screen.wait_for("[d]    Deny for this session")?;
+    screen.wait_for("[d]    No, for this session")?;
     // Upper case commits at once.
     screen.press_calmly("A")?;
     screen.wait_for("beta over")?;
     ensure!(json(&scene, "default.json")?.to_string().contains("home/two"));
-    ensure!(
-        json(&scene, "projects.json")?.to_string().contains("home/two"),
-        "nothing is merged, so both have it"
-    );
+    ensure!(!json(&scene, "projects.json")?.to_string().contains("home/two"), "one answer is written once");
 
     // What was granted to a tool is there for commands, and nothing beside it.
     screen.enter("gamma")?;
@@ -249,8 +244,8 @@ fn a_parents_entry(version: PiVersion, user: User) -> Result<()> {
     let granted = |key: &str| written.get(key).and_then(|entry| entry.pointer("/grants/0/path")).cloned();
     ensure!(granted(&above).is_none(), "the parent's entry stays: {written}");
     ensure!(granted(&project) == Some(path.into()), "{written}");
-    let domains = written.get(&project).and_then(|entry| entry.pointer("/network/allowedDomains/0"));
-    ensure!(domains == Some(&"parent.example".into()), "copied from the parent: {written}");
+    let extends = written.get(&project).and_then(|entry| entry.get("extends"));
+    ensure!(extends == Some(&"parent".into()), "over the parent's: {written}");
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }

@@ -1,13 +1,39 @@
 //! pi's own terminal interface.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 use portcullis_it::script::{bash, call, calls, expecting, expecting_no, read, say, turns, write};
-use portcullis_it::{Deadline, Launch, PiVersion, Scene, Screen, User, processes, script};
+use portcullis_it::{Deadline, Launch, PiVersion, Scene, Screen, User, portcullis, processes, script};
 use serde_json::json;
 
-on_each_pi!(one_session, nothing_of_a_tool_acts_on_the_terminal);
+on_each_pi!(one_session, typed_while_the_host_starts, nothing_of_a_tool_acts_on_the_terminal);
+
+/// A line that is typed before the host has answered reaches the agent, whose calls wait for the host.
+fn typed_while_the_host_starts(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let slow = scene.at("slow/portcullis");
+    let (host, open) = (portcullis(user)?, scene.at("open"));
+    let wait = format!("until [ -e '{}' ]; do sleep 0.1; done", open.display());
+    scene.write(&slow, &format!("#!/bin/sh\n{wait}\nexec '{}' \"$@\"\n", host.display()))?;
+    std::fs::set_permissions(&slow, std::fs::Permissions::from_mode(0o755))?;
+    let outside = scene.outside().join("made");
+    let command = format!("touch made; echo x > '{}' || echo sum-$((40+2))", outside.display());
+    let script = turns([("early", vec![bash(&command), expecting("sum-42", say("all over"))])]);
+    let launch = Launch::extended(&scene, version, &script)?;
+    let screen = launch.variable("PORTCULLIS_HOST", slow.display().to_string()).screen()?;
+    screen.wait_for("Sandbox: starting")?;
+    screen.enter("an early line")?;
+    ensure!(!scene.project().join("made").exists(), "nothing runs before the host has answered");
+    scene.write(&open, "")?;
+    screen.wait_for("Abort")?;
+    screen.press_calmly("Escape")?;
+    screen.wait_for("all over")?;
+    ensure!(scene.project().join("made").exists() && !outside.exists(), "it runs, and confined");
+    ensure!(screen.quit()? == 0);
+    Ok(())
+}
 
 /// One long session, as a person would have it: starting pi for each step would cost more than it tells.
 fn one_session(version: PiVersion, user: User) -> Result<()> {

@@ -302,9 +302,7 @@ fn a_log_is_taken_again(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.portcullis(&["run", "--", "sh", "-c", "true"])?.ended_with(0)?;
     scene.portcullis(&["run", "--", "sh", "-c", ": git push --force"])?.ended_with(0)?;
-    let folder = scene.home().join(".local/state/portcullis/audit");
-    let mut logs: Vec<PathBuf> =
-        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    let mut logs = scene.logs()?;
     logs.retain(|log| fs::read_to_string(log).is_ok_and(|text| text.contains("--force")));
     let [log] = logs.as_slice() else { anyhow::bail!("{logs:?}") };
     let log = log.to_str().context("a path is text")?;

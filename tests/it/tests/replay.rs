@@ -35,9 +35,7 @@ fn session(scene: &Scene) -> Result<PathBuf> {
 
 /// The one log that there is.
 fn log_of(scene: &Scene) -> Result<PathBuf> {
-    let logs: Vec<_> = fs::read_dir(scene.home().join(".local/state/portcullis/audit"))?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<_>>()?;
+    let logs = scene.logs()?;
     let [log] = logs.as_slice() else { anyhow::bail!("{logs:?}") };
     Ok(log.clone())
 }

@@ -68,12 +68,12 @@ fn questions(version: &str, pi: PiVersion) -> Result<()> {
     keep(&scene, &screen, version, "question, wider and marked", QUESTION)?;
     screen.resize(46, 34)?;
     screen.wait("the whole question on a narrow terminal", |text| {
-        text.contains("[d]    Deny for this session") && text.contains(QUESTION)
+        text.contains("[d]    No, for this session") && text.contains(QUESTION)
     })?;
     settled(&screen)?;
     keep(&scene, &screen, version, "question, narrow", QUESTION)?;
     screen.resize(110, 40)?;
-    screen.wait_for("[d]    Deny for this session")?;
+    screen.wait_for("[d]    No, for this session")?;
     settled(&screen)?;
     keep(&scene, &screen, version, "question, wide again", QUESTION)?;
     screen.press_calmly("Escape")?;
@@ -83,7 +83,7 @@ fn questions(version: &str, pi: PiVersion) -> Result<()> {
     screen.wait_for("alpha over")?;
 
     screen.enter("beta")?;
-    screen.wait_for("[d]    Deny for this session")?;
+    screen.wait_for("[d]    No, for this session")?;
     keep(&scene, &screen, version, "question, a command's write", QUESTION)?;
     screen.press_calmly("Escape")?;
     screen.wait_for("beta over")?;
@@ -108,7 +108,7 @@ fn a_parents_entry(version: &str, pi: PiVersion) -> Result<()> {
     let screen = Launch::guarded(&scene, pi, &script)?.screen()?;
     screen.wait_for("🔒 Sandbox: 2 domains")?;
     screen.enter("alpha")?;
-    screen.wait_for("[d]    Deny for this session")?;
+    screen.wait_for("[d]    No, for this session")?;
     keep(&scene, &screen, version, "question, a parent's entry", QUESTION)?;
     screen.press_calmly("Escape")?;
     screen.wait_for("alpha over")?;

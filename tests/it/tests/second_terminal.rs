@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 as_each_user!(
     a_question_is_answered_elsewhere,
     answers_are_listed_and_taken_back,
+    an_answer_for_all_projects_is_one_answer,
     what_is_taken_back_does_not_stay_in_a_sandbox_that_cannot_be_made_anew,
     a_file_that_was_allowed_is_one_file_to_tools_and_commands,
     no_command_paints_a_question,
@@ -96,6 +97,40 @@ fn answers_are_listed_and_taken_back(user: User) -> Result<()> {
         host.reply(id)?;
     }
     scene.portcullis(&["grants", "revoke", "00000000"])?.ended_with(FAILED)?;
+    Ok(())
+}
+
+/// Two sessions run, and the project has a complete entry, beside which the lists of the defaults do not hold.
+fn an_answer_for_all_projects_is_one_answer(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let entry = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+    });
+    let project = scene.project().display().to_string();
+    let projects = scene.home().join(".pi/agent/sandbox/projects.json");
+    scene.write(&projects, &json!({ project: entry }).to_string())?;
+    let notes = outside(&scene, "notes")?;
+    let mut one = Serve::greeted(&scene, &[], Interface::Present)?;
+    let mut other = Serve::greeted(&scene, &[], Interface::Present)?;
+    let (id, _) = ask_for(&mut one, &notes)?;
+    scene.answer(&one_question(&scene)?, "A")?.ended_with(0)?;
+    one.reply(id)?;
+    ensure!(is_read(&mut one, &notes)? && is_read(&mut other, &notes)?, "it holds in both");
+    ensure!(!std::fs::read_to_string(&projects)?.contains("notes"), "it is written once");
+    let listed = scene.portcullis(&["grants", "list", "--json", "--all"])?.ended_with(0)?;
+    let listed: Value = serde_json::from_str(&listed.stdout)?;
+    let kept = listed.get("kept").and_then(Value::as_array).context("kept")?;
+    let mut ids = kept.iter().filter(|kept| kept.to_string().contains("notes"));
+    let id = ids.next().and_then(|kept| kept.get("id")).and_then(Value::as_str).context("an id")?;
+    ensure!(ids.next().is_none(), "one answer, one id: {listed:#}");
+    let done = scene.portcullis(&["grants", "revoke", id])?.ended_with(0)?;
+    ensure!(done.stdout.starts_with("taken back: ") && !done.stdout.contains("still"), "{done:#?}");
+    for host in [&mut one, &mut other] {
+        let (id, question) = ask_for(host, &notes)?;
+        host.answer(&question, &json!("refuse"))?;
+        host.reply(id)?;
+    }
     Ok(())
 }
 
@@ -313,10 +348,10 @@ fn pi_takes_its_question_away(version: PiVersion, user: User) -> Result<()> {
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
     screen.wait_for("🔒 Sandbox:")?;
     screen.enter("go")?;
-    screen.wait_for("[d]    Deny for this session")?;
+    screen.wait_for("[d]    No, for this session")?;
     scene.answer(&one_question(&scene)?, "o")?.ended_with(0)?;
     screen.wait_for("read over")?;
-    ensure!(!screen.text()?.contains("[d]    Deny for this session"), "{}", screen.text()?);
+    ensure!(!screen.text()?.contains("[d]    No, for this session"), "{}", screen.text()?);
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }

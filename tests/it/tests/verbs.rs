@@ -410,9 +410,7 @@ fn json_lines(finished: &Finished) -> Result<Vec<Value>> {
 
 /// The logs, the oldest first.
 fn logs(scene: &Scene) -> Result<Vec<PathBuf>> {
-    let directory = scene.home().join(".local/state/portcullis/audit");
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    let mut files = scene.logs()?;
     files.sort_by_key(|file| file.metadata().and_then(|metadata| metadata.modified()).ok());
     Ok(files)
 }

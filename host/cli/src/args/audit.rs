@@ -18,9 +18,10 @@ Examples:
   portcullis explain 3f9c21d0:12 --json";
 
 const VERIFY_HELP: &str = "\
-The exit status is 0 when every line follows from the one before, 1 when one does not or cannot be read, 2 when \
-there is no such file.
-A log that ends too early is not noticed, nor one that was rewritten as a whole: your own account can do both.
+The exit status is 0 when every line follows from the one before and none is missing at the end, 1 when a log was \
+changed, cut off, removed or cannot be read, 2 when there is no such file.
+The end of each log is recorded in `heads/` beside the logs. Your own account can change both, which is not noticed. \
+If you remove a log, remove its record as well.
 
 Examples:
   portcullis audit verify

@@ -1,9 +1,9 @@
 //! `portcullis asks`: the questions of running sessions, from another terminal.
 
+use portcullis_text::escape;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use portcullis_session::visible;
 use serde_json::json;
 
 use crate::args::asks::Asks;
@@ -97,11 +97,11 @@ pub(super) fn done(around: &Surroundings, session: &str, outcome: Option<Outcome
             page.print()?;
             Ok(Exit::Done)
         }
-        Some(Outcome::Failed { why }) => bail!("{}", visible(&why)),
+        Some(Outcome::Failed { why }) => bail!("{}", escape(&why)),
         Some(Outcome::Questions { .. } | Outcome::Remembered { .. } | Outcome::Ports { .. }) => {
             bail!("the session answered something else; is it of another version?")
         }
-        None => bail!("the session `{}` has ended, and its questions and answers with it", visible(session)),
+        None => bail!("the session `{}` has ended, and its questions and answers with it", escape(session)),
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn ask_all(
             }
             Err(error) => format!("{error:#}"),
         };
-        say(&format!("portcullis: session {}: {}", short(&name), visible(&why)));
+        say(&format!("portcullis: session {}: {}", short(&name), escape(&why)));
         exit = Exit::Bad;
     }
     Ok((all, exit))
@@ -139,8 +139,8 @@ pub(super) fn directory(around: &Surroundings, beginning: &str) -> anyhow::Resul
     found.retain(|(name, _)| !beginning.is_empty() && name.starts_with(beginning));
     match found.as_slice() {
         [(_, directory)] => Ok(directory.clone()),
-        [] => bail!("no running session begins with `{}`", visible(beginning)),
-        _ => bail!("several sessions begin with `{}`, write more of the name", visible(beginning)),
+        [] => bail!("no running session begins with `{}`", escape(beginning)),
+        _ => bail!("several sessions begin with `{}`, write more of the name", escape(beginning)),
     }
 }
 

@@ -13,7 +13,8 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::{Decision, Effect, Mode, Vote};
 use portcullis_file_gate::spelling;
-use portcullis_session::{Cancel, CommandCall, Entry, FileCall, Nobody, Program, Session, visible};
+use portcullis_session::{Cancel, CommandCall, Entry, FileCall, Nobody, Program, Session};
+use portcullis_text::{escape, escape_json};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Action, Check, Sources, Target};
@@ -150,18 +151,18 @@ fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
             "effect": decision.effect().to_string(), "policy": decision.policy(), "rule": cause.rule,
             "reason": cause.reason, "setting": cause.setting, "hint": decision.hint(), "votes": votes,
         });
-        writeln!(out, "{answer}")?;
+        writeln!(out, "{}", escape_json(&answer.to_string()))?;
     } else {
-        writeln!(out, "{}: {}", decision.effect(), visible(&cause.reason))?;
-        writeln!(out, "  rule `{}` of `{}`", visible(&cause.rule), visible(decision.policy()))?;
+        writeln!(out, "{}: {}", decision.effect(), escape(&cause.reason))?;
+        writeln!(out, "  rule `{}` of `{}`", escape(&cause.rule), escape(decision.policy()))?;
         if !cause.setting.is_empty() {
-            writeln!(out, "  set by {}", visible(&cause.setting))?;
+            writeln!(out, "  set by {}", escape(&cause.setting))?;
         }
         if let Some(hint) = decision.hint() {
-            writeln!(out, "  {}", visible(hint))?;
+            writeln!(out, "  {}", escape(hint))?;
         }
         for vote in decision.votes().iter().filter(|vote| is_in_vain(vote, decision)) {
-            let name = visible(&vote.policy);
+            let name = escape(&vote.policy);
             writeln!(out, "  `{name}` allows it, and can only tighten; `config show` says why")?;
         }
     }

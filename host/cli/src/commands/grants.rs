@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use portcullis_config::{KeptGrant, RealDisk, Store, discover, kept_grants, resolve, revoke};
-use portcullis_session::visible;
+use portcullis_text::escape;
 use serde_json::json;
 
 use super::asks::{ask_all, directory, done, parts};
@@ -85,15 +85,23 @@ fn take_back(around: &Surroundings, project: Option<&Path>, id: &str) -> crate::
     let kept = kept_grants(&places, &RealDisk, true)?;
     let grant = kept.iter().find(|grant| grant.id == id);
     let grant = grant.with_context(|| {
-        format!("no answer has the id `{}`, see `portcullis grants list --all`", visible(id))
+        format!("no answer has the id `{}`, see `portcullis grants list --all`", escape(id))
     })?;
     revoke(&Store::new(&places), grant)?;
     if let Err(error) = discover(&places, &RealDisk).and_then(|found| resolve(&found, &places, &RealDisk)) {
-        let why = visible(&format!("{:#}", anyhow::Error::new(error)));
+        let why = escape(&format!("{:#}", anyhow::Error::new(error)));
         say(&format!("portcullis: running sessions keep it until the settings can be used again: {why}"));
     }
-    let what = format!("taken back: {}", spoken(grant));
+    let left = kept_grants(&places, &RealDisk, false).unwrap_or_default();
+    let what = format!("taken back: {}{}", spoken(grant), still_allowed(grant, &left));
     done(around, "", Some(Outcome::Done { what }))
+}
+
+/// What of a revoked answer other answers still allow, as the end of a sentence; empty for nothing.
+pub(crate) fn still_allowed(revoked: &KeptGrant, left: &[KeptGrant]) -> String {
+    let still = left.iter().filter(|other| other.overlaps(revoked));
+    let still: Vec<String> = still.map(|other| format!("{} ({})", spoken(other), other.id)).collect();
+    if still.is_empty() { String::new() } else { format!("; still allowed by {}", still.join(", ")) }
 }
 
 fn spoken(grant: &KeptGrant) -> String {

@@ -48,7 +48,7 @@ pub(crate) fn run(action: &PiExtension) -> crate::Outcome {
             }
         }
     };
-    writeln!(io::stdout(), "{done}")?;
+    writeln!(io::stdout(), "{}", portcullis_text::escape_message(&done))?;
     Ok(Exit::Done)
 }
 

@@ -18,7 +18,11 @@ pub(crate) fn listen_for(session: &Arc<Session>, directory: &Path) -> anyhow::Re
     let session = Arc::downgrade(session);
     let numbers = Numbers::default();
     Control::listen(directory, move |order| match session.upgrade() {
-        Some(session) => carry_out(&session, &numbers, order),
+        Some(session) => session.guarded(
+            "answering another terminal",
+            || carry_out(&session, &numbers, order),
+            |why| failed(&why),
+        ),
         None => failed("the session has ended"),
     })
 }

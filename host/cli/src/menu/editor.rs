@@ -211,7 +211,7 @@ impl Editor {
         let is_more = |field: &&Field| {
             self.advanced
                 // Where it stands nothing else does.
-                && field.name != "layout"
+                && !["layout", "extends"].contains(&field.name)
                 && !USUAL.contains(&field.name)
                 && !field.name.contains("[]")
                 && !matches!(field.status, Status::Refused(_))
@@ -225,6 +225,9 @@ impl Editor {
         let title = format!("{}{mark}", self.title);
         let problem = self.problem.iter().map(|problem| Line::bad(problem.clone()));
         let mut lines: Vec<Line> = vec![Line::faint(self.draft.file().display().to_string())];
+        if self.draft.is_of_differences() {
+            lines.push(Line::faint("Holds what differs: lists are added to those of your other settings."));
+        }
         lines.extend(problem);
         match &self.place {
             Place::Fields => {

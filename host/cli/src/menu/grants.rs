@@ -20,7 +20,7 @@ pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
     match event {
         Event::Back | Event::Key('b' | 'q', _) => Step::Back,
         Event::Key('d', _) if !chosen.id.is_empty() => match world.revoke(&chosen.id) {
-            Ok(()) => Step::Said(Line::good(format!("taken back: {}", chosen.label))),
+            Ok(still) => Step::Said(Line::good(format!("taken back: {}{still}", chosen.label))),
             Err(error) => Step::Said(Line::bad(error)),
         },
         Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Step::Stay,

@@ -27,8 +27,8 @@ pub(crate) trait World {
     fn save(&self, draft: &Draft) -> Result<String, String>;
     /// Every answer that holds.
     fn grants(&self) -> Vec<Held>;
-    /// Takes an answer back.
-    fn revoke(&self, id: &str) -> Result<(), String>;
+    /// Takes an answer back; returns what other answers still allow of it, as the end of a sentence.
+    fn revoke(&self, id: &str) -> Result<String, String>;
     /// The last decisions of this session, the newest first.
     fn decisions(&self) -> Vec<Decided>;
     /// Why one of them was made.

@@ -59,9 +59,9 @@ impl World for Fake {
             |id: &str| Held { id: id.into(), label: format!("reading /{id}"), origin: "this session".into() };
         self.held.borrow().iter().map(|id| held(id)).collect()
     }
-    fn revoke(&self, id: &str) -> Result<(), String> {
+    fn revoke(&self, id: &str) -> Result<String, String> {
         self.revoked.borrow_mut().push(id.to_owned());
-        Ok(())
+        Ok(String::new())
     }
     fn decisions(&self) -> Vec<Decided> {
         vec![Decided { id: "x:1".into(), label: "read /etc/x".into(), value: "deny (base.outside)".into() }]

@@ -6,7 +6,7 @@ use portcullis_rpc::{
     ErrorObject, MenuEffect, MenuEvent, MenuInput, MenuItem, MenuKey, MenuLine, MenuParams, MenuScreen,
     Tone as WireTone,
 };
-use portcullis_session::visible;
+use portcullis_text::escape;
 
 use crate::menu::{Event, Line, Need, Screen, Tone};
 use crate::serve::{Host, contained};
@@ -42,7 +42,7 @@ fn event(event: MenuEvent) -> Event {
 
 /// Everything that a client shows is made safe here.
 fn wire(screen: Screen) -> MenuScreen {
-    let label = |text: String| visible(&text);
+    let label = |text: String| escape(&text);
     MenuScreen {
         title: label(screen.title),
         lines: screen.lines.into_iter().map(line).collect(),
@@ -78,5 +78,5 @@ fn line(line: Line) -> MenuLine {
         Tone::Good => WireTone::Good,
         Tone::Bad => WireTone::Bad,
     };
-    MenuLine { text: visible(&line.text), tone }
+    MenuLine { text: escape(&line.text), tone }
 }

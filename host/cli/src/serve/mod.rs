@@ -111,20 +111,7 @@ pub(crate) fn run() -> crate::Outcome {
 /// Serves one client until it goes. `contained` says what holds for one that lives in a sandbox.
 pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Contained>) -> crate::Outcome {
     let (receiver, sender) = connection(ends.input, ends.output);
-    let host = Arc::new(Host {
-        around,
-        desk: Arc::new(RpcDesk::new(sender.clone())),
-        contained,
-        sender,
-        output: StreamWriter::new(ends.frames),
-        stage: OnceLock::new(),
-        watch: OnceLock::new(),
-        menu: Mutex::default(),
-        handles: Handles::default(),
-        under_way: Mutex::default(),
-        workers: Workers::default(),
-    });
-    let closing = Closing(host);
+    let closing = Closing(Arc::new(Host::new(around, sender, ends.frames, contained)));
     let host = &closing.0;
     let (over, ended) = sync_channel(1);
     let (first, reading) = (Arc::clone(host), Reading { receiver, over });
@@ -156,6 +143,22 @@ fn side_channel() -> std::io::Result<File> {
 }
 
 impl Host {
+    fn new(around: Surroundings, sender: Sender, frames: File, contained: Option<Contained>) -> Self {
+        Self {
+            around,
+            desk: Arc::new(RpcDesk::new(sender.clone())),
+            contained,
+            sender,
+            output: StreamWriter::new(frames),
+            stage: OnceLock::new(),
+            watch: OnceLock::new(),
+            menu: Mutex::default(),
+            handles: Handles::default(),
+            under_way: Mutex::default(),
+            workers: Workers::default(),
+        }
+    }
+
     fn carry_out(self: &Arc<Self>, id: RequestId, request: Request, cancel: &Cancel) {
         // An edit of the settings holds from the very next request on.
         self.refresh();

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use portcullis_decision::pattern::FilePattern;
-use portcullis_session::{Session, visible};
+use portcullis_session::Session;
+use portcullis_text::escape;
 
 /// Programs that a model asks for first.
 const PROGRAMS: &[&str] = &[
@@ -57,8 +58,8 @@ pub(super) fn brief(session: &Session) -> String {
     }
     for (policy, brief) in session.briefs() {
         let quoted: Vec<String> =
-            brief.lines().take(MOST_QUOTED).map(|line| format!("> {}", visible(line))).collect();
-        lines.push(format!("Policy `{}` says:\n{}", visible(&policy), quoted.join("\n")));
+            brief.lines().take(MOST_QUOTED).map(|line| format!("> {}", escape(line))).collect();
+        lines.push(format!("Policy `{}` says:\n{}", escape(&policy), quoted.join("\n")));
     }
     lines.join("\n")
 }
@@ -73,7 +74,7 @@ fn others(settings: &portcullis_config::Resolved) -> &'static str {
 
 /// What has changed since the session began; empty when nothing has.
 pub(super) fn changed(changes: &[String]) -> String {
-    match listed(changes.iter().map(|change| visible(change))) {
+    match listed(changes.iter().map(|change| escape(change))) {
         None => String::new(),
         Some(changes) => format!("\nThe sandbox settings have changed since this session began: {changes}."),
     }
@@ -82,7 +83,7 @@ pub(super) fn changed(changes: &[String]) -> String {
 fn listed(items: impl Iterator<Item = String>) -> Option<String> {
     let items: Vec<String> = items.collect();
     let left = items.len().saturating_sub(MOST_LISTED);
-    let mut text = items.iter().take(MOST_LISTED).map(|item| visible(item)).collect::<Vec<_>>().join(", ");
+    let mut text = items.iter().take(MOST_LISTED).map(|item| escape(item)).collect::<Vec<_>>().join(", ");
     if left > 0 {
         text.push_str(&format!(" and {left} more"));
     }
@@ -96,7 +97,7 @@ fn machine(session: &Session) -> String {
         |name: &&&str| machine.path.iter().any(|directory| Path::new(directory).join(name).exists());
     let programs: Vec<&str> = PROGRAMS.iter().filter(on_path).copied().collect();
     let system = system_name().unwrap_or_else(|| machine.os.clone());
-    format!("{} ({}) with {}", visible(&system), visible(&machine.arch), programs.join(", "))
+    format!("{} ({}) with {}", escape(&system), escape(&machine.arch), programs.join(", "))
 }
 
 /// What the system calls itself, such as `Debian GNU/Linux 12 (bookworm)`.

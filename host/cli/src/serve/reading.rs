@@ -5,16 +5,16 @@
 
 use std::fs::File;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use portcullis_rpc::{
     ClientNotification, Empty, ErrorCode, ErrorObject, Incoming, Receiver, Request, RequestId,
 };
-use portcullis_session::Cancel;
+use portcullis_session::{Cancel, caught};
 
 use crate::exit::Exit;
 use crate::serve::share::Share;
-use crate::serve::{Host, no_thread};
+use crate::serve::{Host, Stage, no_thread};
 
 /// What is left to be read, and where it is said how that has ended. When it is dropped before, nobody reads any more.
 pub(super) struct Reading {
@@ -42,7 +42,7 @@ impl Host {
             match self.hand_on(reading) {
                 Ok(()) => {
                     let Taken { id, request, cancel, share } = taken;
-                    self.carry_out(id, request, &cancel);
+                    self.answer_in_any_case(id, || self.carry_out(id, request, &cancel));
                     drop(share);
                     self.lock_under_way().remove(&id);
                     return;
@@ -57,6 +57,31 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Carries a request out. Where that panics the request is denied, and so is everything after it: what requests
+    /// share may be half changed.
+    pub(super) fn answer_in_any_case(&self, id: RequestId, carry_out: impl FnOnce()) {
+        let Err(panic) = caught(carry_out) else { return };
+        let why = self.fail("carrying out a request", &panic);
+        self.reply::<Empty>(id, Err(ErrorObject::new(ErrorCode::Internal, format!("denied: {why}"))));
+        self.tell_status();
+    }
+
+    /// Permits nothing any more because of a panic, and returns why.
+    pub(super) fn fail(&self, doing: &str, panic: &str) -> String {
+        let why = match self.stage().as_ref() {
+            Stage::Open(wired) => wired.session.fail(doing, panic),
+            Stage::Off | Stage::Closed(_) => format!("Portcullis failed while {doing} ({panic})"),
+        };
+        // The user has switched it off: there is nothing that it could permit.
+        if !matches!(self.stage().as_ref(), Stage::Off) {
+            self.cancel_all();
+            let closed = || Stage::Closed(format!("{why}; /reload starts Portcullis again"));
+            self.stage.get_or_init(|| RwLock::new(Arc::new(closed())));
+            self.enter(closed());
+        }
+        why
     }
 
     /// Has another thread read on. Where there is none, it is for the caller to do.
@@ -110,5 +135,46 @@ impl Reading {
     fn end(self, outcome: crate::Outcome) {
         // Whoever serves the client waits for it.
         let _unheard = self.over.send(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::fd::OwnedFd;
+
+    use portcullis_rpc::connection;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::surroundings::Surroundings;
+
+    /// A host, and what it says to its client.
+    fn host() -> (Host, impl FnMut() -> Value) {
+        let (said, saying) = std::io::pipe().unwrap();
+        let input = File::open("/dev/null").unwrap();
+        let (_receiver, sender) = connection(input, File::from(OwnedFd::from(saying)));
+        let frames = File::options().write(true).open("/dev/null").unwrap();
+        let host = Host::new(Surroundings::read().unwrap(), sender, frames, None);
+        let mut lines = BufReader::new(said).lines();
+        (host, move || serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap())
+    }
+
+    #[test]
+    fn a_request_that_panics_is_denied_and_ends_what_is_permitted() {
+        let (host, mut said) = host();
+        let id: RequestId = serde_json::from_value(Value::from(7)).unwrap();
+        host.answer_in_any_case(id, || host.reply(id, Ok(Empty {})));
+        assert_eq!(said().pointer("/result"), Some(&serde_json::json!({})), "control");
+        assert!(host.stage.get().is_none());
+
+        host.answer_in_any_case(id, || panic!("as a fault would"));
+        let answer = said();
+        let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap();
+        assert!(message.starts_with("denied: ") && message.contains("as a fault would"), "{answer}");
+        assert_eq!(answer.get("id"), Some(&Value::from(7)));
+        let Stage::Closed(why) = &*host.stage() else { panic!("it is closed") };
+        assert!(why.contains("/reload"), "{why}");
+        assert_eq!(said().pointer("/params/status/state"), Some(&Value::from("closed")), "and says so");
     }
 }

@@ -12,7 +12,8 @@ use std::time::Duration;
 use portcullis_config::{Places, PolicySource, Resolved, Stamp};
 use portcullis_decision::{Chain, Mode};
 use portcullis_rpc::{EventNotification, HostNotification, NoticeLevel, Switch};
-use portcullis_session::visible;
+use portcullis_session::caught;
+use portcullis_text::escape;
 
 use crate::serve::{Host, Stage};
 use crate::shelf::Revoked;
@@ -133,7 +134,7 @@ impl Watch {
                 Some(News { level: NoticeLevel::Error, text })
             }
             Err(error) if error.downcast_ref::<Revoked>().is_some() => {
-                let text = visible(&format!("nothing is permitted in this session any more: {error:#}"));
+                let text = escape(&format!("nothing is permitted in this session any more: {error:#}"));
                 follower.close(&text);
                 Some(News { level: NoticeLevel::Error, text })
             }
@@ -232,7 +233,7 @@ impl State {
     /// None where it is known already.
     fn not_followed(&mut self, changed: Changed, error: &anyhow::Error) -> Option<News> {
         let (_, edited) = changed.words();
-        let error = visible(&format!("{error:#}"));
+        let error = escape(&format!("{error:#}"));
         let problem = Some(format!("{edited} are not in force, those before them still are: {error}"));
         if self.problem == problem {
             return None;
@@ -247,7 +248,7 @@ impl State {
 
 /// What is told of a session that could not be opened.
 fn unmended(error: &anyhow::Error) -> String {
-    visible(&format!("nothing is permitted until this is mended: {error:#}"))
+    escape(&format!("nothing is permitted until this is mended: {error:#}"))
 }
 
 /// What was edited.
@@ -301,7 +302,10 @@ impl Host {
             loop {
                 thread::sleep(LOOK_EVERY);
                 let Some(host) = host.upgrade() else { return };
-                host.refresh();
+                if let Err(panic) = caught(|| host.refresh()) {
+                    host.fail("reading the settings again", &panic);
+                    return host.tell_status();
+                }
             }
         };
         if let Err(error) = thread::Builder::new().name("settings".to_owned()).spawn(watching) {
@@ -366,7 +370,7 @@ fn swaps(before: &Chain, after: &Chain) -> Vec<String> {
         } else {
             format!("policy {name} is sha256:{} now, was {}{weight}", short(digest), short(was))
         };
-        (was != digest || old.mode != new.mode).then(|| visible(&line))
+        (was != digest || old.mode != new.mode).then(|| escape(&line))
     };
     after.members.iter().filter_map(swap).collect()
 }
@@ -395,7 +399,7 @@ fn differences(before: &Resolved, after: &Resolved) -> Vec<String> {
     for (what, before, after) in lists {
         let added = after.iter().filter(|item| !before.contains(item)).map(|item| format!("+ {what} {item}"));
         let gone = before.iter().filter(|item| !after.contains(item)).map(|item| format!("- {what} {item}"));
-        changes.extend(added.chain(gone).map(|line| visible(&line)));
+        changes.extend(added.chain(gone).map(|line| escape(&line)));
     }
     if policies(before) != policies(after) || before.combine != after.combine {
         changes.push("other policies".to_owned());

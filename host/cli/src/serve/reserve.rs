@@ -3,7 +3,8 @@
 use portcullis_decision::path_text;
 use portcullis_decision::request::ToolCall;
 use portcullis_rpc::{Denial, ErrorCode, ErrorObject, ReserveParams, ReserveResponse, ReservedPath};
-use portcullis_session::{Cancel, visible};
+use portcullis_session::Cancel;
+use portcullis_text::escape;
 use serde_json::json;
 
 use crate::serve::Host;
@@ -39,7 +40,7 @@ impl Host {
                 }
             };
             let claims =
-                session.claims().map_err(|why| ErrorObject::new(ErrorCode::Internal, visible(&why)))?;
+                session.claims().map_err(|why| ErrorObject::new(ErrorCode::Internal, escape(&why)))?;
             let shown = |claim: portcullis_decision::reservation::Claim| ReservedPath {
                 path: path_text::encode(&claim.path),
                 agent: claim.agent,

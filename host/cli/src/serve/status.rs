@@ -3,7 +3,8 @@
 use portcullis_config::Escalation;
 use portcullis_confine::{Force as LayerForce, Layer, Tier};
 use portcullis_rpc::{SandboxState, StatusResponse};
-use portcullis_session::{Session, visible};
+use portcullis_session::Session;
+use portcullis_text::escape;
 
 use crate::serve::{Host, Stage, orientation};
 
@@ -12,7 +13,7 @@ impl Host {
         match self.stage().as_ref() {
             Stage::Open(wired) => self.with_changes(self.as_contained(open(&wired.session))),
             Stage::Off => plain(SandboxState::Disabled, None),
-            Stage::Closed(why) => plain(SandboxState::Closed, Some(visible(why))),
+            Stage::Closed(why) => plain(SandboxState::Closed, Some(escape(why))),
         }
     }
 }
@@ -83,7 +84,7 @@ fn warnings(session: &Session) -> Vec<String> {
     match &force.confinement {
         Err(reason) => {
             warnings
-                .push(format!("commands are refused, the sandbox could not be set up: {}", visible(reason)));
+                .push(format!("commands are refused, the sandbox could not be set up: {}", escape(reason)));
         }
         Ok(confinement) => {
             let tier = confinement.report().tier();
@@ -98,7 +99,7 @@ fn warnings(session: &Session) -> Vec<String> {
                 if let LayerForce::Partial(missing) = force
                     && is_worth_saying
                 {
-                    warnings.push(format!("{layer} is only partly in force: {}", visible(missing)));
+                    warnings.push(format!("{layer} is only partly in force: {}", escape(missing)));
                 }
             }
         }

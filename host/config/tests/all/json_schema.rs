@@ -32,7 +32,8 @@ fn schema_of<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
 fn every_field_is_in_it() {
     let settings = json_schema(FileKind::Settings);
     let layer = json_schema(FileKind::Tightening(Layer::Project));
-    for field in FIELDS {
+    // It stands in entries of `projects.json` alone.
+    for field in FIELDS.iter().filter(|field| field.name != "extends") {
         let inside_refused = field.name.split('.').collect::<Vec<_>>();
         let inside_refused = (1..inside_refused.len()).any(|length| {
             let parent = inside_refused[..length].join(".");

@@ -73,19 +73,78 @@ fn the_places_depend_on_the_entry_that_holds_here() {
 }
 
 #[test]
-fn a_new_entry_is_a_copy_of_the_default_with_one_more_item() {
+fn a_new_entry_holds_what_differs_and_edits_of_the_defaults_count() {
     let world = World::new();
     world.write("home/u/.pi/agent/sandbox/default.json", DEFAULT);
     put(&world, &found_shelves(&world)[0], &host("new.example:443"));
     let key = world.places.workspace.display().to_string();
-    let entry = DEFAULT.trim().replace("[\"kept.example\"]", "[\"kept.example\", \"new.example:443\"]");
-    assert_eq!(
-        read(&world, "projects.json"),
-        format!("{{\n  \"{key}\": {}\n}}\n", entry.replace('\n', "\n  "))
-    );
+    let entry = r#"{ "extends": "default", "network": { "allowedDomains": ["new.example:443"] } }"#;
+    assert_eq!(read(&world, "projects.json"), format!("{{\n  \"{key}\": {entry}\n}}\n"));
     assert_eq!(read(&world, "default.json"), DEFAULT, "the default stays");
-    let now = world.resolve().unwrap();
-    assert_eq!(now.allowed_domains.len(), 2);
+    assert_eq!(domains(&world), ["kept.example", "new.example:443"]);
+
+    let edited = DEFAULT
+        .replace("kept.example", "edited.example")
+        .replace("\"denyWrite\": []", "\"denyWrite\": [\"x\"]");
+    world.write("home/u/.pi/agent/sandbox/default.json", &edited);
+    assert_eq!(domains(&world), ["edited.example", "new.example:443"]);
+    assert!(world.resolve().unwrap().deny_write().any(|rule| rule.id == "filesystem.denyWrite[0]"));
+    // Every value knows the file that it stands in.
+    let allowed = &world.discover().unwrap().settings.network.allowed_domains;
+    let files: Vec<_> = allowed.iter().map(|entry| entry.origin.file.file_name().unwrap()).collect();
+    assert_eq!(files, ["default.json", "projects.json"]);
+}
+
+/// As answers made entries before: copies. The control is a complete entry that leaves something out.
+#[test]
+fn a_copy_of_the_defaults_becomes_differences_with_the_next_answer() {
+    for (leaves_out, expected) in [(false, Some(json!(["mine.example", "new.example"]))), (true, None)] {
+        let world = World::new();
+        world.write("home/u/.pi/agent/sandbox/default.json", DEFAULT);
+        let key = world.places.workspace.display().to_string();
+        let mut copy = DEFAULT.replace("[\"kept.example\"]", "[\"kept.example\", \"mine.example\"]");
+        if leaves_out {
+            copy = copy.replace("\"denyRead\": [\"/home\"]", "\"denyRead\": []");
+        }
+        world.write("home/u/.pi/agent/sandbox/projects.json", &format!("{{ \"{key}\": {copy} }}"));
+        put(&world, &found_shelves(&world)[0], &host("new.example"));
+        let written: serde_json::Value = serde_json::from_str(&read(&world, "projects.json")).unwrap();
+        let entry = &written[&key];
+        assert_eq!(entry.get("extends").is_some(), expected.is_some(), "{entry}");
+        if let Some(expected) = expected {
+            assert_eq!(entry["network"]["allowedDomains"], expected, "{entry}");
+            assert!(entry.get("filesystem").is_none_or(|lists| lists == &json!({})), "{entry}");
+        }
+        assert_eq!(domains(&world), ["kept.example", "mine.example", "new.example"], "nothing else changes");
+    }
+}
+
+#[test]
+fn extends_is_a_matter_of_entries_alone() {
+    let world = World::new();
+    let entry_is = |entry: &str| {
+        let key = world.places.workspace.display().to_string();
+        world.write("home/u/.pi/agent/sandbox/projects.json", &format!("{{ \"{key}\": {entry} }}"));
+        world.discover().map(|_| ()).map_err(|error| error.to_string())
+    };
+    let with = DEFAULT.replace("\"enabled\": true", "\"extends\": \"default\"");
+    world.write("home/u/.pi/agent/sandbox/default.json", &with);
+    assert!(world.discover().unwrap_err().to_string().contains("only an entry of `projects.json`"));
+    world.write("home/u/.pi/agent/sandbox/default.json", DEFAULT);
+    assert_eq!(entry_is(r#"{ "extends": "default" }"#), Ok(()));
+    for (entry, problem) in [
+        (r#"{ "extends": "other" }"#, "`other` is not `default` or `parent`"),
+        (r#"{ "extends": "default", "netwrok": {} }"#, "unknown key `netwrok`"),
+    ] {
+        assert!(entry_is(entry).unwrap_err().contains(problem), "{entry}");
+    }
+    // What it extends cannot be used: that is no reason to take less.
+    world.write("home/u/.pi/agent/sandbox/default.json", &DEFAULT.replace("denyRead", "denyReed"));
+    assert!(entry_is(r#"{ "extends": "default" }"#).unwrap_err().contains("denyReed"));
+}
+
+fn domains(world: &World) -> Vec<String> {
+    world.resolve().unwrap().allowed_domains.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -98,7 +157,7 @@ fn without_any_file_a_new_entry_begins_as_what_is_built_in() {
 }
 
 #[test]
-fn a_new_entry_inside_a_parents_is_a_copy_of_the_parents() {
+fn a_new_entry_inside_a_parents_extends_the_parents() {
     let world = World::new();
     world.write("home/u/.pi/agent/sandbox/default.json", DEFAULT);
     let above = world.places.workspace.parent().unwrap().display().to_string();
@@ -109,10 +168,11 @@ fn a_new_entry_inside_a_parents_is_a_copy_of_the_parents() {
 
     put(&world, &shelves[1], &host("new.example"));
     let written: serde_json::Value = serde_json::from_str(&read(&world, "projects.json")).unwrap();
-    let domains = |key: &str| written[key]["network"]["allowedDomains"].clone();
+    let in_entry = |key: &str| written[key]["network"]["allowedDomains"].clone();
     let here = world.places.workspace.display().to_string();
-    assert_eq!(domains(&above), json!(["parent.example"]));
-    assert_eq!(domains(&here), json!(["parent.example", "new.example"]));
+    assert_eq!(in_entry(&above), json!(["parent.example"]));
+    assert_eq!(in_entry(&here), json!(["new.example"]));
+    assert_eq!(domains(&world), ["parent.example", "new.example"]);
     assert!(read(&world, "projects.json").starts_with(projects.trim_end().trim_end_matches('}').trim_end()));
 
     put(&world, &shelves[0], &host("for-the-parent.example"));
@@ -121,18 +181,69 @@ fn a_new_entry_inside_a_parents_is_a_copy_of_the_parents() {
         written[&above]["network"]["allowedDomains"],
         json!(["parent.example", "for-the-parent.example"])
     );
+    assert_eq!(domains(&world), ["parent.example", "for-the-parent.example", "new.example"]);
 }
 
 #[test]
-fn for_all_projects_goes_to_the_default_and_to_the_entry_that_hides_it() {
+fn for_all_projects_is_written_once_and_holds_in_every_project() {
     let world = World::new();
     put(&world, &Shelf::Default, &host("all.example"));
-    assert!(read(&world, "default.json").contains("all.example"));
     assert_eq!(read(&world, "projects.json"), "", "no entry is made");
     put(&world, &found_shelves(&world)[0], &host("here.example"));
     put(&world, &Shelf::Default, &host("later.example"));
-    assert!(read(&world, "default.json").contains("later.example"));
-    assert!(read(&world, "projects.json").contains("later.example"));
+    assert!(!read(&world, "projects.json").contains("later.example"));
+    assert_eq!(domains(&world), ["all.example", "later.example", "here.example"]);
+
+    // Beside a complete entry the lists of the defaults do not hold, and the answers do.
+    let key = world.places.workspace.display().to_string();
+    world.write("home/u/.pi/agent/sandbox/projects.json", &format!("{{ \"{key}\": {DEFAULT} }}"));
+    put(&world, &Shelf::Default, &path("/srv/out", FileRights::READ_WRITE));
+    assert!(!read(&world, "projects.json").contains("/srv/out"));
+    assert_eq!(domains(&world), ["kept.example"]);
+    let expected = Grant { scope: GrantScope::User, ..path("/srv/out", FileRights::READ_WRITE) };
+    assert_eq!(world.resolve().unwrap().grants, [expected]);
+}
+
+/// Earlier versions wrote such an answer into both files. The control is another answer, which stays.
+#[test]
+fn an_answer_for_all_projects_is_taken_back_everywhere() {
+    let world = World::new();
+    let key = world.places.workspace.display().to_string();
+    let both =
+        DEFAULT.replace("\"allowWrite\": [\".\"]", "\"allowWrite\": [\".\", \"/srv/out\", \"/srv/kept\"]");
+    world.write("home/u/.pi/agent/sandbox/default.json", &both);
+    let projects = format!("{{ \"{key}\": {both}, \"/other\": {both} }}");
+    world.write("home/u/.pi/agent/sandbox/projects.json", &projects);
+    let kept = kept_grants(&world.places, &RealDisk, true).unwrap();
+    let listed: Vec<String> = kept.iter().map(portcullis_config::KeptGrant::shown).collect();
+    assert_eq!(listed, ["kept.example", "/srv/out", "/srv/kept"], "each answer once");
+    assert!(revoke(&Store::new(&world.places), &kept[1]).unwrap());
+    for file in ["default.json", "projects.json"] {
+        let text = read(&world, file);
+        assert!(!text.contains("/srv/out") && text.contains("/srv/kept"), "{file}: {text}");
+    }
+}
+
+#[test]
+fn what_still_allows_it_is_known() {
+    let world = World::new();
+    put(&world, &Shelf::Default, &path("/srv/a/b", FileRights::READ));
+    put(&world, &Shelf::Default, &path("/srv/a", FileRights::READ_WRITE));
+    put(&world, &Shelf::Default, &path("/srv/ab", FileRights::READ));
+    put(&world, &Shelf::Default, &host("*.example.org"));
+    put(&world, &Shelf::Default, &host("a.example.org:443"));
+    let kept = kept_grants(&world.places, &RealDisk, false).unwrap();
+    let find = |shown: &str| kept.iter().find(|grant| grant.shown() == shown).unwrap();
+    for (wider, narrower, expected) in [
+        ("/srv/a", "/srv/a/b", true),
+        ("/srv/a/b", "/srv/a", false),
+        ("/srv/a", "/srv/ab", false),
+        ("*.example.org", "a.example.org:443", true),
+        ("a.example.org:443", "*.example.org", false),
+        ("/srv/a", "*.example.org", false),
+    ] {
+        assert_eq!(find(wider).overlaps(find(narrower)), expected, "{wider} {narrower}");
+    }
 }
 
 #[test]

@@ -224,6 +224,46 @@ fn a_project_narrows_and_never_widens() {
     }
 }
 
+/// What a project names inside of something that opens less than it seems to.
+#[test]
+fn what_a_project_narrows_to_opens_nothing_of_its_own() {
+    let cases = [
+        (json!(["/tmp", "."]), json!(["/tmp/x", "."]), vec!["/home/u/work/foo"]),
+        (json!(["/", "."]), json!(["/tmp/x", "/run/user", "."]), vec!["/home/u/work/foo"]),
+        (json!(["/tmp/x", "/run", "."]), json!(["/tmp/x/y", "/run/user"]), vec!["/tmp/x/y", "/run/user"]),
+        (json!(["/tmp", "."]), json!(["/tmp"]), vec!["/tmp"]),
+    ];
+    for (user, project, expected) in cases {
+        let write = |entries: &Value| json!({ "filesystem": { "allowWrite": entries } });
+        let mut world = with(&[(USER, write(&user)), (PROJECT, write(&project))]);
+        world.places.temp = "/tmp".into();
+        let mut found = writable(&world);
+        found.sort();
+        let mut expected = texts(&expected);
+        expected.sort();
+        assert_eq!(found, expected, "{user} {project}");
+    }
+    for (user, project, expected) in [
+        (json!(["*.a.test"]), json!(["localhost:5432", "10.0.0.5", "x.a.test"]), vec!["x.a.test"]),
+        (json!(["localhost"]), json!(["localhost:5432"]), vec![]),
+        (json!(["localhost:5432"]), json!(["localhost"]), vec!["127.0.0.1/32:5432", "::1/128:5432"]),
+        (json!(["0.0.0.0/0"]), json!(["127.0.0.1:5432"]), vec![]),
+        (json!(["10.0.0.0/8"]), json!(["10.0.0.5:443"]), vec!["10.0.0.5/32:443"]),
+    ] {
+        let network = |hosts: &Value| json!({ "network": { "allowedDomains": hosts } });
+        let world = with(&[(USER, network(&user)), (PROJECT, network(&project))]);
+        assert_eq!(domains(&world).len(), expected.len(), "{user} {project}: {:?}", domains(&world));
+    }
+    let sockets = |paths: &Value| json!({ "network": { "allowUnixSockets": paths } });
+    for (user, project, count) in [
+        (json!(["/run"]), json!(["/run/docker.sock"]), 0),
+        (json!(["/run/docker.sock"]), json!(["/run/docker.sock"]), 1),
+    ] {
+        let world = with(&[(USER, sockets(&user)), (PROJECT, sockets(&project))]);
+        assert_eq!(world.resolve().unwrap().sockets.len(), count, "{user} {project}");
+    }
+}
+
 #[test]
 fn a_project_adds_denials() {
     let world = with(&[

@@ -226,6 +226,10 @@ impl Disk for Swapping {
         self.0.set(self.0.get() + 1);
         Ok(Seen::Link(PathBuf::from(format!("/somewhere/{}", self.0.get()))))
     }
+
+    fn names(&self, directory: &Path) -> std::io::Result<Vec<std::ffi::OsString>> {
+        RealDisk.names(directory)
+    }
 }
 
 #[test]

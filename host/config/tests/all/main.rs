@@ -23,6 +23,8 @@ mod report;
 #[cfg(test)]
 mod resolving;
 #[cfg(test)]
+mod sensitive;
+#[cfg(test)]
 mod validating;
 #[cfg(test)]
 mod world;

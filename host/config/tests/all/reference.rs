@@ -1,25 +1,32 @@
 //! The reference page says what the table says.
 
-use portcullis_config::{FIELDS, PROTECTIONS, Status, reference_tables};
+use portcullis_config::{
+    FIELDS, FileKind, PROTECTIONS, RealDisk, Status, reference_tables, sensitive_table, validate,
+};
 
 const PAGE: &str = include_str!("../../../../docs/configuration.md");
-const BEGIN: &str = "<!-- fields: generated -->\n";
-const END: &str = "<!-- end of fields -->";
+const END: &str = "<!-- end of";
 
 #[test]
-fn the_page_holds_the_table_of_fields() {
-    let generated = reference_tables();
-    let (head, rest) = PAGE.split_once(BEGIN).unwrap();
-    let (found, tail) = rest.split_once(END).unwrap();
-    if found == generated {
+fn the_page_holds_the_generated_tables() {
+    let mut page = PAGE.to_owned();
+    for (begin, generated) in [
+        ("<!-- fields: generated -->\n", reference_tables()),
+        ("<!-- sensitive files: generated -->\n", sensitive_table()),
+    ] {
+        let (head, rest) = page.split_once(begin).unwrap();
+        let (_, tail) = rest.split_once(END).unwrap();
+        page = format!("{head}{begin}{generated}{END}{tail}");
+    }
+    if page == PAGE {
         return;
     }
     if std::env::var_os("UPDATE_REFERENCE").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-        std::fs::write(path, format!("{head}{BEGIN}{generated}{END}{tail}")).unwrap();
+        std::fs::write(path, page).unwrap();
         return;
     }
-    panic!("docs/configuration.md is behind the table of fields: run this test with UPDATE_REFERENCE=1");
+    panic!("docs/configuration.md is behind the tables: run this test with UPDATE_REFERENCE=1");
 }
 
 #[test]
@@ -54,7 +61,11 @@ fn the_examples_load() {
         let file = std::path::Path::new("docs/configuration.md");
         let whole = portcullis_config::Settings::parse(block, file);
         let layer = portcullis_config::Tightening::parse(block, file, portcullis_config::Layer::Project);
-        assert!(whole.is_ok() || layer.is_ok(), "{block}\n{:?}", whole.err());
+        let directory = tempfile::tempdir().unwrap();
+        let projects = directory.path().join("projects.json");
+        std::fs::write(&projects, format!("{{ \"/x\": {block} }}")).unwrap();
+        let entry = validate(&projects, FileKind::Projects, &RealDisk).mistakes;
+        assert!(whole.is_ok() || layer.is_ok() || entry.is_empty(), "{block}\n{:?}", whole.err());
         seen += 1;
     }
     assert!(seen >= 3);

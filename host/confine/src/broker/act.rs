@@ -6,6 +6,7 @@ mod leading;
 mod names;
 mod open;
 mod outside;
+mod reachable;
 mod read;
 mod terminals;
 mod transfer;

@@ -9,17 +9,18 @@ use std::path::{Component, Path, PathBuf};
 use portcullis_names::git::Content;
 use portcullis_names::{
     Anywhere, Change, Class, EXAMINED, GIT_POINTERS, PACKAGES, Rule, Site, class_under, completed,
-    is_link_of_git,
+    is_link_of_git, protected_name,
 };
-use rustix::fs::{AtFlags, CWD, FileType, fstat, major, minor, statat};
+use rustix::fs::{AtFlags, FileType, fstat, major, minor, statat};
 use rustix::io::{self, Errno};
 
 use super::Broker;
 use super::asking::Question;
-use super::directories::Moving;
+use super::identity::{Moving, identify};
 use super::resolve::Place;
 use super::worker::{Refusal, Stop, Turn, Worker};
 use crate::names::{FileId, Judgement};
+use crate::repository;
 use crate::{Attempt, Deed};
 
 /// A change that may be made.
@@ -71,7 +72,7 @@ impl From<Change> for Doing {
 const HARD_LINKS: &str = "host.hard-links";
 
 /// The rule on links at names below which other rules restrict.
-const SYMBOLIC_LINKS: &str = "host.symbolic-links";
+pub(super) const SYMBOLIC_LINKS: &str = "host.symbolic-links";
 
 /// A name that no rule means in particular.
 const ANY_NAME: &str = "\u{1}";
@@ -82,14 +83,10 @@ const PARTS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 impl Broker {
     /// What surrounds paths. Nothing is renamed while it is asked, so a path means what it meant.
     pub(super) fn site<T>(&self, ask: impl FnOnce(&Site<'_>) -> T) -> T {
-        // What cannot be looked at may be there: whoever calls can take away the right to look.
-        let is_absent = |error: Errno| matches!(error, Errno::NOENT | Errno::NOTDIR);
-        let exists = |path: &Path| !statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_err_and(is_absent);
-        let is_link = |path: &Path| match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(status) => FileType::from_raw_mode(status.st_mode) == FileType::Symlink,
-            Err(error) => !is_absent(error),
-        };
-        ask(&Site { roots: &self.roots, exists: &exists, is_link: &is_link })
+        let was_there = |path: &Path| self.removed.holds(path);
+        repository::site(&self.roots, |site| {
+            ask(&Site { homes: &self.homes, was_there: &was_there, ..*site })
+        })
     }
 
     /// What the session's rules say of reading a name.
@@ -116,6 +113,13 @@ impl Broker {
         let keeps = |other: &Path| self.names.restricts_alike_below(path, other);
         // Of what nobody writes here, only what comes to stand at a name of its own matters.
         !(is_straight && keeps(&aim) || !self.is_judged(&aim) && keeps(&holder.join(ANY_NAME)))
+    }
+
+    /// Notes that the file at `place` has gone, if a new one of its name would be asked about.
+    pub(super) fn note_removed(&self, place: &Place) {
+        if self.site(|site| protected_name(&place.path, site)).is_some() {
+            self.removed.note(&place.directory, &place.name);
+        }
     }
 
     pub(super) fn holds(&self, rule: &Rule) -> bool {
@@ -158,7 +162,7 @@ impl Worker {
         // One rule that is lifted, or leaves it to the command, must not hide another that speaks of the same name.
         let holds = |rule: &'static Rule| {
             let is_said = || turn.is_allowed((doing.attempt(), &doing.deed), &place.path, rule.id, None);
-            let is_left = || self.is_own(turn, place, rule, moving) || is_said();
+            let is_left = || self.is_own(turn, place, moving) || is_said();
             let is_of_git = || matches!(&doing.deed, Deed::Symlink(target) if is_link_of_git(&place.path, target.as_bytes()));
             self.broker.holds(rule)
                 && !(rule.anywhere == Anywhere::Asked && is_left())
@@ -241,14 +245,14 @@ impl Worker {
 
     /// Whether the directory that holds what a rule names was made by the very command that calls: not `.vscode`
     /// itself, but the project that it is in.
-    fn is_own(&self, turn: &Turn, place: &Place, rule: &Rule, moving: Option<&Moving<'_>>) -> bool {
-        // Whatever stands where somebody else's directory was is theirs, whoever has made it and where.
-        if moving.is_some_and(|moving| moving.replaces) || self.broker.gone.holds(&place.path) {
-            return false;
-        }
-        let command = self.broker.processes.command(&turn.caller);
-        let levels = names_below(rule, &place.path);
-        command.is_some_and(|command| self.broker.made.holds(command, &place.directory, levels, moving))
+    fn is_own(&self, turn: &Turn, place: &Place, moving: Option<&Moving<'_>>) -> bool {
+        let Some(command) = self.broker.processes.command(&turn.caller) else { return false };
+        let protected = self.broker.site(|site| protected_name(&place.path, site));
+        let levels = protected.map_or(0, |name| depth(&place.path) - depth(&name.holder) - 1);
+        self.broker.made.holds(command, &place.directory, levels, moving)
+            // In a user's place no directory is a command's own, whoever has made it and where.
+            && !moving.is_some_and(|moving| moving.replaces)
+            && !self.broker.user_places.cover(place, moving)
     }
 
     /// Whether a directory of somebody else's leaves a place where names under [`Anywhere::Asked`] are free to the
@@ -261,7 +265,11 @@ impl Worker {
         let made = &self.broker.made;
         let is_own = |holder: &OwnedFd| made.holds(command, holder, 0, None);
         let is_free = has_packages(&old.path) || is_own(&old.directory);
-        is_free && !is_own(&new.directory) && !made.is_one(command, &old.directory, &old.name)
+        let is_one = || {
+            let found = identify(&old.directory, &old.name);
+            found.is_ok_and(|found| made.is_own(command, &found))
+        };
+        is_free && !is_own(&new.directory) && !is_one()
     }
 
     /// Makes sure that what was looked at was the caller's.
@@ -326,19 +334,12 @@ pub(super) fn normalize(path: &Path) -> PathBuf {
 }
 
 /// Whether a path leads through packages, where nobody works.
-fn has_packages(path: &Path) -> bool {
+pub(super) fn has_packages(path: &Path) -> bool {
     path.iter().any(|name| name == PACKAGES)
 }
 
-/// How many names stand between the outermost one that a rule is about and the end of the path.
-fn names_below(rule: &Rule, path: &Path) -> usize {
-    let names: Vec<&OsStr> = path.iter().collect();
-    let begins = |start: usize, pattern: &str| {
-        let rest = names.get(start..).unwrap_or_default();
-        rest.iter().zip(pattern.split('/')).all(|(name, wanted)| name.eq_ignore_ascii_case(wanted))
-    };
-    let start = (0..names.len()).find(|start| rule.names.iter().any(|pattern| begins(*start, pattern)));
-    start.map_or(0, |start| names.len() - 1 - start)
+fn depth(path: &Path) -> usize {
+    path.iter().count()
 }
 
 /// Whether a name has to do with what makes a directory a repository.
@@ -346,28 +347,4 @@ fn may_complete(path: &Path) -> bool {
     let is_examined = |name: &OsStr| EXAMINED.iter().any(|known| name.eq_ignore_ascii_case(known));
     let is_part = |name: &OsStr| PARTS.iter().any(|part| name.eq_ignore_ascii_case(part));
     path.iter().any(is_examined) || path.file_name().is_some_and(is_part)
-}
-
-/// What surrounds a directory that is about to be a repository.
-pub(super) fn assuming<T>(broker: &Broker, directory: &Path, ask: impl FnOnce(&Site<'_>) -> T) -> T {
-    let parts: Vec<PathBuf> = ["HEAD", "objects", "refs"].iter().map(|part| directory.join(part)).collect();
-    broker.site(|site| {
-        let exists = |path: &Path| parts.iter().any(|part| part == path) || (site.exists)(path);
-        ask(&Site { exists: &exists, ..*site })
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_outermost_name_of_a_rule_counts() {
-        let levels = |path: &str| names_below(&portcullis_names::EDITOR_FILES, Path::new(path));
-        assert_eq!(levels("/p/.vscode"), 0);
-        assert_eq!(levels("/p/.vscode/tasks.json"), 1);
-        assert_eq!(levels("/p/.VSCode/a/.vscode/b"), 3);
-        let levels = |path: &str| names_below(&portcullis_names::CI_FILES, Path::new(path));
-        assert_eq!(levels("/p/.github/workflows/x"), 2);
-    }
 }

@@ -20,9 +20,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, unlinkat};
 use rustix::io::Errno;
 
 use super::Broker;
-use super::content::{read, read_whole};
 use super::resolve::Place;
 use super::worker::start;
+use crate::repository::{read, read_whole, unnamed};
 
 /// How many may be written at once.
 const STAGED: usize = 256;
@@ -53,7 +53,7 @@ impl Broker {
         content: Content,
         (flags, mode): (OFlags, Mode),
     ) -> Result<OwnedFd, Errno> {
-        let file = self.unnamed(place.directory.as_fd(), mode)?;
+        let file = unnamed(place.directory.as_fd(), mode)?;
         let wanted = flags & (OFlags::RWMODE | OFlags::APPEND | OFlags::NONBLOCK) | OFlags::CLOEXEC;
         let given = self.processes.open_anew(&file, wanted, Mode::empty())?;
         let kept = self.processes.open_anew(&file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -83,7 +83,8 @@ impl Broker {
 
     /// Judges what has been written to its end, and puts it in place. Nobody may hold the lock on names.
     pub(super) fn settle(&self) {
-        let _nobody_else = self.still.write();
+        // What waits for the lock is put in place later.
+        let Ok(_nobody_else) = self.order.alone() else { return };
         let mut files = self.staging.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|staged| {
             if has_writers(&staged.file) {
@@ -112,7 +113,7 @@ impl Broker {
         if let Some(directory_path) = self.site(|site| completed(path, Change::Install, site)) {
             self.look_into(&directory_path, directory.as_fd())?;
         }
-        let mut copy = File::from(self.unnamed(directory.as_fd(), mode)?);
+        let mut copy = File::from(unnamed(directory.as_fd(), mode)?);
         copy.write_all(&text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         if previous.is_some() {
             unlinkat(directory, name, AtFlags::empty())?;

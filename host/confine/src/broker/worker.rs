@@ -76,7 +76,7 @@ pub(super) struct Worker {
     pub(super) broker: &'static Broker,
     /// The mask that new files are made with by this thread.
     mask: Cell<u32>,
-    /// Whether no other thread does anything with names.
+    /// Whether nobody else does anything with names: no other thread, no other sandbox, no tool of the host.
     alone: Cell<bool>,
 }
 
@@ -169,6 +169,11 @@ fn serve(broker: &'static Broker, hearing: &Hearing) -> ! {
     }
 }
 
+/// Without the lock nothing is changed.
+fn no_lock(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::NOLCK)
+}
+
 /// Whether everybody has gone whose calls are handed over, the keeper too.
 fn is_over(listener: &Listener) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -218,19 +223,19 @@ impl Worker {
         // What a path leads to must stay the same until it has been judged and used, and nothing may appear in a
         // directory that moves after it has been looked at. Nobody has panicked with the lock and gone on.
         if !matches!(kind, Kind::Rename { .. }) {
-            let _others_too = self.broker.still.read();
+            let _others_too = self.broker.order.shared().map_err(no_lock)?;
             self.alone.set(false);
             match self.route(turn, kind) {
                 Err(Stop::NotAlone) => {}
                 attempt => return attempt,
             }
         }
-        let _nobody_else = self.broker.still.write();
+        let _nobody_else = self.broker.order.alone().map_err(no_lock)?;
         self.alone.set(true);
         self.route(turn, kind)
     }
 
-    /// Makes sure that no other thread does anything with names until this call is done.
+    /// Makes sure that nobody else does anything with names until this call is done.
     pub(super) fn must_be_alone(&self) -> Result<(), Stop> {
         if self.alone.get() { Ok(()) } else { Err(Stop::NotAlone) }
     }

@@ -1,7 +1,7 @@
 //! Systems on which commands cannot be confined.
 
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::{
@@ -84,4 +84,17 @@ pub fn raise_file_limit() -> u64 {
 /// The keeper's whole life; on this system it has none.
 pub fn keeper_main(_names: MakeNames) -> ExitCode {
     ExitCode::FAILURE
+}
+
+/// Says that repositories are not looked into on this system.
+///
+/// # Errors
+/// Always.
+pub fn examine_repository(
+    _directory: BorrowedFd<'_>,
+    _path: &Path,
+    _roots: &[PathBuf],
+    _lifted: &[String],
+) -> std::io::Result<()> {
+    Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
 }

@@ -14,7 +14,7 @@ use rustix::process::{Signal, WaitId, WaitIdOptions};
 use super::KEEPER_ARGUMENT;
 use super::layers::{self, Found};
 use super::meeting::{Ready, listeners, set_up};
-use crate::asking;
+use crate::asking::{self, HostOps};
 use crate::files;
 use crate::group::Group;
 use crate::held::Waiting;
@@ -22,8 +22,8 @@ use crate::link::Link;
 use crate::transport;
 use crate::wire::{Network, Setup};
 use crate::{
-    Calls, Command, Hold, LaunchError, Listeners, MakeNames, NoGate, NoGroup, Owner, PathKind, Plan, Profile,
-    Report, Running, Stage, StartError, View, Walls, WayOut, keeper,
+    Calls, Command, Hold, LaunchError, Listeners, MakeNames, NameOrder, NoGate, NoGroup, PathKind, Plan,
+    Profile, Report, Running, Stage, StartError, View, Walls, WayOut, keeper,
 };
 
 /// The running sandbox of one session; dropping it ends every command in it.
@@ -77,7 +77,8 @@ impl Confinement {
         let plan = Plan::new(profile, &PathKind::of)?;
         let setup = Self::setup(profile, plan, Network::Closed);
         let group = Group::make(profile.limits);
-        let (process, met) = Self::meet(executable, &setup, Walls::Landlock, group.as_ref().ok())?;
+        let order = profile.order.as_ref();
+        let (process, met) = Self::meet(executable, (&setup, order), Walls::Landlock, group.as_ref().ok())?;
         // It is the keeper's parent, and stays.
         drop(process);
         let Met { ours, asked, keeper, ready, .. } = met;
@@ -86,7 +87,8 @@ impl Confinement {
                 let view = View::new(root, mounts, keeper);
                 let group = entered(group, no_group);
                 let report = layers::without_namespaces(&group);
-                Ok(Self::new((ours, asked), view, (report, group), setup.acting, Walls::Landlock))
+                let host_ops = HostOps { acting: setup.acting, order: profile.order.clone() };
+                Ok(Self::new((ours, asked), view, (report, group), host_ops, Walls::Landlock))
             }
             Err(error) => {
                 end_without_namespaces(&ours, &keeper);
@@ -110,7 +112,7 @@ impl Confinement {
     /// Starts a keeper, and hears what becomes of it.
     fn meet(
         executable: &Path,
-        setup: &Setup,
+        (setup, order): (&Setup, Option<&NameOrder>),
         walls: Walls,
         group: Option<&Group>,
     ) -> Result<(Child, Met), StartError> {
@@ -120,6 +122,8 @@ impl Confinement {
         rustix::net::sockopt::set_socket_passcred(&ours, true).map_err(|error| spawn_error(error.into()))?;
         let (asked, asks) = transport::pair().map_err(spawn_error)?;
         let (calls, connects) = transport::pair().map_err(spawn_error)?;
+        let order = order.map(NameOrder::files).transpose().map_err(spawn_error)?;
+        let given = [asks, connects].into_iter().chain(order.into_iter().flatten()).collect();
         let without = (walls == Walls::Landlock).then_some(keeper::WITHOUT_NAMESPACES);
         let group = group.map(Group::entrance).transpose().map_err(|error| spawn_error(error.into()))?;
         let in_group = group.is_some().then_some(keeper::IN_GROUP);
@@ -135,7 +139,7 @@ impl Confinement {
             .stderr(Stdio::null())
             .spawn()
             .map_err(spawn_error)?;
-        match set_up(&ours, setup, [asks, connects], walls) {
+        match set_up(&ours, setup, given, walls) {
             Ok((keeper, ready)) => Ok((process, Met { ours, asked, calls, keeper, ready })),
             Err(error) => {
                 drop(process.wait());
@@ -155,7 +159,9 @@ impl Confinement {
             matches!(&network, Network::Gated(way) if way.hold == Hold::Connect) && profile.names.is_some();
         let setup = Self::setup(profile, plan, network);
         let group = Group::make(profile.limits);
-        let (mut door, met) = Self::meet(executable, &setup, Walls::Namespaces, group.as_ref().ok())?;
+        let order = profile.order.as_ref();
+        let (mut door, met) =
+            Self::meet(executable, (&setup, order), Walls::Namespaces, group.as_ref().ok())?;
         // The first process only opens the door to the namespaces and ends by itself, beside what follows.
         drop(door.wait());
         let Met { ours, asked, calls, keeper, ready } = met;
@@ -171,8 +177,9 @@ impl Confinement {
                     group: &group,
                 });
                 let view = View::new(root, mounts, keeper);
+                let host_ops = HostOps { acting: setup.acting, order: profile.order.clone() };
                 let confinement =
-                    Self::new((ours, asked), view, (report, group), setup.acting, Walls::Namespaces);
+                    Self::new((ours, asked), view, (report, group), host_ops, Walls::Namespaces);
                 let calls = is_held.then(|| Calls::new(calls, Arc::clone(&confinement.link)));
                 let gate = gate.map(|gate| gate.map(|listeners| Listeners { calls, ..listeners }));
                 Ok((confinement, gate))
@@ -188,7 +195,7 @@ impl Confinement {
         (socket, asked): (OwnedFd, OwnedFd),
         view: View,
         (report, group): (Report, Result<Group, NoGroup>),
-        acting: Option<Owner>,
+        host_ops: HostOps,
         walls: Walls,
     ) -> Self {
         let group = group.ok();
@@ -198,7 +205,7 @@ impl Confinement {
         let listening = Arc::clone(&link);
         let listener = std::thread::spawn(move || listening.listen());
         let hearing = Arc::clone(&link);
-        let asked = std::thread::spawn(move || asking::hear(&hearing, &asked, acting));
+        let asked = std::thread::spawn(move || asking::hear(&hearing, &asked, host_ops));
         Self { link, view, report, walls, listener: Some(listener), asked: Some(asked), group }
     }
 

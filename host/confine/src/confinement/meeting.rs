@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use portcullis_sys::process::{Numbers, numbers_of};
@@ -11,18 +11,17 @@ use crate::transport::{self, Message};
 use crate::wire::{Event, Refusal, Setup};
 use crate::{Ends, Listeners, NoGate, Owner, Stage, StartError, Walls};
 
-/// Tells the keeper what is wanted, with the lines on which its broker asks and holds connections; returns it with
-/// what came of that.
+/// Tells the keeper what is wanted, with what its broker is given: the lines on which it asks and holds connections,
+/// and the files of the order of names. Returns the keeper with what came of that.
 pub(super) fn set_up(
     socket: &OwnedFd,
     setup: &Setup,
-    lines: [OwnedFd; 2],
+    given: Vec<OwnedFd>,
     walls: Walls,
 ) -> Result<(OwnedFd, Result<Ready, StartError>), StartError> {
-    let [asks, connects] = lines;
     let tell = || {
-        transport::send(socket, &setup.encode(), &[asks.as_fd(), connects.as_fd()])
-            .map_err(|_gone| StartError::Lost)
+        let given: Vec<BorrowedFd<'_>> = given.iter().map(AsFd::as_fd).collect();
+        transport::send(socket, &setup.encode(), &given).map_err(|_gone| StartError::Lost)
     };
     let mapped = setup.acting.filter(|_| walls == Walls::Namespaces);
     let Some(owner) = mapped else {

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_child_subreaper};
 
 use super::group::clone_keeper;
-use super::{Fence, Ready, Session, failed, open_view, read_setup, serve, tell};
+use super::{Fence, Lines, Ready, Session, failed, open_view, read_setup, serve, tell};
 use crate::broker;
 use crate::files;
 use crate::layer::landlock::{Landlock, fence, scopes};
@@ -32,6 +32,8 @@ struct Begun {
     places: Places,
     reads: Reads,
     orders: broker::Orders,
+    /// The files of the order of names, for the broker.
+    order: Option<[OwnedFd; 2]>,
     commands: SharedNumbers,
     settled: Settled,
 }
@@ -55,7 +57,8 @@ pub(super) fn main(
 fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Result<Begun, Failure> {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).during(Stage::Process)?;
     tell(control, &Event::Keeper, &[own.as_fd()]);
-    let (setup, lines) = read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
+    let (setup, Lines { asks, connects, order }) =
+        read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
     if let Some(usual) = setup.open_files {
         files::take_back(usual);
     }
@@ -75,20 +78,20 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
     let writable =
         places.iter().filter(|(path, access)| *access == Access::ReadWrite && *path != places.temp());
     let judged = writable.map(|(path, _)| path.to_owned()).collect();
-    let lifted = rules.lifted.clone();
-    let kept_back = rules.kept_back.clone();
     let orders = broker::Orders {
         names,
         reads,
-        kept_back,
+        kept_back: rules.kept_back.clone(),
         judged,
-        lifted,
-        lines,
+        workspace: rules.workspace.clone(),
+        homes: rules.homes.clone(),
+        lifted: rules.lifted.clone(),
+        lines: [asks, connects],
         host_ports: None,
         places: Some(places.clone()),
     };
     let commands = SharedNumbers::new().during(Stage::Process)?;
-    Ok(Begun { setup, identity, places, reads, orders, commands, settled })
+    Ok(Begun { setup, identity, places, reads, orders, order, commands, settled })
 }
 
 /// Makes the keeper; this process comes back from being the broker when it has ended.
@@ -103,6 +106,8 @@ fn part(
     match clone_keeper(&single, CloneFlags::NONE, group).during(Stage::Process)? {
         (Cloned::Parent { pid, .. }, _) => {
             let keeper = Pid::from_raw(pid).ok_or(Errno::SRCH).during(Stage::Process)?;
+            // The keeper sends them when the broker is to begin; until then the broker closes all that it does not know.
+            drop(begun.order);
             broker::be(&single, theirs, begun.orders, begun.commands, keeper).during(Stage::Broker)
         }
         (Cloned::Child, no_group) => {
@@ -134,7 +139,7 @@ fn set_up(
     (broker, channel): (Pid, OwnedFd),
     begun: Begun,
 ) -> Result<(Settled, Ready, Session), Failure> {
-    let Begun { setup, identity, places, reads, orders, commands, settled } = begun;
+    let Begun { setup, identity, places, reads, orders, order, commands, settled } = begun;
     // Whatever the broker holds is not this process's.
     drop(orders);
     let process = pidfd_open(broker, PidfdFlags::empty()).during(Stage::Broker)?;
@@ -148,7 +153,7 @@ fn set_up(
     let of_inits: &'static OwnedFd = Box::leak(Box::new(scopes()?));
     let listener = seccomp::enforce(seccomp::Broker::Listens, reads, Walls::Landlock)?;
     let handle = broker::Handle::new(process, channel);
-    handle.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?)?;
+    handle.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?, order)?;
     let own: Fenced = fence(single, broker.as_raw_nonzero().get())?;
     let session = Session {
         identity,

@@ -20,7 +20,9 @@ use crate::Stage;
 use crate::plan::{Plan, Step, Writable};
 
 mod masks;
+mod reach;
 use masks::Masks;
+use reach::within_reach;
 
 /// What every copied mount loses: nobody gains rights or reaches devices through it.
 fn harmless() -> Attributes {
@@ -33,13 +35,14 @@ pub(crate) fn enforce(plan: &Plan, memory_bytes: Option<u64>) -> Result<(), Fail
     let root = Path::new("/");
     let all_private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change(root, all_private).during_at(Stage::MountAttributes, root)?;
-    let masks = Masks::prepare(plan.steps())?;
-    let prepared = plan.steps().iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+    let steps = within_reach(plan.steps())?;
+    let masks = Masks::prepare(&steps)?;
+    let prepared = steps.iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
     let system = open(root, OFlags::DIRECTORY).during_at(Stage::OpenPlace, root)?;
     add_attributes(&system, Reach::Tree, harmless() | Attributes::READ_ONLY)
         .during_at(Stage::MountAttributes, root)?;
     let mut masks = masks.into_iter();
-    for (step, prepared) in plan.steps().iter().zip(&prepared) {
+    for (step, prepared) in steps.iter().zip(&prepared) {
         put_in_place(step, prepared, &mut masks, memory_bytes)?;
     }
     Ok(())

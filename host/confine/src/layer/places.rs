@@ -97,6 +97,7 @@ mod tests {
             limits: Limits::default(),
             acting: None,
             names: None,
+            order: None,
         };
         Places::of(&Plan::new(&profile, &|_| PathKind::Directory).expect("a plan"))
     }

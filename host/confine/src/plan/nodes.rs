@@ -6,17 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::{Opening, PathKind, Step, Writable};
-use crate::{Access, PlanError, Profile};
+use crate::{Access, HIDDEN_UNLESS_SHOWN, PlanError, Profile};
 
-/// Where sockets and secrets of the running system lie, and what the kernel shows to root alone.
-const HIDDEN_FROM_THE_START: [&str; 6] = [
-    "/run",
-    "/sys/firmware",
-    "/sys/fs/bpf",
-    "/sys/kernel/debug",
-    "/sys/kernel/security",
-    "/sys/kernel/tracing",
-];
 /// The sandbox puts its own there.
 const OWN: [&str; 2] = ["/dev", "/proc"];
 const TEMP: &str = "/tmp";
@@ -56,13 +47,14 @@ impl State {
     /// Whether a place inside needs no mount of its own for this access.
     fn gives(&self, access: Access) -> bool {
         match (self, access) {
-            (Self::Hidden | Self::Temp(_), Access::Hidden)
-            | (Self::ReadOnly, Access::ReadOnly)
+            // What only takes away has nothing to take where all is hidden, or where another directory is seen.
+            (Self::Hidden | Self::Temp(_), Access::Hidden | Access::Unwritable)
+            | (Self::ReadOnly, Access::Unwritable | Access::ReadOnly)
             | (Self::ReadWrite, Access::ReadWrite) => true,
             (Self::Resolver, _)
             | (Self::Hidden | Self::Temp(_), Access::ReadOnly | Access::ReadWrite)
             | (Self::ReadOnly, Access::Hidden | Access::ReadWrite)
-            | (Self::ReadWrite, Access::Hidden | Access::ReadOnly) => false,
+            | (Self::ReadWrite, Access::Hidden | Access::Unwritable | Access::ReadOnly) => false,
         }
     }
 }
@@ -107,12 +99,12 @@ impl Nodes {
         if kind == PathKind::Missing {
             return match access {
                 Access::ReadWrite => Err(PlanError::Missing { path: path.to_owned() }),
-                Access::Hidden | Access::ReadOnly => Ok(()),
+                Access::Hidden | Access::Unwritable | Access::ReadOnly => Ok(()),
             };
         }
         let state = match access {
             Access::Hidden => State::Hidden,
-            Access::ReadOnly => State::ReadOnly,
+            Access::Unwritable | Access::ReadOnly => State::ReadOnly,
             Access::ReadWrite => State::ReadWrite,
         };
         self.push(path, state, kind);
@@ -156,8 +148,11 @@ fn wanted(profile: &Profile) -> Result<BTreeMap<PathBuf, Access>, PlanError> {
         }
         wanted.entry(path).and_modify(|access| *access = place.access.min(*access)).or_insert(place.access);
     }
-    for path in HIDDEN_FROM_THE_START {
-        wanted.entry(path.into()).or_insert(Access::Hidden);
+    for path in HIDDEN_UNLESS_SHOWN {
+        let access = wanted.entry(path.into()).or_insert(Access::Hidden);
+        if *access == Access::Unwritable {
+            *access = Access::Hidden;
+        }
     }
     Ok(wanted)
 }

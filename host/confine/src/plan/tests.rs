@@ -5,12 +5,12 @@ use insta::assert_snapshot;
 use super::{PathKind, Plan};
 use crate::{Access, Limits, Place, PlanError, Profile};
 
-use Access::{Hidden, ReadOnly, ReadWrite};
+use Access::{Hidden, ReadOnly, ReadWrite, Unwritable};
 
 fn profile(places: &[(&str, Access)]) -> Profile {
     let places = places.iter().map(|&(path, access)| Place { path: path.into(), access }).collect();
     let (temp, hostname, limits) = ("/var/t".into(), "box".into(), Limits::default());
-    Profile { places, temp, hostname, limits, acting: None, names: None }
+    Profile { places, temp, hostname, limits, acting: None, names: None, order: None }
 }
 
 /// A machine on which names tell what they are.
@@ -182,6 +182,37 @@ fn run_can_be_opened_in_part() {
     hide /run with tool
     read-only /run/tool
     ");
+}
+
+#[test]
+fn what_only_takes_away_shows_nothing() {
+    let nothing = plan(&[]);
+    for path in
+        ["/run", "/run/user", "/run/user/1000/bus", "/tmp/x", "/tmp/x/y", "/sys/kernel/debug/x", "/usr"]
+    {
+        for access in [Hidden, Unwritable] {
+            if (path, access) != ("/usr", Hidden) {
+                assert_eq!(plan(&[(path, access)]), nothing, "{path} {access:?}");
+            }
+        }
+    }
+    // Beside something that is shown, and below it, it takes away and nothing more.
+    assert_snapshot!(
+        plan(&[("/run", Unwritable), ("/run/tool", ReadWrite), ("/run/tool/d", Unwritable), ("/run/x", Unwritable),
+            ("/tmp/a", ReadWrite), ("/tmp/a/b", Unwritable), ("/tmp/c", Unwritable)]),
+        @r"
+    prepare /var/t with a
+    devices /dev
+    processes /proc
+    temp /tmp from /var/t
+    hide /run with tool
+    writable /run/tool
+    read-only /run/tool/d
+    writable /tmp/a
+    read-only /tmp/a/b
+    "
+    );
+    assert_eq!(plan(&[("/w", ReadWrite), ("/w", Unwritable)]), nothing);
 }
 
 #[test]

@@ -22,6 +22,8 @@ fn setup() -> Setup {
     let network = Network::Gated(WayOut { host_ports: vec![1, u16::MAX], hold: Hold::Accept });
     let names = NameRules {
         data: vec![0, 0xff],
+        workspace: "/w".into(),
+        homes: vec!["/home/u".into()],
         spared: vec!["/tmp".into()],
         lifted: vec!["a".into()],
         reads: Reads::Judged,

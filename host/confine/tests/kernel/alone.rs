@@ -48,6 +48,7 @@ const SHARED_ON_NAMES: &[&str] = &[
     "names::what_a_command_has_made_is_its_own",
     "names::modes_and_errors_are_the_kernels",
     "names::descriptors_by_path_lead_to_the_callers_own",
+    "own::",
     "git::what_",
     "git::a_directory_that_becomes_a_repository_is_looked_at",
     "held::",
@@ -56,6 +57,7 @@ const SHARED_ON_NAMES: &[&str] = &[
     "reads::errors_are_the_kernels",
     "reads::somebody_can_say_yes",
     "races::",
+    "order::",
     "anew::",
     "workloads::builds_work",
 ];

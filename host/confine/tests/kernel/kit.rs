@@ -11,8 +11,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, Held, LaunchError, Limits, Next, Place, Profile, Running, Terminal,
-    Walls,
+    Access, Command, Confinement, Exit, Held, LaunchError, Limits, NameOrder, Next, Place, Profile, Running,
+    Terminal, Walls,
 };
 use tempfile::TempDir;
 
@@ -92,6 +92,7 @@ pub(crate) fn profile(place: &Path) -> Profile {
         limits: Limits::default(),
         // Everything else is tested with a broker between a command and its files.
         names: Some(crate::names::rules("")),
+        order: Some(NameOrder::open(&place.join("order")).expect("an order of names")),
     }
 }
 

@@ -36,6 +36,8 @@ mod limits;
 mod links;
 mod names;
 mod network;
+mod order;
+mod own;
 mod owner;
 mod probes;
 mod races;
@@ -72,9 +74,11 @@ fn all_tests() -> Vec<Test> {
         below::TESTS,
         links::TESTS,
         names::TESTS,
+        own::TESTS,
         git::TESTS,
         held::TESTS,
         races::TESTS,
+        order::TESTS,
         reads::TESTS,
         anew::TESTS,
         workloads::TESTS,

@@ -96,6 +96,8 @@ pub(crate) fn make(data: &[u8]) -> Option<Box<dyn Names>> {
 pub(crate) fn rules(lines: &str) -> NameRules {
     NameRules {
         data: lines.into(),
+        workspace: "/w".into(),
+        homes: Vec::new(),
         spared: vec!["/tmp".into()],
         lifted: Vec::new(),
         reads: Reads::Free,
@@ -312,7 +314,9 @@ fn what_takes_anothers_place_is_not_its_own() {
 fn what_was_never_asked_about_is_asked_about_when_it_leaves() {
     let session = session("");
     let moved = |through: &str| {
-        format!("mkdir -p {through}; mv sub {through}/; echo e > {through}/sub/.envrc; mv {through}/sub .")
+        format!(
+            "mkdir -p {through}; mv sub {through}/; echo e > {through}/sub/.envrc; made=$?; mv {through}/sub . && exit $made"
+        )
     };
     session.allows(
         "mkdir -p node_modules/a && echo x > node_modules/a/.npmrc && mv node_modules/a node_modules/b",

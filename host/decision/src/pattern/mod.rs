@@ -7,4 +7,4 @@ pub(crate) mod steps;
 
 pub use host::{HostName, HostPattern, NetworkPattern, PortSet};
 pub use name::name_matches;
-pub use path::{FilePattern, GlobText, PathMatcher, PatternError};
+pub use path::{FilePattern, GlobText, PathMatcher, PatternError, check_glob_size};

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
 use crate::path_text;
 
 /// Longest glob that is accepted, in bytes; a longer one is a mistake or an attack.
 const GLOB_MAX: usize = 1024;
+/// How deep braces may lie in one another: the regex engine refuses expressions that are nested deeper than about 120
+/// pairs.
+const BRACES_MAX: usize = 16;
 
 /// Which paths a rule or a grant covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,6 +67,15 @@ impl FilePattern {
         Ok(Self::Name { below: absolute(below)?, glob: GlobText::parse(glob)? })
     }
 
+    /// Returns the path of a pattern that is one; none for globs and names.
+    #[must_use]
+    pub fn literal(&self) -> Option<&Path> {
+        match self {
+            Self::Exact(path) | Self::Tree(path) => Some(path),
+            Self::Glob(_) | Self::Name { .. } => None,
+        }
+    }
+
     /// Whether the pattern names literal paths only, so that it can be made real without looking at names.
     #[must_use]
     pub fn is_literal(&self) -> bool {
@@ -106,17 +118,16 @@ impl GlobText {
     /// # Errors
     /// When it is too long, negated or malformed.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
-        if text.len() > GLOB_MAX {
-            return Err(PatternError::GlobLength { length: text.len() });
-        }
+        check_glob_size(text)?;
         if text.is_empty() || text.starts_with('!') {
             return Err(PatternError::Glob { glob: text.to_owned(), detail: "empty or negated".to_owned() });
         }
-        compile(text).map_err(|error| PatternError::Glob {
-            glob: text.to_owned(),
-            detail: error.kind().to_string(),
-        })?;
-        Ok(Self(text.to_owned()))
+        let refused = |detail: String| PatternError::Glob { glob: text.to_owned(), detail };
+        let glob = Self(text.to_owned());
+        for form in glob.forms().iter().chain([&glob.0]) {
+            compile(form).map_err(|error| refused(error.kind().to_string()))?;
+        }
+        Ok(glob)
     }
 
     /// The glob that every name matches.
@@ -132,12 +143,17 @@ impl GlobText {
     }
 
     /// Matches the last component only.
-    pub(crate) fn name_only(&self) -> GlobMatcher {
+    pub(crate) fn name_only(&self) -> GlobSet {
         compiled(&self.0)
     }
 
     /// Matches whole paths: the glob itself, and all below what it matches.
-    pub(crate) fn anywhere(&self) -> [GlobMatcher; 2] {
+    pub(crate) fn anywhere(&self) -> [GlobSet; 2] {
+        self.forms().map(|form| compiled(&form))
+    }
+
+    /// Returns the two globs over whole paths that this one stands for.
+    fn forms(&self) -> [String; 2] {
         let text = self.0.trim_end_matches("/**").trim_end_matches('/');
         let rooted = if text.starts_with('/') || text.starts_with("**") {
             text.to_owned()
@@ -147,9 +163,9 @@ impl GlobText {
         let below = format!("{rooted}/**");
         if self.0.ends_with("/**") {
             // `a/**` names what is below `a`, not `a` itself.
-            [compiled(&below), compiled(&below)]
+            [below.clone(), below]
         } else {
-            [compiled(&rooted), compiled(&below)]
+            [rooted, below]
         }
     }
 }
@@ -176,8 +192,8 @@ pub struct PathMatcher(Inner);
 enum Inner {
     Exact(PathBuf),
     Tree(PathBuf),
-    Glob([GlobMatcher; 2]),
-    Name(PathBuf, GlobMatcher),
+    Glob([GlobSet; 2]),
+    Name(PathBuf, GlobSet),
 }
 
 impl PathMatcher {
@@ -240,23 +256,45 @@ fn absolute(text: &str) -> Result<PathBuf, PatternError> {
     if clean.as_os_str() == path.as_os_str() { Ok(path) } else { Err(refused()) }
 }
 
-fn compile(text: &str) -> Result<globset::Glob, globset::Error> {
-    GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build()
+/// Compiles a glob down to its automaton. A set of one, because `Glob::compile_matcher` panics where the regex engine
+/// refuses the expression, and a set returns that as an error.
+fn compile(text: &str) -> Result<GlobSet, globset::Error> {
+    let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build()?;
+    GlobSetBuilder::new().add(glob).build()
 }
 
-fn compiled(text: &str) -> GlobMatcher {
-    match compile(text) {
-        Ok(glob) => glob.compile_matcher(),
-        // INVARIANT: `GlobText::parse` compiled this text or a part of it. A pattern that still
-        // fails must not vanish, so it becomes its own literal.
-        Err(_) => globset::Glob::new(&globset::escape(text))
-            .map_or_else(|_| unreachable_matcher(), |glob| glob.compile_matcher()),
+#[expect(clippy::expect_used, reason = "`GlobText::parse` has compiled these very texts")]
+fn compiled(text: &str) -> GlobSet {
+    compile(text).expect("a glob that was checked compiles")
+}
+
+/// Checks the length of a glob and how deep its braces lie in one another, before anything parses it: parsers of globs
+/// recurse, and overflow the stack on a long row of braces.
+///
+/// # Errors
+/// When it is longer than 1,024 bytes, or nested deeper than 16 pairs of braces.
+pub fn check_glob_size(text: &str) -> Result<(), PatternError> {
+    if text.len() > GLOB_MAX {
+        return Err(PatternError::GlobLength { length: text.len() });
     }
+    if brace_depth(text) > BRACES_MAX {
+        let detail = format!("braces are nested deeper than {BRACES_MAX}");
+        return Err(PatternError::Glob { glob: text.to_owned(), detail });
+    }
+    Ok(())
 }
 
-#[expect(clippy::panic, reason = "an escaped literal is always a valid glob")]
-fn unreachable_matcher() -> GlobMatcher {
-    panic!("an escaped literal did not compile as a glob")
+/// How deep braces lie in one another; those behind a backslash or in a class count as well.
+fn brace_depth(text: &str) -> usize {
+    let depths = text.bytes().scan(0_usize, |depth, byte| {
+        match byte {
+            b'{' => *depth += 1,
+            b'}' => *depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        Some(*depth)
+    });
+    depths.max().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -312,8 +350,10 @@ mod tests {
         for bomb in ["**/", "*a", "?", "{a,b}", "{a*,*b}", "[!a]", "{a,{b,c}}", "**/a*b*c*d/"] {
             let glob = bomb.repeat(GLOB_MAX / bomb.len());
             let glob = GlobText::parse(&glob).unwrap();
-            for matcher in glob.anywhere() {
-                let expression = matcher.glob().regex();
+            for form in glob.forms() {
+                let compiled = GlobBuilder::new(&form).literal_separator(true).backslash_escape(true).build();
+                let compiled = compiled.unwrap();
+                let expression = compiled.regex();
                 assert!(expression.len() <= 24 * GLOB_MAX, "{bomb} makes {} bytes", expression.len());
                 assert!(!expression.contains('{'), "{bomb} makes {expression}");
             }
@@ -321,6 +361,25 @@ mod tests {
         let glob = FilePattern::glob(&format!("{}a*b*c*d", "**/".repeat(40))).unwrap();
         assert!(!glob.matcher().matches(Path::new(&format!("/{}", "abcabc/".repeat(500)))));
         assert!(glob.matcher().matches(Path::new(&format!("/{}abcd", "abcabc/".repeat(500)))));
+    }
+
+    /// A session's request once ended in a panic here: 170 braces are a valid glob and no valid expression.
+    #[test]
+    fn nested_braces_are_refused_and_do_not_panic() {
+        let nested = |depth: usize| format!("{}a{}", "{a,".repeat(depth), "}".repeat(depth));
+        let unchecked = |text: &str| GlobBuilder::new(text).build().unwrap().compile_matcher();
+        let panics = |text: &str| std::panic::catch_unwind(|| unchecked(text)).is_err();
+        assert!(panics(&nested(170)), "control: this is what happened");
+        let refused = GlobText::parse(&nested(170)).unwrap_err().to_string();
+        assert!(refused.contains("nested deeper than 16"), "{refused}");
+        assert!(GlobText::parse(&nested(BRACES_MAX + 1)).is_err());
+        for text in [nested(BRACES_MAX), format!("**/{}/**", nested(BRACES_MAX)), "{a,b}".repeat(100)] {
+            let matchers = GlobText::parse(&text).unwrap();
+            assert!(!matchers.anywhere()[0].is_match("/x"));
+            assert!(!matchers.name_only().is_match("x"));
+        }
+        // In a rule that comes over the wire, as policies' answers do.
+        assert!(serde_json::from_str::<FilePattern>(&format!("{{\"glob\": {:?}}}", nested(170))).is_err());
     }
 
     #[test]

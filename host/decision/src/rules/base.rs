@@ -6,6 +6,17 @@ use super::{BaseRuling, Caller};
 use crate::profile::FileRight;
 use crate::verdict::Effect;
 
+/// Directories of the machine that commands do not see unless a rule that allows, or a grant, names something at or
+/// below them: a rule on a directory around them does not open them.
+pub const HIDDEN_BY_DEFAULT: [&str; 6] = [
+    "/run",
+    "/sys/firmware",
+    "/sys/fs/bpf",
+    "/sys/kernel/debug",
+    "/sys/kernel/security",
+    "/sys/kernel/tracing",
+];
+
 /// What holds where nobody has an opinion: commands see the file system read-only except closed
 /// regions, tools ask, the workspace and the session's temporary directory are read-write.
 /// Where these lie in one another, the innermost holds.
@@ -60,6 +71,23 @@ impl Base {
         let workspace = self.workspace.iter().map(|top| (Region::Workspace, top));
         let closed = self.closed.iter().map(|top| (Region::Closed, top));
         workspace.chain(closed).chain([(Region::Temp, &self.temp)])
+    }
+
+    /// Returns the base with what is `opened` below the temporary directory among its closed regions. What lies in a
+    /// workspace is there already.
+    pub(super) fn with_shown_in_temp<'a>(mut self, opened: impl Iterator<Item = &'a Path>) -> Self {
+        let is_below = |path: &Path| path.starts_with(&self.temp) && path != self.temp;
+        let in_workspace = |path: &Path| self.workspace.iter().any(|top| path.starts_with(top));
+        let shown: Vec<PathBuf> = opened
+            .filter(|path| self.temp.is_absolute() && is_below(path) && !in_workspace(path))
+            .map(Path::to_owned)
+            .collect();
+        if !shown.is_empty() {
+            self.closed.extend(shown);
+            self.closed.sort();
+            self.closed.dedup();
+        }
+        self
     }
 
     /// Whether `path` lies below the temporary directory, but in a part of the machine that is shown there.

@@ -13,20 +13,21 @@ mod network;
 mod places;
 mod trie;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use base::Base;
+pub use base::{Base, HIDDEN_BY_DEFAULT};
 pub use data::{DataError, RuleData};
 pub use network::BUDGET_KIB;
-pub use places::Place;
+pub use places::{Place, Reach};
 
 use crate::grant::{Grant, GrantPattern, PathPattern};
 use crate::pattern::steps::Steps;
 use crate::pattern::{FilePattern, PathMatcher, name_matches};
 use crate::profile::{FileRight, FileRights, FileRule, Limits, Profile};
 use crate::verdict::Effect;
+use places::opening_rules;
 use trie::Trie;
 
 /// Who wants to use a file.
@@ -178,6 +179,9 @@ impl From<PathPattern> for PathGrant {
 
 impl RuleSet {
     /// Compiles the rules of `layers` over `base`, joined with the path grants among `grants`.
+    ///
+    /// What they open below the session's temporary directory is of the machine. It is added to the regions of the base
+    /// that are closed, so that nothing that is said of the session's directory opens it.
     #[must_use]
     pub fn compile(layers: Vec<RuleLayer>, base: Base, grants: &[Grant]) -> Self {
         let mut trie = Trie::default();
@@ -191,7 +195,10 @@ impl RuleSet {
                 }
             }
         }
-        let grants = grants.iter().filter_map(PathGrant::from_grant).collect();
+        let grants: Vec<PathGrant> = grants.iter().filter_map(PathGrant::from_grant).collect();
+        let opened = opening_rules(&layers).map(|rule| &rule.pattern);
+        let opened = opened.chain(grants.iter().map(|grant| &grant.pattern));
+        let base = base.with_shown_in_temp(opened.filter_map(FilePattern::literal));
         Self { layers, base, trie, globs, grants }
     }
 
@@ -346,13 +353,6 @@ impl PathGrant {
             | GrantPattern::Command(_)
             | GrantPattern::Network(_)
             | GrantPattern::Tool(_) => None,
-        }
-    }
-
-    fn literal(&self) -> Option<&PathBuf> {
-        match &self.pattern {
-            FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path),
-            FilePattern::Glob(_) | FilePattern::Name { .. } => None,
         }
     }
 }

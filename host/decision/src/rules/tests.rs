@@ -2,6 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::grant::{GrantScope, PathPattern};
+use crate::location::Location;
 use crate::pattern::NetworkPattern;
 use crate::profile::{FileRule, NetworkRule};
 use crate::request::{Endpoint, ProcessInfo};
@@ -124,17 +125,22 @@ fn unknown_conditions_count_for_restrictions_only() {
 
 #[test]
 fn places_are_what_commands_meet() {
-    let place = |path: &str, read, write| Place { path: path.into(), read, write };
+    use Reach::{Opens, Restricts};
+    let place = |path: &str, read, write, reach| Place {
+        location: Location::Machine(path.into()),
+        read,
+        write,
+        reach,
+    };
     assert_eq!(
         rules(&[]).places(),
         [
-            place("/", true, false),
-            place("/home", false, false),
-            place("/tmp", true, true),
-            place("/usr", true, false),
-            place("/home/u/.pi", true, false),
-            place("/home/u/p", true, true),
-            place("/home/u/.pi/agent/auth.json", false, false),
+            place("/", true, false, Opens),
+            place("/home", false, false, Restricts),
+            place("/usr", true, false, Opens),
+            place("/home/u/.pi", true, false, Opens),
+            place("/home/u/p", true, true, Opens),
+            place("/home/u/.pi/agent/auth.json", false, false, Restricts),
         ]
     );
     let rules = rules(&[]);

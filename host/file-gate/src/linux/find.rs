@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
+use portcullis_decision::pattern::check_glob_size;
 use portcullis_decision::request::PathKind;
 use regex_automata::meta::{Config, Regex};
 use regex_automata::util::syntax;
@@ -72,6 +73,7 @@ fn anywhere(glob: &str) -> Cow<'_, str> {
 
 /// Case counts only where the glob has a letter in upper case.
 fn regex(glob: &str) -> Result<Regex, SearchError> {
+    check_glob_size(glob).map_err(|error| SearchError::Glob(error.to_string()))?;
     let glob = GlobBuilder::new(glob).literal_separator(true).build();
     let glob = glob.map_err(|error| SearchError::Glob(error.to_string()))?;
     let pattern = glob.regex();
@@ -125,6 +127,16 @@ mod tests {
         check("a*", "a\nb", true);
         check("[a-z]?", "k1", true);
         check("", "x", false);
+    }
+
+    /// The parser recurses: without the check this overflows the stack, which ends the host.
+    #[test]
+    fn a_glob_that_is_nested_without_end_is_refused() {
+        let error = regex(&"{".repeat(1_000_000)).expect_err("too long").to_string();
+        assert!(error.contains("1000000 bytes is too long"), "{error}");
+        let nested = format!("{}a{}", "{".repeat(200), "}".repeat(200));
+        let error = regex(&nested).expect_err("too deep").to_string();
+        assert!(error.contains("nested deeper than 16"), "{error}");
     }
 
     #[test]

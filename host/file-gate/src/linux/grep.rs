@@ -10,6 +10,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::Match;
 use ignore::overrides::{Override, OverrideBuilder};
+use portcullis_decision::pattern::check_glob_size;
 use portcullis_decision::request::PathKind;
 use rustix::fs::OFlags;
 
@@ -259,8 +260,14 @@ fn whole(file: &File, longest: u64) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Longest pattern to search for; a compiled one takes up to a thousand times its length of memory.
+const PATTERN_MAX: usize = 64 << 10;
+
 /// The same matcher that ripgrep makes of its default options.
 fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
+    if query.pattern.len() > PATTERN_MAX {
+        return Err(SearchError::Pattern(format!("it is longer than {PATTERN_MAX} bytes")));
+    }
     RegexMatcherBuilder::new()
         .multi_line(true)
         .unicode(true)
@@ -276,6 +283,7 @@ fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
 
 fn overrides(query: &GrepQuery, root: &Path) -> Result<Override, SearchError> {
     let Some(glob) = &query.glob else { return Ok(Override::empty()) };
+    check_glob_size(glob).map_err(|error| SearchError::Glob(error.to_string()))?;
     let mut builder = OverrideBuilder::new(root);
     let built = builder.add(glob).and_then(|builder| builder.build());
     built.map_err(|error| SearchError::Glob(error.to_string()))

@@ -1,7 +1,7 @@
 //! What was found at a path, before anything is decided about it.
 
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::path_text;
@@ -116,6 +116,16 @@ impl Located {
     #[must_use]
     pub fn is_on_read_only_mount(&self) -> bool {
         self.read_only
+    }
+
+    /// Returns the deepest directory that exists above a name, opened without any right on it. Known only of what was
+    /// located for writing.
+    #[must_use]
+    pub fn directory(&self) -> Option<BorrowedFd<'_>> {
+        match &self.target {
+            Target::Opened(_) => None,
+            Target::Slot(slot) => Some(slot.parent.as_fd()),
+        }
     }
 
     /// The descriptor of what is there.

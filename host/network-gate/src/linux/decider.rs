@@ -1,6 +1,7 @@
 //! The thread on which the judge is asked: it may compute, read files and write the log, so it may not keep the
 //! connections waiting.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -27,7 +28,8 @@ impl Decider {
         let undone = Arc::clone(&left);
         let work = move || {
             for job in todo {
-                job();
+                // Whoever asked sees that there is no answer, and refuses; the next one is judged all the same.
+                drop(catch_unwind(AssertUnwindSafe(job)));
                 undone.fetch_sub(1, Ordering::SeqCst);
             }
         };
@@ -101,5 +103,17 @@ mod tests {
         decider.hear_out(LONG);
         assert!(is_done.try_recv().is_ok());
         decider.hear_out(LONG);
+    }
+
+    #[test]
+    fn a_job_that_panics_is_no_answer_and_stops_nothing() {
+        let decider = Decider::start().expect("a thread");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let fault = || -> u8 { panic!("as a fault would") };
+        assert_eq!(runtime.block_on(decider.ask(fault)), None);
+        assert_eq!(runtime.block_on(decider.ask(|| 7)), Some(7));
+        let left = Arc::clone(&decider.left);
+        drop(decider);
+        assert_eq!(left.load(Ordering::SeqCst), 0, "a job that panicked counts as done");
     }
 }

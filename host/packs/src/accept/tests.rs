@@ -279,6 +279,26 @@ fn what_it_may_do() {
     let mut grown = wants("1.1.0", "[capabilities]\nrewrites = true\nstate = 'project'");
     grown.lock.put(agreed.clone());
     check("it wants state-project", &grown);
+    // Bytes that nobody has signed inherit nothing from others that were agreed to.
+    let unsigned = |bytes: Vec<u8>| {
+        let mut case = good("mine:guard", "1.0.0");
+        case.bytes = bytes;
+        case.signatures = Signatures::default();
+        case.described.id = "mine:guard".to_owned();
+        case.approval.unsigned = true;
+        case.source = crate::FROM_FILE;
+        case
+    };
+    let mut own = unsigned(pack("mine:guard", "1.0.0", rewrites));
+    own.approval.capabilities = BTreeSet::from(["rewrites".to_owned()]);
+    let agreed_unsigned = own.judge().unwrap();
+    let mut same = unsigned(own.bytes.clone());
+    same.lock.put(agreed_unsigned.clone());
+    assert!(same.judge().is_ok(), "control: the very same bytes");
+    let mut other =
+        unsigned(pack("mine:guard", "1.0.0", "[capabilities]\nrewrites = true\n[tests]\nfiles = ['x']"));
+    other.lock.put(agreed_unsigned);
+    check("it wants rewrites", &other);
     // Taken out and in again is new.
     let mut removed = wants("1.1.0", rewrites);
     removed.lock.put(agreed);

@@ -10,6 +10,7 @@ use portcullis_network_gate::{
     AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Stages, Upstream,
     Want,
 };
+use portcullis_text::escape;
 
 use super::Line;
 use super::memory::place;
@@ -17,11 +18,14 @@ use super::question::{about_all, about_more, places};
 use crate::ask::{Answer, Choice, ChoiceKind, Refusal};
 use crate::authorized::Authorized;
 use crate::cancel::Cancel;
+use crate::fault::RULE;
 use crate::force::Force;
 use crate::memory::Denied;
 use crate::question::endpoint_pattern;
 use crate::session::Session;
-use crate::visible::visible;
+
+/// What the judge does, for the report of a fault.
+const JUDGING: &str = "judging a connection";
 
 /// Answers for the connections in one sandbox.
 pub(super) struct CommandJudge {
@@ -46,6 +50,9 @@ impl CommandJudge {
         let rules = self.rules(&force);
         let mut decision = match attempt.want {
             Want::Connect => session.decide_by(&request, &force, rules),
+            Want::SendMore { .. } if session.after_fault().is_some() => {
+                session.decide_by(&request, &force, rules)
+            }
             Want::SendMore { .. } => {
                 let budget = rules.budget(&attempt.access.target, attempt.access.port);
                 Decision::by_rule(budget.beyond)
@@ -90,6 +97,52 @@ impl CommandJudge {
         };
         Answered { judged, is_about, answer, choice }
     }
+
+    /// Asks the user about attempts, and returns what becomes of each.
+    fn ask_about(&self, session: &Session, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
+        let Answered { judged, is_about, answer, choice } = self.put(session, round, attempts);
+        if let Some(choice) = choice.as_ref().filter(|choice| choice.scope != GrantScope::Once) {
+            remember(session, choice, &chosen(attempts, &is_about).collect::<Vec<_>>());
+        }
+        let each = attempts.iter().zip(is_about).zip(judged);
+        let each = each.map(|((attempt, is_about), (request, decision))| {
+            if is_open(&decision) && !is_about {
+                return Judgement::Ask;
+            }
+            let is_connection = is_to_connect(attempt);
+            let decision = match (&answer, &choice) {
+                _ if !is_open(&decision) => decision,
+                (Answer::Covered, _) => self.judge(session, attempt).1,
+                (Answer::Refused(refusal), _) => {
+                    // pi itself runs as long as the session: a no for all that time is no answer for once.
+                    if *refusal == Refusal::User && is_connection && !session.setup.inmate.is_agent() {
+                        session.connections.refuse(attempt.command, place(&attempt.access));
+                    }
+                    decision.refused(refusal.by(), refusal.reason())
+                }
+                (Answer::Choice(_), Some(choice)) if choice.kind == ChoiceKind::Deny => {
+                    decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
+                }
+                (Answer::Choice(_), Some(choice)) => {
+                    if is_connection {
+                        session.connections.allow(attempt.command, place(&attempt.access), choice.scope);
+                    }
+                    decision.granted(AnsweredBy::User, &choice.label)
+                }
+                (Answer::Choice(_), None) => {
+                    decision.refused(AnsweredBy::User, "the answer was not one of the choices")
+                }
+            };
+            // What is still open by now has no answer.
+            settle(
+                session,
+                attempt,
+                request,
+                decision.refused(AnsweredBy::User, "the answer does not cover it"),
+            )
+        });
+        each.collect()
+    }
 }
 
 /// What came of a question.
@@ -104,59 +157,23 @@ struct Answered {
 impl Judge for CommandJudge {
     fn decide(&self, attempt: &Attempt) -> Judgement {
         let Some(session) = self.line.session() else { return Judgement::Deny(closed()) };
-        let (request, decision) = self.judge(&session, attempt);
-        if decision.effect() == Effect::Ask {
-            return Judgement::Ask;
-        }
-        settle(&session, attempt, request, decision)
+        let judge = || {
+            let (request, decision) = self.judge(&session, attempt);
+            if decision.effect() == Effect::Ask {
+                return Judgement::Ask;
+            }
+            settle(&session, attempt, request, decision)
+        };
+        session.guarded(JUDGING, judge, |reason| Judgement::Deny(fault(reason)))
     }
 
     fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
         let Some(session) = self.line.session() else {
             return attempts.iter().map(|_| Judgement::Deny(closed())).collect();
         };
-        let Answered { judged, is_about, answer, choice } = self.put(&session, round, attempts);
-        if let Some(choice) = choice.as_ref().filter(|choice| choice.scope != GrantScope::Once) {
-            remember(&session, choice, &chosen(attempts, &is_about).collect::<Vec<_>>());
-        }
-        let each = attempts.iter().zip(is_about).zip(judged);
-        let each = each.map(|((attempt, is_about), (request, decision))| {
-            if is_open(&decision) && !is_about {
-                return Judgement::Ask;
-            }
-            let is_connection = is_to_connect(attempt);
-            let decision = match (&answer, &choice) {
-                _ if !is_open(&decision) => decision,
-                (Answer::Covered, _) => self.judge(&session, attempt).1,
-                (Answer::Refused(refusal), _) => {
-                    if *refusal == Refusal::User && is_connection {
-                        session.memory.deny(Denied::of_one(&attempt.access));
-                    }
-                    decision.refused(refusal.by(), refusal.reason())
-                }
-                (Answer::Choice(_), Some(choice)) if choice.kind == ChoiceKind::Deny => {
-                    decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
-                }
-                (Answer::Choice(_), Some(choice)) => {
-                    if is_connection {
-                        session.memory.forget_ones(|access| place(access) == place(&attempt.access));
-                        session.connections.allow(attempt.command, place(&attempt.access), choice.scope);
-                    }
-                    decision.granted(AnsweredBy::User, &choice.label)
-                }
-                (Answer::Choice(_), None) => {
-                    decision.refused(AnsweredBy::User, "the answer was not one of the choices")
-                }
-            };
-            // What is still open by now has no answer.
-            settle(
-                &session,
-                attempt,
-                request,
-                decision.refused(AnsweredBy::User, "the answer does not cover it"),
-            )
-        });
-        each.collect()
+        let denied =
+            |reason: String| attempts.iter().map(|_| Judgement::Deny(fault(reason.clone()))).collect();
+        session.guarded(JUDGING, || self.ask_about(&session, round, attempts), denied)
     }
 
     fn withdraw(&self, round: u64) {
@@ -175,7 +192,7 @@ impl Judge for CommandJudge {
             Some(ruling) if ruling.effect == Effect::Deny => AddressRuling::Denied(Refused {
                 policy: ruling.policy,
                 rule: ruling.rule,
-                reason: format!("`{}` leads to {address}: {}", access.target, visible(&ruling.reason)),
+                reason: format!("`{}` leads to {address}: {}", access.target, escape(&ruling.reason)),
             }),
             Some(ruling) if ruling.effect == Effect::Allow => AddressRuling::Named,
             // The user was asked for the address itself.
@@ -291,8 +308,8 @@ fn answered_before(session: &Session, attempt: &Attempt, action: &Action, decisi
         Want::Connect if session.connections.is_allowed(attempt.command, &place) => {
             decision.granted(AnsweredBy::User, "you allowed it for this command")
         }
-        Want::Connect if session.memory.denies_one(&attempt.access) => {
-            decision.refused(AnsweredBy::User, "you said no to it before")
+        Want::Connect if session.connections.is_refused(attempt.command, &place) => {
+            decision.refused(AnsweredBy::User, "you said no for this command")
         }
         Want::Connect if session.memory.denies(action) => {
             decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
@@ -324,9 +341,9 @@ fn settle(session: &Session, attempt: &Attempt, request: Request, decision: Deci
         None => {
             let cause = decision.cause();
             let refused = Refused {
-                policy: visible(decision.policy()),
-                rule: visible(&cause.rule),
-                reason: visible(&cause.reason),
+                policy: escape(decision.policy()),
+                rule: escape(&cause.rule),
+                reason: escape(&cause.reason),
             };
             note(
                 session,
@@ -345,36 +362,42 @@ fn note(session: &Session, attempt: &Attempt, why: &str) {
     session.connections.note(attempt.command, format!("network: no connection to {place}: {why}"));
 }
 
-/// Remembers a grant for each of the places that were asked about.
+/// Remembers one answer for all the places that were asked about.
 fn remember(session: &Session, choice: &Choice, attempts: &[&Attempt]) {
     // All of them want to send more to the same place.
     if let Some(Attempt { want: Want::SendMore { .. }, access, .. }) = attempts.first() {
-        return session.memory.deny(Denied::of_more(access));
+        return session.memory.deny(vec![Denied::of_more(access)]);
     }
-    let patterns: Vec<GrantPattern> = if places(attempts.iter().map(|one| &one.access)).len() > 1 {
-        attempts.iter().map(|one| GrantPattern::Network(endpoint_pattern(&one.access))).collect()
-    } else {
-        vec![choice.pattern.clone()]
-    };
-    let mut known: Vec<GrantPattern> = Vec::new();
-    for pattern in patterns {
-        if !known.contains(&pattern) {
-            let choice = Choice { pattern: pattern.clone(), ..choice.clone() };
-            match (choice.kind, attempts.first()) {
-                (ChoiceKind::Allow, _) => session.remember(&choice),
-                (ChoiceKind::Deny, Some(one)) => {
-                    session.memory.deny(Denied::of(&choice, &Action::Network(one.access.clone())));
-                }
-                (ChoiceKind::Deny, None) => {}
+    let mut patterns: Vec<GrantPattern> = Vec::new();
+    if places(attempts.iter().map(|one| &one.access)).len() > 1 {
+        for one in attempts {
+            let pattern = GrantPattern::Network(endpoint_pattern(&one.access));
+            if !patterns.contains(&pattern) {
+                patterns.push(pattern);
             }
-            known.push(pattern);
         }
+    } else {
+        patterns.push(choice.pattern.clone());
+    }
+    match (choice.kind, attempts.first()) {
+        (ChoiceKind::Allow, _) => session.remember_all(choice, &patterns),
+        (ChoiceKind::Deny, Some(one)) => {
+            let action = Action::Network(one.access.clone());
+            let deny = |pattern| Denied::of(&Choice { pattern, ..choice.clone() }, &action);
+            session.memory.deny(patterns.into_iter().map(deny).collect());
+        }
+        (ChoiceKind::Deny, None) => {}
     }
 }
 
 /// Whether a grant is for this very address or a block that holds it.
 fn names(pattern: &GrantPattern, address: &Endpoint, port: u16) -> bool {
     matches!(pattern, GrantPattern::Network(network) if network.host.is_of_addresses() && network.matches(address, port))
+}
+
+/// The refusal after a fault of the host's own.
+fn fault(reason: String) -> Refused {
+    Refused { policy: "host".to_owned(), rule: RULE.to_owned(), reason }
 }
 
 fn closed() -> Refused {

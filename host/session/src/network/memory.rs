@@ -38,6 +38,7 @@ struct Table {
 struct Command {
     identity: Option<Identity>,
     allowed: HashSet<Place>,
+    refused: HashSet<Place>,
     notes: Vec<String>,
     /// How long its connections have waited for the user, without those of now.
     waited: Duration,
@@ -116,6 +117,19 @@ impl Memory {
         }
     }
 
+    /// Remembers that the user said a plain no to a place, as long as the command runs: a program that tries again and
+    /// again asks once. Another command asks anew.
+    pub(super) fn refuse(&self, command: u32, place: Place) {
+        if command != 0 {
+            self.table().commands.entry(command).or_default().refused.insert(place);
+        }
+    }
+
+    /// Whether the user said a plain no to this place for this command.
+    pub(super) fn is_refused(&self, command: u32, place: &Place) -> bool {
+        self.table().commands.get(&command).is_some_and(|command| command.refused.contains(place))
+    }
+
     /// Forgets which of these places were allowed to commands under way: who takes an answer back means these as well.
     pub(crate) fn forget_allowed(&self, is_meant: impl Fn(&Endpoint, u16) -> bool) {
         for command in self.table().commands.values_mut() {
@@ -182,6 +196,18 @@ mod tests {
         assert!(!memory.is_allowed(7, &a_place()), "the number may belong to another process next");
         memory.allow(0, a_place(), GrantScope::Once);
         assert!(!memory.is_allowed(0, &a_place()), "nobody is known by this number");
+    }
+
+    #[test]
+    fn a_plain_no_is_for_the_command_that_asked() {
+        let memory = Memory::default();
+        memory.refuse(7, a_place());
+        assert!(memory.is_refused(7, &a_place()) && !memory.is_refused(8, &a_place()));
+        assert!(!memory.is_refused(7, &(a_place().0, 80)), "another port is another question");
+        memory.dismiss(7);
+        assert!(!memory.is_refused(7, &a_place()), "the number may belong to another process next");
+        memory.refuse(0, a_place());
+        assert!(!memory.is_refused(0, &a_place()), "an unknown command is asked about each time");
     }
 
     #[test]

@@ -7,10 +7,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_network_gate::{Server, Sockets, WayIn};
+use portcullis_text::escape;
 
 use super::{Line, Network};
 use crate::session::Session;
-use crate::visible::visible;
 
 /// Ports that are open at once.
 const OPEN_MAX: usize = 64;
@@ -102,7 +102,7 @@ impl Network {
         let at = |port| open.get(&port).map(|(at, _)| *at);
         let mut ports: Vec<InsidePort> = Vec::new();
         for Server { port, process, .. } in servers {
-            let program = visible(&process.program);
+            let program = escape(&process.program);
             ports.push(InsidePort { port, program, process: process.pid, open_at: at(port) });
         }
         for (&port, (at, _)) in open.iter() {

@@ -2,12 +2,12 @@
 
 use portcullis_decision::GrantScope;
 use portcullis_decision::request::NetworkAccess;
+use portcullis_text::escape;
 
 use super::memory::{Place, place};
 use crate::ask::{ChoiceKind, Question};
 use crate::question::GRANT_TEXT_MAX;
 use crate::special;
-use crate::visible::visible;
 
 /// The places of some connections, each once, in their order.
 pub(super) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Place> {
@@ -27,7 +27,7 @@ pub(super) fn about_all(mut question: Question, places: &[Place], details: Optio
     let [_, _, ..] = places else { return question };
     question.title = format!("Allow these {} connections?", places.len());
     question.subject = listed(places, "\n");
-    question.quote = details.map(visible);
+    question.quote = details.map(escape);
     for meaning in places.iter().filter_map(|(target, _)| special::meaning_of(target)) {
         if !question.reason.contains(&meaning) {
             question.reason.push_str(&format!("; and {meaning}"));

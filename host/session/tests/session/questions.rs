@@ -33,7 +33,7 @@ fn the_choices_are_those_of_the_first_seed_narrowest_first() {
             "P2 Allow for project project.json",
             "A Allow for all all.json",
             "A2 Allow for all all.json",
-            "d Deny for this session ",
+            "d No, for this session ",
         ]
     );
     let covers = |index: usize| seen[0].choices[index].covers.clone().unwrap();

@@ -175,7 +175,7 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (23, "tests/it/tests/protocol.rs::paths_that_are_none"),
     (23, "tests/it/tests/odd_paths.rs::lengths_and_bytes"),
     (24, "tests/it/tests/odd_paths.rs::names_that_look_alike"),
-    (24, "host/session/src/visible.rs::escapes_what_acts"),
+    (24, "host/text/src/escape.rs::unsafe_characters_are_escaped"),
     // No kernel here has a file system that ignores case.
     (25, "host/names/tests/all/classes.rs::names_in_git_directories"),
     (26, "host/config/tests/all/resolving.rs::a_directory_named_like_a_glob_is_no_glob"),
@@ -193,7 +193,7 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (68, "tests/it/tests/attacks.rs::nothing_is_left_of_a_session"),
     (69, "tests/it/tests/against_pi.rs::the_terminal_of_pi"),
     (70, "tests/it/tests/pi_terminal.rs::nothing_of_a_tool_acts_on_the_terminal"),
-    (70, "host/session/src/visible.rs::escapes_what_acts"),
+    (70, "host/text/src/escape.rs::unsafe_characters_are_escaped"),
     (70, "tests/it/tests/prompt.rs::what_was_typed_before_is_no_answer"),
     (70, "tests/it/tests/pi_terminal.rs::output_paints_nothing"),
     (72, "host/confine/tests/kernel/attacks.rs::foreign_calls_are_killed"),

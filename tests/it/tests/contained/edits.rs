@@ -78,8 +78,8 @@ fn changes(scene: &Scene, world: &World<'_>) -> Result<()> {
     wait_said(scene, "reached")?;
     portcullis(&["grants", "revoke", &listed(&portcullis, "/kept/0")?])?.ended_with(0)?;
 
-    // A plain no is listed and taken back, and ends where the settings allow what it was about.
-    let second = answer(&first, "no")?;
+    // A no for the session is listed and taken back; a plain no is for one try.
+    let second = answer(&first, "d")?;
     wait_said(scene, "refused")?;
     portcullis(&["grants", "revoke", &listed(&portcullis, "/sessions/0")?])?.ended_with(0)?;
     let third = answer(&second, "no")?;

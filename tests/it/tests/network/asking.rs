@@ -17,7 +17,7 @@ as_each_user!(
     several_programs_of_one_command_are_a_question_each,
     what_cannot_be_read_whole_is_not_kept,
     names_are_shown_in_letters_that_cannot_be_mistaken,
-    a_no_is_remembered_and_told,
+    a_no_is_for_the_command_and_told,
     what_is_taken_back_is_asked_again_while_the_command_runs,
     a_no_to_more_than_the_budget_is_remembered,
     a_question_says_what_an_address_is,
@@ -168,7 +168,7 @@ fn names_are_shown_in_letters_that_cannot_be_mistaken(user: User) -> Result<()> 
     Ok(())
 }
 
-fn a_no_is_remembered_and_told(user: User) -> Result<()> {
+fn a_no_is_for_the_command_and_told(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
     let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
@@ -176,12 +176,22 @@ fn a_no_is_remembered_and_told(user: User) -> Result<()> {
     let question = host.question()?;
     host.answer(&question, &json!("refuse"))?;
     let (result, output) = host.finish(id)?;
-    ensure!(output.contains("you said no (rule") && output.contains("you said no to it before"), "{output}");
+    ensure!(
+        output.contains("you said no (rule") && output.contains("you said no for this command"),
+        "{output}"
+    );
     let told =
         "network: no connection to allowed.test:80: `allowedDomains` does not name this host; you said no";
     ensure!(result.pointer("/notes").is_some_and(|notes| notes.to_string().contains(told)), "{result}");
+    // Another command asks again: a no is a no once, and one for the session has its own choice.
+    let id = host.begin(GET, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    host.answer(&question, &choice(&question, "d").context("a no for the session")?)?;
+    host.finish(id)?;
     let (_, output) = host.run(GET)?;
-    ensure!(output.contains("you said no to it before"), "{output}");
+    ensure!(output.contains("you said no for this session"), "{output}");
+    let screen = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
+    ensure!(screen.to_string().contains("This session: no connections to allowed.test:80"), "{screen:#}");
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 mod edit;
 mod import;
+mod kept_back;
 mod show;
 mod validate;
 
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use portcullis_config::{
     ConfigError, FileKind, Layer, Places, RealDisk, Resolved, Source, discover, json_schema,
 };
-use portcullis_session::visible;
+use portcullis_text::escape;
 use serde_json::json;
 
 use crate::args::config::{Config, Kind, Place};
@@ -25,7 +26,7 @@ use crate::wire;
 pub(crate) fn run(config: Config) -> crate::Outcome {
     let around = Surroundings::read()?;
     match config {
-        Config::Show { place, json } => show::run(&around, &places(&around, &place)?, json),
+        Config::Show { place, json } => show::run(&around, &place, json),
         Config::Validate { place, file, kind, json } => {
             let kind = kind.map(FileKind::from);
             validate::run(&around, &places(&around, &place)?, file, kind, json)
@@ -137,7 +138,7 @@ fn print_path(around: &Surroundings, file: &Path) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     if out.is_terminal() {
         let mut page = Page::new(around);
-        page.line(&visible(&file.to_string_lossy()));
+        page.line(&escape(&file.to_string_lossy()));
         page.print()?;
     } else {
         out.write_all(&[file.as_os_str().as_bytes(), b"\n"].concat())?;

@@ -4,24 +4,32 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use portcullis_config::{
-    Field, Origin, Places, RealDisk, Report, Setting, Standing, discover, field, report, resolve,
+    Field, Origin, RealDisk, Report, Setting, Standing, discover, field, report, resolve,
 };
 use portcullis_confine::{Tier, probe};
 use portcullis_decision::Mode;
-use portcullis_session::visible;
+use portcullis_text::escape;
 use serde_json::Value;
 
+use super::kept_back;
+use crate::args::config::Place;
 use crate::exit::{Exit, say};
 use crate::page::{Cell, Page, Tint, cell, tinted};
 use crate::policies::Shown;
 use crate::surroundings::Surroundings;
 use crate::wire::OWN_PROGRAM;
 
-pub(super) fn run(around: &Surroundings, places: &Places, as_json: bool) -> crate::Outcome {
+pub(super) fn run(around: &Surroundings, place: &Place, as_json: bool) -> crate::Outcome {
+    let places = &super::places(around, place)?;
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used, nothing is allowed until they are mended")?;
     let resolved = resolve(&found, places, &RealDisk)?;
     let chain = super::chain(around, &resolved)?;
+    // Where a policy cannot be used there is no session, and no command is given anything.
+    let kept_back = match chain.iter().all(|policy| policy.problem.is_none()) && resolved.enabled {
+        true => kept_back::variables(around, place)?,
+        false => Vec::new(),
+    };
     let report = report(&found, &resolved, &portcullis_session::default_limits());
     // Tried out, not read from settings of the system: `requiredTier` is held against what comes of it.
     let tier = Tier::of(&probe(Path::new(OWN_PROGRAM)));
@@ -31,18 +39,20 @@ pub(super) fn run(around: &Surroundings, places: &Places, as_json: bool) -> crat
         if let Some(members) = value.as_object_mut() {
             members.insert("sandboxTier".to_owned(), tier.name().into());
             members.insert("chain".to_owned(), serde_json::to_value(&chain)?);
+            members.insert("keptBackVariables".to_owned(), kept_back::json(&kept_back));
         }
         page.json(&value);
     } else {
         human(&mut page, &report, tier);
         policies(&mut page, &chain);
+        kept_back::human(&mut page, &kept_back);
     }
     page.print()?;
     let mut problems = chain.iter().filter_map(|policy| policy.problem.as_ref());
     Ok(match problems.next() {
         None => Exit::Done,
         Some(problem) => {
-            say(&format!("portcullis: nothing is allowed until this is mended: {}", visible(problem)));
+            say(&format!("portcullis: nothing is allowed until this is mended: {}", escape(problem)));
             Exit::Bad
         }
     })
@@ -71,7 +81,7 @@ fn human(page: &mut Page, report: &Report, tier: Tier) {
     page.table("", &rows);
     for (index, region) in report.closed.iter().enumerate() {
         let name = if index == 0 { "\nclosed regions" } else { "              " };
-        page.line(&format!("{name}  {}", visible(&region.to_string_lossy())));
+        page.line(&format!("{name}  {}", escape(&region.to_string_lossy())));
     }
     if !report.unused.is_empty() {
         page.line("\nset, and without effect");

@@ -7,7 +7,7 @@ use portcullis_config::{
     Checked, ConfigError, FileKind, Layer, Origin, Places, Position, Problem, RealDisk, discover, resolve,
     validate, validate_all,
 };
-use portcullis_session::visible;
+use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -85,19 +85,19 @@ fn add(checked: &mut Vec<Checked>, mistake: ConfigError) {
 }
 
 pub(super) fn human(page: &mut Page, checked: Checked) {
-    let file = visible(&checked.file.to_string_lossy());
+    let file = escape(&checked.file.to_string_lossy());
     if checked.mistakes.is_empty() {
         page.row("", &[tinted("valid", Tint::Good), cell(&file)], &[]);
     }
     for mistake in checked.mistakes {
         let Some((at, problem)) = within(&mistake) else {
-            page.line(&visible(&causes(mistake)));
+            page.line(&escape(&causes(mistake)));
             continue;
         };
-        page.line(&format!("{file}:{}:{}: {}", at.line, at.column, visible(&problem.to_string())));
+        page.line(&format!("{file}:{}:{}: {}", at.line, at.column, escape(&problem.to_string())));
         let line = usize::try_from(at.line).unwrap_or(0).checked_sub(1);
         if let Some(text) = line.and_then(|line| checked.text.as_ref()?.lines().nth(line)) {
-            page.line(&format!("  {:>4} | {}", at.line, visible(text)));
+            page.line(&format!("  {:>4} | {}", at.line, escape(text)));
             page.line(&format!("       | {}^", " ".repeat(shown_before(text, at.column))));
         }
     }
@@ -106,7 +106,7 @@ pub(super) fn human(page: &mut Page, checked: Checked) {
 /// Where a column is once the characters before it have been made visible.
 fn shown_before(text: &str, column: u32) -> usize {
     let before = usize::try_from(column).unwrap_or(1).saturating_sub(1);
-    visible(&text.chars().take(before).collect::<String>()).chars().count()
+    escape(&text.chars().take(before).collect::<String>()).chars().count()
 }
 
 fn file_json(checked: Checked) -> Value {

@@ -132,6 +132,7 @@ impl Scene {
             hostname: "sandbox".to_owned(),
             limits: Limits::default(),
             acting: None,
+            order: None,
             names: Some(plain_name_rules(Base::default()).context("the rules over names")?),
         })
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use portcullis_policy_runtime::{ComponentPolicy, Runtime};
-use portcullis_session::visible;
+use portcullis_text::escape;
 use portcullis_workbench::{Figures, Item, measure, of_cases};
 use serde_json::json;
 
@@ -79,7 +79,7 @@ fn print(bench: &Bench, components: &[&Component], figures: &[Figures], requests
         let mut rows = vec![["", "calls", "p50 µs", "p99 µs", "max µs"].map(cell).to_vec()];
         rows.extend(components.iter().zip(figures).map(|(component, figures)| {
             vec![
-                cell(&visible(&component.file.display().to_string())),
+                cell(&escape(&component.file.display().to_string())),
                 cell(&figures.calls.to_string()),
                 number(figures.p50),
                 number(figures.p99),

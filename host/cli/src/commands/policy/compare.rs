@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::{Context, path_text};
-use portcullis_session::{Nobody, visible};
+use portcullis_session::Nobody;
+use portcullis_text::escape;
 use portcullis_workbench::{Change, Item, Said, changes};
 use serde::Serialize;
 use serde_json::json;
@@ -79,7 +80,7 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
 /// A log can be taken again anywhere; whose settings judge is for the user to know.
 fn tell_project(facts: &Context, workspace: &str) {
     let Some(root) = facts.workspace.roots.first().filter(|root| *root != workspace) else { return };
-    say(&visible(&format!(
+    say(&escape(&format!(
         "the log is of the project `{root}`, and the settings are those of `{workspace}`; name another with `--project`"
     )));
 }

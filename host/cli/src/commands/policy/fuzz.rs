@@ -1,9 +1,9 @@
 //! `policy fuzz`: requests by chance, for as long as the author likes.
 
+use portcullis_text::escape;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use portcullis_session::visible;
 use portcullis_workbench::{Fuzzed, fuzz};
 use serde_json::json;
 
@@ -47,7 +47,7 @@ fn print(args: &Fuzz, seed: u64, fuzzed: &Fuzzed) -> anyhow::Result<()> {
     }
     for misstep in found {
         page.row("", &[tinted("✗", Tint::Bad), tinted(&misstep.message, Tint::Plain)], &[1]);
-        page.line(&format!("    {}", visible(&json!(misstep.request).to_string())));
+        page.line(&format!("    {}", escape(&json!(misstep.request).to_string())));
     }
     let tint = if found.is_empty() { Tint::Good } else { Tint::Bad };
     let sum = format!(

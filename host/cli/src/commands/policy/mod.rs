@@ -19,7 +19,7 @@ mod templates;
 mod test;
 mod toolchain;
 
-use portcullis_policy_runtime::{CachePlace, Limits, Runtime};
+use portcullis_policy_runtime::{CachePlace, Runtime};
 
 use crate::args::policy::Policy;
 
@@ -43,5 +43,5 @@ pub(crate) fn run(verb: Policy) -> crate::Outcome {
 
 /// The engine of the enforcer, with its limits. Nothing is kept: what authors build changes all the time.
 fn runtime() -> anyhow::Result<Runtime> {
-    Ok(Runtime::new(Limits::default(), &CachePlace::None)?)
+    crate::policies::runtime(&CachePlace::None)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use portcullis_audit::{Directory, Follower, Placed, Recall, Record, Trouble, read_all};
 use portcullis_decision::{Context, Policy};
-use portcullis_session::visible;
+use portcullis_text::escape;
 use portcullis_workbench::{Item, Said, say as ask};
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ impl Observer<'_> {
                 }
                 Err(trouble) => {
                     let file = trouble.file.to_string_lossy().into_owned();
-                    say(&visible(&format!("{file}: {}", causes(trouble.error))));
+                    say(&escape(&format!("{file}: {}", causes(trouble.error))));
                 }
             }
         }

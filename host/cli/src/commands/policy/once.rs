@@ -4,7 +4,7 @@ use anyhow::{Context as _, anyhow};
 use portcullis_decision::Effect;
 use portcullis_decision::verdict::{Evaluation, Verdict};
 use portcullis_file_gate::spelling;
-use portcullis_session::visible;
+use portcullis_text::escape;
 use portcullis_workbench::ask;
 use portcullis_workbench::cases::{Connection, Operation, Origin, Question};
 use serde_json::{Value, json};
@@ -71,11 +71,11 @@ fn print(around: &Surroundings, answer: &Evaluation, as_json: bool) -> anyhow::R
     page.row("", &[tinted(&word, Tint::of(&word)), cell(&cause.reason)], &[]);
     let told = [("rule", cause.rule.as_str()), ("setting", &cause.setting)];
     for (what, text) in told.into_iter().chain(details(verdict)).filter(|(_, text)| !text.is_empty()) {
-        page.line(&format!("  {what}: {}", visible(text)));
+        page.line(&format!("  {what}: {}", escape(text)));
     }
     for step in trace {
         let mark = if step.matched { "✓" } else { "·" };
-        page.line(&format!("  {mark} {} {}", visible(&step.rule), visible(&step.detail)));
+        page.line(&format!("  {mark} {} {}", escape(&step.rule), escape(&step.detail)));
     }
     page.print()?;
     Ok(())

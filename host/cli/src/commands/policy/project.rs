@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use portcullis_packs::{Manifest, Pack};
 use portcullis_policy_runtime::read_component;
-use portcullis_session::visible;
+use portcullis_text::escape;
 
 use super::bounds::{Bounds, TEXT_MAX};
 use super::source::check_fresh;
@@ -106,7 +106,7 @@ impl Component {
             let file = match (built.exists(), kept.exists()) {
                 (true, _) => built,
                 (false, true) => {
-                    let folder = visible(&path.to_string_lossy());
+                    let folder = escape(&path.to_string_lossy());
                     say(&format!(
                         "portcullis: nothing is built in `{folder}`, so its `policy.wasm` is taken"
                     ));

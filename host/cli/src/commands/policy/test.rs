@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use portcullis_audit::PolicyLine;
-use portcullis_session::visible;
+use portcullis_text::escape;
 use portcullis_workbench::{Report, Source, case, given, run as run_cases};
 use serde_json::json;
 
@@ -33,7 +33,7 @@ pub(super) fn run(test: &Test) -> crate::Outcome {
     let source = Source { component: &component.bytes, cases: &cases };
     let report = run_cases(&runtime, source, |file| {
         if !test.json {
-            say(&format!("{} …", visible(file)));
+            say(&format!("{} …", escape(file)));
         }
     })?;
     if let Some(file) = &test.junit {
@@ -89,13 +89,13 @@ fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {
     for failure in &report.failures {
         let head = format!("{}: {}", failure.file, failure.case);
         page.row("", &[tinted("✗", Tint::Bad), tinted(&head, Tint::Plain)], &[1]);
-        page.line(&format!("    {}", visible(&failure.message)));
+        page.line(&format!("    {}", escape(&failure.message)));
         for step in &failure.trace {
-            page.line(&format!("    {}", visible(step)));
+            page.line(&format!("    {}", escape(step)));
         }
     }
     let unseen: Vec<_> =
-        report.rules.iter().filter(|(_, seen)| !**seen).map(|(rule, _)| visible(rule)).collect();
+        report.rules.iter().filter(|(_, seen)| !**seen).map(|(rule, _)| escape(rule)).collect();
     if !unseen.is_empty() {
         page.line(&format!("no case sees: {}", unseen.join(", ")));
     }
@@ -115,7 +115,7 @@ fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {
 /// The report in the form that build servers read.
 fn junit(name: &str, report: &Report) -> String {
     let escape = |text: &str| {
-        let text = visible(text);
+        let text = escape(text);
         text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
     };
     let failures: String = report

@@ -88,12 +88,13 @@ fn module(metadata: &Value, manifest: &Path) -> Option<PathBuf> {
 fn js(source: &Path) -> anyhow::Result<Vec<u8>> {
     let source = &absolute(source)?;
     let tool = |name: &str| source.join("node_modules/.bin").join(name);
+    check_node()?;
     if !tool("componentize-qjs").exists() || !tool("esbuild").exists() {
         step(
             Command::new("npm")
                 .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
                 .current_dir(source),
-            "JavaScript policies need Node and npm",
+            "JavaScript policies need Node 20.19 or later, with npm",
         )?;
     }
     let build = build_folder(source)?;
@@ -117,6 +118,27 @@ fn js(source: &Path) -> anyhow::Result<Vec<u8>> {
         "",
     )?;
     taken(&component)
+}
+
+/// The oldest Node that `componentize-qjs` runs on.
+const OLDEST_NODE: (u32, u32) = (20, 19);
+
+/// Refuses a Node that is too old, on which `componentize-qjs` ends with a stack trace.
+fn check_node() -> anyhow::Result<()> {
+    let wanted = "JavaScript policies need Node 20.19 or later, with npm";
+    let output = Command::new("node").arg("--version").output();
+    let output = output.with_context(|| format!("starting `node`; {wanted}"))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if node_version(&printed).is_some_and(|version| version >= OLDEST_NODE) {
+        return Ok(());
+    }
+    bail!("{wanted}; the `node` in PATH is `{}`", printed.trim())
+}
+
+/// Reads the first two numbers of what `node --version` prints.
+fn node_version(printed: &str) -> Option<(u32, u32)> {
+    let mut numbers = printed.trim().strip_prefix('v')?.split('.').map(|part| part.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
 }
 
 fn python(source: &Path) -> anyhow::Result<Vec<u8>> {

@@ -11,9 +11,11 @@ use portcullis_config::{
 use portcullis_decision::request::Action;
 use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
-use portcullis_session::{Keeper as _, keepable, visible};
+use portcullis_session::{Keeper as _, keepable};
+use portcullis_text::escape;
 
 use crate::commands::audit::words;
+use crate::commands::grants::still_allowed;
 use crate::menu::{Decided, Explained, Held, Line, Scope, World};
 use crate::serve::{Host, Stage, status};
 
@@ -168,15 +170,17 @@ impl World for HostWorld<'_> {
         held
     }
 
-    fn revoke(&self, id: &str) -> Result<(), String> {
+    fn revoke(&self, id: &str) -> Result<String, String> {
         if let (Some(number), Stage::Open(wired)) = (id.strip_prefix("session:"), self.stage.as_ref()) {
             let known = number.parse().is_ok_and(|number| wired.session.forget(number));
-            return if known { Ok(()) } else { Err("it does not hold any more".to_owned()) };
+            return if known { Ok(String::new()) } else { Err("it does not hold any more".to_owned()) };
         }
         let kept = kept_grants(&self.places, &RealDisk, false).map_err(chained)?;
         let grant = kept.iter().find(|grant| grant.id == id).ok_or("it does not stand there any more")?;
         revoke(&Store::new(&self.places), grant).map_err(chained)?;
-        self.put_in_force("taken out of the file")
+        self.put_in_force("taken out of the file")?;
+        let left = kept_grants(&self.places, &RealDisk, false).unwrap_or_default();
+        Ok(still_allowed(grant, &left))
     }
 
     fn decisions(&self) -> Vec<Decided> {
@@ -330,5 +334,5 @@ fn label(shelf: &Shelf) -> String {
 }
 
 fn chained(error: impl std::error::Error + Send + Sync + 'static) -> String {
-    visible(&format!("{:#}", anyhow::Error::new(error)))
+    escape(&format!("{:#}", anyhow::Error::new(error)))
 }

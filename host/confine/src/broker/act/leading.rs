@@ -5,7 +5,7 @@
 //! another holder, in its names alone; only of those few files is more read.
 
 use std::ffi::{CStr, OsStr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,26 +14,43 @@ use portcullis_names::{Anywhere, Change, Class, Rule, class_under};
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::{Errno, dup};
 
-use super::super::content::{LEVELS, permit_judged, read};
+use super::super::content::permit_judged;
 use super::super::judge::{Doing, ask, normalize};
 use super::super::resolve::Place;
 use super::super::worker::{Stop, Turn, Worker};
+use super::reachable::PENDING;
 use super::transfer::kind_of;
 use crate::Deed;
+use crate::repository::{LEVELS, read};
 
 /// How many names are looked at; a directory that holds more keeps its holder.
 const LOOKED_AT: usize = 1_000_000;
 
-/// Judges what leads elsewhere once the directory `old` is called `new`.
-pub(super) fn permit_leading(worker: &Worker, turn: &Turn, old: &Place, new: &Place) -> Result<(), Stop> {
+/// A link in a directory that moves, which leads out of it and so elsewhere afterwards.
+pub(super) struct LeadsOut {
+    pub(super) holder: OwnedFd,
+    pub(super) target: Vec<u8>,
+    /// Its path afterwards.
+    pub(super) path: PathBuf,
+}
+
+/// Judges what leads elsewhere once the directory `old` is called `new`, and returns the links that do.
+pub(super) fn permit_leading(
+    worker: &Worker,
+    turn: &Turn,
+    old: &Place,
+    new: &Place,
+) -> Result<Vec<LeadsOut>, Stop> {
     // Git starts from above a directory of this name, and from within any other.
     let is_git = |place: &Place| place.name.to_bytes().eq_ignore_ascii_case(b".git");
     if old.path.parent() == new.path.parent() && !is_git(old) && !is_git(new) {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let (top, left) = (&old.path, LOOKED_AT);
-    let mut leading = Leading { worker, turn, top, old: top.clone(), new: new.path.clone(), left };
-    leading.below(old.directory.as_fd(), &old.name, LEVELS)
+    let mut leading =
+        Leading { worker, turn, top, old: top.clone(), new: new.path.clone(), left, links: Vec::new() };
+    leading.below(old.directory.as_fd(), &old.name, LEVELS)?;
+    Ok(leading.links)
 }
 
 struct Leading<'a> {
@@ -45,6 +62,7 @@ struct Leading<'a> {
     old: PathBuf,
     new: PathBuf,
     left: usize,
+    links: Vec<LeadsOut>,
 }
 
 impl Leading<'_> {
@@ -96,12 +114,17 @@ impl Leading<'_> {
     }
 
     /// Within a repository, links are the user's own; they too lead elsewhere, if not along with what moves.
-    fn link(&self, holder: BorrowedFd<'_>, name: &CStr) -> Result<(), Stop> {
+    fn link(&mut self, holder: BorrowedFd<'_>, name: &CStr) -> Result<(), Stop> {
         let target = readlinkat(holder, name, Vec::new())?;
         let target = OsStr::from_bytes(target.to_bytes());
         let aim = self.old.parent().unwrap_or(Path::new("/")).join(target);
         if !climbs(target.as_bytes()) || normalize(&aim).starts_with(self.top) {
             return Ok(());
+        }
+        // Each holds a descriptor; one more than are looked at is enough to tell that there are too many.
+        if self.links.len() <= PENDING {
+            let (holder, path) = (dup(holder)?, self.new.clone());
+            self.links.push(LeadsOut { holder, target: target.as_bytes().to_vec(), path });
         }
         match self.class(Change::Symlink) {
             Class::Asked(rule) => {

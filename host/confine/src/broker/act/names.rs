@@ -1,7 +1,7 @@
 //! Making and removing names, one at a time.
 
 use std::ffi::{CString, OsStr};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 
 use portcullis_names::Change;
@@ -11,9 +11,13 @@ use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 
 use super::super::calls::At;
+use super::super::identity::identify;
 use super::super::judge::Doing;
-use super::super::resolve::{Found, LastLink};
+use super::super::resolve::{Found, LastLink, Place};
+use super::super::user_places::{Gone, Taken};
 use super::super::worker::{Attempt, Outcome, Turn, Worker};
+use super::reachable::permit_link;
+use super::transfer::kind_of;
 use super::{Where, find, outside};
 use crate::Deed;
 
@@ -32,17 +36,23 @@ pub(crate) fn make_directory(worker: &Worker, turn: &Turn, at: At, mode: u32) ->
     worker.permit_plain(turn, Change::MakeDirectory, &place)?;
     worker.take_mask_of(turn);
     worker.check_still_waiting(turn)?;
-    let broker = worker.broker;
     mkdirat(&place.directory, place.given(), Mode::from_raw_mode(mode & 0o7777))?;
-    broker.gone.note_made(&place.directory, &place.name);
-    // What stands where somebody else's directory was is theirs to everybody who comes later.
-    let command = broker.processes.command(&turn.caller).filter(|_| !broker.gone.holds(&place.path));
-    if let Some(command) = command {
-        broker
-            .made
-            .note(command, &place.directory, &place.name, |command| broker.processes.is_running(command));
-    }
+    note_made(worker, turn, &place);
     Ok(Outcome::SUCCESS)
+}
+
+/// Notes a directory that was just made. In a user's place it counts as the user's from the beginning; the place is
+/// looked at when the directory is there, and so after whatever stood there before was noted and taken away.
+fn note_made(worker: &Worker, turn: &Turn, place: &Place) {
+    let broker = worker.broker;
+    let Ok(made) = identify(&place.directory, &place.name) else { return };
+    if broker.user_places.cover(place, None) {
+        return;
+    }
+    broker.made.note(made.clone());
+    if let Some(command) = broker.processes.command(&turn.caller) {
+        broker.made.note_own(command, made, |command| broker.processes.is_running(command));
+    }
 }
 
 pub(crate) fn make_node(worker: &Worker, turn: &Turn, at: At, mode: u32) -> Attempt {
@@ -71,10 +81,19 @@ pub(crate) fn make_link(worker: &Worker, turn: &Turn, target: u64, at: At) -> At
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     let target = turn.text(target)?;
+    // Once the name is free, whatever stood there before has been noted.
+    if kind_of(place.directory.as_fd(), &place.name).is_ok() {
+        return Err(Errno::EXIST.into());
+    }
     let doing = Doing::new(Change::Symlink, Deed::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned()));
-    worker.permit_plain(turn, doing, &place)?;
+    worker.permit_plain(turn, doing.clone(), &place)?;
+    let reached = permit_link(worker, turn, &doing, &place)?;
     worker.check_still_waiting(turn)?;
-    symlinkat(target, &place.directory, place.given())?;
+    symlinkat(&target, &place.directory, place.given())?;
+    worker.broker.note_reached(&reached);
+    if let Ok(made) = identify(&place.directory, &place.name) {
+        worker.broker.made.note(made);
+    }
     Ok(Outcome::SUCCESS)
 }
 
@@ -90,15 +109,16 @@ pub(crate) fn remove(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attemp
     }
     worker.permit_plain(turn, Change::Remove, &place)?;
     worker.check_still_waiting(turn)?;
-    let gone = &worker.broker.gone;
-    let is_new = flags.contains(AtFlags::REMOVEDIR)
-        && gone.is_others(&place.directory, &place.name)
-        && gone.note(&place.path);
+    let taken = Taken::from(worker.broker, &place);
     let removed = unlinkat(&place.directory, place.given(), flags);
-    if removed.is_err() && is_new {
-        gone.forget(&place.path);
+    match removed {
+        Ok(()) => taken.settle(worker.broker, Gone::Removed),
+        Err(_) => taken.undo(worker.broker),
     }
     removed?;
+    if !flags.contains(AtFlags::REMOVEDIR) {
+        worker.broker.note_removed(&place);
+    }
     Ok(Outcome::SUCCESS)
 }
 

@@ -11,17 +11,19 @@ use rustix::fs::{AtFlags, FileType, RenameFlags, fstat, linkat, readlinkat, rena
 use rustix::io::Errno;
 
 use super::super::calls::At;
-use super::super::content::{LEVELS, for_each_name, read};
-use super::super::directories::Moving;
+use super::super::identity::Moving;
 use super::super::judge::{Allowed, Doing};
 use super::super::resolve::{Found, LastLink, Place};
+use super::super::user_places::{Gone, Reached, Taken};
 use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
 use super::leading::permit_leading;
 use super::open::permit_open;
 use super::outside;
+use super::reachable::{is_users_place, permit_directory, permit_link, permit_surroundings, stands_users};
 use super::read::{permit_reading, permit_reading_of};
 use crate::Deed;
 use crate::names::Judgement;
+use crate::repository::{LEVELS, for_each_name, read};
 
 /// How many names are looked at in a directory that moves; one that holds more, where it matters, stays.
 const LOOKED_AT: usize = 50_000;
@@ -55,23 +57,24 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
         }
     }
     let kind = if flags.contains(RenameFlags::EXCHANGE) { Move::Exchange } else { Move::One };
-    permit_move(worker, turn, &old, &new, kind)?;
+    let mut reached = vec![permit_move(worker, turn, &old, &new, kind)?];
     if kind == Move::Exchange {
-        permit_move(worker, turn, &new, &old, kind)?;
+        reached.push(permit_move(worker, turn, &new, &old, kind)?);
     }
     worker.check_still_waiting(turn)?;
-    let gone = &broker.gone;
-    let is_directory = |place: &Place| {
-        kind_of(place.directory.as_fd(), &place.name) == Ok(FileType::Directory)
-            && gone.is_others(&place.directory, &place.name)
-    };
-    let noted =
-        [&old, &new].map(|place| (is_directory(place) && gone.note(&place.path)).then_some(&place.path));
-    let renamed = renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags);
-    if renamed.is_err() {
-        noted.into_iter().flatten().for_each(|path| gone.forget(path));
+    let is_directory = kind_of(old.directory.as_fd(), &old.name) == Ok(FileType::Directory);
+    let (from, to) = (Taken::from(broker, &old), Taken::from(broker, &new));
+    if let Err(error) = renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags) {
+        from.undo(broker);
+        to.undo(broker);
+        return Err(error.into());
     }
-    renamed?;
+    from.settle(broker, Gone::Moved);
+    to.settle(broker, if kind == Move::Exchange { Gone::Moved } else { Gone::Removed });
+    reached.iter().for_each(|reached| broker.note_reached(reached));
+    if !is_directory {
+        broker.note_removed(&old);
+    }
     Ok(Outcome::SUCCESS)
 }
 
@@ -81,8 +84,9 @@ fn apart(worker: &Worker) -> Attempt {
     if worker.broker.places.is_some() { Err(Errno::XDEV.into()) } else { Ok(Outcome::LEFT_TO_THE_KERNEL) }
 }
 
-/// Whether what has the name `old` may have the name `new`, and makes it so that it may.
-fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Move) -> Result<(), Stop> {
+/// Whether what has the name `old` may have the name `new`, and makes it so that it may. Returns what becomes a user's
+/// place.
+fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Move) -> Result<Reached, Stop> {
     let what = kind_of(old.directory.as_fd(), &old.name)?;
     // What came elsewhere may hold links, or have other names: programs copy it.
     if worker.broker.names.is_plain(&new.path) && !worker.broker.names.is_plain(&old.path) {
@@ -92,30 +96,54 @@ fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Mov
     permit_reading_of(worker, turn, &old.path)?;
     let away = if what == FileType::Directory { Deed::MoveTo(new.path.clone()) } else { Deed::Plain };
     worker.permit_plain(turn, Doing::new(Change::MoveAway, away), old)?;
-    let allowed = worker.permit(turn, doing_for(what, old)?, new)?;
+    let doing = doing_for(what, old)?;
+    let allowed = worker.permit(turn, doing.clone(), new)?;
     if let Allowed::ByContent(rule, content) = allowed {
         // Of two files that change their places, one would lose its own before it has the other's.
         return match kind {
             Move::Exchange => Err(Errno::ACCESS.into()),
-            Move::One => worker.broker.install(turn, (rule, content), old, new),
+            Move::One => worker.broker.install(turn, (rule, content), old, new).map(|()| Reached::default()),
         };
     }
     if what == FileType::Directory {
-        permit_leading(worker, turn, old, new)?;
-        worker.examine_part(old, new)?;
+        move_directory(worker, turn, (old, new), &doing, &allowed)
+    } else {
+        permit_link(worker, turn, &doing, new)
     }
+}
+
+/// Judges what lies in a directory that moves.
+fn move_directory(
+    worker: &Worker,
+    turn: &Turn,
+    (old, new): (&Place, &Place),
+    doing: &Doing,
+    allowed: &Allowed,
+) -> Result<Reached, Stop> {
+    let links = permit_leading(worker, turn, old, new)?;
+    worker.examine_part(old, new)?;
     let is_alike = || {
         worker.broker.names.is_alike_below(&old.path, &new.path) && !worker.leaves_free_place(turn, old, new)
     };
-    let replaces =
-        worker.broker.gone.holds(&new.path) || worker.broker.gone.is_others(&new.directory, &new.name);
-    if what == FileType::Directory && (allowed == Allowed::Below || replaces || !is_alike()) {
-        let mut moving = Moving::new(&old.directory, &old.name, new.directory.as_fd())?;
-        moving.replaces = replaces;
-        let mut walk = Walk { worker, turn, moving, left: LOOKED_AT, levels_left: LEVELS };
+    let replaces = is_users_place(worker.broker, new);
+    let mut moving = Moving::new(&old.directory, &old.name, new.directory.as_fd())?;
+    moving.replaces = replaces;
+    if *allowed == Allowed::Below || replaces || !is_alike() {
+        let mut walk = Walk { worker, turn, moving: &moving, left: LOOKED_AT, levels_left: LEVELS };
         walk.below(old.directory.as_fd(), &old.name, (&old.path, &new.path))?;
     }
-    Ok(())
+    let mut reached = if replaces {
+        permit_directory(worker, turn, doing, (old, new), &moving)?
+    } else if stands_users(worker.broker, old) {
+        permit_surroundings(worker, turn, doing, new, (&moving, &links))?
+    } else {
+        Reached::default()
+    };
+    // What was in a user's place once is no command's own anywhere.
+    if worker.broker.user_places.cover(old, None) {
+        reached.directories.push(moving.identity().clone());
+    }
+    Ok(reached)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +158,7 @@ pub(super) fn kind_of(holder: BorrowedFd<'_>, name: &CStr) -> Result<FileType, E
 }
 
 /// What it means for a name that such a thing gets it.
-fn change_for(kind: FileType) -> Change {
+pub(super) fn change_for(kind: FileType) -> Change {
     match kind {
         FileType::Directory => Change::MoveTree,
         FileType::RegularFile => Change::Install,
@@ -165,7 +193,7 @@ fn doing_for(kind: FileType, old: &Place) -> Result<Doing, Errno> {
 struct Walk<'a> {
     worker: &'a Worker,
     turn: &'a Turn,
-    moving: Moving<'a>,
+    moving: &'a Moving<'a>,
     left: usize,
     levels_left: usize,
 }
@@ -201,10 +229,10 @@ impl Walk<'_> {
         }
         permit_reading_of(self.worker, self.turn, &old.path)?;
         if kind == FileType::Directory {
-            self.worker.plain(self.turn, &Change::MakeDirectory.into(), &new, Some(&self.moving))?;
+            self.worker.plain(self.turn, &Change::MakeDirectory.into(), &new, Some(self.moving))?;
             return self.below(holder, name, (&old.path, &new.path));
         }
-        match self.worker.permit_moving(self.turn, &doing_for(kind, &old)?, &new, Some(&self.moving))? {
+        match self.worker.permit_moving(self.turn, &doing_for(kind, &old)?, &new, Some(self.moving))? {
             Allowed::ByContent(_, content) => self.judge(content, &old, &new),
             Allowed::Plain | Allowed::Below => Ok(()),
         }
@@ -252,8 +280,9 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
         Found::Name(old) => {
             let status = statat(&old.directory, &old.name, AtFlags::SYMLINK_NOFOLLOW)?;
             let kind = FileType::from_raw_mode(status.st_mode);
-            // Nobody may be about to write by the new name, having seen another file there.
-            if status.st_nlink > 1 {
+            // Nobody may be about to write by the new name, having seen another file there; and what stood there must
+            // not be taken away between the look at a link's place and the link.
+            if status.st_nlink > 1 || kind == FileType::Symlink {
                 worker.must_be_alone()?;
             }
             permit_reading_of(worker, turn, &old.path)?;
@@ -263,9 +292,11 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
             if kind == FileType::RegularFile {
                 doing.deed = Deed::LinkOf(old.path.clone());
             }
-            worker.permit_plain(turn, doing, &new)?;
+            worker.permit_plain(turn, doing.clone(), &new)?;
+            let reached = permit_link(worker, turn, &doing, &new)?;
             worker.check_still_waiting(turn)?;
             linkat(&old.directory, &old.name, &new.directory, new.given(), AtFlags::empty())?;
+            broker.note_reached(&reached);
             broker.linked.note(&new.directory, &new.name, status.st_nlink);
             Ok(Outcome::SUCCESS)
         }

@@ -59,7 +59,7 @@ fn wanted(places: &Places) -> Vec<(PathBuf, Rights)> {
         match access {
             // The broker keeps hidden what is in it.
             Access::ReadWrite => shown.push(path.to_owned()),
-            Access::ReadOnly => show(places, path, &mut shown),
+            Access::ReadOnly | Access::Unwritable => show(places, path, &mut shown),
             Access::Hidden => {}
         }
     }

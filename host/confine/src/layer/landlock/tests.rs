@@ -30,6 +30,7 @@ fn plan(place: &Path) -> Plan {
         hostname: "box".into(),
         limits: Limits::default(),
         names: None,
+        order: None,
         acting: None,
     };
     Plan::new(&profile, &PathKind::of).expect("a plan")

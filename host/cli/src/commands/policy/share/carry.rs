@@ -4,7 +4,7 @@ use std::io::BufReader;
 
 use anyhow::{Context as _, anyhow, bail};
 use portcullis_packs::{FROM_FILE, Locked, Signed, Store, load, open, save, write};
-use portcullis_session::visible;
+use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use super::list::NOTHING;
@@ -81,7 +81,7 @@ impl Desk {
             page.json(object);
             page.print()?;
         } else {
-            say(&visible(&format!("portcullis: {sentence}")));
+            say(&escape(&format!("portcullis: {sentence}")));
         }
         Ok(Exit::Done)
     }

@@ -153,8 +153,8 @@ impl Desk {
     /// Shows where another lock says that newer versions come from, and asks where nothing of the user's says so too:
     /// `update` would go there from now on.
     fn agree_to_source(&self, locked: &Locked) -> anyhow::Result<()> {
-        let visible = portcullis_session::visible;
-        let (id, source) = (visible(&locked.id), visible(&locked.source));
+        let escape = portcullis_text::escape;
+        let (id, source) = (escape(&locked.id), escape(&locked.source));
         let versions = locked.requirement.as_ref().map(|wanted| format!(" that fit `{wanted}`"));
         let versions = versions.unwrap_or_default();
         say(&format!("portcullis: `{id}` comes from `{source}`, as do newer versions{versions}"));

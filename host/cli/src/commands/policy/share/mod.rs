@@ -169,7 +169,7 @@ fn seconds() -> Seconds {
 }
 
 fn agrees(name: &str, wanted: &str) -> bool {
-    let name = portcullis_session::visible(name);
+    let name = portcullis_text::escape(name);
     confirmed(&format!("`{name}` wants more than saying yes and no: {wanted}. Let it? [y/N]"))
 }
 

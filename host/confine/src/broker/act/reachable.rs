@@ -1,0 +1,355 @@
+//! What a link, or a directory that moves, makes reachable by a name at which the user may enter.
+//!
+//! Names that the user's tools execute are free in a directory of a command's own because the user has no reason to go
+//! there. When such a directory takes a user's place, or a link there leads to it, what lies in it is looked through
+//! first, and from then on it is no command's own.
+
+use std::collections::{HashSet, VecDeque};
+use std::ffi::{CStr, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use portcullis_names::{Anywhere, Class, PACKAGES, Rule, class_under};
+use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
+use rustix::io::{Errno, dup};
+
+use super::super::Broker;
+use super::super::identity::{Identity, Moving, Upwards, above, identify, look};
+use super::super::judge::{Doing, SYMBOLIC_LINKS, ask, has_packages};
+use super::super::node::is_proc;
+use super::super::resolve::Place;
+use super::super::user_places::Reached;
+use super::super::worker::{Stop, Turn, Worker};
+use super::leading::LeadsOut;
+use super::transfer::{change_for, kind_of};
+use crate::Deed;
+use crate::repository::LEVELS;
+
+/// How many names are looked at; where there are more, the user is asked.
+const LOOKED_AT: usize = 50_000;
+/// As many symbolic links as the kernel follows.
+const LINKS: usize = 40;
+/// How many directories may wait to be looked at; each is an open descriptor.
+pub(super) const PENDING: usize = 256;
+
+/// Whether a link at `new`, or what moves there, stands where the user may enter.
+pub(super) fn is_users_place(broker: &Broker, new: &Place) -> bool {
+    !has_packages(&new.path) && (broker.user_places.cover(new, None) || stands_users(broker, new))
+}
+
+/// Whether a directory or link stands there that was not made in this session.
+pub(super) fn stands_users(broker: &Broker, place: &Place) -> bool {
+    match look(&place.directory, &place.name) {
+        Ok((found, FileType::Directory | FileType::Symlink)) => !broker.made.is_one(&found),
+        Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => false,
+        // What cannot be looked at may be the user's.
+        Err(_) => true,
+    }
+}
+
+/// Has the user asked about a link at `new`, where that is a user's place and the link leads to names that the user's
+/// tools execute. Returns what is a user's place with it; nothing for what is no link.
+pub(super) fn permit_link(worker: &Worker, turn: &Turn, doing: &Doing, new: &Place) -> Result<Reached, Stop> {
+    let Deed::Symlink(target) = &doing.deed else { return Ok(Reached::default()) };
+    if !is_users_place(worker.broker, new) {
+        return Ok(Reached::default());
+    }
+    worker.must_be_alone()?;
+    let mut search = Search::new(worker.broker, turn, None)?;
+    search.link(new.directory.as_fd(), target.as_bytes(), &new.path)?;
+    search.permit(turn, doing, new)
+}
+
+/// The same for a directory that moves to `new`, a user's place. The names in it have been judged as they will be
+/// there; its links are looked at here.
+pub(super) fn permit_directory(
+    worker: &Worker,
+    turn: &Turn,
+    doing: &Doing,
+    (old, new): (&Place, &Place),
+    moving: &Moving<'_>,
+) -> Result<Reached, Stop> {
+    let mut search = Search::new(worker.broker, turn, Some(moving))?;
+    let open = open_directory(old.directory.as_fd(), &old.name)?;
+    search.reached.directories.push(moving.identity().clone());
+    search.remember(Pending { open, path: new.path.clone(), is_judged: true })?;
+    search.permit(turn, doing, new)
+}
+
+/// The same for a directory of the user's that moves elsewhere. Tools that look upwards find what lies around it then,
+/// and its links that lead out of it come to lead elsewhere.
+pub(super) fn permit_surroundings(
+    worker: &Worker,
+    turn: &Turn,
+    doing: &Doing,
+    new: &Place,
+    (moving, links): (&Moving<'_>, &[LeadsOut]),
+) -> Result<Reached, Stop> {
+    let mut search = Search::new(worker.broker, turn, Some(moving))?;
+    search.surroundings(new.directory.as_fd())?;
+    search.is_unclear |= links.len() > PENDING;
+    for LeadsOut { holder, target, path } in links.iter().filter(|link| !has_packages(&link.path)) {
+        search.link(holder.as_fd(), target, path)?;
+    }
+    search.permit(turn, doing, new)
+}
+
+/// Where a link ends.
+enum End {
+    Directory(OwnedFd),
+    /// At a file, or where nothing is.
+    NoDirectory,
+    /// Where commands make names that nobody judges, or at what means something else to the user.
+    Unclear,
+}
+
+/// A directory whose names are to be looked at, as if it were called `path`.
+struct Pending {
+    open: OwnedFd,
+    path: PathBuf,
+    /// Whether its own names have been judged; what its links lead to has not.
+    is_judged: bool,
+}
+
+struct Search<'a> {
+    broker: &'a Broker,
+    root: BorrowedFd<'a>,
+    moving: Option<&'a Moving<'a>>,
+    pending: Vec<Pending>,
+    /// The first rule that speaks of a name that was found.
+    found: Option<&'static str>,
+    is_unclear: bool,
+    reached: Reached,
+    seen: HashSet<Identity>,
+    left: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(broker: &'a Broker, turn: &'a Turn, moving: Option<&'a Moving<'a>>) -> Result<Self, Errno> {
+        Ok(Self {
+            broker,
+            root: broker.processes.root(&turn.caller)?,
+            moving,
+            pending: Vec::new(),
+            found: None,
+            is_unclear: false,
+            reached: Reached::default(),
+            seen: HashSet::new(),
+            left: LOOKED_AT,
+        })
+    }
+
+    /// Looks at all that is pending, and has the user asked about what was found, in one question.
+    fn permit(mut self, turn: &Turn, doing: &Doing, place: &Place) -> Result<Reached, Stop> {
+        while let Some(Pending { open, path, is_judged }) = self.pending.pop() {
+            self.directory(open.as_fd(), (&path, is_judged), LEVELS)?;
+        }
+        let is_lifted = |id: &str| self.broker.lifted.iter().any(|lifted| lifted == id);
+        let unclear = self.is_unclear.then_some(SYMBOLIC_LINKS).filter(|id| !is_lifted(id));
+        if let Some(rule) = self.found.or(unclear) {
+            ask(turn, doing, place, rule)?;
+        }
+        Ok(self.reached)
+    }
+
+    /// Has a directory looked at later, once.
+    fn remember(&mut self, pending: Pending) -> Result<(), Errno> {
+        if !self.seen.contains(&identify(&pending.open, c"")?) {
+            self.pending.push(pending);
+        }
+        Ok(())
+    }
+
+    /// Looks at what a link at `path`, in `holder`, leads to.
+    fn link(&mut self, holder: BorrowedFd<'_>, target: &[u8], path: &Path) -> Result<(), Errno> {
+        match self.follow(holder, target) {
+            Ok(End::NoDirectory) => {}
+            Ok(End::Directory(end)) if self.pending.len() < PENDING => self.end(end, path)?,
+            Ok(End::Directory(_) | End::Unclear) | Err(_) => self.is_unclear = true,
+        }
+        Ok(())
+    }
+
+    /// Looks at the directory that a link at `path` leads to.
+    fn end(&mut self, end: OwnedFd, path: &Path) -> Result<(), Errno> {
+        match self.territory(&self.path_of(end.as_fd())?) {
+            Territory::Outside => {}
+            Territory::Around | Territory::Unclear => self.is_unclear = true,
+            Territory::Judged => {
+                self.reached.directories.push(identify(&end, c"")?);
+                self.surroundings(end.as_fd())?;
+                self.remember(Pending { open: end, path: path.to_owned(), is_judged: false })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the outermost directory around `inner` that commands have made: tools look upwards from where they are
+    /// started.
+    fn surroundings(&mut self, inner: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut outermost = None;
+        for found in Upwards::from(inner, self.moving) {
+            let (open, identity) = found?;
+            if self.broker.made.is_one(&identity) {
+                outermost = Some((open, identity));
+            }
+        }
+        let Some((open, identity)) = outermost else { return Ok(()) };
+        self.reached.directories.push(identity);
+        let path = self.path_of(open.as_fd())?;
+        self.remember(Pending { open, path, is_judged: false })
+    }
+
+    fn directory(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        (path, is_judged): (&Path, bool),
+        levels: usize,
+    ) -> Result<(), Errno> {
+        let identity = identify(directory, c"")?;
+        if !self.seen.insert(identity) {
+            return Ok(());
+        }
+        let levels = levels.checked_sub(1);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // What cannot be looked into cannot be judged.
+        let (Some(levels), Ok(open)) = (levels, openat(directory, c".", flags, Mode::empty())) else {
+            self.is_unclear = true;
+            return Ok(());
+        };
+        for entry in Dir::read_from(&open)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let Some(left) = self.left.checked_sub(1) else {
+                self.is_unclear = true;
+                return Ok(());
+            };
+            self.left = left;
+            let told = entry.file_type();
+            let kind = if told == FileType::Unknown { kind_of(open.as_fd(), name)? } else { told };
+            let path = path.join(OsStr::from_bytes(name.to_bytes()));
+            // The user works in no packages.
+            if kind == FileType::Directory && name.to_bytes() != PACKAGES.as_bytes() {
+                let below = open_directory(open.as_fd(), name)?;
+                self.directory(below.as_fd(), (&path, is_judged), levels)?;
+            } else if kind != FileType::Directory {
+                self.file(&open, name, (&path, is_judged), kind)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        holder: &OwnedFd,
+        name: &CStr,
+        (path, is_judged): (&Path, bool),
+        kind: FileType,
+    ) -> Result<(), Errno> {
+        if !is_judged && self.found.is_none() {
+            let holds = |rule: &'static Rule| rule.anywhere == Anywhere::Asked && self.broker.holds(rule);
+            let class = self.broker.site(|site| class_under(path, change_for(kind), site, &holds));
+            self.found = if let Class::Asked(rule) = class { Some(rule.id) } else { None };
+        }
+        if kind != FileType::Symlink {
+            return Ok(());
+        }
+        let target = readlinkat(holder, name, Vec::new())?;
+        self.link(holder.as_fd(), target.to_bytes(), path)
+    }
+
+    /// Follows a link in `holder` to its end, and notes every name on the way at which commands can put something else.
+    fn follow(&mut self, holder: BorrowedFd<'_>, target: &[u8]) -> Result<End, Errno> {
+        let mut here = dup(if target.starts_with(b"/") { self.root } else { holder })?;
+        let mut left: VecDeque<Vec<u8>> = components(target).collect();
+        let mut links = LINKS;
+        while let Some(name) = left.pop_front() {
+            if name == b".." {
+                here = above(&here, self.moving)?;
+                continue;
+            }
+            let there = self.path_of(here.as_fd())?.join(OsStr::from_bytes(&name));
+            let territory = self.territory(&there);
+            if is_proc(&here) || territory == Territory::Unclear {
+                return Ok(End::Unclear);
+            }
+            let name = std::ffi::CString::new(name).map_err(|_nul| Errno::INVAL)?;
+            let (found, kind) = match look(&here, &name) {
+                Ok((found, kind)) => (Some(found), kind),
+                Err(Errno::NOENT) => (None, FileType::Unknown),
+                Err(error) => return Err(error),
+            };
+            let is_users = found.is_some_and(|found| !self.broker.made.is_one(&found));
+            let is_way = matches!(kind, FileType::Directory | FileType::Symlink);
+            // What is the user's becomes a user's place when it is taken away.
+            if territory == Territory::Judged && !(is_users && is_way) {
+                self.reached.names.push((identify(&here, c"")?, name.to_bytes().to_vec()));
+            }
+            match kind {
+                FileType::Directory => here = open_directory(here.as_fd(), &name)?,
+                FileType::Symlink => {
+                    links = links.checked_sub(1).ok_or(Errno::LOOP)?;
+                    let target = readlinkat(&here, &name, Vec::new())?.into_bytes();
+                    if target.starts_with(b"/") {
+                        here = dup(self.root)?;
+                    }
+                    components(&target).rev().for_each(|name| left.push_front(name));
+                }
+                FileType::RegularFile
+                | FileType::Fifo
+                | FileType::Socket
+                | FileType::CharacterDevice
+                | FileType::BlockDevice
+                | FileType::Unknown => return Ok(End::NoDirectory),
+            }
+        }
+        Ok(End::Directory(here))
+    }
+
+    fn territory(&self, path: &Path) -> Territory {
+        let contains_judged = || self.broker.judged.iter().any(|place| place.starts_with(path));
+        let is_special = ["/proc", "/sys", "/dev"].iter().any(|top| path.starts_with(top));
+        if is_special || self.broker.is_free(path) {
+            Territory::Unclear
+        } else if self.broker.is_judged(path) {
+            if has_packages(path) { Territory::Unclear } else { Territory::Judged }
+        } else if self.broker.judged.iter().any(|place| place == path) {
+            Territory::Judged
+        } else if contains_judged() {
+            Territory::Around
+        } else {
+            Territory::Outside
+        }
+    }
+
+    fn path_of(&self, open: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+        Ok(PathBuf::from(OsStr::from_bytes(&self.broker.processes.path_of(open)?)))
+    }
+}
+
+/// What commands can do at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Territory {
+    /// Names are judged there.
+    Judged,
+    /// They change nothing there.
+    Outside,
+    /// They change nothing there, but further below.
+    Around,
+    /// Names in it are free to everybody, or the path means something else to the user.
+    Unclear,
+}
+
+fn open_directory(holder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(holder, name, flags, Mode::empty())
+}
+
+/// The names of a path without `.`.
+fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = Vec<u8>> + '_ {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").map(<[u8]>::to_vec)
+}

@@ -1,0 +1,69 @@
+// A command that changes names as soon as it sees a file tool at work in a directory that it watches.
+//
+// Arguments: how many tries, what to prepare, the directory to watch, what to do then (`rename FROM TO` or `mkdir DIR`).
+// What to prepare is a list with commas: `DIR/` makes a directory, `FILE` a file of git's.
+// Each try: `r` on standard output when the directory is watched, `a` when the change was tried; then a line is read.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void prepare(const char *list) {
+    char copy[1024];
+    snprintf(copy, sizeof copy, "%s", list);
+    for (char *name = strtok(copy, ","); name; name = strtok(0, ",")) {
+        size_t length = strlen(name);
+        if (name[length - 1] == '/') {
+            name[length - 1] = 0;
+            mkdir(name, 0755);
+            continue;
+        }
+        int file = open(name, O_CREAT | O_WRONLY | O_TRUNC, 0644);
+        if (file < 0) continue;
+        ssize_t written = write(file, "ref: refs/heads/main\n", 21);
+        (void)written;
+        close(file);
+    }
+}
+
+static void say(char word) {
+    char text[2] = {word, '\n'};
+    ssize_t written = write(1, text, 2);
+    (void)written;
+}
+
+int main(int count, char **arguments) {
+    if (count < 6) return 2;
+    int tries = atoi(arguments[1]);
+    for (int number = 0; number < tries; number++) {
+        prepare(arguments[2]);
+        int watcher = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (watcher < 0) return 3;
+        inotify_add_watch(watcher, arguments[3], IN_ALL_EVENTS);
+        // What it has prepared itself is no event.
+        char events[4096];
+        while (read(watcher, events, sizeof events) > 0) {
+        }
+        say('r');
+        if (number % 2) {
+            // Blindly, at another moment each time.
+            for (volatile int i = 0; i < number * 97 % 60000; i++) {
+            }
+        } else {
+            struct pollfd event = {watcher, POLLIN, 0};
+            poll(&event, 1, 100);
+        }
+        if (!strcmp(arguments[4], "mkdir")) mkdir(arguments[5], 0755);
+        else if (count > 6) rename(arguments[5], arguments[6]);
+        say('a');
+        close(watcher);
+        char line[8];
+        if (read(0, line, 1) < 1) return 0;
+    }
+    return 0;
+}

@@ -1,0 +1,25 @@
+//! File tools against commands that change names at the moment at which a tool installs its file, in real sandboxes, as
+//! root and as an ordinary user.
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test that cannot set itself up must fail, and says what it has counted"
+)]
+
+mod kinds;
+mod races;
+mod scene;
+
+use std::process::ExitCode;
+
+use portcullis_confine::{KEEPER_ARGUMENT, keeper_main};
+use portcullis_session::make_names;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == KEEPER_ARGUMENT) {
+        return keeper_main(make_names);
+    }
+    portcullis_each_user::run(races::TESTS, &arguments)
+}

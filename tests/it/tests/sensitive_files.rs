@@ -1,0 +1,167 @@
+//! Sensitive files below the home directory: denied to tools and commands, with no question and under every name.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use portcullis_it::{Interface, Scene, Serve, User};
+use serde_json::{Value, json};
+
+as_each_user!(
+    tools_are_denied_without_a_question,
+    commands_do_not_see_them_in_a_visible_home,
+    the_home_directory_as_project_changes_nothing,
+    settings_lift_an_entry_and_answers_do_not,
+);
+
+const SECRET: &str = "hunter2";
+const FILES: [(&str, &str); 5] = [
+    (".ssh/id_ed25519", "host.ssh-keys"),
+    (".aws/credentials", "host.aws"),
+    (".config/gh/hosts.yml", "host.forges"),
+    (".netrc", "host.netrc"),
+    (".bash_history", "host.histories"),
+];
+
+/// A home with secrets, and with links to a key in the project, which the user has made.
+fn scene(user: User) -> Result<Scene> {
+    let scene = Scene::new(user)?;
+    for (name, _) in FILES {
+        scene.write(&scene.home().join(name), &format!("{SECRET}\n"))?;
+    }
+    scene.write(&scene.home().join(".ssh/known_hosts"), "a known host\n")?;
+    scene.write(&scene.home().join("notes"), "plain notes\n")?;
+    let key = scene.home().join(".ssh/id_ed25519");
+    symlink(&key, scene.project().join("soft"))?;
+    // A key of its own: with two names a file is also what the rule on hard links keeps back.
+    let linked = scene.home().join(".ssh/id_rsa");
+    scene.write(&linked, &format!("{SECRET}\n"))?;
+    fs::hard_link(linked, scene.project().join("hard"))?;
+    Ok(scene)
+}
+
+fn settings(scene: &Scene, lifted: &Value) -> Result<()> {
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": [".", "~"], "allowWrite": ["."], "denyWrite": [] },
+        "protections": { "lift": lifted },
+    });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())
+}
+
+fn read(path: &PathBuf) -> Value {
+    json!({ "callId": "r", "path": path, "intent": { "kind": "read" } })
+}
+
+/// The control is a text file beside them, which is a question.
+fn tools_are_denied_without_a_question(user: User) -> Result<()> {
+    let scene = scene(user)?;
+    let home = scene.home();
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let id = host.request("file/open", &read(&home.join("notes")))?;
+    let question = host.question()?;
+    host.answer(&question, &json!("refuse"))?;
+    host.reply(id)?;
+    for (name, rule) in FILES {
+        let reply = host.call("file/open", &read(&home.join(name)))?.to_string();
+        ensure!(reply.contains(rule) && reply.contains("protections.lift"), "{name}: {reply}");
+        let write = json!({ "callId": "w", "path": home.join(name), "content": "x" });
+        let reply = host.call("file/write", &write)?.to_string();
+        ensure!(reply.contains("error"), "{name}: {reply}");
+    }
+    let key = home.join(".ssh/id_ed25519");
+    let crooked = home.join(".ssh/../.ssh/./id_ed25519");
+    for path in [scene.project().join("soft"), scene.project().join("hard"), crooked] {
+        ensure!(fs::read_to_string(&path)?.contains(SECRET), "the control: it is a key");
+        let reply = host.call("file/open", &read(&path))?.to_string();
+        ensure!(reply.contains("error") && !reply.contains(SECRET), "{}: {reply}", path.display());
+    }
+    for (method, more) in [
+        ("file/grep", json!({ "pattern": "hunter", "path": home.join(".ssh") })),
+        ("file/grep", json!({ "pattern": "hunter", "path": key })),
+        ("file/grep", json!({ "pattern": "hunter", "path": "." })),
+        ("file/find", json!({ "pattern": "id_*", "path": home.join(".ssh") })),
+        ("file/list", json!({ "path": home.join(".ssh") })),
+    ] {
+        let mut params = json!({ "callId": "s", "cwd": scene.project() });
+        if let (Some(all), Some(more)) = (params.as_object_mut(), more.as_object()) {
+            all.extend(more.clone());
+        }
+        let reply = host.call(method, &params)?.to_string();
+        ensure!(!reply.contains(SECRET) && !reply.contains("known_hosts"), "{method} {more}: {reply}");
+    }
+    for (name, _) in FILES {
+        ensure!(fs::read_to_string(home.join(name))?.contains(SECRET), "{name} is as it was");
+    }
+    Ok(())
+}
+
+/// Reads everything in as many ways as a shell has.
+fn script(home: &str) -> String {
+    let names: Vec<String> = FILES.iter().map(|(name, _)| format!("{home}/{name}")).collect();
+    format!(
+        "exec 2>/dev/null; cat {home}/notes {home}/.ssh/known_hosts; for f in {names}; do cat \"$f\"; head -c9 <\"$f\"; \
+         cat /proc/self/root\"$f\"; cat \"{home}/./x/../$f\"; cp \"$f\" copy && cat copy; ln \"$f\" linked && cat linked; \
+         ln -sf \"$f\" turned && cat turned; mv \"$f\" moved && cat moved; done; \
+         cat soft hard; ls -a {home}/.ssh; ls -a {home}/.aws; cd {home}/.ssh && cat id_ed25519; \
+         cat /proc/*/root{home}/.ssh/id_ed25519; grep -r hunter {home}; true",
+        names = names.join(" "),
+    )
+}
+
+/// The whole home is readable by the settings. The controls are the files that commands do read.
+fn commands_do_not_see_them_in_a_visible_home(user: User) -> Result<()> {
+    let scene = scene(user)?;
+    settings(&scene, &json!([]))?;
+    let home = scene.home().display().to_string();
+    let inside = scene.portcullis(&["run", "--", "bash", "-c", &script(&home)])?;
+    ensure!(inside.stdout.contains("plain notes") && inside.stdout.contains("a known host"), "{inside:#?}");
+    ensure!(!inside.stdout.contains(SECRET) && !inside.stdout.contains("id_ed25519"), "{inside:#?}");
+    for (name, _) in FILES {
+        ensure!(fs::read_to_string(scene.home().join(name))?.contains(SECRET), "{name} is as it was");
+    }
+    Ok(())
+}
+
+fn the_home_directory_as_project_changes_nothing(user: User) -> Result<()> {
+    let scene = scene(user)?;
+    let home = scene.home().display().to_string();
+    let mut command =
+        scene.portcullis_command(&["run", "--ask", "deny", "--", "bash", "-c", &script(&home)])?;
+    command.current_dir(scene.home());
+    let inside = portcullis_it::Finished::run(&mut command)?;
+    ensure!(inside.stdout.contains("plain notes") && inside.stdout.contains("a known host"), "{inside:#?}");
+    ensure!(!inside.stdout.contains(SECRET), "{inside:#?}");
+    for (name, _) in FILES {
+        ensure!(fs::read_to_string(scene.home().join(name))?.contains(SECRET), "{name} is as it was");
+    }
+    Ok(())
+}
+
+/// A yes to the home directory as a whole, for every project, is the widest answer there is.
+fn settings_lift_an_entry_and_answers_do_not(user: User) -> Result<()> {
+    let scene = scene(user)?;
+    let grants = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+        "grants": [{ "path": scene.home(), "exact": false, "rights": "read", "grantedAt": 1 }],
+    });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &grants.to_string())?;
+    let cat = |name: &str| format!("cat {}", scene.home().join(name).display());
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let (_, output) = host.run(&cat("notes"))?;
+    ensure!(output.contains("plain notes"), "the control: the answer holds: {output}");
+    let (_, output) = host.run(&cat(".aws/credentials"))?;
+    ensure!(!output.contains(SECRET), "{output}");
+    let reply = host.call("file/open", &read(&scene.home().join(".aws/credentials")))?.to_string();
+    ensure!(reply.contains("host.aws"), "{reply}");
+
+    settings(&scene, &json!(["host.aws"]))?;
+    host.succeed("file/open", &read(&scene.home().join(".aws/credentials")))?;
+    let (_, output) = host.run(&cat(".aws/credentials"))?;
+    ensure!(output.contains(SECRET), "{output}");
+    let reply = host.call("file/open", &read(&scene.home().join(".netrc")))?.to_string();
+    ensure!(reply.contains("host.netrc"), "one entry is one entry: {reply}");
+    Ok(())
+}
