@@ -60,6 +60,7 @@ pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
         cargo.arg("--release");
     }
     step("building the host", || show(&mut cargo))?;
+    embed_machine_code(options.release, || step("embedding compiled policies", || show(&mut cargo)))?;
     let relative = if options.release { "release/portcullis" } else { "debug/portcullis" };
     let built = project::target_directory()?.join(relative);
     let binary = project::root().join("target").join(relative);
@@ -71,6 +72,16 @@ pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
         fs::rename(&partial, &binary).with_context(|| format!("writing `{}`", binary.display()))?;
     }
     Ok(binary)
+}
+
+/// Has a built host compile the shipped policies, and builds it again with their machine code in it. Where that has
+/// not changed there is nothing to build.
+pub(crate) fn embed_machine_code(release: bool, build: impl FnOnce() -> Result<()>) -> Result<()> {
+    let profile = project::target_directory()?.join(if release { "release" } else { "debug" });
+    let mut compile = Command::new(profile.join("portcullis"));
+    quiet(compile.arg("__precompile").arg(profile.join("precompiled")))
+        .context("compiling the shipped policies")?;
+    build()
 }
 
 pub(crate) fn generate(options: &GenOptions) -> Result<()> {

@@ -45,6 +45,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+pub use shelf::PRECOMPILE_ARGUMENT;
+
 use args::{Arguments, Verb};
 use exit::{Audience, Exit};
 
@@ -62,6 +64,12 @@ pub fn run() -> ExitCode {
     // A fault of ours on the way to an answer is no answer that permits anything.
     portcullis_session::caught(|| carry_out(arguments.verb, audience))
         .unwrap_or_else(|panic| fallen.end(&panic, audience))
+}
+
+/// Writes the machine code of the shipped policies, for this program to be built with.
+#[must_use]
+pub fn precompile() -> ExitCode {
+    exit::of(shelf::precompile().map(|()| Exit::Done), Audience::Person)
 }
 
 fn carry_out(verb: Verb, audience: Audience) -> ExitCode {

@@ -14,5 +14,8 @@ fn main() -> ExitCode {
     if first == portcullis_policy_runtime::COMPILER_ARGUMENT {
         return portcullis_policy_runtime::compiler_main();
     }
+    if first == portcullis_cli::PRECOMPILE_ARGUMENT {
+        return portcullis_cli::precompile();
+    }
     portcullis_cli::run()
 }

@@ -2,27 +2,56 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use portcullis_config::{AllowLists, PolicyAt, PolicyMode, Resolved, ResolvedPolicy, Sites, is_policy_name};
 use portcullis_decision::{Chain, Combine, Member, Mode};
 use portcullis_packs::digest;
-use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime};
+use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, SnapshotJob};
 use serde_json::{Map, Value};
 
 use crate::shelf::{Component, Origin, Shelf};
 use crate::traced::Traced;
 use crate::wire::OWN_PROGRAM;
-use crate::{manifest, surroundings};
+use crate::{manifest, shelf, surroundings};
+
+/// The policies of a session.
+pub(crate) struct Loaded {
+    pub(crate) chain: Chain,
+    /// Whether one of them takes the allow lists.
+    pub(crate) lists: AllowLists,
+    snapshots: Vec<SnapshotJob>,
+}
+
+impl Loaded {
+    /// Takes snapshots of policies that have none yet, some time after the session has started: whoever starts many
+    /// short sessions has better use for the processor.
+    pub(crate) fn take_snapshots_later(&mut self) {
+        let jobs = std::mem::take(&mut self.snapshots);
+        if jobs.is_empty() {
+            return;
+        }
+        let work = move || {
+            std::thread::sleep(UNTIL_SNAPSHOT);
+            // A policy of which none can be taken goes on as it is.
+            jobs.iter().for_each(|job| drop(job.run()));
+        };
+        // Without the thread decisions take a little longer.
+        drop(std::thread::Builder::new().name("snapshots".to_owned()).spawn(work));
+    }
+}
+
+/// How long a session runs before snapshots of its policies are taken.
+const UNTIL_SNAPSHOT: Duration = Duration::from_secs(5);
 
 /// Loads the chain: the policies named on the command line, or those of the settings.
-/// Says whether one of them takes the allow lists.
 pub(crate) fn load(
     resolved: &Resolved,
     named: &[PathBuf],
     cache: &Path,
     agent_directory: &Path,
-) -> anyhow::Result<(Chain, AllowLists)> {
+) -> anyhow::Result<Loaded> {
     let shelf = Shelf::open(agent_directory)?;
     let mut loader = Loader::new(resolved, cache)?;
     let mut members = Vec::new();
@@ -45,7 +74,8 @@ pub(crate) fn load(
         }
     }
     let combine = if named.is_empty() { resolved.combine.clone() } else { Combine::Strictest };
-    Ok((Chain { members, combine, stopwatch: surroundings::stopwatch }, loader.lists))
+    let chain = Chain { members, combine, stopwatch: surroundings::stopwatch };
+    Ok(Loaded { chain, lists: loader.lists, snapshots: loader.snapshots })
 }
 
 /// A policy of the settings, for who looks at them.
@@ -105,19 +135,21 @@ fn mode_of(mode: PolicyMode) -> Mode {
 /// Starts the engine of policies. Components are compiled by this program in a process of its own.
 pub(crate) fn runtime(cache: &CachePlace) -> anyhow::Result<Runtime> {
     let program = if cfg!(target_os = "linux") { OWN_PROGRAM.into() } else { std::env::current_exe()? };
-    Ok(Runtime::new(Limits::default(), cache, Compiler::Process(program))?)
+    let runtime = Runtime::new(Limits::default(), cache, Compiler::Process(program))?;
+    Ok(runtime.with_embedded(shelf::machine_code()))
 }
 
 struct Loader<'a> {
     runtime: Runtime,
     resolved: &'a Resolved,
     lists: AllowLists,
+    snapshots: Vec<SnapshotJob>,
 }
 
 impl<'a> Loader<'a> {
     fn new(resolved: &'a Resolved, cache: &Path) -> anyhow::Result<Self> {
         let runtime = runtime(&CachePlace::Directory(cache.to_owned()))?;
-        Ok(Self { runtime, resolved, lists: AllowLists::Unheard })
+        Ok(Self { runtime, resolved, lists: AllowLists::Unheard, snapshots: Vec::new() })
     }
 
     /// A policy of the settings.
@@ -149,6 +181,7 @@ impl<'a> Loader<'a> {
             self.lists = AllowLists::Heard;
         }
         let policy = unloaded.load(name, &config).with_context(context)?;
+        self.snapshots.extend(policy.snapshot_job());
         let rewrites = match origin {
             Origin::Shipped => false,
             Origin::File(file, _) => manifest::of(bytes, file, &description.id)

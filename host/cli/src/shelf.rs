@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use portcullis_config::PolicySource;
 use portcullis_decision::Mode;
 use portcullis_packs::{Locked, Seconds, Store, Trust, Voucher, digest, signatures_beside, vouched};
-use portcullis_policy_runtime::read_component;
+use portcullis_policy_runtime::{Embedded, read_component};
 
 use crate::{surroundings, trusted};
 
@@ -19,6 +19,42 @@ const SHIPPED: [(&str, &[u8]); 5] = [
     ("secrets", include_bytes!("../../../policies/secrets/policy.wasm")),
     ("bosun", include_bytes!("../../../policies/bosun/policy.wasm")),
 ];
+
+include!(concat!(env!("OUT_DIR"), "/machine_code.rs"));
+
+/// The first argument with which the program writes the machine code of the shipped policies into a directory, for
+/// itself to be built with.
+pub const PRECOMPILE_ARGUMENT: &str = "__precompile";
+
+/// Returns the machine code of shipped policies that is part of this program.
+pub(crate) fn machine_code() -> &'static [Embedded] {
+    MACHINE_CODE
+}
+
+/// Compiles the shipped policies into the directory that is the program's second argument. Files that are there
+/// already are left alone, others are removed.
+pub(crate) fn precompile() -> anyhow::Result<()> {
+    let directory = std::env::args_os().nth(2).context("the directory to write to is missing")?;
+    let directory = Path::new(&directory);
+    let mut wanted: Vec<(String, &[u8])> = Vec::new();
+    for (_, component) in SHIPPED {
+        wanted.push((format!("{}.cwasm", portcullis_policy_runtime::embedded_name(component)?), component));
+    }
+    std::fs::create_dir_all(directory)?;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if !wanted.iter().any(|(name, _)| entry.file_name() == name.as_str()) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    for (name, component) in wanted {
+        let path = directory.join(name);
+        if !path.exists() {
+            std::fs::write(path, portcullis_policy_runtime::precompile(component)?)?;
+        }
+    }
+    Ok(())
+}
 
 /// Where components come from.
 pub(crate) struct Shelf {

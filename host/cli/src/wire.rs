@@ -178,9 +178,12 @@ pub(crate) fn basis(
     resolved: Resolved,
 ) -> anyhow::Result<(Basis, AllowLists)> {
     let named: Vec<PathBuf> = wanted.policies.iter().map(|file| absolute(around, file)).collect();
-    let (chain, lists) =
-        policies::load(&resolved, &named, &around.cache.join("policies"), &around.agent_directory)?;
-    Ok((Basis { resolved, chain }, lists))
+    let cache = around.cache.join("policies");
+    let mut loaded = policies::load(&resolved, &named, &cache, &around.agent_directory)?;
+    if wanted.purpose == Purpose::Act {
+        loaded.take_snapshots_later();
+    }
+    Ok((Basis { resolved, chain: loaded.chain }, loaded.lists))
 }
 
 /// Builds a session upon the settings.

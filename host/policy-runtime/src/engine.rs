@@ -60,7 +60,7 @@ impl SharedEngine {
     }
 
     /// Waits for a turn to run a guest; none: the others took too long.
-    pub(crate) fn turn(&self) -> Option<Turn<'_>> {
+    pub(crate) fn turn(self: &Arc<Self>) -> Option<Turn> {
         let until = Instant::now() + TURN;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while *running >= limits::CONCURRENT {
@@ -73,7 +73,7 @@ impl SharedEngine {
         if !self.clock.is_ticking.load(Ordering::SeqCst) {
             self.ticker.unpark();
         }
-        Some(Turn { engine: self })
+        Some(Turn { engine: Arc::clone(self) })
     }
 }
 
@@ -86,11 +86,11 @@ impl Drop for SharedEngine {
 
 /// The right to run one guest; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    engine: &'a SharedEngine,
+pub(crate) struct Turn {
+    engine: Arc<SharedEngine>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Turn {
     fn drop(&mut self) {
         self.engine.clock.calls.fetch_sub(1, Ordering::SeqCst);
         let mut running = self.engine.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +143,7 @@ impl Clock {
 /// The engine's settings. Guests get no threads, no 64-bit memories and nothing
 /// else that is not in every toolchain's output; numbers behave the same on
 /// every machine, so that a decision can be replayed elsewhere.
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     let mut config = Config::new();
     config
         .epoch_interruption(true)

@@ -21,7 +21,7 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// Starts a copy. `time` is for the start alone; each call has its own.
-    pub(crate) fn start(&self, time: Duration) -> Result<Running<'_>, PolicyError> {
+    pub(crate) fn start(&self, time: Duration) -> Result<Running, PolicyError> {
         let turn = self.shared.turn().ok_or_else(|| PolicyError::Host {
             detail: "too many policies are running at this moment".to_owned(),
         })?;
@@ -44,14 +44,14 @@ impl Runner {
 }
 
 /// One running copy.
-pub(crate) struct Running<'a> {
+pub(crate) struct Running {
     pub(crate) store: Store<HostState>,
     pub(crate) instance: Instance,
     memory: usize,
-    _turn: Turn<'a>,
+    _turn: Turn,
 }
 
-impl Running<'_> {
+impl Running {
     /// Makes one call within `time`.
     pub(crate) fn call<T>(
         &mut self,

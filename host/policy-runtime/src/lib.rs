@@ -6,10 +6,11 @@
 //! that are decided on. It blocks; there is no async in it.
 //!
 //! Terms: a [`Runtime`] is the engine. [`Runtime::load`] has a component compiled
-//! in a process of its own (see [`Compiler`]), which checks it, configures it, and
-//! takes a **snapshot** of the configured instance. Each
-//! decision runs in a **fresh copy** of that snapshot, so nothing that a
-//! decision leaves behind is seen by another. A call that does not come to an
+//! in a process of its own (see [`Compiler`]), unless its machine code is part of the
+//! program or in the cache. Each decision runs in a **fresh copy** of the configured
+//! component, so nothing that a decision leaves behind is seen by another: a copy is
+//! configured each time until there is a **snapshot** of the configured instance
+//! (see [`SnapshotJob`]). A call that does not come to an
 //! answer that the contract allows is a
 //! [`PolicyError`](portcullis_decision::PolicyError), of which the policy chain
 //! makes a denial.
@@ -34,6 +35,7 @@
 
 mod cache;
 mod compile;
+mod embedded;
 mod engine;
 mod error;
 mod input;
@@ -44,18 +46,22 @@ mod load;
 mod own_files;
 mod policy;
 mod precompiled;
+mod ready;
 mod snapshot;
+mod snapshot_job;
 mod state;
 mod track;
 mod v0_1;
 mod wasi;
 
-pub use cache::Start;
 pub use compile::{COMPILER_ARGUMENT, CompileLimit, Compiler, compiler_main};
+pub use embedded::{Embedded, embedded_name, precompile};
 pub use error::{ConfigurationFault, LoadError};
 pub use input::read_component;
 pub use limits::{CompileLimits, Limits};
 pub use load::{CachePlace, Runtime, Unloaded};
 pub use policy::{ComponentPolicy, Description, PolicyCopy, RuleInfo};
+pub use ready::Start;
+pub use snapshot_job::SnapshotJob;
 pub use state::{LogLevel, LogLine};
 pub use track::{SUPPORTED, Surface};

@@ -1,36 +1,37 @@
 //! From the bytes of a component to a policy that can be asked.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 
-use crate::cache::{Cache, CacheKey, Start, hex};
-use crate::compile::{Compiler, Workplace};
+use crate::cache::{Cache, CacheKey, hex};
+use crate::compile::{Artifact, Compiler, Job};
+use crate::embedded::Embedded;
 use crate::engine::SharedEngine;
 use crate::error::LoadError;
 use crate::input::{check_bytes, check_configuration};
 use crate::limits::Limits;
 use crate::link::{describe_copy, link};
-use crate::policy::{ComponentPolicy, Description};
+use crate::policy::{ComponentPolicy, Description, Parts};
 use crate::precompiled;
-use crate::state::LogLine;
+use crate::ready::{Ready, Start};
+use crate::snapshot_job::SnapshotJob;
 use crate::track::Surface;
 
 /// Loads policies; one serves the whole process.
 pub struct Runtime {
-    shared: Arc<SharedEngine>,
-    cache: Option<Cache>,
-    limits: Limits,
-    compiler: Compiler,
-    /// Where the last component was compiled: it is usually described first and then loaded, or loaded again with
-    /// another configuration.
-    last: Mutex<Option<([u8; 32], Workplace)>>,
+    pub(crate) shared: Arc<SharedEngine>,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) limits: Limits,
+    pub(crate) compiler: Compiler,
+    embedded: &'static [Embedded],
+    /// The last component: it is usually described first and then loaded, or loaded again with another configuration.
+    last: Mutex<Option<([u8; 32], Component)>>,
 }
 
-/// A component that is not loaded yet. Its digest, which takes a while, is computed once for all that is wanted of it.
+/// A component that is not loaded yet, and its digest.
 #[derive(Clone, Copy)]
 pub struct Unloaded<'a> {
     runtime: &'a Runtime,
@@ -56,9 +57,17 @@ impl Runtime {
     pub fn new(limits: Limits, cache: &CachePlace, compiler: Compiler) -> Result<Self, LoadError> {
         let cache = match cache {
             CachePlace::None => None,
-            CachePlace::Directory(path) => Some(Cache::open(path)?),
+            CachePlace::Directory(path) => Some(Arc::new(Cache::open(path)?)),
         };
-        Ok(Self { shared: Arc::new(SharedEngine::start()?), cache, limits, compiler, last: Mutex::new(None) })
+        let shared = Arc::new(SharedEngine::start()?);
+        Ok(Self { shared, cache, limits, compiler, embedded: &[], last: Mutex::new(None) })
+    }
+
+    /// Takes the machine code of components that is part of the program.
+    #[must_use]
+    pub fn with_embedded(mut self, embedded: &'static [Embedded]) -> Self {
+        self.embedded = embedded;
+        self
     }
 
     /// Takes a component, to have it described and loaded.
@@ -96,38 +105,47 @@ impl Runtime {
     /// # Errors
     /// When it is no component or does not compile.
     pub fn surface(&self, component: &[u8]) -> Result<Surface, LoadError> {
-        self.take(component)?.compile(Workplace::surface)
+        let compiled = self.take(component)?.compiled()?;
+        Ok(Surface::of(&compiled.component_type(), self.shared.engine()))
+    }
+
+    /// Returns machine code as a component that can be run.
+    fn component_of(&self, code: &Artifact) -> Result<Component, LoadError> {
+        precompiled::deserialize_made(self.shared.engine(), code)
+            .map_err(|source| LoadError::Compile { source })
     }
 }
 
 impl Unloaded<'_> {
     /// Loads the policy and configures it. `name` is what decisions call it; `configuration` is a JSON object.
     ///
+    /// Starts from a snapshot if there is one, otherwise `configure` is called before each decision until
+    /// [`ComponentPolicy::snapshot_job`] has made one.
+    ///
     /// # Errors
     /// When it is no policy that this host can serve, or refuses the configuration.
     pub fn load(&self, name: &str, configuration: &str) -> Result<ComponentPolicy, LoadError> {
-        let Self { runtime, digest, .. } = *self;
+        let Self { runtime, component, digest } = *self;
         check_configuration(configuration)?;
-        let key = CacheKey::new(runtime.shared.engine(), &digest, configuration);
-        let kept = runtime.cache.as_ref().and_then(|cache| cache.find(runtime.shared.engine(), key));
-        let (ready, start, log) = match kept {
-            Some((ready, start)) => (ready, start, Vec::new()),
-            None => self.make(configuration, key)?,
+        let key = CacheKey::snapshot(runtime.shared.engine(), &digest, configuration);
+        let snapshot = runtime.cache.as_ref().and_then(|cache| cache.find(runtime.shared.engine(), key));
+        let (compiled, start) = match snapshot {
+            Some(snapshot) => (snapshot, Start::Snapshot),
+            None => (self.compiled()?, Start::Configure),
         };
-        let (runner, exports) = link(&runtime.shared, runtime.limits, &ready)?;
+        let (runner, exports) = link(&runtime.shared, runtime.limits, &compiled)?;
         let description = describe_copy(&runner, &exports, runtime.limits)?;
-        Ok(ComponentPolicy {
+        let ready = Arc::new(RwLock::new(Arc::new(Ready { runner, exports, start })));
+        let job = (start == Start::Configure)
+            .then(|| SnapshotJob::new(runtime, component, configuration, key, &ready));
+        ComponentPolicy::new(Parts {
             name: name.to_owned(),
             digest: hex(&digest),
             description,
             configuration: configuration.to_owned(),
-            start,
             limits: runtime.limits,
-            runner,
-            exports,
-            rewrites: false,
-            sees_output: true,
-            log: Mutex::new(VecDeque::from(log)),
+            ready,
+            snapshot: job,
         })
     }
 
@@ -136,56 +154,49 @@ impl Unloaded<'_> {
     /// # Errors
     /// As for [`Unloaded::load`].
     pub fn describe(&self) -> Result<Description, LoadError> {
+        let (runner, exports) = link(&self.runtime.shared, self.runtime.limits, &self.compiled()?)?;
+        describe_copy(&runner, &exports, self.runtime.limits)
+    }
+
+    /// Returns the machine code of the component: out of the program, out of the cache, or compiled now.
+    fn compiled(&self) -> Result<Component, LoadError> {
         let Self { runtime, digest, .. } = *self;
-        let key = CacheKey::new(runtime.shared.engine(), &digest, "");
-        if let Some(kept) = runtime.cache.as_ref().and_then(|cache| cache.find_description(key)) {
-            return Ok(kept);
-        }
-        let description = self.compile(Workplace::describe)?;
-        if let Some(cache) = &runtime.cache {
-            cache.keep_description(key, &description);
-        }
-        Ok(description)
-    }
-
-    /// Compiles and configures the component, and keeps the result.
-    fn make(
-        &self,
-        configuration: &str,
-        key: CacheKey,
-    ) -> Result<(Component, Start, Vec<LogLine>), LoadError> {
-        let made = self.compile(|place| place.make(configuration))?;
-        let engine = self.runtime.shared.engine();
-        // What lies in the cache is mapped, and takes no memory of this process alone.
-        let kept = self.runtime.cache.as_ref().and_then(|cache| {
-            cache.keep(key, &made.code, made.start);
-            cache.find(engine, key)
-        });
-        let ready = match kept {
-            Some((ready, _)) => ready,
-            None => precompiled::deserialize_made(engine, &made.code)
-                .map_err(|source| LoadError::Compile { source })?,
-        };
-        Ok((ready, made.start, made.log))
-    }
-
-    /// Has something done where this component is compiled.
-    fn compile<T>(&self, job: impl FnOnce(&mut Workplace) -> Result<T, LoadError>) -> Result<T, LoadError> {
-        let Self { runtime, component, digest } = *self;
         let mut last = runtime.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut place = match last.take() {
-            Some((known, place)) if known == digest => place,
-            other => {
-                drop(other);
-                Workplace::open(&runtime.compiler, &runtime.shared, runtime.limits, component)?
-            }
-        };
-        let done = job(&mut place);
-        let is_over = matches!(done, Err(LoadError::CompileLimit { .. } | LoadError::Compiler { .. }));
-        if !is_over {
-            *last = Some((digest, place));
+        if let Some((_, known)) = last.as_ref().filter(|(known, _)| *known == digest) {
+            return Ok(known.clone());
         }
-        done
+        let found = match self.embedded().or_else(|| self.cached()) {
+            Some(found) => found,
+            None => self.compile()?,
+        };
+        *last = Some((digest, found.clone()));
+        Ok(found)
+    }
+
+    fn embedded(&self) -> Option<Component> {
+        let embedded = self.runtime.embedded.iter().find(|embedded| embedded.is_of(&self.digest))?;
+        // Code for another processor, or of another wasmtime, is refused: then it is compiled.
+        precompiled::deserialize_embedded(self.runtime.shared.engine(), embedded).ok()
+    }
+
+    fn cached(&self) -> Option<Component> {
+        let engine = self.runtime.shared.engine();
+        self.runtime.cache.as_ref()?.find(engine, CacheKey::component(engine, &self.digest))
+    }
+
+    fn compile(&self) -> Result<Component, LoadError> {
+        let Self { runtime, component, .. } = *self;
+        let code = runtime.compiler.compile(&runtime.shared, runtime.limits, component, &Job::Component)?;
+        let compiled = runtime.component_of(&code)?;
+        // What is no policy is not kept: nobody loads it again.
+        if let Some(cache) = &runtime.cache
+            && Surface::of(&compiled.component_type(), runtime.shared.engine()).check().is_ok()
+        {
+            cache.keep(CacheKey::component(runtime.shared.engine(), &self.digest), &code);
+            // What lies in the cache is mapped, and takes no memory of this process alone.
+            return Ok(self.cached().unwrap_or(compiled));
+        }
+        Ok(compiled)
     }
 }
 

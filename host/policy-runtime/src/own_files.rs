@@ -2,9 +2,8 @@
 //! everybody else's reach.
 //!
 //! A file is on the disk before it has its name, and never changes afterwards.
-//! Small ones carry a digest besides, which tells whole files from broken ones.
-//! It is no signature: who can write in the directory is this user already, and
-//! could as well replace the host. So the directory belongs to what sandboxed
+//! Nothing in it is signed: who can write in the directory is this user already,
+//! and could as well replace the host. So the directory belongs to what sandboxed
 //! commands and tools can never write.
 
 use std::fs::{DirBuilder, File};
@@ -14,13 +13,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
-use sha2::{Digest, Sha256};
-
-/// Begins a file with a digest; its last byte is the version of the layout.
-const MAGIC: [u8; 16] = *b"portcullis-own\x00\x01";
-/// Magic and SHA-256 of the rest.
-const HEADER: usize = MAGIC.len() + 32;
-
 /// A directory of this user that nobody else can look into.
 #[derive(Debug)]
 pub(crate) struct OwnDirectory {
@@ -85,27 +77,15 @@ impl OwnDirectory {
         is_out_of_reach.then(|| OwnFile { file: file.into() })
     }
 
-    /// Reads what [`Self::write_checked`] has written, at most `limit` bytes; none: it is not there, or broken.
-    pub(crate) fn read_checked(&self, name: &str, limit: u64) -> Option<Vec<u8>> {
-        let bytes = self.file(name)?.content(limit)?;
-        let content = bytes.get(HEADER..)?;
-        (bytes.get(..HEADER)? == header(content)).then(|| content.to_vec())
-    }
-
-    /// Writes a file with its digest.
-    pub(crate) fn write_checked(&self, name: &str, content: &[u8]) -> std::io::Result<()> {
-        self.write(name, &[&header(content), content])
-    }
-
     /// Writes a file so that it is there whole or not at all, also after the machine has lost power.
-    pub(crate) fn write(&self, name: &str, parts: &[&[u8]]) -> std::io::Result<()> {
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> std::io::Result<()> {
         let temporary = format!(".{name}.{}", std::process::id());
         // A rest of an earlier process with this number; it is of no use to anyone.
         drop(self.remove(&temporary));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let mut file = File::from(rustix::fs::openat(&self.descriptor, &*temporary, flags, mode)?);
-        let written = parts.iter().try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_data());
+        let written = file.write_all(content).and_then(|()| file.sync_data());
         let placed = written
             .and_then(|()| Ok(rustix::fs::renameat(&self.descriptor, &*temporary, &self.descriptor, name)?));
         if placed.is_err() {
@@ -134,14 +114,6 @@ impl OwnDirectory {
     }
 }
 
-fn header(content: &[u8]) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    let (magic, digest) = header.split_at_mut(MAGIC.len());
-    magic.copy_from_slice(&MAGIC);
-    digest.copy_from_slice(&Sha256::digest(content));
-    header
-}
-
 /// Whether it belongs to this user and nobody else may do anything with it.
 fn is_own(status: &Stat) -> bool {
     status.st_uid == rustix::process::geteuid().as_raw() && status.st_mode & 0o077 == 0
@@ -163,14 +135,14 @@ mod tests {
     }
 
     fn read(directory: &OwnDirectory, name: &str) -> Option<Vec<u8>> {
-        directory.read_checked(name, LIMIT)
+        directory.file(name)?.content(LIMIT)
     }
 
     #[test]
     fn what_was_written_is_read() {
         let (place, directory) = fresh();
-        directory.write_checked("one", b"first").unwrap();
-        directory.write_checked("one", b"second").unwrap();
+        directory.write("one", b"first").unwrap();
+        directory.write("one", b"second").unwrap();
         assert_eq!(read(&directory, "one").unwrap(), b"second");
         assert_eq!(directory.names().unwrap(), ["one"]);
         let mode = fs::metadata(place.path().join("a/b/one")).unwrap().permissions().mode();
@@ -179,34 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn broken_files_are_not_there() {
-        let (place, directory) = fresh();
-        let path = place.path().join("a/b/one");
-        for damage in [
-            |bytes: &mut Vec<u8>| *bytes.last_mut().unwrap() ^= 1,
-            |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1),
-            |bytes: &mut Vec<u8>| bytes.truncate(7),
-            |bytes: &mut Vec<u8>| bytes[15] = 2,
-            |bytes: &mut Vec<u8>| bytes.clear(),
-        ] {
-            directory.write_checked("one", b"content").unwrap();
-            let mut bytes = fs::read(&path).unwrap();
-            damage(&mut bytes);
-            fs::write(&path, bytes).unwrap();
-            assert_eq!(read(&directory, "one"), None);
-        }
-        directory.write_checked("one", b"content").unwrap();
-        assert!(directory.read_checked("one", 10).is_none(), "larger than asked for");
-        assert!(read(&directory, "one").is_some(), "control");
-    }
-
-    #[test]
     fn a_file_is_opened_by_what_it_is() {
         let (place, directory) = fresh();
-        directory.write("one", &[b"fir", b"st"]).unwrap();
+        directory.write("one", b"first").unwrap();
         let file = directory.file("one").unwrap();
         fs::rename(place.path().join("a/b/one"), place.path().join("a/b/other")).unwrap();
-        directory.write("one", &[b"second"]).unwrap();
+        directory.write("one", b"second").unwrap();
         assert_eq!(fs::read(file.path()).unwrap(), b"first");
         assert!(directory.file("one").unwrap().content(5).is_none(), "larger than asked for");
         assert_eq!(file.content(5).unwrap(), b"first");
@@ -216,7 +166,7 @@ mod tests {
     fn reachable_files_are_not_there() {
         let (place, directory) = fresh();
         let path = place.path().join("a/b");
-        directory.write_checked("one", b"content").unwrap();
+        directory.write("one", b"content").unwrap();
         symlink("one", path.join("link")).unwrap();
         assert_eq!(read(&directory, "link"), None);
         fs::hard_link(path.join("one"), place.path().join("elsewhere")).unwrap();

@@ -1,8 +1,7 @@
 //! A loaded policy, as the chain sees it.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_decision::profile::Profile;
 use portcullis_decision::request::{ActionKinds, Request};
@@ -11,11 +10,14 @@ use portcullis_decision::{Context, Policy, PolicyError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cache::Start;
-use crate::instance::{Runner, Running};
+use crate::error::LoadError;
+use crate::instance::Running;
 use crate::limits::Limits;
+use crate::link::in_call;
+use crate::ready::{Ready, Start};
+use crate::snapshot_job::{Slot, SnapshotJob};
 use crate::state::LogLine;
-use crate::v0_1::{self, Exports};
+use crate::v0_1;
 
 /// Lines of log that are kept until somebody reads them.
 const KEPT_LINES: usize = 1000;
@@ -24,17 +26,29 @@ const KEPT_LINES: usize = 1000;
 /// the configured instance; calls may come from several threads, whose stacks
 /// must hold 1 MiB.
 pub struct ComponentPolicy {
+    name: String,
+    digest: String,
+    description: Description,
+    configuration: String,
+    limits: Limits,
+    /// A snapshot replaces what is in here.
+    ready: Arc<Slot>,
+    snapshot: Mutex<Option<SnapshotJob>>,
+    has_output_filter: bool,
+    rewrites: bool,
+    sees_output: bool,
+    log: Mutex<VecDeque<LogLine>>,
+}
+
+/// What a policy is made of.
+pub(crate) struct Parts {
     pub(crate) name: String,
     pub(crate) digest: String,
     pub(crate) description: Description,
     pub(crate) configuration: String,
-    pub(crate) start: Start,
     pub(crate) limits: Limits,
-    pub(crate) runner: Runner,
-    pub(crate) exports: Exports,
-    pub(crate) rewrites: bool,
-    pub(crate) sees_output: bool,
-    pub(crate) log: Mutex<VecDeque<LogLine>>,
+    pub(crate) ready: Arc<Slot>,
+    pub(crate) snapshot: Option<SnapshotJob>,
 }
 
 /// What a policy says of itself. Written by a guest: show it as quoted text.
@@ -66,6 +80,27 @@ pub struct RuleInfo {
 }
 
 impl ComponentPolicy {
+    /// Makes a policy, unless it refuses its configuration.
+    pub(crate) fn new(parts: Parts) -> Result<Self, LoadError> {
+        let log = configured(&parts)?;
+        let Parts { name, digest, description, configuration, limits, ready, snapshot } = parts;
+        let has_output_filter =
+            ready.read().unwrap_or_else(PoisonError::into_inner).exports.output_filter.is_some();
+        Ok(Self {
+            name,
+            digest,
+            description,
+            configuration,
+            limits,
+            ready,
+            snapshot: Mutex::new(snapshot),
+            has_output_filter,
+            rewrites: false,
+            sees_output: true,
+            log: Mutex::new(VecDeque::from(log)),
+        })
+    }
+
     /// What it says of itself.
     #[must_use]
     pub fn description(&self) -> &Description {
@@ -89,7 +124,12 @@ impl ComponentPolicy {
     /// How its copies are started.
     #[must_use]
     pub fn start(&self) -> Start {
-        self.start
+        self.ready().start
+    }
+
+    /// Returns what makes a snapshot of it, once; none where it starts from one already.
+    pub fn snapshot_job(&self) -> Option<SnapshotJob> {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Takes the lines that it logged since this was last asked, oldest first.
@@ -103,37 +143,25 @@ impl ComponentPolicy {
     /// # Errors
     /// As for [`Policy::evaluate`].
     pub fn copy(&self) -> Result<PolicyCopy<'_>, PolicyError> {
-        let mut running = self.runner.start(self.limits.configure_time)?;
-        self.make_ready(&mut running)?;
-        Ok(PolicyCopy { policy: self, running })
+        let ready = self.ready();
+        let running = ready.start(self.limits.configure_time, &self.configuration)?;
+        Ok(PolicyCopy { policy: self, ready, running })
+    }
+
+    fn ready(&self) -> Arc<Ready> {
+        Arc::clone(&self.ready.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Runs `call` on a fresh copy of the configured instance.
     fn on_a_copy<T>(
         &self,
-        time: Duration,
-        call: impl FnOnce(&mut Running<'_>, Duration) -> Result<T, PolicyError>,
+        ready: &Ready,
+        call: impl FnOnce(&mut Running) -> Result<T, PolicyError>,
     ) -> Result<T, PolicyError> {
-        let mut running = self.runner.start(self.limits.configure_time)?;
-        let answer = self.make_ready(&mut running).and_then(|()| call(&mut running, time));
+        let mut running = ready.start(self.limits.configure_time, &self.configuration)?;
+        let answer = call(&mut running);
         self.keep_log(running.into_log());
         answer
-    }
-
-    fn make_ready(&self, running: &mut Running<'_>) -> Result<(), PolicyError> {
-        match self.start {
-            Start::Snapshot => Ok(()),
-            Start::Configure => {
-                let faults =
-                    v0_1::configure(running, &self.exports, self.limits.configure_time, &self.configuration)?;
-                if faults.is_empty() {
-                    return Ok(());
-                }
-                Err(PolicyError::BadAnswer {
-                    detail: "it now refuses the configuration that it took before".to_owned(),
-                })
-            }
-        }
     }
 
     fn keep_log(&self, lines: Vec<LogLine>) {
@@ -161,24 +189,24 @@ impl Policy for ComponentPolicy {
     }
 
     fn evaluate(&self, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {
-        let Some(export) = &self.exports.evaluator else { return Ok(v0_1::abstention()) };
-        self.on_a_copy(self.limits.decision_time, |running, time| {
-            v0_1::evaluate(running, export, time, request, context)
-        })
+        let ready = self.ready();
+        let Some(export) = &ready.exports.evaluator else { return Ok(v0_1::abstention()) };
+        let time = self.limits.decision_time;
+        self.on_a_copy(&ready, |running| v0_1::evaluate(running, export, time, request, context))
     }
 
     fn standing(&self, context: &Context) -> Result<Option<Profile>, PolicyError> {
-        let Some(export) = &self.exports.confinement else { return Ok(None) };
-        self.on_a_copy(self.limits.setup_time, |running, time| {
-            v0_1::standing(running, export, time, context).map(Some)
-        })
+        let ready = self.ready();
+        let Some(export) = &ready.exports.confinement else { return Ok(None) };
+        let time = self.limits.setup_time;
+        self.on_a_copy(&ready, |running| v0_1::standing(running, export, time, context).map(Some))
     }
 
     fn for_command(&self, request: &Request, context: &Context) -> Result<Option<Profile>, PolicyError> {
-        let Some(export) = &self.exports.confinement else { return Ok(None) };
-        self.on_a_copy(self.limits.decision_time, |running, time| {
-            v0_1::for_command(running, export, time, request, context)
-        })
+        let ready = self.ready();
+        let Some(export) = &ready.exports.confinement else { return Ok(None) };
+        let time = self.limits.decision_time;
+        self.on_a_copy(&ready, |running| v0_1::for_command(running, export, time, request, context))
     }
 
     fn rewrites(&self) -> bool {
@@ -186,7 +214,7 @@ impl Policy for ComponentPolicy {
     }
 
     fn inspects(&self) -> bool {
-        self.sees_output && self.exports.output_filter.is_some()
+        self.sees_output && self.has_output_filter
     }
 
     fn inspect(
@@ -194,25 +222,41 @@ impl Policy for ComponentPolicy {
         output: &ToolOutput,
         context: &Context,
     ) -> Result<Option<OutputEvaluation>, PolicyError> {
-        if !self.inspects() {
+        let ready = self.ready();
+        let Some(export) = ready.exports.output_filter.as_ref().filter(|_| self.sees_output) else {
             return Ok(None);
-        }
-        let Some(export) = &self.exports.output_filter else { return Ok(None) };
-        self.on_a_copy(self.limits.decision_time, |running, time| {
-            v0_1::inspect(running, export, time, output, context).map(Some)
-        })
+        };
+        let time = self.limits.decision_time;
+        self.on_a_copy(&ready, |running| v0_1::inspect(running, export, time, output, context).map(Some))
     }
 
     fn brief(&self, context: &Context) -> Result<String, PolicyError> {
-        let Some(export) = &self.exports.orientation else { return Ok(String::new()) };
-        self.on_a_copy(self.limits.setup_time, |running, time| v0_1::brief(running, export, time, context))
+        let ready = self.ready();
+        let Some(export) = &ready.exports.orientation else { return Ok(String::new()) };
+        let time = self.limits.setup_time;
+        self.on_a_copy(&ready, |running| v0_1::brief(running, export, time, context))
     }
+}
+
+/// Configures a copy of a policy that is about to be loaded. Returns the log.
+fn configured(parts: &Parts) -> Result<Vec<LogLine>, LoadError> {
+    let Parts { configuration, limits, ready, .. } = parts;
+    let ready = ready.read().unwrap_or_else(PoisonError::into_inner);
+    if ready.start == Start::Snapshot {
+        return Ok(Vec::new());
+    }
+    let in_call = in_call("configure");
+    let mut running = ready.runner.start(limits.configure_time).map_err(&in_call)?;
+    let errors = v0_1::configure(&mut running, &ready.exports, limits.configure_time, configuration)
+        .map_err(&in_call)?;
+    if errors.is_empty() { Ok(running.into_log()) } else { Err(LoadError::Configuration { errors }) }
 }
 
 /// A copy of a policy that goes on running.
 pub struct PolicyCopy<'a> {
     policy: &'a ComponentPolicy,
-    running: Running<'a>,
+    ready: Arc<Ready>,
+    running: Running,
 }
 
 impl PolicyCopy<'_> {
@@ -221,7 +265,7 @@ impl PolicyCopy<'_> {
     /// # Errors
     /// As for [`Policy::evaluate`].
     pub fn evaluate(&mut self, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {
-        let Some(export) = &self.policy.exports.evaluator else { return Ok(v0_1::abstention()) };
+        let Some(export) = &self.ready.exports.evaluator else { return Ok(v0_1::abstention()) };
         v0_1::evaluate(&mut self.running, export, self.policy.limits.decision_time, request, context)
     }
 }
@@ -238,7 +282,7 @@ impl std::fmt::Debug for ComponentPolicy {
             .debug_struct("ComponentPolicy")
             .field("name", &self.name)
             .field("digest", &self.digest)
-            .field("start", &self.start)
+            .field("start", &self.start())
             .finish_non_exhaustive()
     }
 }

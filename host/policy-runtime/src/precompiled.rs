@@ -9,6 +9,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compile::Artifact;
+use crate::embedded::Embedded;
 use crate::own_files::OwnFile;
 
 /// Makes a component of cached code of at most `limit` bytes. An error means: compile again.
@@ -39,4 +40,12 @@ pub(crate) fn deserialize_made(engine: &Engine, code: &Artifact) -> wasmtime::Re
     // that function returned in this process, or of what a process of this program, started by this one, wrote to a
     // pipe that no other process has. They lie in this process's own memory and do not change.
     unsafe { Component::deserialize(engine, code.bytes()) }
+}
+
+/// Makes a component of code that is part of the program.
+pub(crate) fn deserialize_embedded(engine: &Engine, code: &Embedded) -> wasmtime::Result<Component> {
+    // SAFETY: the bytes must be what `Component::serialize` wrote. An `Embedded` is made of nothing but files that
+    // `precompile` wrote while the program was built; they lie in the program's own read-only memory. Whoever could
+    // change them could as well change the rest of the program.
+    unsafe { Component::deserialize(engine, code.code()) }
 }

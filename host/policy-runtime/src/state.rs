@@ -36,6 +36,13 @@ impl HostState {
         }
     }
 
+    /// Makes a call on a configured instance start as one on a snapshot does: without the log of `configure`, and with
+    /// the same dice.
+    pub(crate) fn forget_configuring(&mut self) {
+        self.log = CallLog::default();
+        self.random = SEED;
+    }
+
     /// The next of a fixed row of numbers (splitmix64).
     pub(crate) fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);

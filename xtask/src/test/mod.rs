@@ -68,7 +68,8 @@ fn everything(ledger: &mut Ledger, long_forms: &[(&str, &str)]) -> Result<()> {
     ledger.check("guests", || guests::shipped_policies().and_then(|()| guests::test_guests()));
     ledger.check("guests --check", guests::check);
     ledger.check("rustfmt", || show(project::cargo().args(["fmt", "--all", "--check"])));
-    ledger.check("build", || show(project::cargo().args(["build", "--workspace", "--quiet"])));
+    let build = || show(project::cargo().args(["build", "--workspace", "--quiet"]));
+    ledger.check("build", || build().and_then(|()| build::embed_machine_code(false, build)));
     ledger.check("gen --check", || build::generate(&GenOptions { check: true }));
     ledger.check("wit-check", contract::check);
     ledger.check("clippy", clippy);

@@ -17,15 +17,13 @@ use std::sync::Arc;
 use crate::engine::SharedEngine;
 use crate::error::LoadError;
 use crate::limits::Limits;
-use crate::policy::Description;
-use crate::track::Surface;
 
 pub use process::CompileLimit;
 use process::CompilerProcess;
 pub use server::compiler_main;
-use wire::{Done, Fault, Job};
+pub(crate) use wire::Job;
+pub(crate) use worker::Artifact;
 use worker::Worker;
-pub(crate) use worker::{Artifact, Made};
 
 /// The first argument of a process that compiles; the program then calls [`compiler_main`] and nothing else.
 pub const COMPILER_ARGUMENT: &str = "__compiler";
@@ -40,63 +38,18 @@ pub enum Compiler {
     InProcess,
 }
 
-/// Compiles one component, for as many jobs as are wanted.
-pub(crate) enum Workplace {
-    Process(Box<CompilerProcess>),
-    Here(Box<Worker>),
-}
-
-impl Workplace {
-    /// Takes a component to where it is compiled.
-    pub(crate) fn open(
-        compiler: &Compiler,
+impl Compiler {
+    /// Compiles a component.
+    pub(crate) fn compile(
+        &self,
         shared: &Arc<SharedEngine>,
         limits: Limits,
         component: &[u8],
-    ) -> Result<Self, LoadError> {
-        Ok(match compiler {
-            Compiler::Process(program) => {
-                Self::Process(Box::new(CompilerProcess::start(program, limits, component)?))
-            }
-            Compiler::InProcess => {
-                Self::Here(Box::new(Worker::new(Arc::clone(shared), limits, component.to_vec())))
-            }
-        })
-    }
-
-    /// Returns what the component imports and exports.
-    pub(crate) fn surface(&mut self) -> Result<Surface, LoadError> {
-        match self.carry_out(&Job::Surface)? {
-            Done::Surface(surface) => Ok(surface),
-            Done::Description(_) | Done::Made(_) => Err(out_of_step()),
+        job: &Job,
+    ) -> Result<Artifact, LoadError> {
+        match self {
+            Self::Process(program) => CompilerProcess::start(program, limits, component, job)?.answer(),
+            Self::InProcess => Worker { shared, limits, component }.carry_out(job),
         }
     }
-
-    /// Returns what the component says of itself.
-    pub(crate) fn describe(&mut self) -> Result<Description, LoadError> {
-        match self.carry_out(&Job::Describe)? {
-            Done::Description(description) => Ok(description),
-            Done::Surface(_) | Done::Made(_) => Err(out_of_step()),
-        }
-    }
-
-    /// Configures the component and returns its machine code.
-    pub(crate) fn make(&mut self, configuration: &str) -> Result<Made, LoadError> {
-        match self.carry_out(&Job::Make { configuration: configuration.to_owned() })? {
-            Done::Made(made) => Ok(made),
-            Done::Surface(_) | Done::Description(_) => Err(out_of_step()),
-        }
-    }
-
-    fn carry_out(&mut self, job: &Job) -> Result<Done, LoadError> {
-        let answer = match self {
-            Self::Process(process) => process.ask(job)?,
-            Self::Here(worker) => worker.carry_out(job),
-        };
-        answer.map_err(Fault::into_error)
-    }
-}
-
-fn out_of_step() -> LoadError {
-    LoadError::Compiler { detail: "answered another question than was asked".to_owned() }
 }

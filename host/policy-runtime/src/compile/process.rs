@@ -13,7 +13,8 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 
 use crate::compile::COMPILER_ARGUMENT;
-use crate::compile::wire::{Done, Fault, Job, Order, receive_answer, send, send_bytes};
+use crate::compile::wire::{Job, Order, receive_answer, send, send_bytes};
+use crate::compile::worker::Artifact;
 use crate::error::LoadError;
 use crate::limits::{CompileLimits, Limits};
 
@@ -53,11 +54,17 @@ pub(crate) struct CompilerProcess {
 }
 
 impl CompilerProcess {
-    /// Starts the process and hands it the component.
-    pub(super) fn start(program: &Path, limits: Limits, component: &[u8]) -> Result<Self, LoadError> {
+    /// Starts the process and hands it the component and what to make of it.
+    pub(super) fn start(
+        program: &Path,
+        limits: Limits,
+        component: &[u8],
+        job: &Job,
+    ) -> Result<Self, LoadError> {
         let mut process = Self::spawn(program, limits.compile).map_err(|error| failed(&error))?;
         let deadline = process.deadline();
-        let handed_over = process.hand_over(limits, component, deadline);
+        let order = Order::new(limits, job.clone());
+        let handed_over = process.hand_over(&order, component, deadline);
         handed_over.map_err(|error| process.end(&error))?;
         Ok(process)
     }
@@ -83,19 +90,19 @@ impl CompilerProcess {
         Ok(process)
     }
 
-    fn hand_over(&mut self, limits: Limits, component: &[u8], deadline: Instant) -> io::Result<()> {
+    fn hand_over(&mut self, order: &Order, component: &[u8], deadline: Instant) -> io::Result<()> {
         let mut to = Timed { pipe: &mut self.input, deadline };
-        send(&mut to, &Order::from(limits))?;
+        send(&mut to, order)?;
         send_bytes(&mut to, component)
     }
 
-    /// Has a job done. After an error the process is of no more use.
-    pub(super) fn ask(&mut self, job: &Job) -> Result<Result<Done, Fault>, LoadError> {
+    /// Waits for the machine code.
+    pub(super) fn answer(mut self) -> Result<Artifact, LoadError> {
         let deadline = self.deadline();
-        let asked = send(&mut Timed { pipe: &mut self.input, deadline }, job);
-        asked
-            .and_then(|()| receive_answer(&mut Timed { pipe: &mut self.output, deadline }))
-            .map_err(|error| self.end(&error))
+        match receive_answer(&mut Timed { pipe: &mut self.output, deadline }) {
+            Ok(answer) => answer,
+            Err(error) => Err(self.end(&error)),
+        }
     }
 
     fn deadline(&self) -> Instant {

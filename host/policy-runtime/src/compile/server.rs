@@ -1,21 +1,20 @@
-//! The process that compiles: bounds itself, then does jobs until the host goes.
+//! The process that compiles: bounds itself, then compiles one component.
 
 use std::io::{self, BufWriter};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{ClockId, clock_gettime};
 
-use crate::compile::wire::{Fault, Job, Order, receive, receive_bytes, send_answer};
+use crate::compile::wire::{Order, receive, receive_bytes, send_answer};
 use crate::compile::worker::Worker;
 use crate::engine::SharedEngine;
-use crate::limits::{self, CompileLimits, Limits};
+use crate::limits::{self, CompileLimits};
 
 /// Open descriptors of the process: its three streams, and memory images of instances.
 const OPEN_FILES: u64 = 64;
 
-/// Runs the process that compiles components: takes a component and jobs on standard input and answers on standard
+/// Runs the process that compiles: takes a component on standard input and answers with machine code on standard
 /// output. The program calls it before anything else, and ends with its exit code.
 #[must_use]
 pub fn compiler_main() -> ExitCode {
@@ -28,40 +27,21 @@ pub fn compiler_main() -> ExitCode {
 
 fn serve() -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    crate::compile::restrict::enforce()?;
+    {
+        // The host may end before it has an answer.
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        crate::compile::restrict::enforce()?;
+    }
     let (mut from, mut to) = (io::stdin().lock(), BufWriter::new(io::stdout().lock()));
     let order: Order = receive(&mut from)?;
-    let limits = Limits::from(order);
+    let limits = order.limits();
     bound(limits.compile)?;
     let most = usize::try_from(limits::COMPONENT).unwrap_or(usize::MAX);
     let component = receive_bytes(&mut from, most)?;
-    let mut worker = match SharedEngine::start() {
-        Ok(engine) => Worker::new(Arc::new(engine), limits, component),
-        Err(error) => {
-            let _job: Job = receive(&mut from)?;
-            return send_answer(&mut to, Err(Fault::Other(format!("could not start: {error}"))));
-        }
-    };
-    loop {
-        let job: Job = match receive(&mut from) {
-            Ok(job) => job,
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        bound_time(limits.compile)?;
-        send_answer(&mut to, worker.carry_out(&job))?;
-    }
-}
-
-/// Bounds the processor time of the next job, beyond what those before it have used. The limit is a signal, which tells
-/// the host what happened.
-fn bound_time(limits: CompileLimits) -> io::Result<()> {
-    let used = u64::try_from(clock_gettime(ClockId::ProcessCPUTime).tv_sec).unwrap_or_default();
-    let Rlimit { maximum, .. } = getrlimit(Resource::Cpu);
-    // What has begun of a second counts as one.
-    let until = used.saturating_add(limits.cpu.as_secs()).saturating_add(1);
-    let current = maximum.map_or(until, |maximum| maximum.min(until));
-    Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(current), maximum })?)
+    let made = SharedEngine::start().and_then(|engine| {
+        Worker { shared: &Arc::new(engine), limits, component: &component }.carry_out(&order.job)
+    });
+    send_answer(&mut to, made)
 }
 
 /// Sets the bounds that the kernel keeps.
@@ -73,6 +53,8 @@ fn bound(limits: CompileLimits) -> io::Result<()> {
         // Nothing is written to the disk; a memory image of an instance counts as a file.
         (Resource::Fsize, limits::MEMORY as u64, limits::MEMORY as u64),
         (Resource::Nofile, OPEN_FILES, OPEN_FILES),
+        // Reaching the first is a signal, which tells the host what happened. What has begun of a second counts as one.
+        (Resource::Cpu, limits.cpu.as_secs().saturating_add(1), limits.cpu.as_secs().saturating_add(2)),
     ];
     for (resource, soft, hard) in all {
         let maximum = getrlimit(resource).maximum.map_or(hard, |known| known.min(hard));

@@ -3,22 +3,15 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use portcullis_decision::PolicyError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::cache::Start;
-use crate::compile::worker::{Artifact, Made};
-use crate::error::{ConfigurationFault, LoadError};
+use crate::compile::worker::Artifact;
+use crate::error::LoadError;
 use crate::limits::{self, CompileLimits, Limits};
-use crate::policy::Description;
-use crate::state::LogLine;
-use crate::track::Surface;
-use crate::v0_1;
 
-/// Largest JSON text of one message: a configuration of 1 MiB or a description of 4 MiB, with all its characters
-/// escaped.
-const MESSAGE: usize = 32 << 20;
+/// Largest JSON text of one message: a configuration of 1 MiB with all its characters escaped.
+const MESSAGE: usize = 8 << 20;
 
 /// The first message to the process; the bytes of the component follow.
 #[derive(Serialize, Deserialize)]
@@ -28,130 +21,55 @@ pub(super) struct Order {
     pub(super) configure_time: Duration,
     pub(super) memory: usize,
     pub(super) compile: CompileLimits,
+    pub(super) job: Job,
 }
 
-impl From<Limits> for Order {
-    fn from(limits: Limits) -> Self {
+impl Order {
+    pub(super) fn new(limits: Limits, job: Job) -> Self {
         let Limits { decision_time, setup_time, configure_time, memory, compile } = limits;
-        Self { decision_time, setup_time, configure_time, memory, compile }
+        Self { decision_time, setup_time, configure_time, memory, compile, job }
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        let Self { decision_time, setup_time, configure_time, memory, compile, .. } = *self;
+        Limits { decision_time, setup_time, configure_time, memory, compile }
     }
 }
 
-impl From<Order> for Limits {
-    fn from(order: Order) -> Self {
-        let Order { decision_time, setup_time, configure_time, memory, compile } = order;
-        Self { decision_time, setup_time, configure_time, memory, compile }
-    }
+/// What the component is compiled to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Job {
+    /// Machine code of the component as it is.
+    Component,
+    /// Machine code of the component in the state that it has after this configuration.
+    Snapshot { configuration: String },
 }
 
-/// Something to do with the component.
+/// The answer of the process; the machine code follows [`Answer::Code`] as raw bytes.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Job {
-    Surface,
-    Describe,
-    Make { configuration: String },
+enum Answer {
+    Code,
+    Fault(String),
 }
 
-/// What came of a job.
-pub(super) enum Done {
-    Surface(Surface),
-    Description(Description),
-    Made(Made),
-}
-
-/// [`Done`] or [`Fault`] on its way; the machine code of `Made` follows as raw bytes.
-#[derive(Serialize, Deserialize)]
-pub(super) enum Answer {
-    Surface(Surface),
-    Description(Description),
-    Made { start: Start, log: Vec<LogLine> },
-    Fault(Fault),
-}
-
-/// Why a job was not done.
-#[derive(Serialize, Deserialize)]
-pub(super) enum Fault {
-    /// It does not compile.
-    Compile(String),
-    /// It is no policy, or wants what it does not get.
-    Surface(Surface),
-    /// An export has another type than the contract says.
-    Contract(String),
-    /// It could not be run.
-    Call { call: String, source: PolicyError },
-    /// It refuses its configuration.
-    Configuration(Vec<ConfigurationFault>),
-    /// Something else failed.
-    Other(String),
-}
-
-impl Fault {
-    pub(super) fn into_error(self) -> LoadError {
-        match self {
-            Self::Compile(said) => LoadError::Compile { source: wasmtime::Error::msg(said) },
-            Self::Surface(surface) => surface.check().err().unwrap_or_else(|| LoadError::Compiler {
-                detail: "refused a component that is a policy".to_owned(),
-            }),
-            Self::Contract(said) => {
-                LoadError::Contract { track: v0_1::TRACK, source: wasmtime::Error::msg(said) }
-            }
-            Self::Call { call, source } => {
-                let call = if call == "configure" { "configure" } else { "describe" };
-                LoadError::Call { call, source }
-            }
-            Self::Configuration(errors) => LoadError::Configuration { errors },
-            Self::Other(detail) => LoadError::Compiler { detail },
+/// Sends the machine code, or why there is none.
+pub(super) fn send_answer(to: &mut impl Write, answer: Result<Artifact, LoadError>) -> io::Result<()> {
+    match answer {
+        Ok(code) => {
+            send(to, &Answer::Code)?;
+            send_bytes(to, code.bytes())?;
         }
-    }
-}
-
-impl From<LoadError> for Fault {
-    fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Compile { source } => Self::Compile(format!("{source:#}")),
-            LoadError::Contract { source, .. } => Self::Contract(format!("{source:#}")),
-            LoadError::Call { call, source } => Self::Call { call: call.to_owned(), source },
-            LoadError::Configuration { errors } => Self::Configuration(errors),
-            error @ (LoadError::Read { .. }
-            | LoadError::Size { .. }
-            | LoadError::CoreModule
-            | LoadError::NotWebAssembly
-            | LoadError::CompileLimit { .. }
-            | LoadError::Compiler { .. }
-            | LoadError::MissingExports { .. }
-            | LoadError::UnknownTrack { .. }
-            | LoadError::Imports { .. }
-            | LoadError::Cache { .. }
-            | LoadError::Engine { .. }) => Self::Other(error.to_string()),
-        }
-    }
-}
-
-/// Says what came of a job.
-pub(super) fn send_answer(to: &mut impl Write, answer: Result<Done, Fault>) -> io::Result<()> {
-    let (answer, code) = match answer {
-        Ok(Done::Surface(surface)) => (Answer::Surface(surface), None),
-        Ok(Done::Description(description)) => (Answer::Description(description), None),
-        Ok(Done::Made(Made { code, start, log })) => (Answer::Made { start, log }, Some(code)),
-        Err(fault) => (Answer::Fault(fault), None),
-    };
-    send(to, &answer)?;
-    if let Some(code) = code {
-        send_bytes(to, code.bytes())?;
+        Err(LoadError::Compile { source }) => send(to, &Answer::Fault(format!("{source:#}")))?,
+        Err(error) => send(to, &Answer::Fault(error.to_string()))?,
     }
     to.flush()
 }
 
-/// Reads what came of a job.
-pub(super) fn receive_answer(from: &mut impl Read) -> io::Result<Result<Done, Fault>> {
+/// Reads the machine code, or why there is none.
+pub(super) fn receive_answer(from: &mut impl Read) -> io::Result<Result<Artifact, LoadError>> {
     Ok(match receive(from)? {
-        Answer::Surface(surface) => Ok(Done::Surface(surface)),
-        Answer::Description(description) => Ok(Done::Description(description)),
-        Answer::Made { start, log } => {
-            let code = Artifact::from_compiler(receive_bytes(from, limits::ARTIFACT)?);
-            Ok(Done::Made(Made { code, start, log }))
-        }
-        Answer::Fault(fault) => Err(fault),
+        Answer::Code => Ok(Artifact::from_compiler(receive_bytes(from, limits::ARTIFACT)?)),
+        Answer::Fault(said) => Err(LoadError::Compile { source: wasmtime::Error::msg(said) }),
     })
 }
 
@@ -209,22 +127,15 @@ mod tests {
 
     #[test]
     fn errors_survive_the_way() {
-        for error in [
-            LoadError::Compile { source: wasmtime::Error::msg("bad").context("worse") },
-            LoadError::Contract { track: "0.1", source: wasmtime::Error::msg("type mismatch") },
-            LoadError::Call { call: "configure", source: PolicyError::TimeLimit { limit_ms: 7 } },
-            LoadError::Configuration {
-                errors: vec![ConfigurationFault { pointer: "/a".to_owned(), message: "no".to_owned() }],
-            },
-        ] {
-            let said = error.to_string();
-            let mut pipe = Vec::new();
-            send_answer(&mut pipe, Err(error.into())).unwrap();
-            let fault = receive_answer(&mut pipe.as_slice()).unwrap().err().unwrap();
-            assert_eq!(fault.into_error().to_string(), said);
-        }
-        let surface = Surface { imports: vec!["evil:host/run".to_owned()], exports: Vec::new() };
-        let said = surface.check().unwrap_err().to_string();
-        assert_eq!(Fault::Surface(surface).into_error().to_string(), said);
+        let error = LoadError::Compile { source: wasmtime::Error::msg("bad").context("worse") };
+        let mut pipe = Vec::new();
+        send_answer(&mut pipe, Err(error)).unwrap();
+        let received = receive_answer(&mut pipe.as_slice()).unwrap().err().unwrap();
+        assert_eq!(format!("{:#}", anyhow_text(&received)), "compiling the policy: worse: bad");
+    }
+
+    fn anyhow_text(error: &LoadError) -> String {
+        use std::error::Error as _;
+        format!("{error}: {}", error.source().map(ToString::to_string).unwrap_or_default())
     }
 }

@@ -58,7 +58,7 @@ impl Exports {
     }
 
     /// Checks the types of all exports by looking each function up once.
-    pub(crate) fn check(&self, running: &mut Running<'_>) -> wasmtime::Result<()> {
+    pub(crate) fn check(&self, running: &mut Running) -> wasmtime::Result<()> {
         let (store, instance) = (&mut running.store, &running.instance);
         self.lifecycle.load(&mut *store, instance)?;
         self.evaluator.as_ref().map(|export| export.load(&mut *store, instance)).transpose()?;
@@ -76,7 +76,7 @@ pub(crate) fn abstention() -> Evaluation {
 
 /// Calls `describe`.
 pub(crate) fn describe(
-    running: &mut Running<'_>,
+    running: &mut Running,
     exports: &Exports,
     time: Duration,
 ) -> Result<Description, PolicyError> {
@@ -87,7 +87,7 @@ pub(crate) fn describe(
 
 /// Calls `configure`; an empty list: it took the configuration.
 pub(crate) fn configure(
-    running: &mut Running<'_>,
+    running: &mut Running,
     exports: &Exports,
     time: Duration,
     configuration: &str,
@@ -104,7 +104,7 @@ pub(crate) fn configure(
 
 /// Calls `evaluate`.
 pub(crate) fn evaluate(
-    running: &mut Running<'_>,
+    running: &mut Running,
     export: &exported::evaluator::GuestIndices,
     time: Duration,
     request: &Request,
@@ -119,7 +119,7 @@ pub(crate) fn evaluate(
 
 /// Calls `standing`.
 pub(crate) fn standing(
-    running: &mut Running<'_>,
+    running: &mut Running,
     export: &exported::confinement::GuestIndices,
     time: Duration,
     context: &Context,
@@ -132,7 +132,7 @@ pub(crate) fn standing(
 
 /// Calls `for-command`.
 pub(crate) fn for_command(
-    running: &mut Running<'_>,
+    running: &mut Running,
     export: &exported::confinement::GuestIndices,
     time: Duration,
     request: &Request,
@@ -147,7 +147,7 @@ pub(crate) fn for_command(
 
 /// Calls `inspect`.
 pub(crate) fn inspect(
-    running: &mut Running<'_>,
+    running: &mut Running,
     export: &exported::output_filter::GuestIndices,
     time: Duration,
     output: &ToolOutput,
@@ -162,7 +162,7 @@ pub(crate) fn inspect(
 
 /// Calls `brief`.
 pub(crate) fn brief(
-    running: &mut Running<'_>,
+    running: &mut Running,
     export: &exported::orientation::GuestIndices,
     time: Duration,
     context: &Context,

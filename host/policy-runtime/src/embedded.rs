@@ -1,0 +1,75 @@
+//! Machine code of components that is part of the program, so that shipped policies are never compiled at run time.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+
+use crate::cache::hex;
+use crate::engine::config;
+use crate::error::LoadError;
+
+/// The machine code of one component, as [`precompile`] made it before the program was built.
+#[derive(Debug, Clone, Copy)]
+pub struct Embedded {
+    name: &'static str,
+    code: &'static [u8],
+}
+
+impl Embedded {
+    /// Names machine code that is part of the program, by [`embedded_name`].
+    ///
+    /// The host runs these bytes: pass nothing but what `include_bytes!` read from a file that [`precompile`] wrote.
+    #[must_use]
+    pub const fn in_this_program(name: &'static str, code: &'static [u8]) -> Self {
+        Self { name, code }
+    }
+
+    pub(crate) fn is_of(&self, digest: &[u8; 32]) -> bool {
+        self.name.strip_prefix(&hex(digest)).is_some_and(|rest| rest.starts_with('-'))
+    }
+
+    pub(crate) fn code(&self) -> &'static [u8] {
+        self.code
+    }
+}
+
+/// Returns the name of a component's machine code: its SHA-256 digest, and a number that changes with the compiler and
+/// its settings.
+///
+/// # Errors
+/// When there is no compiler for this machine.
+pub fn embedded_name(component: &[u8]) -> Result<String, LoadError> {
+    let mut hasher = DefaultHasher::new();
+    engine()?.precompile_compatibility_hash().hash(&mut hasher);
+    Ok(format!("{}-{:016x}", hex(&<[u8; 32]>::from(Sha256::digest(component))), hasher.finish()))
+}
+
+/// Compiles a component for every processor of this machine's kind, to be embedded.
+///
+/// # Errors
+/// When it does not compile.
+pub fn precompile(component: &[u8]) -> Result<Vec<u8>, LoadError> {
+    engine()?.precompile_component(component).map_err(|source| LoadError::Compile { source })
+}
+
+/// An engine that compiles for every processor of this machine's kind, and runs nothing.
+fn engine() -> Result<Engine, LoadError> {
+    let start = || {
+        let mut config = config();
+        // Naming a target keeps features of this very processor out.
+        config.target(TARGET)?;
+        Engine::new(&config)
+    };
+    start().map_err(|source| LoadError::Engine { source })
+}
+
+const TARGET: &str = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+    "x86_64-unknown-linux-gnu"
+} else if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
+    "aarch64-unknown-linux-gnu"
+} else if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
+    "aarch64-apple-darwin"
+} else {
+    "x86_64-apple-darwin"
+};

@@ -1,0 +1,41 @@
+//! A component that is linked and can be started, and how its copies get their configuration.
+
+use std::time::Duration;
+
+use portcullis_decision::PolicyError;
+
+use crate::instance::{Runner, Running};
+use crate::v0_1::{self, Exports};
+
+/// How copies of a policy are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// From a snapshot that was taken after `configure`.
+    Snapshot,
+    /// By calling `configure` each time: no snapshot has been taken yet, or none can be taken of this component (it
+    /// holds handles, or changes its tables while it runs).
+    Configure,
+}
+
+/// A linked component.
+pub(crate) struct Ready {
+    pub(crate) runner: Runner,
+    pub(crate) exports: Exports,
+    pub(crate) start: Start,
+}
+
+impl Ready {
+    /// Starts a configured copy.
+    pub(crate) fn start(&self, time: Duration, configuration: &str) -> Result<Running, PolicyError> {
+        let mut running = self.runner.start(time)?;
+        if self.start == Start::Configure {
+            let errors = v0_1::configure(&mut running, &self.exports, time, configuration)?;
+            if !errors.is_empty() {
+                let detail = "it now refuses the configuration that it took before".to_owned();
+                return Err(PolicyError::BadAnswer { detail });
+            }
+            running.store.data_mut().forget_configuring();
+        }
+        Ok(running)
+    }
+}
