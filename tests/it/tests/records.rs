@@ -78,8 +78,9 @@ fn what_is_not_there_yet_is_protected(user: User) -> Result<()> {
     let finished = scene.portcullis(&["run", "--", "sh", "-c", script])?;
     ensure!(finished.code() != 0, "{finished:#?}");
     ensure!(!scene.project().join(".pi/extensions").exists());
-    // Next to it there is nothing to protect.
-    scene.portcullis(&["run", "--", "sh", "-c", "mkdir -p .pi && echo x > .pi/notes"])?.ended_with(0)?;
+    // The control: under another name the same is allowed.
+    let script = "mkdir -p pi/extensions && echo new > pi/extensions/new.ts";
+    scene.portcullis(&["run", "--", "sh", "-c", script])?.ended_with(0)?;
     Ok(())
 }
 

@@ -8,6 +8,9 @@ use crate::location::Location;
 use crate::profile::{FileRight, FileRule};
 use crate::verdict::Effect;
 
+/// The name of the host's own layers; no policy can have it.
+const HOST: &str = "host";
+
 /// What commands may do at a path and below it, until a deeper place changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -74,6 +77,16 @@ impl RuleSet {
             || self.base.workspace.iter().any(|workspace| workspace == path)
             || opening_rules(&self.layers).any(|rule| rule.pattern.literal() == Some(path))
             || self.grants.iter().any(|grant| grant.pattern.literal() == Some(path))
+            || self.is_exception_of_host(path)
+    }
+
+    /// Whether the host's own protections except this very path from a directory that they close, as `known_hosts` in
+    /// `~/.ssh`. It is then as the rules around that directory say. Exceptions of other layers that only tighten stay
+    /// closed to commands: whether what lies around them is shown is not known here.
+    fn is_exception_of_host(&self, path: &Path) -> bool {
+        let host = self.layers.iter().filter(|layer| layer.tightens && layer.name == HOST);
+        host.flat_map(|layer| &layer.profile.files)
+            .any(|rule| rule.effect == Effect::Allow && rule.pattern.literal() == Some(path))
     }
 
     /// The rules over names that restrict reading, each with its layer. They hold for tools; commands need a

@@ -124,6 +124,28 @@ fn unknown_conditions_count_for_restrictions_only() {
 }
 
 #[test]
+fn only_the_hosts_own_exceptions_open_what_was_closed() {
+    let closing = |name: &str| RuleLayer {
+        tightens: true,
+        ..layer(
+            name,
+            vec![
+                rule("keys", tree("/usr/keys"), FileRights::ALL, Effect::Deny),
+                rule("keys", FilePattern::Exact("/usr/keys/known".into()), FileRights::ALL, Effect::Allow),
+            ],
+        )
+    };
+    let reach = |name| {
+        let rules = RuleSet::compile(vec![closing(name)], base(), &[]);
+        assert!(!rules.place(Path::new("/usr/keys")).read);
+        let place = rules.place(Path::new("/usr/keys/known"));
+        (place.read, place.reach)
+    };
+    assert_eq!(reach("host"), (true, Reach::Opens));
+    assert_eq!(reach("project"), (true, Reach::Restricts));
+}
+
+#[test]
 fn places_are_what_commands_meet() {
     use Reach::{Opens, Restricts};
     let place = |path: &str, read, write, reach| Place {

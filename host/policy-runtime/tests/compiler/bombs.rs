@@ -45,7 +45,7 @@ fn function(branches: usize, branch: &str) -> Vec<u8> {
     wat::parse_str(text).expect("a component")
 }
 
-fn br_if() -> Vec<u8> {
+pub(crate) fn br_if() -> Vec<u8> {
     function(24_000, "(br_if 0 (local.get 0))")
 }
 

@@ -9,34 +9,38 @@ use portcullis_each_user::Test;
 use portcullis_policy_runtime::{CachePlace, CompileLimits, Compiler, Limits, LoadError, Runtime};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::runtime;
 use crate::shipped::SECRETS;
+use crate::{bombs, runtime};
 
 pub(crate) const TESTS: &[Test] = &[
     ("the_process_is_restricted", the_process_is_restricted),
     ("a_killed_process_is_a_reason", a_killed_process_is_a_reason),
     ("other_programs_are_no_compilers", other_programs_are_no_compilers),
-    ("each_configuration_has_its_own_time", each_configuration_has_its_own_time),
-    ("the_process_goes_with_its_runtime", the_process_goes_with_its_runtime),
+    ("no_process_is_left", no_process_is_left),
 ];
 
-/// One process compiles a component for each configuration that is asked for, which takes more than the time of one.
-fn each_configuration_has_its_own_time() {
-    let cpu = Duration::from_secs(5);
-    let runtime = runtime(CompileLimits { cpu, ..CompileLimits::default() });
-    let mut last = None;
-    loop {
-        runtime.load("secrets", SECRETS, "{}").expect("it is within its time");
-        let [compiler] = compilers()[..] else { panic!("one process compiles") };
-        assert!(last.is_none_or(|last| last == compiler), "the same process");
-        last = Some(compiler);
-        let stat = fs::read_to_string(format!("/proc/{compiler}/stat")).expect("its times");
-        let ticks: u64 =
-            stat.split_whitespace().nth(13).and_then(|ticks| ticks.parse().ok()).expect("a time");
-        if Duration::from_millis(ticks * 10) > cpu + Duration::from_secs(2) {
-            return;
-        }
-    }
+/// Compiles what takes long, and does something with the process that compiles meanwhile. Returns what came of the
+/// component.
+fn while_compiling(runtime: &Runtime, act: impl FnOnce(i32)) -> LoadError {
+    thread::scope(|scope| {
+        let loading =
+            scope.spawn(|| runtime.load("slow", &bombs::br_if(), "{}").expect_err("it is no policy"));
+        let compiler = loop {
+            if let [compiler] = compilers()[..]
+                && status(compiler).contains("Seccomp:\t2")
+            {
+                break compiler;
+            }
+            assert!(!loading.is_finished(), "it is being compiled");
+            thread::yield_now();
+        };
+        act(compiler);
+        loading.join().expect("an answer")
+    })
+}
+
+fn status(process: i32) -> String {
+    fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default()
 }
 
 /// The processes that compile for this one.
@@ -52,26 +56,34 @@ fn compilers() -> Vec<i32> {
 }
 
 fn the_process_is_restricted() {
-    let runtime = runtime(CompileLimits::default());
-    runtime.describe(SECRETS).expect("a description");
-    let [compiler] = compilers()[..] else { panic!("one process compiles") };
-    let status = fs::read_to_string(format!("/proc/{compiler}/status")).expect("its status");
-    for line in ["NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"] {
-        assert!(status.contains(line), "{line}: {status}");
-    }
+    while_compiling(&slow_runtime(), |compiler| {
+        let status = status(compiler);
+        for line in
+            ["NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"]
+        {
+            assert!(status.contains(line), "{line}: {status}");
+        }
+        kill(compiler);
+    });
     let own = fs::read_to_string("/proc/self/status").expect("own status");
     assert!(own.contains("NoNewPrivs:\t0"), "control");
 }
 
 fn a_killed_process_is_a_reason() {
-    let runtime = runtime(CompileLimits::default());
-    runtime.describe(SECRETS).expect("a description");
-    let [compiler] = compilers()[..] else { panic!("one process compiles") };
-    kill_process(Pid::from_raw(compiler).expect("a process"), Signal::KILL).expect("it is ours");
-    let error = runtime.load("secrets", SECRETS, "{}").expect_err("it is gone");
+    let runtime = slow_runtime();
+    let error = while_compiling(&runtime, kill);
     assert!(matches!(error, LoadError::Compiler { .. }), "{error}");
     assert!(error.to_string().contains("was ended by signal 9"), "{error}");
     runtime.load("secrets", SECRETS, "{}").expect("another one is started");
+}
+
+/// A runtime that lets the bombs compile for long.
+fn slow_runtime() -> Runtime {
+    runtime(CompileLimits { memory: 8 << 30, ..CompileLimits::default() })
+}
+
+fn kill(process: i32) {
+    kill_process(Pid::from_raw(process).expect("a process"), Signal::KILL).expect("it is ours");
 }
 
 fn other_programs_are_no_compilers() {
@@ -88,12 +100,8 @@ fn other_programs_are_no_compilers() {
     }
 }
 
-fn the_process_goes_with_its_runtime() {
+fn no_process_is_left() {
     let runtime = runtime(CompileLimits::default());
-    runtime.describe(SECRETS).expect("a description");
-    assert_eq!(compilers().len(), 1, "control");
-    drop(runtime);
-    while !compilers().is_empty() {
-        thread::yield_now();
-    }
+    runtime.load("secrets", SECRETS, "{}").expect("a policy");
+    assert_eq!(compilers(), Vec::<i32>::new());
 }

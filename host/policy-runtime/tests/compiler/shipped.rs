@@ -25,6 +25,7 @@ fn shipped_policies_compile() {
     let runtime = runtime(CompileLimits::default());
     for (name, component) in SHIPPED {
         let policy = runtime.load(name, component, "{}").expect(name);
+        policy.snapshot_job().expect(name).run().expect(name);
         assert_eq!(policy.start(), Start::Snapshot, "{name}");
         assert_eq!(policy.name(), name);
     }

@@ -1,5 +1,6 @@
 //! Compiled policies on disk.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -14,6 +15,9 @@ fn load(directory: &Path, component: &[u8], configuration: &str) -> String {
         Runtime::new(Limits::default(), &CachePlace::Directory(directory.to_owned()), Compiler::InProcess)
             .unwrap();
     let policy = runtime.load("guest", component, configuration).unwrap();
+    if let Some(job) = policy.snapshot_job() {
+        job.run().unwrap();
+    }
     policy.evaluate(&read("/srv/app/a"), &context()).unwrap().cause.rule
 }
 
@@ -21,20 +25,25 @@ fn files(directory: &Path) -> Vec<fs::DirEntry> {
     fs::read_dir(directory).unwrap().map(Result::unwrap).collect()
 }
 
+/// A file of the component, and one of its snapshot for each configuration.
 #[test]
-fn one_file_for_component_and_configuration() {
+fn components_and_their_snapshots_are_kept() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("cache");
     let component = HandMade::evaluate("").build();
+    let written = || {
+        let changed = |entry: &fs::DirEntry| entry.metadata().unwrap().modified().unwrap();
+        files(&directory).iter().map(|entry| (entry.file_name(), changed(entry))).collect::<BTreeMap<_, _>>()
+    };
     load(&directory, &component, "{}");
-    let written = fs::metadata(files(&directory)[0].path()).unwrap().modified().unwrap();
+    let first = written();
+    assert_eq!(first.len(), 2);
     load(&directory, &component, "{}");
-    assert_eq!(files(&directory).len(), 1);
-    assert_eq!(fs::metadata(files(&directory)[0].path()).unwrap().modified().unwrap(), written);
+    assert_eq!(written(), first, "nothing is compiled again");
     load(&directory, &component, r#"{"a": 1}"#);
-    assert_eq!(files(&directory).len(), 2);
-    load(&directory, &HandMade::evaluate("(nop)").build(), "{}");
     assert_eq!(files(&directory).len(), 3);
+    load(&directory, &HandMade::evaluate("(nop)").build(), "{}");
+    assert_eq!(files(&directory).len(), 5);
 }
 
 #[test]
@@ -49,23 +58,16 @@ fn the_configured_state_is_kept() {
 }
 
 #[test]
-fn descriptions_are_kept() {
+fn a_component_is_described_without_compiling_it_again() {
     let place = tempfile::tempdir().unwrap();
-    let directory = place.path().join("cache");
+    let cache = CachePlace::Directory(place.path().join("cache"));
     let component = HandMade::evaluate("").build();
-    let describe = || {
-        let runtime =
-            Runtime::new(Limits::default(), &CachePlace::Directory(directory.clone()), Compiler::InProcess)
-                .unwrap();
-        runtime.describe(&component).unwrap()
-    };
-    let first = describe();
-    let path = files(&directory)[0].path();
-    let written = fs::metadata(&path).unwrap().modified().unwrap();
-    assert_eq!(describe(), first);
-    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), written);
-    fs::write(&path, "{}").unwrap();
-    assert_eq!(describe(), first, "a broken file is written again");
+    let runtime = |compiler| Runtime::new(Limits::default(), &cache, compiler).unwrap();
+    let first = runtime(Compiler::InProcess).describe(&component).unwrap();
+    let no_compiler = runtime(Compiler::Process("/nonexistent".into()));
+    assert_eq!(no_compiler.describe(&component).unwrap(), first);
+    let other = HandMade::evaluate("(nop)").build();
+    assert!(matches!(no_compiler.describe(&other), Err(LoadError::Compiler { .. })), "control");
 }
 
 #[test]
@@ -74,12 +76,15 @@ fn broken_files_are_compiled_again() {
     let directory = place.path().join("cache");
     let component = HandMade::evaluate("").build();
     load(&directory, &component, "{}");
-    let path = files(&directory)[0].path();
-    let whole = fs::read(&path).unwrap();
-    for broken in [Vec::new(), b"nonsense".to_vec(), whole[..whole.len() / 2].to_vec()] {
-        fs::write(&path, broken).unwrap();
-        assert_eq!(load(&directory, &component, "{}"), "test.rule");
-        assert_eq!(fs::read(&path).unwrap().len(), whole.len(), "and written again");
+    let paths: Vec<_> = files(&directory).iter().map(fs::DirEntry::path).collect();
+    for path in &paths {
+        let whole = fs::read(path).unwrap();
+        for broken in [Vec::new(), b"nonsense".to_vec(), whole[..whole.len() / 2].to_vec()] {
+            // The snapshot stands before the component.
+            paths.iter().for_each(|path| fs::write(path, &broken).unwrap());
+            assert_eq!(load(&directory, &component, "{}"), "test.rule");
+            assert_eq!(fs::read(path).unwrap().len(), whole.len(), "and written again");
+        }
     }
 }
 

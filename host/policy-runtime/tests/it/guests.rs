@@ -57,13 +57,22 @@ fn output() -> ToolOutput {
 }
 
 #[test]
-fn the_default_policy_starts_from_a_snapshot() {
+fn the_default_policy_answers_the_same_before_and_after_its_snapshot() {
     let configuration = r#"{"allowRead": [{"tree": "/srv/app"}], "allowWrite": [{"tree": "/srv/app"}]}"#;
     let policy = load_bytes(&workspace_policy(), configuration).unwrap();
+    let answers = || {
+        assert!(matches!(ask(&policy, "/srv/app/a").unwrap().0, Verdict::Allow(_)));
+        assert!(matches!(ask(&policy, "/etc/hosts").unwrap().0, Verdict::Abstain | Verdict::Ask(_)));
+        let standing = policy.standing(&context()).unwrap().unwrap_or_default();
+        assert!(!standing.files.is_empty());
+        standing
+    };
+    assert_eq!(policy.start(), Start::Configure);
+    let before = answers();
+    policy.snapshot_job().unwrap().run().unwrap();
     assert_eq!(policy.start(), Start::Snapshot);
-    assert!(matches!(ask(&policy, "/srv/app/a").unwrap().0, Verdict::Allow(_)));
-    assert!(matches!(ask(&policy, "/etc/hosts").unwrap().0, Verdict::Abstain | Verdict::Ask(_)));
-    assert!(!policy.standing(&context()).unwrap().unwrap_or_default().files.is_empty());
+    assert_eq!(answers(), before);
+    assert!(policy.snapshot_job().is_none(), "one is enough");
 }
 
 #[test]

@@ -39,12 +39,19 @@ fn check(instructions: &str, is_right: impl Fn(&PolicyError) -> bool) {
 
 fn check_guest(guest: HandMade, is_right: impl Fn(&PolicyError) -> bool) {
     let policy = load(guest).unwrap();
+    assert_eq!(policy.start(), Start::Configure);
+    check_policy(&policy, &is_right);
+    policy.snapshot_job().unwrap().run().unwrap();
     assert_eq!(policy.start(), Start::Snapshot);
+    check_policy(&policy, &is_right);
+}
+
+fn check_policy(policy: &ComponentPolicy, is_right: &impl Fn(&PolicyError) -> bool) {
     let bad = format!("/srv/app/{}", "b".repeat(BAD));
     for _ in 0..3 {
-        assert_eq!(ask(&policy, "/srv/app/good").unwrap().cause.rule, "test.rule", "control");
+        assert_eq!(ask(policy, "/srv/app/good").unwrap().cause.rule, "test.rule", "control");
         let start = Instant::now();
-        let error = ask(&policy, &bad).unwrap_err();
+        let error = ask(policy, &bad).unwrap_err();
         assert!(is_right(&error), "{error}");
         // The limit is on processor time; the machine may be busy.
         assert!(start.elapsed() < limits::DECISION_TIME * 12, "took {:?}", start.elapsed());
@@ -187,6 +194,8 @@ fn copies_are_configured() {
         let runtime = Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).unwrap();
         let component = guest().fields(&fields).build();
         let policy = runtime.load("guest", &component, r#"{"abc": 1}"#).unwrap();
+        assert!(ask(&policy, "/srv/app/a").is_ok());
+        assert_eq!(policy.snapshot_job().unwrap().run().is_ok(), start == Start::Snapshot);
         assert_eq!(policy.start(), start);
         assert!(ask(&policy, "/srv/app/a").is_ok());
         assert!(ask(&policy, "/srv/app/a").is_ok());
