@@ -93,30 +93,21 @@ fn ripgrep(cache: &Cache) -> Result<PathBuf> {
 }
 
 fn fd(cache: &Cache) -> Result<PathBuf> {
-    let root = cache.directory(&format!("fd-{FD}"), |root| compile(root, "fd-find", FD, Pace::Fast))?;
+    let root = cache.directory(&format!("fd-{FD}"), |root| compile(root, "fd-find", FD))?;
     Ok(root.join("bin/fd"))
 }
 
 fn wkg(cache: &Cache) -> Result<PathBuf> {
-    let root = cache.directory(&format!("wkg-{WKG}"), |root| compile(root, "wkg", WKG, Pace::Cheap))?;
+    let root = cache.directory(&format!("wkg-{WKG}"), |root| compile(root, "wkg", WKG))?;
     Ok(root.join("bin/wkg"))
 }
 
-/// What a program is compiled for.
-enum Pace {
-    /// For being run often.
-    Fast,
-    /// For being compiled quickly: not optimised, and without what debuggers read.
-    Cheap,
-}
-
-/// Compiles a program of crates.io into `root`.
-fn compile(root: &Path, name: &str, version: &str, pace: Pace) -> Result<()> {
+/// Compiles a program of crates.io into `root`, for being compiled quickly: not optimised, and without what debuggers
+/// read. The tests give it little to do.
+fn compile(root: &Path, name: &str, version: &str) -> Result<()> {
     let mut cargo = Command::new("cargo");
     cargo.args(["install", name, "--version", version, "--locked", "--root"]).arg(root);
-    if matches!(pace, Pace::Cheap) {
-        cargo.args(["--debug", "--no-default-features"]).env("CARGO_PROFILE_DEV_DEBUG", "0");
-    }
+    cargo.args(["--debug", "--no-default-features"]).env("CARGO_PROFILE_DEV_DEBUG", "0");
     // A shared target directory would let this build wait for, and mix with, the project's own.
     cargo.arg("--target-dir").arg(root.join("build")).current_dir(root);
     step(&format!("compiling {name} (minutes)"), || quiet(&mut cargo))?;
