@@ -155,7 +155,10 @@ fn patterns_hide_what_appears_later(user: User) -> Result<()> {
             while !scene.project().join("waiting").exists() && std::time::Instant::now() < deadline {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
-            scene.write(&late, "the secret\n")?;
+            // With its content from the start: the command looks for the name.
+            let begun = scene.project().join("late.part");
+            scene.write(&begun, "the secret\n")?;
+            fs::rename(begun, &late)?;
             command.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     };
