@@ -1,4 +1,4 @@
-//! Compiled policies on disk: a component is compiled when it is new, and not at every start.
+//! An on-disk cache of compiled policies: a component is compiled once, not at every start.
 
 use std::hash::{Hash, Hasher};
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::error::LoadError;
 use crate::own_files::{OwnDirectory, OwnDirectoryError};
 use crate::precompiled;
 
-/// Files that are kept; a compiled policy is 0.3 to 60 MB.
+/// Number of files that the cache keeps. A compiled policy is 0.3 to 60 MB.
 const MAX_ENTRIES: usize = 32;
-/// Largest file that is read back.
+/// Largest file that the cache reads back.
 const MAX_BYTES: u64 = 512 << 20;
-/// Changes when the steps between a component and its compiled form do.
+/// Version of the steps that turn a component into its compiled form. Part of every cache key.
 const STEPS: &str = concat!("snapshot-3 portcullis-", env!("CARGO_PKG_VERSION"));
 
-/// What a compiled policy was made from.
+/// The inputs that a compiled policy depends on, as a cache key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CacheKey {
     form: &'static str,
@@ -27,12 +27,12 @@ pub(crate) struct CacheKey {
 }
 
 impl CacheKey {
-    /// The component as it is. Only its digest counts.
+    /// The key of the unconfigured component. Only its digest matters.
     pub(crate) fn component(engine: &Engine, component: &[u8; 32]) -> Self {
         Self::new(engine, "component", component, "")
     }
 
-    /// The component in the state that it has after `configuration`.
+    /// The key of the snapshot of a component after it was configured with `configuration`.
     pub(crate) fn snapshot(engine: &Engine, component: &[u8; 32], configuration: &str) -> Self {
         Self::new(engine, "snapshot", component, configuration)
     }
@@ -53,13 +53,12 @@ impl CacheKey {
     }
 }
 
-/// Lower-case hexadecimal digits of `bytes`.
+/// Returns `bytes` as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compiled policies on disk. Everything that goes wrong here costs a
-/// compilation and nothing else.
+/// The cache directory. Any failure here costs only a compilation.
 #[derive(Debug)]
 pub(crate) struct Cache {
     directory: OwnDirectory,
@@ -72,15 +71,15 @@ impl Cache {
         Ok(Self { directory: OwnDirectory::open(path).map_err(unsafe_to_use)? })
     }
 
-    /// The compiled form made from `key`, if it is there.
+    /// Returns the cached compiled form for `key`, if there is one.
     pub(crate) fn find(&self, engine: &Engine, key: CacheKey) -> Option<Component> {
         let code = self.directory.file(&key.file_name())?;
         precompiled::deserialize(engine, code, MAX_BYTES).ok()
     }
 
-    /// Keeps a compiled form.
+    /// Stores a compiled form.
     pub(crate) fn keep(&self, key: CacheKey, code: &Artifact) {
-        // A cache that cannot be written is a slow start and no fault.
+        // A cache that cannot be written makes starts slow, but is not an error.
         drop(self.directory.write(&key.file_name(), code.bytes()));
         self.forget_old();
     }
@@ -94,8 +93,7 @@ impl Cache {
     }
 }
 
-/// Feeds what is hashed into SHA-256: the standard hasher is not the same in
-/// every process.
+/// An adapter that feeds a `Hash` value into SHA-256. The standard hasher differs from process to process.
 struct Sha256Hasher(Sha256);
 
 impl Hasher for Sha256Hasher {

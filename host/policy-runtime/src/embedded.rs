@@ -1,4 +1,4 @@
-//! Machine code of components that is part of the program, so that shipped policies are never compiled at run time.
+//! Machine code embedded in the program, so that the shipped policies are never compiled at run time.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -9,7 +9,7 @@ use crate::cache::hex;
 use crate::engine::config;
 use crate::error::LoadError;
 
-/// The machine code of one component, as [`precompile`] made it before the program was built.
+/// The machine code of one component, made by [`precompile`] before the program was built.
 #[derive(Debug, Clone, Copy)]
 pub struct Embedded {
     name: &'static str,
@@ -17,9 +17,9 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Names machine code that is part of the program, by [`embedded_name`].
+    /// Wraps embedded machine code under its name from [`embedded_name`].
     ///
-    /// The host runs these bytes: pass nothing but what `include_bytes!` read from a file that [`precompile`] wrote.
+    /// The host executes these bytes. Pass only the `include_bytes!` of a file that [`precompile`] wrote.
     #[must_use]
     pub const fn in_this_program(name: &'static str, code: &'static [u8]) -> Self {
         Self { name, code }
@@ -34,30 +34,30 @@ impl Embedded {
     }
 }
 
-/// Returns the name of a component's machine code: its SHA-256 digest, and a number that changes with the compiler and
-/// its settings.
+/// Returns the name of a component's machine code: the component's SHA-256 digest, and a hash that changes
+/// with the compiler and its settings.
 ///
 /// # Errors
-/// When there is no compiler for this machine.
+/// Fails when there is no compiler for this machine.
 pub fn embedded_name(component: &[u8]) -> Result<String, LoadError> {
     let mut hasher = DefaultHasher::new();
     engine()?.precompile_compatibility_hash().hash(&mut hasher);
     Ok(format!("{}-{:016x}", hex(&<[u8; 32]>::from(Sha256::digest(component))), hasher.finish()))
 }
 
-/// Compiles a component for every processor of this machine's kind, to be embedded.
+/// Compiles a component for every processor of this architecture, to be embedded in the program.
 ///
 /// # Errors
-/// When it does not compile.
+/// Fails when the component does not compile.
 pub fn precompile(component: &[u8]) -> Result<Vec<u8>, LoadError> {
     engine()?.precompile_component(component).map_err(|source| LoadError::Compile { source })
 }
 
-/// An engine that compiles for every processor of this machine's kind, and runs nothing.
+/// Returns an engine that compiles for every processor of this architecture. It runs nothing.
 fn engine() -> Result<Engine, LoadError> {
     let start = || {
         let mut config = config();
-        // Naming a target keeps features of this very processor out.
+        // With an explicit target the compiler does not use features of this particular processor.
         config.target(TARGET)?;
         Engine::new(&config)
     };

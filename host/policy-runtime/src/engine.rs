@@ -1,5 +1,5 @@
-//! The one engine that all policies share: its settings, its clock, and the
-//! number of policies that run at once.
+//! The WebAssembly engine that all policies share: its settings, its clock, and the limit on policies that
+//! run at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -11,22 +11,21 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 use crate::error::LoadError;
 use crate::limits;
 
-/// How often running guests look at their time account.
+/// Interval at which running guests check their time budget.
 const TICK: Duration = Duration::from_millis(5);
-/// The clock stands still after this many ticks without a call, so that an idle
-/// host does not wake the machine.
+/// Number of ticks without a call after which the clock stops, so that an idle host does not wake the
+/// machine.
 const IDLE_TICKS: u32 = 200;
-/// How long a call waits for its turn.
+/// How long a call waits for a free slot.
 const TURN: Duration = Duration::from_secs(2);
-/// Memory of an instance that is put back by hand for the next one, where more is
-/// given back to the kernel: enough for all that a Rust guest has. Measured on the
-/// default policy: a fresh copy costs 5 to 6 times a native decision so, and 12
-/// times with the pages given back.
+/// Bytes of an instance's memory that are reset by copying; the rest is returned to the kernel. This covers
+/// all the memory of a Rust guest. Measured on the default policy: a fresh copy then costs 5 to 6 times a
+/// native decision, and 12 times if its pages are returned.
 const KEEP_RESIDENT: usize = 2 << 20;
-/// Instances whose memory stays with the process when nothing runs.
+/// Number of idle instances whose memory the process keeps.
 const WARM: u32 = 4;
 
-/// Engine, clock and turns.
+/// The engine, its clock and the count of running guests.
 #[derive(Debug)]
 pub(crate) struct SharedEngine {
     engine: Engine,
@@ -37,7 +36,7 @@ pub(crate) struct SharedEngine {
 }
 
 impl SharedEngine {
-    /// Starts an engine and the thread of its clock.
+    /// Starts an engine and its clock thread.
     pub(crate) fn start() -> Result<Self, LoadError> {
         let engine = Engine::new(&config()).map_err(|source| LoadError::Engine { source })?;
         let clock = Arc::new(Clock::new());
@@ -59,7 +58,7 @@ impl SharedEngine {
         &self.engine
     }
 
-    /// Waits for a turn to run a guest; none: the others took too long.
+    /// Waits for a slot to run a guest. Returns `None` if none becomes free in time.
     pub(crate) fn turn(self: &Arc<Self>) -> Option<Turn> {
         let until = Instant::now() + TURN;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +83,7 @@ impl Drop for SharedEngine {
     }
 }
 
-/// The right to run one guest; given back when dropped.
+/// A slot to run one guest, released on drop.
 #[derive(Debug)]
 pub(crate) struct Turn {
     engine: Arc<SharedEngine>,
@@ -100,7 +99,7 @@ impl Drop for Turn {
     }
 }
 
-/// Moves the engine's epoch on while there are calls.
+/// Advances the engine's epoch while calls are running.
 #[derive(Debug)]
 struct Clock {
     calls: AtomicU32,
@@ -128,9 +127,8 @@ impl Clock {
 
     /// Sleeps until there is a call.
     ///
-    /// INVARIANT: a caller counts itself, then looks at `is_ticking`; here it is
-    /// the other way round. So either the caller wakes this thread, or this
-    /// thread sees the call.
+    /// INVARIANT: a caller increments `calls` and then reads `is_ticking`. This thread clears `is_ticking`
+    /// and then reads `calls`. So either the caller wakes this thread, or this thread sees the call.
     fn rest(&self) {
         self.is_ticking.store(false, Ordering::SeqCst);
         while self.calls.load(Ordering::SeqCst) == 0 && !self.is_over.load(Ordering::SeqCst) {
@@ -140,9 +138,10 @@ impl Clock {
     }
 }
 
-/// The engine's settings. Guests get no threads, no 64-bit memories and nothing
-/// else that is not in every toolchain's output; numbers behave the same on
-/// every machine, so that a decision can be replayed elsewhere.
+/// Returns the engine's settings.
+///
+/// Guests get no threads, no 64-bit memories and no other feature that some toolchains do not emit. Numbers
+/// behave the same on every machine, so that a decision can be replayed elsewhere.
 pub(crate) fn config() -> Config {
     let mut config = Config::new();
     config
@@ -171,13 +170,13 @@ fn pool() -> PoolingAllocationConfig {
         .table_elements(limits::TABLE_ELEMENTS)
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(KEEP_RESIDENT)
-        // Puts back only what was written to (Linux 6.7 and later).
+        // Resets only the pages that were written (needs Linux 6.7).
         .pagemap_scan(Enabled::Auto)
         .max_unused_warm_slots(WARM);
     pool
 }
 
-/// Memories reserved for each running policy; nearly all have one.
+/// Memories reserved for each running policy. Nearly all policies have one.
 const MEMORY_SLOTS: usize = 2;
-/// Tables reserved for each running policy; nearly all have two.
+/// Tables reserved for each running policy. Nearly all policies have two.
 const TABLE_SLOTS: usize = 4;

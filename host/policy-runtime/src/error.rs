@@ -1,4 +1,4 @@
-//! Why a component was not loaded.
+//! Errors of loading a component.
 
 use std::path::PathBuf;
 
@@ -6,18 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::compile::CompileLimit;
 
-/// Why a component was refused or could not be made ready.
+/// The reason why a component could not be loaded.
 ///
-/// What goes wrong later, in a call, is a
-/// [`PolicyError`](portcullis_decision::PolicyError).
+/// Failures of a later call are [`PolicyError`](portcullis_decision::PolicyError)s.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file could not be read.
     #[error("reading the policy `{}`", path.display())]
     Read {
-        /// Where it lies.
+        /// The path of the file.
         path: PathBuf,
-        /// What failed.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
@@ -27,115 +26,115 @@ pub enum LoadError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// A core module: what compilers give before it is made a component.
+    /// The file is a core module, which compilers emit before it is turned into a component.
     #[error(
         "this is a core WebAssembly module, not a component; build it for `wasm32-wasip2` or put it \
          through `wasm-tools component new`"
     )]
     CoreModule,
-    /// Not WebAssembly at all.
+    /// The file is not WebAssembly.
     #[error("this is not a WebAssembly component; a policy is a single `.wasm` file")]
     NotWebAssembly,
-    /// It does not compile.
+    /// The component does not compile.
     #[error("compiling the policy")]
     Compile {
-        /// What the compiler said.
+        /// The error of the compiler.
         #[source]
         source: wasmtime::Error,
     },
-    /// Compiling it took more than it may.
+    /// Compilation exceeded a limit.
     #[error(
         "compiling the policy took more than {limit}, so it was stopped; build it optimised, or leave out what it does \
          not need"
     )]
     CompileLimit {
-        /// What it had.
+        /// The limit that was exceeded.
         limit: CompileLimit,
     },
-    /// The process that compiles gave no answer.
+    /// The compiler process gave no answer.
     #[error("the process that compiles policies {detail}")]
     Compiler {
-        /// What became of it.
+        /// How the process ended.
         detail: String,
     },
-    /// It does not export what makes a policy.
+    /// The component does not export the functions of a policy.
     #[error("this component is no policy: it does not export {missing}; {hint}")]
     MissingExports {
-        /// The names, in words.
+        /// The missing names, as text.
         missing: String,
-        /// What it exports instead, and what to do.
+        /// The exports it has instead, and the fix.
         hint: String,
     },
-    /// It was written for a contract that this host does not speak.
+    /// The component was written for a contract version that this host does not support.
     #[error(
         "the policy needs a host that speaks contract {wanted}; this host speaks {oldest} to {newest}; {hint}"
     )]
     UnknownTrack {
-        /// What it was written for.
+        /// The contract version of the component.
         wanted: String,
-        /// The oldest contract that this host speaks.
+        /// The oldest contract version that this host supports.
         oldest: &'static str,
-        /// The newest one.
+        /// The newest contract version that this host supports.
         newest: &'static str,
-        /// What to do.
+        /// The fix.
         hint: &'static str,
     },
-    /// It wants something from the host that it does not get.
+    /// The component imports functions that this host does not provide.
     #[error("the policy imports what this host does not give: {names}; {hint}")]
     Imports {
-        /// The names, in words.
+        /// The imported names, as text.
         names: String,
-        /// What to do.
+        /// The fix.
         hint: &'static str,
     },
-    /// An export has another type than the contract says.
+    /// The type of an export differs from the contract.
     #[error("the policy's exports do not fit contract {track}; build it against that version's `wit` folder")]
     Contract {
-        /// The contract it was held against.
+        /// The contract version that the component was checked against.
         track: &'static str,
-        /// What does not fit.
+        /// The mismatch.
         #[source]
         source: wasmtime::Error,
     },
-    /// It could not be run when it was made ready.
+    /// A call failed during loading.
     #[error("the policy failed in `{call}`")]
     Call {
-        /// Which call.
+        /// The name of the call.
         call: &'static str,
-        /// How.
+        /// The failure.
         #[source]
         source: portcullis_decision::PolicyError,
     },
-    /// It does not take this configuration.
+    /// The policy rejected its configuration.
     #[error("the policy refuses its configuration: {}", list(errors))]
     Configuration {
-        /// Each fault that it named.
+        /// The faults that the policy reported.
         errors: Vec<ConfigurationFault>,
     },
-    /// The directory for compiled policies is not safe to use.
+    /// The cache directory is not safe to use.
     #[error("the cache of compiled policies `{}`", path.display())]
     Cache {
-        /// Where it lies.
+        /// The path of the directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The engine could not be started.
     #[error("starting the WebAssembly engine")]
     Engine {
-        /// What failed.
+        /// The error of wasmtime.
         #[source]
         source: wasmtime::Error,
     },
 }
 
-/// One fault in a configuration, as the policy named it.
+/// One fault in a configuration, as reported by the policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationFault {
-    /// JSON pointer to the value; empty: the whole.
+    /// JSON pointer to the value. An empty pointer means the whole configuration.
     pub pointer: String,
-    /// What is wrong with it.
+    /// The problem with the value.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Components and configurations as they come in: nothing has looked inside yet.
+//! First checks of components and configurations, before they are parsed.
 
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -13,11 +13,11 @@ use crate::limits;
 /// Reads a component file.
 ///
 /// # Errors
-/// When it cannot be read or is larger than [`limits::COMPONENT`].
+/// Fails when the file cannot be read or is larger than [`limits::COMPONENT`].
 pub fn read_component(path: &Path) -> Result<Vec<u8>, LoadError> {
     let failed = |source| LoadError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    // Without it a pipe in the file's place would hold the host for ever.
+    // Without `O_NONBLOCK`, opening a FIFO at this path would block the host forever.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
@@ -30,7 +30,7 @@ pub fn read_component(path: &Path) -> Result<Vec<u8>, LoadError> {
     Ok(bytes)
 }
 
-/// Looks at the size and the first eight bytes.
+/// Checks the size and the first eight bytes.
 pub(crate) fn check_bytes(component: &[u8]) -> Result<(), LoadError> {
     if component.len() as u64 > limits::COMPONENT {
         return Err(LoadError::Size { limit: limits::COMPONENT });
@@ -42,7 +42,7 @@ pub(crate) fn check_bytes(component: &[u8]) -> Result<(), LoadError> {
     }
 }
 
-/// Looks whether it is a JSON object of a size that can be taken.
+/// Checks that the configuration is a JSON object within the size limit.
 pub(crate) fn check_configuration(configuration: &str) -> Result<(), LoadError> {
     let refused = |message: String| {
         let errors = vec![ConfigurationFault { pointer: String::new(), message }];

@@ -1,4 +1,4 @@
-//! Runs a component: each time a fresh copy, within its limits.
+//! Runs a component: each time in a fresh copy, within its limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::limits::{self, MemoryUsedUp, TimeBudget, TimeUsedUp};
 use crate::state::{HostState, LogLine};
 use crate::wasi::Forbidden;
 
-/// A component, linked and ready to be copied.
+/// A linked component that is ready to be instantiated.
 pub(crate) struct Runner {
     pub(crate) shared: Arc<SharedEngine>,
     pub(crate) component: InstancePre<HostState>,
@@ -20,7 +20,7 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Starts a copy. `time` is for the start alone; each call has its own.
+    /// Starts a copy. `time` limits only the start; each call has its own limit.
     pub(crate) fn start(&self, time: Duration) -> Result<Running, PolicyError> {
         let turn = self.shared.turn().ok_or_else(|| PolicyError::Host {
             detail: "too many policies are running at this moment".to_owned(),
@@ -63,20 +63,20 @@ impl Running {
         call(&mut self.store, &self.instance).map_err(|error| fault(&error, Stage::Call, time, self.memory))
     }
 
-    /// What it logged.
+    /// Returns the lines that the copy logged.
     pub(crate) fn into_log(self) -> Vec<LogLine> {
         self.store.into_data().log.into_lines()
     }
 }
 
-/// Where a call failed.
+/// The stage at which a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Start,
     Call,
 }
 
-/// Says in the words of the product what went wrong.
+/// Turns an error of wasmtime into a policy error.
 fn fault(error: &wasmtime::Error, stage: Stage, time: Duration, memory: usize) -> PolicyError {
     if error.is::<TimeUsedUp>() {
         return PolicyError::TimeLimit { limit_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX) };
@@ -96,7 +96,7 @@ fn fault(error: &wasmtime::Error, stage: Stage, time: Duration, memory: usize) -
         };
         return PolicyError::Trap { detail };
     }
-    // wasmtime keeps the type of this error to itself.
+    // The type of this error is private to wasmtime, so its text is compared.
     if cause.contains("fuel allocated for hostcalls") {
         return PolicyError::AnswerSize { detail: format!("more than {} MiB", limits::ANSWER >> 20) };
     }

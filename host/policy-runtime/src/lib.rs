@@ -1,23 +1,18 @@
 //! Loads and calls policy components.
 //!
-//! Owns: the WebAssembly engine, limits of time, memory, stack and answers, the
-//! cache of compiled policies, and one module per track of the contract in
-//! `wit/`. Must never know: settings files, users, the files and connections
-//! that are decided on. It blocks; there is no async in it.
+//! Owns: the WebAssembly engine, limits of time, memory, stack and answers, the cache of compiled policies,
+//! and one module per track of the contract in `wit/`. Must never know: settings files, users, and the files
+//! and connections that requests are about. All calls block; the crate has no async code.
 //!
-//! Terms: a [`Runtime`] is the engine. [`Runtime::load`] has a component compiled
-//! in a process of its own (see [`Compiler`]), unless its machine code is part of the
-//! program or in the cache. Each decision runs in a **fresh copy** of the configured
-//! component, so nothing that a decision leaves behind is seen by another: a copy is
-//! configured each time until there is a **snapshot** of the configured instance
-//! (see [`SnapshotJob`]). A call that does not come to an
-//! answer that the contract allows is a
-//! [`PolicyError`](portcullis_decision::PolicyError), of which the policy chain
-//! makes a denial.
+//! Terms: a [`Runtime`] is the engine. [`Runtime::load`] compiles a component in a separate process (see
+//! [`Compiler`]), unless its machine code is part of the program or in the cache. Each decision runs in a
+//! **fresh copy** of the configured component, so no state passes from one decision to the next. Each copy is
+//! configured anew until there is a **snapshot** of the configured instance (see [`SnapshotJob`]). A call
+//! that fails or breaks the contract is a [`PolicyError`](portcullis_decision::PolicyError), which the policy
+//! chain turns into a denial.
 //!
-//! A guest reaches nothing: no files, no sockets, no environment, a clock that
-//! stands still. Components that import WASI get functions that lead nowhere;
-//! those that import anything unknown are not loaded.
+//! A guest has no files, no sockets and no environment, and its clock stands still. Components that import
+//! WASI get stubs. Components with unknown imports are not loaded.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -31,7 +26,7 @@
 //! # Ok::<(), portcullis_policy_runtime::LoadError>(())
 //! ```
 //!
-//! Platform: everything wasmtime compiles for; the cache wants Unix.
+//! Platform: every target that wasmtime compiles for. The cache needs Unix.
 
 mod cache;
 mod compile;

@@ -1,4 +1,4 @@
-//! What a policy may use up, and the accounts that hold it to that.
+//! Resource limits of policies, and the budgets that enforce them.
 
 use std::time::{Duration, Instant};
 
@@ -6,59 +6,57 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use wasmtime::ResourceLimiter;
 
-// The numbers are those of the contract (`wit/types.wit`, "Limits"); authors rely
-// on them.
+// These numbers are part of the contract (`wit/types.wit`, "Limits"). Policy authors rely on them.
 
 /// Processor time for `evaluate`, `for-command` and `inspect`.
 pub const DECISION_TIME: Duration = Duration::from_millis(250);
 /// Processor time for `describe`, `standing` and `brief`.
 pub const SETUP_TIME: Duration = Duration::from_secs(1);
-/// Processor time for starting an instance and `configure`.
+/// Processor time for starting an instance and for `configure`.
 pub const CONFIGURE_TIME: Duration = Duration::from_secs(2);
-/// A call ends after this many times its processor time on the clock, so that a
-/// busy machine refuses nothing and yet nobody waits for ever.
+/// Factor from the limit on processor time to the limit on wall-clock time. A busy machine causes no denials,
+/// and no call waits forever.
 const CLOCK_FACTOR: u32 = 10;
-/// Memory of one instance, over all of its linear memories.
+/// Memory of one instance, summed over all of its linear memories.
 pub const MEMORY: usize = 64 << 20;
-/// Elements of one table: function pointers; the largest guests (Python) have 12,000.
+/// Elements of one table, which hold function pointers. The largest guests (Python) have 12,000.
 pub const TABLE_ELEMENTS: usize = 50_000;
-/// Core instances in one component: main module, adapters, shims and the module
-/// that reads out a snapshot.
+/// Core instances in one component: main module, adapters, shims and the module that reads out a snapshot.
 pub const CORE_INSTANCES: usize = 48;
 /// Linear memories in one component.
 pub const MEMORIES: usize = 8;
 /// Tables in one component.
 pub const TABLES: usize = 32;
-/// Call stack of a guest. Calling threads need twice as much of their own.
+/// Call stack of a guest. A calling thread needs twice as much for its own stack.
 pub const STACK: usize = 512 << 10;
-/// Bytes that one answer may hand over, lists counted by the size of their
-/// elements: 4 MiB of text and the records around it.
+/// Bytes of one answer, with lists counted by the size of their elements: 4 MiB of text and the records
+/// around it.
 pub const ANSWER: usize = 8 << 20;
-/// All strings of one answer together.
+/// Bytes of all strings of one answer together.
 pub const ANSWER_TEXT: usize = 4 << 20;
 /// Largest component file.
 pub const COMPONENT: u64 = 64 << 20;
-/// Machine code of one policy; that of Python's whole interpreter has 60 MB.
+/// Largest machine code of one policy. The machine code of a whole Python interpreter has 60 MB.
 pub const ARTIFACT: usize = 160 << 20;
 /// Memory for compiling one component.
 pub const COMPILE_MEMORY: u64 = 1536 << 20;
 /// Processor time for compiling one component with one configuration, its snapshot included.
 pub const COMPILE_CPU: Duration = Duration::from_secs(120);
-/// Time on the clock for each step of compiling: a busy machine has several times the processor time.
+/// Wall-clock time for each compilation step: several times the processor time, for busy machines.
 pub const COMPILE_TIME: Duration = Duration::from_secs(600);
 /// Largest configuration, as JSON.
 pub const CONFIGURATION: usize = 1 << 20;
-/// Policies that run at the same moment; more wait for their turn.
+/// Number of policies that run at once. Further calls wait.
 pub const CONCURRENT: u32 = 16;
 
-/// What compiling one component may use up; it is killed above that.
+/// Limits for compiling one component. The compiler process is killed when it exceeds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileLimits {
     /// Bytes of memory.
     pub memory: u64,
-    /// Processor time, for each step.
+    /// Processor time for each step.
     pub cpu: Duration,
-    /// Time on the clock, for each step.
+    /// Wall-clock time for each step.
     pub time: Duration,
 }
 
@@ -68,18 +66,18 @@ impl Default for CompileLimits {
     }
 }
 
-/// How long policies may take; the rest of the limits are constants.
+/// Adjustable limits of policies. All other limits are constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For `evaluate`, `for-command` and `inspect`.
+    /// Processor time for `evaluate`, `for-command` and `inspect`.
     pub decision_time: Duration,
-    /// For `describe`, `standing` and `brief`.
+    /// Processor time for `describe`, `standing` and `brief`.
     pub setup_time: Duration,
-    /// For starting an instance and `configure`.
+    /// Processor time for starting an instance and for `configure`.
     pub configure_time: Duration,
     /// Memory of one instance in bytes, at most [`MEMORY`].
     pub memory: usize,
-    /// For compiling one component.
+    /// Limits for compiling one component.
     pub compile: CompileLimits,
 }
 
@@ -95,18 +93,17 @@ impl Default for Limits {
     }
 }
 
-/// A call went on for longer than it may.
+/// The error of a call that exceeded its time limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the time is used up")]
 pub(crate) struct TimeUsedUp;
 
-/// A guest wanted more memory than it may have.
+/// The error of a guest that exceeded its memory limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the memory is used up")]
 pub(crate) struct MemoryUsedUp;
 
-/// The time account of one call: processor time of the calling thread, and a
-/// ceiling on the clock.
+/// The time budget of one call: processor time of the calling thread, with an upper bound on wall-clock time.
 #[derive(Debug)]
 pub(crate) struct TimeBudget {
     limit: Duration,
@@ -125,13 +122,13 @@ impl TimeBudget {
     }
 }
 
-/// Processor time of the calling thread.
+/// Returns the processor time of the calling thread.
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// The memory account of one instance: the sum over its memories counts.
+/// The memory budget of one instance, for the sum of its memories.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     left: usize,
@@ -150,8 +147,7 @@ impl ResourceLimiter for MemoryBudget {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // An error, where "no" would leave the guest to fail in its own way:
-        // so the reason is known.
+        // An error, not `Ok(false)`: the guest would then fail in its own way and the reason would be lost.
         self.left = self
             .left
             .checked_sub(desired.saturating_sub(current))

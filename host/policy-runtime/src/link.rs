@@ -1,4 +1,4 @@
-//! Gives a compiled component its imports and checks its exports.
+//! Links a compiled component to its imports and checks its exports.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::track::Surface;
 use crate::v0_1::{self, Exports};
 use crate::wasi;
 
-/// Links a component, after checking that it is a policy of a contract that this host speaks.
+/// Links a component after checking that it is a policy of a supported contract version.
 pub(crate) fn link(
     shared: &Arc<SharedEngine>,
     limits: Limits,
@@ -40,7 +40,7 @@ pub(crate) fn link(
     Ok((runner, exports))
 }
 
-/// Returns what a fresh copy of a component says of itself.
+/// Returns the description that a fresh copy of a component gives of itself.
 pub(crate) fn describe_copy(
     runner: &Runner,
     exports: &Exports,
@@ -51,7 +51,7 @@ pub(crate) fn describe_copy(
     v0_1::describe(&mut running, exports, limits.setup_time).map_err(in_call("describe"))
 }
 
-/// Makes a load error of a failed call.
+/// Returns a function that turns the error of a call into a load error.
 pub(crate) fn in_call(call: &'static str) -> impl Fn(PolicyError) -> LoadError {
     move |source| LoadError::Call { call, source }
 }

@@ -1,4 +1,4 @@
-//! From the bytes of a component to a policy that can be asked.
+//! The runtime: turns the bytes of a component into a loaded policy.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -20,18 +20,19 @@ use crate::ready::{Ready, Start};
 use crate::snapshot_job::SnapshotJob;
 use crate::track::Surface;
 
-/// Loads policies; one serves the whole process.
+/// Loads policies. One runtime serves the whole process.
 pub struct Runtime {
     pub(crate) shared: Arc<SharedEngine>,
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) limits: Limits,
     pub(crate) compiler: Compiler,
     embedded: &'static [Embedded],
-    /// The last component: it is usually described first and then loaded, or loaded again with another configuration.
+    /// The component used last. It is usually described first and then loaded, or loaded again with another
+    /// configuration.
     last: Mutex<Option<([u8; 32], Component)>>,
 }
 
-/// A component that is not loaded yet, and its digest.
+/// A component that is not loaded yet, with its digest.
 #[derive(Clone, Copy)]
 pub struct Unloaded<'a> {
     runtime: &'a Runtime,
@@ -39,21 +40,21 @@ pub struct Unloaded<'a> {
     digest: [u8; 32],
 }
 
-/// Where compiled policies are kept.
+/// Where compiled policies are cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CachePlace {
     /// Nowhere: every start compiles.
     None,
-    /// In this directory, which must belong to the user alone and must lie where
-    /// no sandboxed command or tool can write: machine code is loaded from it.
+    /// In this directory. It must belong to the user alone and must be unwritable for sandboxed commands and
+    /// tools, because the host runs machine code from it.
     Directory(PathBuf),
 }
 
 impl Runtime {
-    /// Starts the engine; components are compiled where `compiler` says.
+    /// Starts the engine. `compiler` says where components are compiled.
     ///
     /// # Errors
-    /// When the machine does not let it, or the cache is within reach of others.
+    /// Fails when the engine does not start on this machine, or other users can reach the cache.
     pub fn new(limits: Limits, cache: &CachePlace, compiler: Compiler) -> Result<Self, LoadError> {
         let cache = match cache {
             CachePlace::None => None,
@@ -63,17 +64,17 @@ impl Runtime {
         Ok(Self { shared, cache, limits, compiler, embedded: &[], last: Mutex::new(None) })
     }
 
-    /// Takes the machine code of components that is part of the program.
+    /// Adds embedded machine code of components.
     #[must_use]
     pub fn with_embedded(mut self, embedded: &'static [Embedded]) -> Self {
         self.embedded = embedded;
         self
     }
 
-    /// Takes a component, to have it described and loaded.
+    /// Checks a component and prepares it for describing and loading.
     ///
     /// # Errors
-    /// When it is too large, or begins as no component does.
+    /// Fails when the component is too large or its first bytes are not those of a component.
     pub fn take<'a>(&'a self, component: &'a [u8]) -> Result<Unloaded<'a>, LoadError> {
         check_bytes(component)?;
         Ok(Unloaded { runtime: self, component, digest: Sha256::digest(component).into() })
@@ -82,7 +83,7 @@ impl Runtime {
     /// Loads a policy: [`Runtime::take`] and [`Unloaded::load`].
     ///
     /// # Errors
-    /// As for these.
+    /// Those of both functions.
     pub fn load(
         &self,
         name: &str,
@@ -92,24 +93,24 @@ impl Runtime {
         self.take(component)?.load(name, configuration)
     }
 
-    /// What a component says of itself: [`Runtime::take`] and [`Unloaded::describe`].
+    /// Returns a component's description of itself: [`Runtime::take`] and [`Unloaded::describe`].
     ///
     /// # Errors
-    /// As for these.
+    /// Those of both functions.
     pub fn describe(&self, component: &[u8]) -> Result<Description, LoadError> {
         self.take(component)?.describe()
     }
 
-    /// What a component imports and exports; runs nothing of it.
+    /// Returns the imports and exports of a component without running it.
     ///
     /// # Errors
-    /// When it is no component or does not compile.
+    /// Fails when the bytes are not a component or do not compile.
     pub fn surface(&self, component: &[u8]) -> Result<Surface, LoadError> {
         let compiled = self.take(component)?.compiled()?;
         Ok(Surface::of(&compiled.component_type(), self.shared.engine()))
     }
 
-    /// Returns machine code as a component that can be run.
+    /// Turns machine code into a component that can run.
     fn component_of(&self, code: &Artifact) -> Result<Component, LoadError> {
         precompiled::deserialize_made(self.shared.engine(), code)
             .map_err(|source| LoadError::Compile { source })
@@ -117,13 +118,13 @@ impl Runtime {
 }
 
 impl Unloaded<'_> {
-    /// Loads the policy and configures it. `name` is what decisions call it; `configuration` is a JSON object.
+    /// Loads and configures the policy. `name` is its name in decisions; `configuration` is a JSON object.
     ///
-    /// Starts from a snapshot if there is one, otherwise `configure` is called before each decision until
-    /// [`ComponentPolicy::snapshot_job`] has made one.
+    /// Copies start from a snapshot if there is one. Otherwise `configure` is called before each decision
+    /// until [`ComponentPolicy::snapshot_job`] has made a snapshot.
     ///
     /// # Errors
-    /// When it is no policy that this host can serve, or refuses the configuration.
+    /// Fails when this host does not support the policy, or the policy rejects the configuration.
     pub fn load(&self, name: &str, configuration: &str) -> Result<ComponentPolicy, LoadError> {
         let Self { runtime, component, digest } = *self;
         check_configuration(configuration)?;
@@ -149,16 +150,16 @@ impl Unloaded<'_> {
         })
     }
 
-    /// What the component says of itself, without configuring it.
+    /// Returns the component's description of itself, without configuring it.
     ///
     /// # Errors
-    /// As for [`Unloaded::load`].
+    /// Those of [`Unloaded::load`].
     pub fn describe(&self) -> Result<Description, LoadError> {
         let (runner, exports) = link(&self.runtime.shared, self.runtime.limits, &self.compiled()?)?;
         describe_copy(&runner, &exports, self.runtime.limits)
     }
 
-    /// Returns the machine code of the component: out of the program, out of the cache, or compiled now.
+    /// Returns the compiled component: embedded, cached, or compiled by this call.
     fn compiled(&self) -> Result<Component, LoadError> {
         let Self { runtime, digest, .. } = *self;
         let mut last = runtime.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +176,8 @@ impl Unloaded<'_> {
 
     fn embedded(&self) -> Option<Component> {
         let embedded = self.runtime.embedded.iter().find(|embedded| embedded.is_of(&self.digest))?;
-        // Code for another processor, or of another wasmtime, is refused: then it is compiled.
+        // Wasmtime rejects code for another processor or from another version. The component is then
+        // compiled.
         precompiled::deserialize_embedded(self.runtime.shared.engine(), embedded).ok()
     }
 
@@ -188,12 +190,12 @@ impl Unloaded<'_> {
         let Self { runtime, component, .. } = *self;
         let code = runtime.compiler.compile(&runtime.shared, runtime.limits, component, &Job::Component)?;
         let compiled = runtime.component_of(&code)?;
-        // What is no policy is not kept: nobody loads it again.
+        // Only policies are cached: other components are not loaded again.
         if let Some(cache) = &runtime.cache
             && Surface::of(&compiled.component_type(), runtime.shared.engine()).check().is_ok()
         {
             cache.keep(CacheKey::component(runtime.shared.engine(), &self.digest), &code);
-            // What lies in the cache is mapped, and takes no memory of this process alone.
+            // A cached file is mapped, so its pages are shared and not private to this process.
             return Ok(self.cached().unwrap_or(compiled));
         }
         Ok(compiled)

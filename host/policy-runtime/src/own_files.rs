@@ -1,10 +1,8 @@
-//! Files of which this host can say: written by this user, whole, and out of
-//! everybody else's reach.
+//! A private directory and its files: written by this user, complete, and inaccessible to other users.
 //!
-//! A file is on the disk before it has its name, and never changes afterwards.
-//! Nothing in it is signed: who can write in the directory is this user already,
-//! and could as well replace the host. So the directory belongs to what sandboxed
-//! commands and tools can never write.
+//! A file is synced to disk before it gets its name, and it never changes afterwards. The files are not
+//! signed: a process that can write to the directory already has this user's rights and could replace the
+//! host itself. So sandboxed commands and tools must never be able to write to this directory.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
@@ -13,26 +11,26 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
-/// A directory of this user that nobody else can look into.
+/// A directory of this user that no other user can access.
 #[derive(Debug)]
 pub(crate) struct OwnDirectory {
     descriptor: OwnedFd,
 }
 
-/// A file that this user wrote and nobody else could.
+/// A file that only this user could have written.
 #[derive(Debug)]
 pub(crate) struct OwnFile {
     file: File,
 }
 
 impl OwnFile {
-    /// A name of this very file, for as long as this lives.
+    /// Returns a path to this exact file, valid while this value lives.
     pub(crate) fn path(&self) -> PathBuf {
         let all = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
         Path::new(all).join(self.file.as_raw_fd().to_string())
     }
 
-    /// Its content, if that is not longer than `limit` bytes.
+    /// Returns the content, unless it is longer than `limit` bytes.
     pub(crate) fn content(self, limit: u64) -> Option<Vec<u8>> {
         let length = self.file.metadata().ok()?.len();
         let mut bytes = Vec::with_capacity(usize::try_from(length).ok()?.min(64 << 20));
@@ -41,21 +39,22 @@ impl OwnFile {
     }
 }
 
-/// Why a directory is not used.
+/// The reason why a directory is not used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OwnDirectoryError {
-    /// It could not be made or opened.
+    /// The directory could not be created or opened.
     #[error("opening it")]
     Open(#[from] std::io::Error),
-    /// Others can reach it.
+    /// Other users can access the directory.
     #[error("it must belong to you alone; make it so with `chmod 700` and `chown`, or remove it")]
     NotOwn,
 }
 
 impl OwnDirectory {
-    /// Opens a directory, making it where it is missing. One that is somebody
-    /// else's, or open to others, is refused and not repaired: what lies in it
-    /// may already be somebody else's.
+    /// Opens a directory, creating it if it is missing.
+    ///
+    /// A directory that belongs to another user, or that others can access, is refused and not repaired: its
+    /// content may already come from another user.
     pub(crate) fn open(path: &Path) -> Result<Self, OwnDirectoryError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -67,7 +66,7 @@ impl OwnDirectory {
         Ok(Self { descriptor })
     }
 
-    /// Opens a file; none: there is none that can be trusted.
+    /// Opens a file. Returns `None` if there is no file that can be trusted.
     pub(crate) fn file(&self, name: &str) -> Option<OwnFile> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()).ok()?;
@@ -77,10 +76,10 @@ impl OwnDirectory {
         is_out_of_reach.then(|| OwnFile { file: file.into() })
     }
 
-    /// Writes a file so that it is there whole or not at all, also after the machine has lost power.
+    /// Writes a file atomically, so that it is complete or absent even after a power failure.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> std::io::Result<()> {
         let temporary = format!(".{name}.{}", std::process::id());
-        // A rest of an earlier process with this number; it is of no use to anyone.
+        // Left by an earlier process with the same pid.
         drop(self.remove(&temporary));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
@@ -98,7 +97,7 @@ impl OwnDirectory {
         Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())?)
     }
 
-    /// Names of the files in it with the time of their last change, oldest first.
+    /// Returns the names of the files, sorted by modification time, oldest first.
     pub(crate) fn names(&self) -> std::io::Result<Vec<String>> {
         let mut found = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.descriptor)? {
@@ -114,7 +113,7 @@ impl OwnDirectory {
     }
 }
 
-/// Whether it belongs to this user and nobody else may do anything with it.
+/// Returns true if the file belongs to this user and others have no permissions on it.
 fn is_own(status: &Stat) -> bool {
     status.st_uid == rustix::process::geteuid().as_raw() && status.st_mode & 0o077 == 0
 }

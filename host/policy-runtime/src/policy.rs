@@ -1,4 +1,4 @@
-//! A loaded policy, as the chain sees it.
+//! A loaded policy, as the policy chain calls it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,19 +19,20 @@ use crate::snapshot_job::{Slot, SnapshotJob};
 use crate::state::LogLine;
 use crate::v0_1;
 
-/// Lines of log that are kept until somebody reads them.
+/// Number of log lines that are kept until they are read.
 const KEPT_LINES: usize = 1000;
 
-/// A policy component with its configuration. Every call runs in a fresh copy of
-/// the configured instance; calls may come from several threads, whose stacks
-/// must hold 1 MiB.
+/// A policy component with its configuration.
+///
+/// Every call runs in a fresh copy of the configured instance. Several threads may call at once; their stacks
+/// must have 1 MiB.
 pub struct ComponentPolicy {
     name: String,
     digest: String,
     description: Description,
     configuration: String,
     limits: Limits,
-    /// A snapshot replaces what is in here.
+    /// The linked component. A snapshot job replaces it.
     ready: Arc<Slot>,
     snapshot: Mutex<Option<SnapshotJob>>,
     has_output_filter: bool,
@@ -40,7 +41,7 @@ pub struct ComponentPolicy {
     log: Mutex<VecDeque<LogLine>>,
 }
 
-/// What a policy is made of.
+/// The parts of a policy.
 pub(crate) struct Parts {
     pub(crate) name: String,
     pub(crate) digest: String,
@@ -51,36 +52,36 @@ pub(crate) struct Parts {
     pub(crate) snapshot: Option<SnapshotJob>,
 }
 
-/// What a policy says of itself. Written by a guest: show it as quoted text.
+/// A policy's description of itself. Written by a guest: show it as quoted text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// `namespace:name`.
+    /// The id, `namespace:name`.
     pub id: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// A few words.
+    /// A short title.
     pub title: String,
-    /// The actions that it judges.
+    /// The actions that the policy judges.
     pub handles: ActionKinds,
-    /// Every rule that it may name.
+    /// All rules that the policy may name.
     pub rules: Vec<RuleInfo>,
-    /// JSON Schema of its configuration; empty: it takes none.
+    /// JSON Schema of the configuration. Empty if the policy takes none.
     pub config_schema: String,
 }
 
-/// One rule, for people.
+/// One rule, described for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleInfo {
-    /// As in verdicts.
+    /// The id, as in verdicts.
     pub id: String,
-    /// A few words.
+    /// A short title.
     pub title: String,
-    /// Markdown; may be empty.
+    /// A help text in Markdown. May be empty.
     pub help: String,
 }
 
 impl ComponentPolicy {
-    /// Makes a policy, unless it refuses its configuration.
+    /// Creates a policy, unless it rejects its configuration.
     pub(crate) fn new(parts: Parts) -> Result<Self, LoadError> {
         let log = configured(&parts)?;
         let Parts { name, digest, description, configuration, limits, ready, snapshot } = parts;
@@ -101,47 +102,48 @@ impl ComponentPolicy {
         })
     }
 
-    /// What it says of itself.
+    /// Returns the policy's description of itself.
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// Lets it change the input of tools that it allows; its manifest has declared that it does.
+    /// Lets the policy change the input of tools that it allows, as its manifest declares.
     #[must_use]
     pub fn rewriting(mut self) -> Self {
         self.rewrites = true;
         self
     }
 
-    /// Keeps the output of tools from it: nobody has agreed that it sees that.
+    /// Hides the output of tools from the policy: the user has not agreed to show it.
     #[must_use]
     pub fn without_output(mut self) -> Self {
         self.sees_output = false;
         self
     }
 
-    /// How its copies are started.
+    /// Returns how copies of the policy are started.
     #[must_use]
     pub fn start(&self) -> Start {
         self.ready().start
     }
 
-    /// Returns what makes a snapshot of it, once; none where it starts from one already.
+    /// Takes the job that makes a snapshot of the policy. Returns it once, and `None` if copies already start
+    /// from one.
     pub fn snapshot_job(&self) -> Option<SnapshotJob> {
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Takes the lines that it logged since this was last asked, oldest first.
+    /// Takes the lines that the policy has logged since the last call, oldest first.
     pub fn take_log(&self) -> Vec<LogLine> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
     }
 
-    /// Starts one copy that can be asked several times: for measuring what a fresh
-    /// copy costs. Decisions never share one.
+    /// Starts one copy that can be called several times, to measure the cost of a fresh copy. Decisions never
+    /// share a copy.
     ///
     /// # Errors
-    /// As for [`Policy::evaluate`].
+    /// Those of [`Policy::evaluate`].
     pub fn copy(&self) -> Result<PolicyCopy<'_>, PolicyError> {
         let ready = self.ready();
         let running = ready.start(self.limits.configure_time, &self.configuration)?;
@@ -238,7 +240,7 @@ impl Policy for ComponentPolicy {
     }
 }
 
-/// Configures a copy of a policy that is about to be loaded. Returns the log.
+/// Configures a copy of a policy during loading. Returns its log.
 fn configured(parts: &Parts) -> Result<Vec<LogLine>, LoadError> {
     let Parts { configuration, limits, ready, .. } = parts;
     let ready = ready.read().unwrap_or_else(PoisonError::into_inner);
@@ -252,7 +254,7 @@ fn configured(parts: &Parts) -> Result<Vec<LogLine>, LoadError> {
     if errors.is_empty() { Ok(running.into_log()) } else { Err(LoadError::Configuration { errors }) }
 }
 
-/// A copy of a policy that goes on running.
+/// A copy of a policy that keeps running between calls.
 pub struct PolicyCopy<'a> {
     policy: &'a ComponentPolicy,
     ready: Arc<Ready>,
@@ -260,10 +262,10 @@ pub struct PolicyCopy<'a> {
 }
 
 impl PolicyCopy<'_> {
-    /// As [`Policy::evaluate`], on this copy; after an error it is of no more use.
+    /// Like [`Policy::evaluate`], on this copy. After an error the copy is unusable.
     ///
     /// # Errors
-    /// As for [`Policy::evaluate`].
+    /// Those of [`Policy::evaluate`].
     pub fn evaluate(&mut self, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {
         let Some(export) = &self.ready.exports.evaluator else { return Ok(v0_1::abstention()) };
         v0_1::evaluate(&mut self.running, export, self.policy.limits.decision_time, request, context)

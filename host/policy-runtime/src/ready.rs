@@ -1,4 +1,4 @@
-//! A component that is linked and can be started, and how its copies get their configuration.
+//! A linked component that can be started, and how its copies are configured.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::v0_1::{self, Exports};
 /// How copies of a policy are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// From a snapshot that was taken after `configure`.
+    /// From a snapshot taken after `configure`.
     Snapshot,
-    /// By calling `configure` each time: no snapshot has been taken yet, or none can be taken of this component (it
+    /// By calling `configure` each time: there is no snapshot yet, or the component does not allow one (it
     /// holds handles, or changes its tables while it runs).
     Configure,
 }

@@ -1,10 +1,8 @@
-//! Takes the state of a configured instance and makes a component of it that
-//! starts out in that state.
+//! Turns the state of a configured instance into a component that starts in that state.
 //!
-//! The work is wizer's: it adds functions to the component that read out its
-//! memories and globals, and writes what they gave back into a new component.
-//! It refuses components whose state lies elsewhere (changing tables, nested
-//! components); those are configured anew for every call.
+//! The work is done by wizer: it adds functions to the component that read its memories and globals, and
+//! writes their values into a new component. It rejects components that keep state elsewhere (changing
+//! tables, nested components). Those are configured for every call.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,19 +16,19 @@ use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 use crate::limits;
 use crate::state::HostState;
 
-/// The export that is added to a component to read out its state.
+/// Name of the export that wizer adds to read the state.
 pub(crate) const EXPORT: &str = "wasmtime:wizer/access";
 
-/// A component that can be asked for its state.
+/// A component with added functions that read its state.
 pub(crate) struct Readable<'a> {
     wizer: Wizer,
     context: ComponentContext<'a>,
-    /// The bytes to compile and run in place of the original.
+    /// The bytes to compile and run instead of the original.
     pub(crate) component: Vec<u8>,
 }
 
 impl<'a> Readable<'a> {
-    /// Prepares a component; none: no snapshot of it can be taken.
+    /// Prepares a component. Returns `None` if no snapshot of it can be taken.
     pub(crate) fn prepare(component: &'a [u8]) -> Option<Self> {
         let mut wizer = Wizer::new();
         wizer.keep_init_func(true);
@@ -38,13 +36,13 @@ impl<'a> Readable<'a> {
         Some(Self { wizer, context, component: readable })
     }
 
-    /// Makes a component of the state that `instance` is in now.
+    /// Returns a component that starts in the current state of `instance`.
     pub(crate) fn snapshot(&self, store: &mut Store<HostState>, instance: Instance) -> Option<Vec<u8>> {
         store.set_hostcall_fuel(limits::MEMORY.saturating_mul(2));
         let mut reader = Reader { store, instance, has_failed: false };
         let taken = calmly(|| {
             let future = pin!(self.wizer.snapshot_component(&self.context, &mut reader));
-            // Nothing in it waits: the reader answers at once.
+            // The future is ready at once: the reader never waits.
             match future.poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(taken) => taken.ok(),
                 Poll::Pending => None,
@@ -54,8 +52,8 @@ impl<'a> Readable<'a> {
     }
 }
 
-/// Runs a step of wizer, which panics where it meets what it does not know; a
-/// component then goes without a snapshot.
+/// Runs a step of wizer and catches its panics. Wizer panics on input that it does not know; such a component
+/// has no snapshot.
 fn calmly<T>(step: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(step)).ok().flatten()
 }

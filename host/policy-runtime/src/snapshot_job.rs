@@ -1,4 +1,4 @@
-//! Making a snapshot of a policy that is already in use.
+//! Makes a snapshot of a policy that is already in use.
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
@@ -12,12 +12,12 @@ use crate::load::Runtime;
 use crate::precompiled;
 use crate::ready::{Ready, Start};
 
-/// The linked component that decisions run, which a snapshot replaces.
+/// The linked component that decisions run. A snapshot replaces it.
 pub(crate) type Slot = RwLock<Arc<Ready>>;
 
-/// Makes a snapshot of a configured policy, for it and for later starts.
+/// Makes a snapshot of a configured policy, for this process and for later starts.
 ///
-/// Compiling takes a second or more, so a long session does it beside its first decisions.
+/// Compiling takes a second or more, so a long session does it in parallel to its first decisions.
 pub struct SnapshotJob {
     shared: Arc<SharedEngine>,
     cache: Option<Arc<Cache>>,
@@ -52,7 +52,7 @@ impl SnapshotJob {
     /// Makes the snapshot. Does nothing if the policy is no longer in use.
     ///
     /// # Errors
-    /// When no snapshot of this policy can be taken; it goes on as it is.
+    /// Fails when no snapshot of this policy can be taken. The policy keeps working without one.
     pub fn run(&self) -> Result<(), LoadError> {
         if self.slot.strong_count() == 0 {
             return Ok(());

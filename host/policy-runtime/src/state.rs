@@ -1,4 +1,4 @@
-//! What belongs to one running instance: its accounts, its log, its dice.
+//! The host's state for one running instance: its budgets, its log and its random numbers.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{MemoryBudget, TimeBudget};
 
-/// Bytes of one line of log.
+/// Bytes of one log line.
 const LINE_BYTES: usize = 4 << 10;
-/// Bytes of log that one call may leave.
+/// Bytes of log that one call may write.
 const LOG_BYTES: usize = 64 << 10;
-/// Lines of log that one call may leave.
+/// Lines of log that one call may write.
 const LOG_LINES: usize = 100;
-/// Every instance throws the same dice, so that a decision can be replayed.
+/// Seed of the random numbers. It is the same for every instance, so that a decision can be replayed.
 const SEED: u64 = 0x706f_7274_6375_6c6c;
 
-/// The data of a store.
+/// The data of a wasmtime store.
 pub(crate) struct HostState {
     pub(crate) memory: MemoryBudget,
     pub(crate) time: TimeBudget,
     pub(crate) log: CallLog,
-    /// Handles that the guest holds on host resources.
+    /// Number of handles on host resources that the guest holds.
     pub(crate) handles: i64,
     random: u64,
 }
@@ -36,14 +36,14 @@ impl HostState {
         }
     }
 
-    /// Makes a call on a configured instance start as one on a snapshot does: without the log of `configure`, and with
-    /// the same dice.
+    /// Resets the log and the random numbers after `configure`, so that calls behave as they do on a
+    /// snapshot.
     pub(crate) fn forget_configuring(&mut self) {
         self.log = CallLog::default();
         self.random = SEED;
     }
 
-    /// The next of a fixed row of numbers (splitmix64).
+    /// Returns the next pseudo-random number (splitmix64).
     pub(crate) fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
@@ -53,31 +53,31 @@ impl HostState {
     }
 }
 
-/// How grave a line of a policy's log is.
+/// The severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LogLevel {
-    /// Of interest to its author only.
+    /// Details for the author of the policy.
     Trace,
-    /// For finding faults.
+    /// Details for debugging.
     Debug,
-    /// Worth knowing; also what it wrote to standard output.
+    /// Information. Also the level of standard output.
     Info,
-    /// Something is odd; also what it wrote to standard error.
+    /// A warning. Also the level of standard error.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 
 /// One line that a policy logged. Written by a guest: show it as quoted text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// How grave it is.
+    /// The severity.
     pub level: LogLevel,
-    /// The text, cut where it was too long.
+    /// The text, cut if it was too long.
     pub message: String,
 }
 
-/// The lines of one call, bounded; what does not fit is dropped.
+/// The log lines of one call, limited in size. Excess lines are dropped.
 #[derive(Debug, Default)]
 pub(crate) struct CallLog {
     lines: Vec<LogLine>,
@@ -91,7 +91,7 @@ impl CallLog {
             return;
         }
         let message = message.get(..message.floor_char_boundary(left)).unwrap_or_default().to_owned();
-        // An empty line takes room as well.
+        // An empty line counts as one byte.
         self.bytes += message.len().max(1);
         self.lines.push(LogLine { level, message });
     }

@@ -1,5 +1,5 @@
-//! Reads from a component's imports and exports, without running it, which
-//! contract it was written for and whether this host can serve it.
+//! Reads a component's contract version from its imports and exports, without running it, and checks that
+//! this host supports it.
 
 use serde::{Deserialize, Serialize};
 use wasmtime::Engine;
@@ -8,26 +8,26 @@ use wasmtime::component::types::Component as ComponentType;
 use crate::error::LoadError;
 use crate::{snapshot, wasi};
 
-/// Oldest and newest contract that this host speaks.
+/// The oldest and the newest contract version that this host supports.
 pub const SUPPORTED: (&str, &str) = ("0.1", "0.1");
-/// The package of the contract.
+/// The WIT package of the contract.
 const PACKAGE: &str = "portcullis:policy/";
-/// Interfaces that hold only types, or pure functions that every policy gets.
+/// Interfaces that every policy may import: types and pure functions.
 const GIVEN: [&str; 4] = ["types", "logging", "path-tools", "net-tools"];
-/// Interfaces of which a policy must export one at least.
+/// Interfaces of which a policy must export at least one.
 const WORK: [&str; 4] = ["evaluator", "confinement", "output-filter", "orientation"];
 
-/// What a component imports and exports, by name.
+/// The names of a component's imports and exports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surface {
-    /// Names of its imports, with their versions.
+    /// Names of the imports, with their versions.
     pub imports: Vec<String>,
-    /// Names of its exports, with their versions.
+    /// Names of the exports, with their versions.
     pub exports: Vec<String>,
 }
 
 impl Surface {
-    /// Reads it off a component's type.
+    /// Reads the names from a component's type.
     pub(crate) fn of(component: &ComponentType, engine: &Engine) -> Self {
         let is_its_own = |name: &&str| *name != snapshot::EXPORT;
         Self {
@@ -41,8 +41,8 @@ impl Surface {
         }
     }
 
-    /// Checks that it is a policy of a contract that this host speaks, and that
-    /// it wants nothing that it does not get.
+    /// Checks that the component is a policy of a supported contract version and imports only interfaces that
+    /// this host provides.
     pub(crate) fn check(&self) -> Result<(), LoadError> {
         self.check_tracks()?;
         self.check_exports()?;
@@ -98,12 +98,12 @@ impl Surface {
     }
 }
 
-/// The interface of a name of the contract's package: `evaluator`.
+/// Returns the interface in a name of the contract's package, such as `evaluator`.
 fn interface_of(name: &str) -> Option<&str> {
     name.strip_prefix(PACKAGE)?.split('@').next()
 }
 
-/// The compatibility track of a name's version: `0.1` of `0.1.3`, `1` of `1.4.0`.
+/// Returns the compatibility track of a name's version: `0.1` for `0.1.3`, `1` for `1.4.0`.
 fn track(name: &str) -> Option<&str> {
     let (_, version) = name.split_once('@')?;
     let places = if version.starts_with("0.") { 2 } else { 1 };
@@ -171,7 +171,7 @@ mod tests {
         assert!(state.contains("`portcullis:policy/state@0.1.0`") && state.contains("manifest"), "{state}");
         let other = check(&["evil:host/run", "acme:x/y@1.0.0"], &[LIFECYCLE, EVALUATOR]);
         assert!(other.contains("`evil:host/run`, `acme:x/y@1.0.0`"), "{other}");
-        // A core import at the top level is no interface of the contract.
+        // A core import at the top level is not an interface of the contract.
         assert!(
             check(&["portcullis:policy/evaluator@0.1.0"], &[LIFECYCLE, EVALUATOR]).contains("does not give")
         );

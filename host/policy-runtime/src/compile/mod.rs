@@ -1,8 +1,9 @@
-//! Compiling components, in a process of their own.
+//! Compiles components in a separate process.
 //!
-//! A small component can be hours of work and gigabytes of memory for the compiler, and no estimate of that is safe.
-//! So the host starts its own program again, hands it the component over a pipe, and gets machine code back. The
-//! process has bounds of memory and processor time, can open nothing, and is killed when it takes too long.
+//! A small component can cost the compiler hours of work and gigabytes of memory, and no estimate is
+//! reliable. So the host starts its own program again, sends it the component over a pipe, and reads back
+//! machine code. The process has memory and CPU limits, cannot open anything, and is killed when it takes too
+//! long.
 
 mod process;
 #[cfg(target_os = "linux")]
@@ -25,16 +26,17 @@ pub(crate) use wire::Job;
 pub(crate) use worker::Artifact;
 use worker::Worker;
 
-/// The first argument of a process that compiles; the program then calls [`compiler_main`] and nothing else.
+/// First argument of a compiler process. The program then calls [`compiler_main`] and does nothing else.
 pub const COMPILER_ARGUMENT: &str = "__compiler";
 
 /// Where components are compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compiler {
-    /// In a bounded process. This program calls [`compiler_main`] when its first argument is [`COMPILER_ARGUMENT`].
+    /// In a limited process that runs this program. It must call [`compiler_main`] when its first argument is
+    /// [`COMPILER_ARGUMENT`].
     Process(PathBuf),
-    /// In the calling process, without bounds on memory and time: only for components that the caller trusts, as
-    /// tests do.
+    /// In the calling process, without limits on memory and time. Only for components that the caller trusts,
+    /// as in tests.
     InProcess,
 }
 

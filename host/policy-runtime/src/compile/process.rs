@@ -1,4 +1,4 @@
-//! The host's end of the process that compiles.
+//! The host's side of the compiler process.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -18,19 +18,19 @@ use crate::compile::worker::Artifact;
 use crate::error::LoadError;
 use crate::limits::{CompileLimits, Limits};
 
-/// What is read of the last words of a process.
+/// Number of bytes read from the process's stderr when it fails.
 const LAST_WORDS: usize = 4 << 10;
-/// What Rust's runtime says when an allocation fails, before it aborts.
+/// The text that Rust's runtime prints before it aborts on a failed allocation.
 const NO_MEMORY: &str = "memory allocation of";
 
-/// A bound that a compiling process met, in words.
+/// The limit that a compiler process exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileLimit {
     /// Bytes of memory.
     Memory(u64),
     /// Processor time.
     ProcessorTime(Duration),
-    /// Time on the clock.
+    /// Wall-clock time.
     Time(Duration),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for CompileLimit {
     }
 }
 
-/// A process with one component. It is killed when this is dropped.
+/// A running compiler process for one component. Dropping it kills the process.
 pub(crate) struct CompilerProcess {
     child: Child,
     input: ChildStdin,
@@ -54,7 +54,7 @@ pub(crate) struct CompilerProcess {
 }
 
 impl CompilerProcess {
-    /// Starts the process and hands it the component and what to make of it.
+    /// Starts the process and sends it the component and the job.
     pub(super) fn start(
         program: &Path,
         limits: Limits,
@@ -109,13 +109,14 @@ impl CompilerProcess {
         Instant::now() + self.limits.time
     }
 
-    /// Ends the process after `error` and says what became of it.
+    /// Ends the process after `error` and returns the reason why it failed.
     fn end(&mut self, error: &io::Error) -> LoadError {
         if error.kind() == io::ErrorKind::TimedOut {
             self.kill();
             return LoadError::CompileLimit { limit: CompileLimit::Time(self.limits.time) };
         }
-        // An end of the pipe is the end of the process; everything else is the host's own fault or a broken message.
+        // A closed pipe means that the process ended. Any other error is the host's own fault or a broken
+        // message.
         if !matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe) {
             self.kill();
             return failed(error);
@@ -149,7 +150,7 @@ impl CompilerProcess {
     }
 
     fn kill(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _unless_gone = self.child.kill();
         let _status = self.child.wait();
     }
@@ -165,14 +166,14 @@ fn failed(error: &io::Error) -> LoadError {
     LoadError::Compiler { detail: format!("failed: {error}") }
 }
 
-/// A pipe that is read or written until a deadline.
+/// A pipe with a deadline for reads and writes.
 struct Timed<'a, P> {
     pipe: &'a mut P,
     deadline: Instant,
 }
 
 impl<P> Timed<'_, P> {
-    /// Waits until the pipe can be used.
+    /// Waits until the pipe is ready for `wanted`.
     fn wait(pipe: BorrowedFd<'_>, wanted: PollFlags, deadline: Instant) -> io::Result<()> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {

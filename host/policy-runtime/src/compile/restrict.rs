@@ -1,8 +1,9 @@
-//! What the process that compiles may do: compute, and talk on the pipes that it was started with.
+//! The seccomp filter of the compiler process: it may compute, and use the pipes that it was started with.
 //!
-//! A list of the calls that the compiler needs; the rest is refused, so that nothing is opened, started, connected to
-//! or signalled. It limits what a fault in the compiler is good for. The code that the process returns is run by the
-//! host all the same: whoever takes the compiler over can return any code.
+//! The filter allows the system calls that the compiler needs and refuses the rest, so the process cannot
+//! open files, start programs, connect or send signals. This limits the use of a bug in the compiler. It does
+//! not protect against a compromised compiler: the host runs the code that the process returns, and an
+//! attacker who controls the compiler can return any code.
 
 use std::io;
 
@@ -12,9 +13,10 @@ use portcullis_sys::seccomp::{Handing, Instruction, load};
 use rustix::process::{DumpableBehavior, getpid, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
-/// Restricts the process, which has one thread still.
+/// Restricts this process: closes inherited descriptors, drops all capabilities and installs the filter. The
+/// process must still have only one thread.
 ///
-/// A kernel that takes no filters leaves the bounds of memory and time, which the caller sets.
+/// On a kernel without seccomp filters only the limits on memory and time remain, which the caller sets.
 pub(super) fn enforce() -> io::Result<()> {
     let Some(single) = SingleThread::prove()? else {
         return Err(io::Error::other("the process has several threads already"));
@@ -33,7 +35,7 @@ pub(super) fn enforce() -> io::Result<()> {
     }
 }
 
-/// Calls that are carried out, whatever their arguments.
+/// System calls that are allowed with any arguments.
 const ALLOWED: &[libc::c_long] = &[
     // Memory.
     libc::SYS_brk,
@@ -44,7 +46,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_madvise,
     libc::SYS_membarrier,
     libc::SYS_memfd_create,
-    // Descriptors that are open already.
+    // File descriptors that are already open.
     libc::SYS_read,
     libc::SYS_readv,
     libc::SYS_pread64,
@@ -74,7 +76,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
     libc::SYS_restart_syscall,
-    // Time, chance and bounds.
+    // Time, random numbers and limits.
     libc::SYS_clock_gettime,
     libc::SYS_clock_getres,
     libc::SYS_clock_nanosleep,
@@ -85,7 +87,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_getrusage,
 ];
 
-/// Calls of older interfaces, which this processor has.
+/// Older system calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
 const ALLOWED_HERE: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_getrlimit, libc::SYS_setrlimit];
 #[cfg(not(target_arch = "x86_64"))]
@@ -103,17 +105,17 @@ const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_BITS_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-/// Places in `struct seccomp_data`.
+/// Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-/// The library then tries the older call, whose flags can be looked at.
+/// Makes libc fall back to the older call, whose flags a filter can check.
 const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
 
-/// Returns the filter for the process with this number.
+/// Returns the filter for the process with the id `own`.
 fn filter(own: u32) -> Vec<Instruction> {
     let mut program = vec![
         step(LOAD_WORD, ARCHITECTURE, 0, 0),
@@ -125,16 +127,16 @@ fn filter(own: u32) -> Vec<Instruction> {
         program.extend([step(JUMP_IF_EQUAL, number(*call), 0, 1), step(RETURN, ALLOW, 0, 0)]);
     }
     program.extend([step(JUMP_IF_EQUAL, number(libc::SYS_clone3), 0, 1), step(RETURN, UNKNOWN, 0, 0)]);
-    // Threads, and no processes.
+    // Allow new threads, but no new processes.
     let thread = libc::CLONE_THREAD.cast_unsigned();
     on_argument(&mut program, libc::SYS_clone, step(JUMP_IF_BITS_SET, thread, 0, 1));
-    // A signal that ends this process, and no other.
+    // Allow signals to this process only.
     on_argument(&mut program, libc::SYS_tgkill, step(JUMP_IF_EQUAL, own, 0, 1));
     program.push(step(RETURN, REFUSE, 0, 0));
     program
 }
 
-/// Allows `call` where `test` holds for its first argument.
+/// Allows `call` if `test` holds for its first argument.
 fn on_argument(program: &mut Vec<Instruction>, call: libc::c_long, test: Instruction) {
     program.extend([
         step(JUMP_IF_EQUAL, number(call), 0, 4),
@@ -149,9 +151,9 @@ fn step(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
     Instruction { code, jt, jf, k }
 }
 
-/// The number of a call, as the kernel shows it to a filter.
+/// Returns the number of a system call as a filter sees it.
 fn number(call: libc::c_long) -> u32 {
-    // No call has a number that does not fit; this one would match none.
+    // All real numbers fit. The fallback matches no system call.
     u32::try_from(call).unwrap_or(u32::MAX)
 }
 
@@ -159,7 +161,7 @@ fn number(call: libc::c_long) -> u32 {
 mod tests {
     use super::*;
 
-    /// Runs the filter on a call, as the kernel would.
+    /// Runs the filter on a call as the kernel would, and returns its answer.
     fn answer(call: libc::c_long, first: u32) -> u32 {
         let (program, mut at, mut word) = (filter(77), 0, 0);
         loop {

@@ -1,4 +1,4 @@
-//! The process that compiles: bounds itself, then compiles one component.
+//! The compiler process: it sets its own limits, then compiles one component.
 
 use std::io::{self, BufWriter};
 use std::process::ExitCode;
@@ -11,16 +11,18 @@ use crate::compile::worker::Worker;
 use crate::engine::SharedEngine;
 use crate::limits::{self, CompileLimits};
 
-/// Open descriptors of the process: its three streams, and memory images of instances.
+/// Limit on open file descriptors: the three standard streams, and memory images of instances.
 const OPEN_FILES: u64 = 64;
 
-/// Runs the process that compiles: takes a component on standard input and answers with machine code on standard
-/// output. The program calls it before anything else, and ends with its exit code.
+/// Runs the compiler process: reads a component from standard input and writes machine code to standard
+/// output.
+///
+/// The program calls this before anything else and exits with the returned code.
 #[must_use]
 pub fn compiler_main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
-        // The host has gone, or says why in words of its own.
+        // The host is gone, or reports the failure itself.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -28,7 +30,7 @@ pub fn compiler_main() -> ExitCode {
 fn serve() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
-        // The host may end before it has an answer.
+        // Die with the host if it exits before the answer is ready.
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         crate::compile::restrict::enforce()?;
     }
@@ -44,16 +46,17 @@ fn serve() -> io::Result<()> {
     send_answer(&mut to, made)
 }
 
-/// Sets the bounds that the kernel keeps.
+/// Sets the resource limits.
 fn bound(limits: CompileLimits) -> io::Result<()> {
     let all = [
         (Resource::Core, 0, 0),
-        // The address space is mostly reserved and never used, so what is written to is counted instead.
+        // Most of the address space is reserved and never used, so this limits the data segment instead.
         (Resource::Data, limits.memory, limits.memory),
-        // Nothing is written to the disk; a memory image of an instance counts as a file.
+        // Nothing is written to disk, but a memory image of an instance counts as a file.
         (Resource::Fsize, limits::MEMORY as u64, limits::MEMORY as u64),
         (Resource::Nofile, OPEN_FILES, OPEN_FILES),
-        // Reaching the first is a signal, which tells the host what happened. What has begun of a second counts as one.
+        // At the soft limit the kernel sends a signal, which tells the host the reason. A started second
+        // counts as a whole one.
         (Resource::Cpu, limits.cpu.as_secs().saturating_add(1), limits.cpu.as_secs().saturating_add(2)),
     ];
     for (resource, soft, hard) in all {

@@ -1,4 +1,4 @@
-//! What the host and the process that compiles say to one another: JSON with a length before it, then raw bytes.
+//! The protocol between the host and the compiler process: length-prefixed JSON, then raw bytes.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::compile::worker::Artifact;
 use crate::error::LoadError;
 use crate::limits::{self, CompileLimits, Limits};
 
-/// Largest JSON text of one message: a configuration of 1 MiB with all its characters escaped.
+/// Largest JSON text of one message: a configuration of 1 MiB with every character escaped.
 const MESSAGE: usize = 8 << 20;
 
-/// The first message to the process; the bytes of the component follow.
+/// The first message to the process. The bytes of the component follow.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) decision_time: Duration,
@@ -36,23 +36,23 @@ impl Order {
     }
 }
 
-/// What the component is compiled to.
+/// The output that the compiler produces.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Job {
-    /// Machine code of the component as it is.
+    /// Machine code of the unconfigured component.
     Component,
-    /// Machine code of the component in the state that it has after this configuration.
+    /// Machine code of a snapshot: the component in its state after this configuration.
     Snapshot { configuration: String },
 }
 
-/// The answer of the process; the machine code follows [`Answer::Code`] as raw bytes.
+/// The answer of the process. After [`Answer::Code`] the machine code follows as raw bytes.
 #[derive(Serialize, Deserialize)]
 enum Answer {
     Code,
     Fault(String),
 }
 
-/// Sends the machine code, or why there is none.
+/// Sends the machine code, or the error.
 pub(super) fn send_answer(to: &mut impl Write, answer: Result<Artifact, LoadError>) -> io::Result<()> {
     match answer {
         Ok(code) => {
@@ -65,7 +65,7 @@ pub(super) fn send_answer(to: &mut impl Write, answer: Result<Artifact, LoadErro
     to.flush()
 }
 
-/// Reads the machine code, or why there is none.
+/// Receives the machine code, or the error.
 pub(super) fn receive_answer(from: &mut impl Read) -> io::Result<Result<Artifact, LoadError>> {
     Ok(match receive(from)? {
         Answer::Code => Ok(Artifact::from_compiler(receive_bytes(from, limits::ARTIFACT)?)),
@@ -86,7 +86,7 @@ pub(super) fn send_bytes(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     to.write_all(bytes)
 }
 
-/// Reads bytes with their length before them. Memory is taken as they arrive, not as they are announced.
+/// Reads length-prefixed bytes. Memory is allocated as the bytes arrive, not by the announced length.
 pub(super) fn receive_bytes(from: &mut impl Read, limit: usize) -> io::Result<Vec<u8>> {
     let mut length = [0; 8];
     from.read_exact(&mut length)?;

@@ -1,4 +1,4 @@
-//! The work of compiling, whichever process does it.
+//! The compilation itself, in either process.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::link::{describe_copy, in_call, link};
 use crate::snapshot::Readable;
 use crate::v0_1::{self, Exports};
 
-/// Machine code that this host's own compiler has made, here or at the other end of a private pipe.
+/// Machine code made by this host's own compiler, either here or at the other end of a private pipe.
 pub(crate) struct Artifact(Vec<u8>);
 
 impl Artifact {
-    /// Takes code that has come from the process that compiles.
+    /// Wraps machine code that the compiler process returned.
     pub(super) fn from_compiler(code: Vec<u8>) -> Self {
         Self(code)
     }
 
-    /// The code.
+    /// Returns the machine code.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -44,7 +44,7 @@ impl Worker<'_> {
         Ok(Artifact(compiled.serialize().map_err(|source| LoadError::Compile { source })?))
     }
 
-    /// Configures a copy of the component and makes a component of its state.
+    /// Configures a copy of the component and turns its state into a component.
     fn snapshot(&self, configuration: &str) -> Result<Component, LoadError> {
         let readable = Readable::prepare(self.component).ok_or_else(no_snapshot)?;
         let (runner, exports) = self.link(&self.compile(&readable.component)?)?;
@@ -64,7 +64,7 @@ impl Worker<'_> {
     }
 
     fn read_state(&self, readable: &Readable<'_>, running: &mut Running) -> Result<Vec<u8>, LoadError> {
-        // A handle is an entry in a table outside the memory that is copied.
+        // A handle refers to a table outside of the memory that the snapshot copies.
         if running.store.data().handles != 0 {
             return Err(no_snapshot());
         }

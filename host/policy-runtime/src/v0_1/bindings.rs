@@ -1,4 +1,4 @@
-//! Types and calls generated from `wit/`; nothing outside this track names them.
+//! Types and calls generated from `wit/`. Only this track uses them.
 #![allow(
     unreachable_pub,
     unused_qualifications,

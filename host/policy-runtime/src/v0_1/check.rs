@@ -1,4 +1,4 @@
-//! What a guest hands over is held against the contract before anything uses it.
+//! Checks on the values that a guest returns, before the host uses them.
 
 use portcullis_decision::PolicyError;
 use portcullis_decision::pattern::PatternError;
@@ -6,30 +6,30 @@ use portcullis_text::{escape_confusables, is_unsafe};
 
 use crate::limits;
 
-/// Rule ids and titles, in bytes.
+/// Bytes of a rule id or title.
 pub(super) const NAME: usize = 128;
-/// Reasons, hints and other single lines.
+/// Bytes of a reason, hint or other single line.
 pub(super) const LINE: usize = 1 << 10;
-/// Details, help and `brief`.
+/// Bytes of details, help and `brief`.
 pub(super) const LONG: usize = 8 << 10;
 /// Entries in one list of a profile.
 pub(super) const PROFILE_ENTRIES: usize = 10_000;
-/// All globs of a profile together: a little more than settings may have, each with the path of its directory before
-/// it.
+/// Bytes of all globs of a profile together: slightly more than the settings allow, because each glob is
+/// prefixed with the path of its directory.
 pub(super) const GLOBS: usize = 256 << 10;
 /// Entries in any other list.
 pub(super) const ENTRIES: usize = 1_000;
 /// Options of one question.
 pub(super) const OPTIONS: usize = 8;
-/// Schema of a configuration.
+/// Bytes of the schema of a configuration.
 pub(super) const SCHEMA: usize = 64 << 10;
 
-/// The answer breaks the contract.
+/// Returns the error for an answer that breaks the contract.
 pub(super) fn bad(detail: impl Into<String>) -> PolicyError {
     PolicyError::BadAnswer { detail: detail.into() }
 }
 
-/// A pattern in the answer is none.
+/// Returns the error for an invalid pattern.
 pub(super) fn bad_pattern(error: &PatternError) -> PolicyError {
     bad(error.to_string())
 }
@@ -38,7 +38,7 @@ pub(super) fn too_large(what: &str, limit: usize) -> PolicyError {
     PolicyError::AnswerSize { detail: format!("{what} of more than {limit}") }
 }
 
-/// A list that may hold so many entries; each is converted.
+/// Converts each entry of a list after checking its length.
 pub(super) fn list<G, T>(
     entries: Vec<G>,
     what: &str,
@@ -51,7 +51,7 @@ pub(super) fn list<G, T>(
     entries.into_iter().map(convert).collect()
 }
 
-/// A name by which something is found again: not empty, and of characters that are visible and pass for no others.
+/// Checks a name that is used as a key: not empty, visible characters only, no confusable characters.
 pub(super) fn name(text: String, what: &str) -> Result<String, PolicyError> {
     if text.is_empty() {
         return Err(bad(format!("`{what}` is empty")));
@@ -59,7 +59,7 @@ pub(super) fn name(text: String, what: &str) -> Result<String, PolicyError> {
     optional_name(text, what)
 }
 
-/// The same, or nothing.
+/// Like [`name`], but an empty text is allowed.
 pub(super) fn optional_name(text: String, what: &str) -> Result<String, PolicyError> {
     if text.len() > NAME {
         return Err(too_large(&format!("`{what}`, a name"), NAME));
@@ -73,7 +73,7 @@ pub(super) fn optional_name(text: String, what: &str) -> Result<String, PolicyEr
     Ok(text)
 }
 
-/// The name of a tool, as pi said it: policies repeat it, so it may hold any character.
+/// Checks the name of a tool. It comes from pi and policies repeat it, so it may contain any character.
 pub(super) fn tool_name(text: String, what: &str) -> Result<String, PolicyError> {
     if text.is_empty() {
         return Err(bad(format!("`{what}` is empty")));
@@ -81,7 +81,7 @@ pub(super) fn tool_name(text: String, what: &str) -> Result<String, PolicyError>
     if text.len() > LINE { Err(too_large(&format!("`{what}`, a name"), LINE)) } else { Ok(text) }
 }
 
-/// A JSON pointer into the configuration, or nothing.
+/// Checks a JSON pointer into the configuration. It may be empty.
 pub(super) fn pointer(text: String, what: &str) -> Result<String, PolicyError> {
     let is_pointer = text.is_empty() || text.starts_with('/');
     if text.len() > LINE {
@@ -90,7 +90,7 @@ pub(super) fn pointer(text: String, what: &str) -> Result<String, PolicyError> {
     if is_pointer { Ok(text) } else { Err(bad(format!("`{what}` is no JSON pointer"))) }
 }
 
-/// Data that must not be cut.
+/// Checks data that must not be cut.
 pub(super) fn data(text: String, what: &str) -> Result<String, PolicyError> {
     if text.len() > limits::ANSWER_TEXT {
         return Err(too_large(&format!("`{what}`, a text"), limits::ANSWER_TEXT));
@@ -98,17 +98,17 @@ pub(super) fn data(text: String, what: &str) -> Result<String, PolicyError> {
     Ok(text)
 }
 
-/// One line for people: cut, and with unsafe characters replaced.
+/// Returns one line for people: cut, with unsafe characters replaced.
 pub(super) fn line(text: String) -> String {
     people(&text, LINE, is_unsafe)
 }
 
-/// A few words for people.
+/// Returns a short title for people.
 pub(super) fn title(text: String) -> String {
     people(&text, NAME, is_unsafe)
 }
 
-/// Several lines for people.
+/// Returns several lines for people.
 pub(super) fn long_text(text: String) -> String {
     people(&text, LONG, |character| is_unsafe(character) && !matches!(character, '\n' | '\t'))
 }

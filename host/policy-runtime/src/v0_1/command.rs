@@ -1,4 +1,4 @@
-//! Commands in the types of the contract.
+//! Converts commands to the types of the contract.
 
 use portcullis_decision::request::{
     CommandExecution, ParsedScript, Redirect, ScriptFeatures, SimpleCommand, Word,

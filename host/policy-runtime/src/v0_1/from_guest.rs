@@ -1,4 +1,4 @@
-//! Answers of a guest in the types of decisions, each field checked.
+//! Converts answers of a guest to the host's types and checks each field.
 
 use portcullis_decision::PolicyError;
 use portcullis_decision::grant::{CommandPattern, GrantPattern, GrantScope, PathPattern, ToolPattern};
@@ -59,7 +59,7 @@ fn action_kinds(kinds: guest::ActionKinds) -> ActionKinds {
     }
 }
 
-/// The faults that `configure` named. A refusal without one is a refusal too.
+/// Returns the faults that `configure` reported. A rejection without faults still counts as a rejection.
 pub(super) fn configuration_faults(
     errors: Vec<guest::ConfigError>,
 ) -> Result<Vec<ConfigurationFault>, PolicyError> {
@@ -84,7 +84,7 @@ pub(super) fn evaluation(answer: guest::Evaluation, request: &Request) -> Result
     Ok(Evaluation { verdict, cause, trace })
 }
 
-/// The rule may be missing only where there is no answer that it would stand for.
+/// The rule may be empty only for an abstention.
 fn cause(cause: guest::Cause, is_abstention: bool) -> Result<Cause, PolicyError> {
     let rule = if is_abstention { check::optional_name } else { check::name };
     Ok(Cause {
@@ -114,7 +114,7 @@ fn verdict(verdict: guest::Verdict, request: &Request) -> Result<Verdict, Policy
     })
 }
 
-/// What this host does not know stays `other`, of which the chain makes a denial.
+/// An unknown obligation stays `other`, which the chain turns into a denial.
 fn obligation(obligation: guest::Obligation) -> Result<Obligation, PolicyError> {
     Ok(match obligation {
         guest::Obligation::RewriteScript(script) => {
@@ -197,7 +197,7 @@ fn grant_pattern(pattern: guest::GrantPattern, request: &Request) -> Result<Gran
     })
 }
 
-/// A replacement must have as many blocks, of the same kinds, as what it replaces.
+/// Checks that a replacement has as many blocks as the original, of the same kinds.
 pub(super) fn output_evaluation(
     answer: guest::OutputEvaluation,
     output: &ToolOutput,

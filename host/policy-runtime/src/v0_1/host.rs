@@ -1,5 +1,5 @@
-//! The functions of the contract that every policy may call: its log, and pure
-//! functions with the very semantics of the enforcer.
+//! The host functions that every policy may call: its log, and pure functions with exactly the enforcer's
+//! semantics.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,7 +13,7 @@ use wasmtime::component::{HasSelf, Linker};
 use super::bindings::portcullis::policy::{logging, net_tools, path_tools, types};
 use crate::state::{HostState, LogLevel};
 
-/// Defines them.
+/// Adds the functions to a linker.
 pub(crate) fn link(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
     types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     logging::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
@@ -44,7 +44,7 @@ impl path_tools::Host for HostState {
     }
 
     fn normalize(&mut self, path: String, base: String) -> String {
-        // Text that is no path stays what it is: it can then equal no path.
+        // A text that is not a path is returned unchanged, so it equals no path.
         let (Some(decoded), Some(base)) = (path_text::decode(&path), path_text::decode(&base)) else {
             return path;
         };
@@ -86,7 +86,7 @@ fn parse_address(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// The class of an address, by the registries of special addresses (RFC 6890).
+/// Returns the class of an address according to the registries of special addresses (RFC 6890).
 fn class(address: IpAddr) -> &'static str {
     if is_metadata(address) {
         return "metadata";
@@ -101,7 +101,7 @@ fn class(address: IpAddr) -> &'static str {
     match address {
         IpAddr::V4(address) => {
             let [one, two, ..] = address.octets();
-            // 100.64.0.0/10 lies behind a provider's or an overlay network's address translation.
+            // 100.64.0.0/10 is the shared space behind carrier-grade NAT and overlay networks.
             let is_shared = one == 100 && (64..128).contains(&two);
             if address.is_link_local() {
                 "link-local"
@@ -117,7 +117,7 @@ fn class(address: IpAddr) -> &'static str {
     }
 }
 
-/// Where clouds answer with credentials.
+/// Returns true for the addresses of cloud metadata services, which give out credentials.
 fn is_metadata(address: IpAddr) -> bool {
     const V4: [[u8; 4]; 3] = [[169, 254, 169, 254], [169, 254, 170, 2], [100, 100, 100, 200]];
     const V6: &str = "fd00:ec2::254";

@@ -1,5 +1,5 @@
-//! Track `0.1` of the contract: its generated bindings, the functions it gives
-//! to guests, and the only conversions between its types and those of decisions.
+//! Track `0.1` of the contract: its generated bindings, its host functions, and the only conversions between
+//! its types and the host's types.
 
 mod bindings;
 mod check;
@@ -25,7 +25,7 @@ use crate::state::HostState;
 
 pub(crate) use host::link;
 
-/// The track.
+/// The name of this track.
 pub(crate) const TRACK: &str = "0.1";
 
 /// The interfaces that a component exports.
@@ -38,8 +38,8 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// Looks each interface up by its name. One that is there with a function
-    /// missing is an error, one that is not there is none.
+    /// Looks up each interface by name. A missing interface is `None`; an interface with a missing function
+    /// is an error.
     pub(crate) fn find(component: &InstancePre<HostState>) -> wasmtime::Result<Self> {
         use exported::{confinement, evaluator, lifecycle, orientation, output_filter};
         let has = |interface: &str| {
@@ -57,7 +57,7 @@ impl Exports {
         })
     }
 
-    /// Checks the types of all exports by looking each function up once.
+    /// Checks the types of all exports by looking up each function once.
     pub(crate) fn check(&self, running: &mut Running) -> wasmtime::Result<()> {
         let (store, instance) = (&mut running.store, &running.instance);
         self.lifecycle.load(&mut *store, instance)?;
@@ -69,7 +69,7 @@ impl Exports {
     }
 }
 
-/// The answer of a policy without `evaluate`.
+/// Returns the answer of a policy without `evaluate`.
 pub(crate) fn abstention() -> Evaluation {
     Evaluation { verdict: Verdict::Abstain, cause: Cause::default(), trace: Vec::new() }
 }
@@ -85,7 +85,7 @@ pub(crate) fn describe(
     from_guest::description(described)
 }
 
-/// Calls `configure`; an empty list: it took the configuration.
+/// Calls `configure`. An empty list means that the policy accepted the configuration.
 pub(crate) fn configure(
     running: &mut Running,
     exports: &Exports,

@@ -1,4 +1,4 @@
-//! Standing rules of a guest in the types of decisions, each field checked.
+//! Converts a guest's profile to the host's types and checks each field.
 
 use portcullis_decision::PolicyError;
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
@@ -27,7 +27,8 @@ pub(super) fn profile(profile: guest::Profile) -> Result<Profile, PolicyError> {
     })
 }
 
-/// What this host does not do is refused. A policy that had it taken silently would believe that it holds.
+/// Refuses profile entries that this host does not enforce. Silently accepting them would make the policy
+/// believe that they are in force.
 fn refuse_unenforced(profile: &guest::Profile) -> Result<(), PolicyError> {
     let parts = [
         ("profile.sockets", profile.sockets.is_empty(), "deny reading of their paths in its place"),
@@ -47,7 +48,7 @@ fn refuse_unenforced(profile: &guest::Profile) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Each glob is compiled, while a session waits.
+/// Limits the globs of a profile, because each is compiled while a session waits.
 fn globs_are_few(rules: &[guest::FileRule]) -> Result<(), PolicyError> {
     let length = |rule: &guest::FileRule| match &rule.pattern {
         types::FilePattern::Exact(_) | types::FilePattern::Tree(_) => 0,
@@ -105,7 +106,7 @@ fn environment_rule(rule: guest::EnvironmentRule) -> Result<EnvironmentRule, Pol
     })
 }
 
-/// A variable that a process can have: POSIX forbids `=` in names, and NUL ends both.
+/// Checks an environment variable: POSIX forbids `=` in names, and NUL ends names and values.
 fn variable((name, value): (String, String)) -> Result<(String, String), PolicyError> {
     let name = check::name(name, "profile.variables")?;
     if name.contains('=') || value.contains('\0') {
@@ -114,7 +115,7 @@ fn variable((name, value): (String, String)) -> Result<(String, String), PolicyE
     Ok((name, check::data(value, "profile.variables")?))
 }
 
-/// A program by path or last component; it may hold spaces.
+/// Checks a program, given by path or by last component. It may contain spaces.
 fn program(program: String) -> Result<String, PolicyError> {
     if program.is_empty() || program.len() > check::LINE || program.contains('\0') {
         return Err(bad("`network-rule.program` is empty, too long or holds a NUL"));

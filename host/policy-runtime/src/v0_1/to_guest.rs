@@ -1,4 +1,4 @@
-//! Requests and contexts of decisions in the types of the contract.
+//! Converts requests and contexts to the types of the contract.
 
 use portcullis_decision::grant::{Grant, GrantPattern, GrantScope};
 use portcullis_decision::path_text;

@@ -1,19 +1,19 @@
-//! What each WASI function answers.
+//! The answers of the WASI functions.
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{LinkerInstance, ResourceAny, ResourceDynamic, Val};
 
 use crate::state::{HostState, LogLevel};
 
-/// Largest amount of random bytes or polled handles in one call.
+/// Largest number of random bytes or polled handles in one call.
 const MAX_ITEMS: u64 = 64 << 10;
-/// Bytes that an output stream says it takes at once.
+/// Number of bytes that an output stream accepts at once.
 const WRITE_WINDOW: u64 = 4096;
-/// The stream behind standard output, and that behind standard error.
+/// Handles of the standard output and standard error streams.
 const STDOUT: u32 = 1;
 const STDERR: u32 = 2;
 
-/// A policy called something that it may not call.
+/// The error of a policy that called a forbidden function.
 #[derive(Debug, thiserror::Error)]
 #[error("it called `{function}`, which policies may not")]
 pub(crate) struct Forbidden {
@@ -41,7 +41,7 @@ pub(super) fn define(
     })
 }
 
-/// How a known function answers.
+/// The answer of a known function.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     /// No value.
@@ -50,36 +50,36 @@ enum Answer {
     EmptyList,
     /// `none`.
     NoValue,
-    /// A number that is always the same.
+    /// A constant number.
     Number(u64),
     /// Midnight, 1 January 1970.
     Epoch,
-    /// As many random bytes as asked for.
+    /// The requested number of random bytes.
     RandomBytes,
     /// A random number.
     RandomNumber,
     /// Two random numbers.
     RandomPair,
-    /// A new handle on a resource: its kind and which one.
+    /// A new handle on a resource: its kind and its number.
     Handle(&'static str, u32),
     /// A stream that has ended.
     Closed,
-    /// How much may be written.
+    /// The number of bytes that may be written.
     WriteWindow,
-    /// Takes the bytes of the second argument.
+    /// Accepts the bytes of the second argument.
     Write,
     /// Success without a value.
     Done,
-    /// True.
+    /// `true`.
     Yes,
-    /// Everything polled is ready.
+    /// Every polled handle is ready.
     AllReady,
-    /// Text for an error that cannot have happened.
+    /// The text of an error that cannot occur.
     NoError,
 }
 
 impl Answer {
-    /// The answer of a known function.
+    /// Returns the answer of a known function.
     fn of(interface: &str, name: &str) -> Option<Self> {
         let answer = match (interface, name) {
             ("wasi:cli/environment", "get-environment" | "get-arguments")
@@ -134,7 +134,7 @@ impl Answer {
         Some(answer)
     }
 
-    /// Carries it out.
+    /// Computes the answer.
     fn give(
         self,
         store: &mut StoreContextMut<'_, HostState>,
@@ -175,8 +175,8 @@ impl Answer {
     }
 }
 
-/// An argument; handles are already taken out of the guest's table of loans,
-/// which has to be empty again at the end of the call.
+/// An argument. Its handles are already removed from the guest's table of borrows, which must be empty at the
+/// end of the call.
 enum Argument<'a> {
     Handle(u32),
     Handles(usize),
@@ -203,7 +203,7 @@ fn receive<'a>(
     Ok(received)
 }
 
-/// The handles of a list that holds nothing else, and not none.
+/// Returns the handles of a non-empty list that contains only handles.
 fn handles(argument: &Val) -> Option<Vec<ResourceAny>> {
     let Val::List(items) = argument else { return None };
     let handle = |item: &Val| if let Val::Resource(handle) = item { Some(*handle) } else { None };
@@ -241,7 +241,7 @@ fn all_ready(arguments: &[Argument<'_>]) -> wasmtime::Result<Val> {
             let count = u32::try_from(*count).unwrap_or(u32::MAX);
             Ok(Val::List((0..count).map(Val::U32).collect()))
         }
-        // The contract of `poll`: an empty list is a trap.
+        // By the contract of `poll`, an empty list is a trap.
         _ => wasmtime::bail!("it polled nothing"),
     }
 }

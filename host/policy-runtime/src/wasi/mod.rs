@@ -1,10 +1,8 @@
-//! WASI that leads nowhere: what a `wasm32-wasip2` component imports is there,
-//! and nothing comes of it.
+//! Stubs for WASI: the imports of a `wasm32-wasip2` component exist, but give no access.
 //!
-//! No files, arguments, environment or sockets; a clock that stands still; dice
-//! that always fall the same way; standard input is at its end, standard output
-//! and error go to the policy's log; `exit` is a trap. A function that this host
-//! does not know is a trap too, which names it: real WASI is never given.
+//! There are no files, arguments, environment or sockets. The clock stands still, and random numbers are a
+//! fixed sequence. Standard input is at its end, standard output and error go to the policy's log, and `exit`
+//! traps. A function that this host does not know traps with its name. Policies never get real WASI.
 
 mod functions;
 
@@ -16,15 +14,15 @@ use crate::state::HostState;
 
 pub(crate) use functions::Forbidden;
 
-/// Whether an import belongs to WASI.
+/// Returns true if an import belongs to WASI.
 pub(crate) fn is_wasi(import: &str) -> bool {
     import.starts_with("wasi:")
 }
 
-/// Defines everything that a component wants of one WASI interface.
+/// Defines all imports of a component from one WASI interface.
 ///
-/// `import` is its name with the version. A function whose type is not that of
-/// WASI traps when it is called with the wrong answer; it cannot do harm.
+/// `import` is the interface's name with its version. If a function is declared with a type that differs from
+/// WASI's, its stub returns a value of the wrong type and the call traps. That is harmless.
 pub(crate) fn define(
     engine: &Engine,
     import: &str,
@@ -54,8 +52,8 @@ pub(crate) fn define(
     Ok(())
 }
 
-/// A number for each resource, equal wherever the resource is imported again
-/// under its name by another interface (`input-stream` by `wasi:cli/stdin`).
+/// Returns a number for each resource name. The same resource imported by another interface gets the same
+/// number (`input-stream` in `wasi:cli/stdin`).
 fn resource_kind(name: &str) -> u32 {
     const KNOWN: [&str; 8] = [
         "input-stream",

@@ -1,4 +1,4 @@
-//! Components that are small and take gigabytes or minutes to compile.
+//! Small components that take gigabytes or minutes to compile.
 
 use std::env;
 use std::fmt::Write as _;
@@ -25,13 +25,14 @@ pub(crate) const TESTS: &[Test] = &[
 pub(crate) const HERE: &str = "__compile_here";
 
 const MIB: u64 = 1 << 20;
-/// Enough for a policy, a fraction of what the bombs take.
+/// Enough memory for a policy, and a fraction of what the bombs need.
 const BOUND: u64 = 256 * MIB;
-/// Where the control ends, so that it does not take the machine with it.
+/// The control stops at this limit, so that it does not exhaust the machine's memory.
 const END_OF_CONTROL: u64 = 1024 * MIB;
 
-/// One function in which every local variable is another one at each of many branches to the same place: the compiler
-/// keeps a value for each pair. No `block`, `loop` or `if` but one, which is what an estimate once counted.
+/// A function that changes a local variable before each of many branches to the same target, so that the
+/// compiler keeps a value for each pair of variable and branch. It has only one `block`, `loop` or `if`, so
+/// an estimate that counts those misses it.
 fn function(branches: usize, branch: &str) -> Vec<u8> {
     let locals = 1500;
     let mut body = String::new();
@@ -62,12 +63,12 @@ fn is_stopped(bomb: &[u8]) {
     assert!(error.to_string().contains("more than 256 MiB of memory"), "{error}");
     let grown = status_kib("self", "VmHWM").saturating_sub(before);
     assert!(grown < 64 << 10, "the host itself took {grown} KiB");
-    // The host goes on with the same runtime.
+    // The host can still use the same runtime.
     runtime.load("secrets", SECRETS, "{}").expect("the next policy loads");
     assert!(bomb.len() < 512 << 10, "{} bytes", bomb.len());
 }
 
-/// The same component without the bound: it is not refused for anything else, and takes more than the bound.
+/// Compiles the same component without the limit: it succeeds, and takes more memory than the limit.
 fn control(bomb: &[u8]) {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("bomb.wasm");
@@ -83,8 +84,8 @@ fn control(bomb: &[u8]) {
     assert!(ran_out || took.is_some_and(|took| took > 2 * BOUND), "{said}");
 }
 
-/// Compiles the component of a file in this process, with no bound but that of the control, and says how much memory
-/// that took.
+/// Compiles the component of a file in this process, with only the control's limit, and prints the memory
+/// that it took.
 pub(crate) fn compile_here() -> ExitCode {
     let most = Rlimit { current: Some(END_OF_CONTROL), maximum: Some(END_OF_CONTROL) };
     setrlimit(Resource::Data, most).expect("a limit");

@@ -1,4 +1,4 @@
-//! The process that compiles, against components that are too much work, as root and as an ordinary user.
+//! Tests of the compiler process with components that take too much work, as root and as an ordinary user.
 #![cfg(target_os = "linux")]
 #![expect(clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "these are tests")]
 
@@ -34,7 +34,7 @@ fn runtime(compile: CompileLimits) -> Runtime {
     Runtime::new(limits, &CachePlace::None, compiler).expect("an engine")
 }
 
-/// A number of KiB in `/proc/PID/status`.
+/// Returns a field of `/proc/PID/status` that is in KiB.
 fn status_kib(process: &str, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field");

@@ -1,4 +1,4 @@
-//! What the process may do, and what becomes of the host when it goes.
+//! Restrictions of the compiler process, and the host's behaviour when the process dies.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("no_process_is_left", no_process_is_left),
 ];
 
-/// Compiles what takes long, and does something with the process that compiles meanwhile. Returns what came of the
-/// component.
+/// Compiles a slow component and calls `act` with the pid of the compiler process meanwhile. Returns the
+/// result of the compilation.
 fn while_compiling(runtime: &Runtime, act: impl FnOnce(i32)) -> LoadError {
     thread::scope(|scope| {
         let loading =
@@ -43,7 +43,7 @@ fn status(process: i32) -> String {
     fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default()
 }
 
-/// The processes that compile for this one.
+/// Returns the pids of this program's compiler processes.
 fn compilers() -> Vec<i32> {
     let own = std::process::id();
     let tasks = fs::read_dir("/proc/self/task").expect("own threads");
@@ -77,7 +77,7 @@ fn a_killed_process_is_a_reason() {
     runtime.load("secrets", SECRETS, "{}").expect("another one is started");
 }
 
-/// A runtime that lets the bombs compile for long.
+/// A runtime whose limits allow the bombs to compile for long.
 fn slow_runtime() -> Runtime {
     runtime(CompileLimits { memory: 8 << 30, ..CompileLimits::default() })
 }

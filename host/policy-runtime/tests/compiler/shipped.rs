@@ -1,4 +1,4 @@
-//! Policies that are none of that: they compile within the bounds, to what they compile to in the host.
+//! Shipped policies compile within the limits, and the result equals that of a compilation in the host.
 
 use portcullis_decision::Policy as _;
 use portcullis_each_user::Test;
@@ -57,7 +57,7 @@ fn the_cache_is_filled_from_the_process() {
     runtime.load("secrets", SECRETS, "{}").expect("it loads");
     assert_eq!(std::fs::read_dir(&directory).expect("a cache").count(), 1);
     drop(runtime);
-    // What was kept needs no compiler.
+    // A cached policy needs no compiler.
     let none = Compiler::Process("/nonexistent".into());
     let runtime = Runtime::new(Limits::default(), &cache, none).expect("an engine");
     runtime.load("secrets", SECRETS, "{}").expect("it is in the cache");

@@ -1,5 +1,5 @@
-//! Component in, verdict out: whatever the bytes are, the host goes on and nobody is let through by a failure.
-//! `fuzz/` holds the same as a fuzz target, for machines that have the time.
+//! From component to verdict: whatever the bytes are, the host keeps running and no failure allows an action.
+//! `fuzz/` has the same checks as a fuzz target, for machines that have the time.
 
 use std::path::Path;
 
@@ -19,13 +19,13 @@ fn the_control_answers() {
     assert!(component(b"\0asm").is_none());
 }
 
-/// An answer with which the fuzz target starts.
+/// Returns a seed of the fuzz target.
 fn seed(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/answers");
     std::fs::read(folder.join(name)).unwrap()
 }
 
-/// Those that are no verdict are bytes like all others to who asks for one.
+/// Seeds that are not verdicts are arbitrary bytes to a caller that asks for a verdict.
 const SEEDS: [&str; 11] = [
     "abstain",
     "allow",
@@ -40,7 +40,7 @@ const SEEDS: [&str; 11] = [
     "withhold",
 ];
 
-/// Seeds that mean nothing any more would make the target blind.
+/// Checks that each seed still has its meaning. With meaningless seeds the fuzz target would find little.
 #[test]
 fn the_seeds_are_answers() {
     for (name, expected) in [
@@ -90,7 +90,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 16, ..ProptestConfig::default() })]
 
-    /// The answer of `evaluate` is nineteen words; a guest may put anything into any of them.
+    /// The answer of `evaluate` has nineteen words. A guest may put any value into each of them.
     #[test]
     fn words_of_an_answer_that_were_changed(
         changes in proptest::collection::vec(
@@ -106,7 +106,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 64, ..ProptestConfig::default() })]
 
-    /// Whole answers of every function, with a few words changed: one guest, asked again and again.
+    /// Answers of every function with a few changed words. One guest is called many times.
     #[test]
     fn answers_that_were_changed(
         name in prop::sample::select(SEEDS.to_vec()),

@@ -1,4 +1,4 @@
-//! Compiled policies on disk.
+//! The on-disk cache of compiled policies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ fn files(directory: &Path) -> Vec<fs::DirEntry> {
     fs::read_dir(directory).unwrap().map(Result::unwrap).collect()
 }
 
-/// A file of the component, and one of its snapshot for each configuration.
+/// The cache has one file for the component, and one for its snapshot with each configuration.
 #[test]
 fn components_and_their_snapshots_are_kept() {
     let place = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ fn broken_files_are_compiled_again() {
     for path in &paths {
         let whole = fs::read(path).unwrap();
         for broken in [Vec::new(), b"nonsense".to_vec(), whole[..whole.len() / 2].to_vec()] {
-            // The snapshot stands before the component.
+            // The snapshot is looked up before the component.
             paths.iter().for_each(|path| fs::write(path, &broken).unwrap());
             assert_eq!(load(&directory, &component, "{}"), "test.rule");
             assert_eq!(fs::read(path).unwrap().len(), whole.len(), "and written again");

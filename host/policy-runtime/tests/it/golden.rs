@@ -1,4 +1,4 @@
-//! Components that were built against released contracts go on working: on this host, and on one that offers more.
+//! Components built against released contracts keep working, on this host and on one that offers more.
 
 use std::path::{Path, PathBuf};
 

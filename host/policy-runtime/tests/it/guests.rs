@@ -14,7 +14,7 @@ use portcullis_policy_runtime::{
 
 use crate::request::{context, read};
 
-/// A guest by name, from where `cargo xtask guests` puts it.
+/// Returns a guest by name, from the directory where `cargo xtask guests` puts it.
 pub(crate) fn guest(name: &str) -> Vec<u8> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
@@ -25,13 +25,13 @@ pub(crate) fn guest(name: &str) -> Vec<u8> {
     read_component(&path).unwrap()
 }
 
-/// The component of the default policy that is part of the source tree.
+/// Returns the default policy's component from the source tree.
 pub(crate) fn workspace_policy() -> Vec<u8> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/workspace/policy.wasm");
     read_component(path.as_ref()).unwrap()
 }
 
-/// One runtime for all: the tests of a guest then compile it once.
+/// Loads a policy with one shared runtime, so that each guest is compiled once for all tests.
 fn load_bytes(component: &[u8], configuration: &str) -> Result<ComponentPolicy, LoadError> {
     static RUNTIME: LazyLock<Runtime> =
         LazyLock::new(|| Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).unwrap());
@@ -90,7 +90,7 @@ fn a_policy_without_imports_and_one_without_rules() {
     let policy = load("no-wasi", "{}").unwrap();
     assert_eq!(ask(&policy, "/srv/app/a").unwrap().1, "workspace");
     assert_eq!(ask(&policy, "/etc/hosts").unwrap(), (Verdict::Abstain, String::new()));
-    // Exports that are not there have no opinion.
+    // A missing export means no opinion.
     assert_eq!(policy.standing(&context()).unwrap(), None);
     assert_eq!(policy.for_command(&read("/srv/app/a"), &context()).unwrap(), None);
     assert_eq!(policy.inspect(&output(), &context()).unwrap(), None);
@@ -131,7 +131,7 @@ fn garbage() {
     }
 }
 
-/// Calls one function of a hostile policy, and gives the size of its answer.
+/// Calls one function of a hostile policy.
 fn call(policy: &ComponentPolicy, place: &str) -> Result<(), PolicyError> {
     let rules = |profile: Option<Profile>| drop(profile);
     match place {
@@ -157,7 +157,7 @@ fn hostile_calls_fail_with_their_reason_and_alone() {
         ("many-answers", |error| matches!(error, PolicyError::AnswerSize { .. })),
     ] {
         for place in PLACES {
-            // Only these have lists in their answers.
+            // Only these functions return lists.
             if fault == "many-answers" && !["evaluate", "standing", "for-command"].contains(&place) {
                 continue;
             }
@@ -167,7 +167,7 @@ fn hostile_calls_fail_with_their_reason_and_alone() {
             let Err(error) = call(&policy, place) else { panic!("{fault} in {place} passed") };
             assert!(is_right(&error), "{fault} in {place}: {error}");
             assert!(start.elapsed() < limits::SETUP_TIME * 12, "{fault} in {place}: {:?}", start.elapsed());
-            // The others, and the next decision, are untouched.
+            // The other functions and the next decision are not affected.
             let other = PLACES.into_iter().find(|other| *other != place).unwrap();
             call(&policy, other).unwrap();
         }
@@ -199,7 +199,7 @@ fn hostile_configurations() {
 fn odd_texts_do_not_reach_anybody() {
     for place in PLACES {
         let policy = load("hostile", &format!("{{\"fault\": \"odd-texts\", \"in\": \"{place}\"}}")).unwrap();
-        // Either the answer is refused, or what is left of it is harmless.
+        // Either the answer is rejected, or its text is harmless.
         match place {
             "brief" => assert!(!policy.brief(&context()).unwrap().contains('\u{1b}')),
             _ => assert!(matches!(call(&policy, place), Err(PolicyError::BadAnswer { .. })), "{place}"),

@@ -1,25 +1,25 @@
 //! Makes policies out of a few lines of WebAssembly text.
 //!
-//! The module speaks the canonical ABI by hand: records lie at fixed places in
-//! its memory, and a function answers with the address of one.
+//! The module implements the canonical ABI by hand: records are at fixed places in its memory, and a function
+//! returns the address of one.
 
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// Where `evaluate` finds a denial by rule `test.rule`.
+/// Address of the denial by rule `test.rule` that `evaluate` returns.
 pub(crate) const DENIAL: u32 = 3072;
 /// Offset of the verdict's case in an evaluation.
 pub(crate) const VERDICT: u32 = 0;
-/// Offsets of address and length of the cause's strings.
+/// Offsets of the address and length of the cause's strings.
 pub(crate) const RULE: u32 = 40;
 pub(crate) const REASON: u32 = 48;
 /// Offset of the trace, a list.
 pub(crate) const TRACE: u32 = 68;
-/// Where the answer of `configure` lies: zeros, which say "taken".
+/// Address of the answer of `configure`: zeros, which mean "accepted".
 const CONFIGURED: u32 = 2048;
 const DESCRIPTOR: u32 = 1024;
 const STRINGS: u32 = 4096;
-/// The contract's text.
+/// The text of the contract.
 const CONTRACT: [&str; 4] = [
     include_str!("../../../../wit/types.wit"),
     include_str!("../../../../wit/exports.wit"),
@@ -27,7 +27,7 @@ const CONTRACT: [&str; 4] = [
     include_str!("../../../../wit/world.wit"),
 ];
 
-/// A policy in the making.
+/// A builder for a policy.
 pub(crate) struct HandMade {
     world: String,
     packages: String,
@@ -39,7 +39,7 @@ pub(crate) struct HandMade {
 }
 
 impl HandMade {
-    /// One whose `evaluate` runs these instructions before it answers with the denial.
+    /// A policy whose `evaluate` runs these instructions before it returns the denial.
     pub(crate) fn evaluate(instructions: &str) -> Self {
         Self {
             world: "include portcullis:policy/pure-policy@0.1.0;".into(),
@@ -52,39 +52,39 @@ impl HandMade {
         }
     }
 
-    /// Instructions for `configure`, which has locals `$text` and `$length`.
+    /// Sets the instructions of `configure`, which has the locals `$text` and `$length`.
     pub(crate) fn configure(mut self, instructions: &str) -> Self {
         self.configure = instructions.into();
         self
     }
 
-    /// More fields of the module.
+    /// Sets further fields of the module.
     pub(crate) fn fields(mut self, fields: &str) -> Self {
         self.fields = fields.into();
         self
     }
 
-    /// More items of the world, and the imports of the module for them.
+    /// Adds items to the world, and the module's imports for them.
     pub(crate) fn imports(mut self, world: &str, module: &str) -> Self {
         self.world.push_str(world);
         self.imports.push_str(module);
         self
     }
 
-    /// WIT packages that the world names.
+    /// Sets the WIT packages that the world names.
     pub(crate) fn packages(mut self, packages: &str) -> Self {
         self.packages = packages.into();
         self
     }
 
-    /// Another version of the contract.
+    /// Sets the version of the contract.
     pub(crate) fn track(mut self, track: &'static str) -> Self {
         self.world = self.world.replace("@0.1.0", &format!("@{track}"));
         self.track = track;
         self
     }
 
-    /// The component.
+    /// Builds the component.
     pub(crate) fn build(self) -> Vec<u8> {
         let mut module = wat::parse_str(self.module()).unwrap();
         let mut resolve = Resolve::default();
@@ -128,12 +128,12 @@ impl HandMade {
     }
 }
 
-/// Stores a number into the evaluation.
+/// Returns instructions that store a number into the evaluation.
 pub(crate) fn store(offset: u32, value: i64) -> String {
     format!("(i32.store (i32.const {}) (i32.const {value}))", DENIAL + offset)
 }
 
-/// The descriptor, the denial and their strings.
+/// Returns the data segments: the descriptor, the denial and their strings.
 fn data() -> String {
     let mut strings = Vec::new();
     let mut text = |text: &str| {
@@ -141,7 +141,7 @@ fn data() -> String {
         strings.extend_from_slice(text.as_bytes());
         [at, u32::try_from(text.len()).unwrap()]
     };
-    // Flags: the first, `file`.
+    // Flags: the first one, `file`.
     let descriptor = [text("test:hand-made"), text("1.0.0"), text("Hand-made"), [1, 0], [0, 0], [0, 0]];
     let mut denial = [0; 19];
     denial[0] = 3;

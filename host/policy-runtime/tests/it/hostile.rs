@@ -1,5 +1,5 @@
-//! Each guest misbehaves in one way. The answer is an error with the right
-//! reason, within the limit, and the next decision of the same policy works.
+//! Each guest misbehaves in one way. The result is an error with the right reason, within the limit, and the
+//! next decision of the same policy works.
 
 use std::time::{Duration, Instant};
 
@@ -24,10 +24,10 @@ fn ask(policy: &ComponentPolicy, path: &str) -> Result<Evaluation, PolicyError> 
     policy.evaluate(&read(path), &context())
 }
 
-/// Misbehaves on `/srv/app/bad` and answers on everything else: the lengths differ.
+/// A guest that misbehaves on a long path below `/srv/app` and gives its normal answer on short ones.
 fn on_bad(instructions: &str) -> HandMade {
-    // The argument points to the request, whose last string before the facts is not at a
-    // fixed depth; the bump allocator's mark tells a long path from a short one.
+    // The argument points to the request, where the path has no fixed offset. The mark of the bump allocator
+    // shows whether the path is long.
     HandMade::evaluate(&format!("(if (i32.gt_u (global.get $next) (i32.const 70000)) (then {instructions}))"))
 }
 
@@ -53,7 +53,7 @@ fn check_policy(policy: &ComponentPolicy, is_right: &impl Fn(&PolicyError) -> bo
         let start = Instant::now();
         let error = ask(policy, &bad).unwrap_err();
         assert!(is_right(&error), "{error}");
-        // The limit is on processor time; the machine may be busy.
+        // The limit is on processor time, and the machine may be busy.
         assert!(start.elapsed() < limits::DECISION_TIME * 12, "took {:?}", start.elapsed());
     }
     assert_eq!(ask(&policy, "/srv/app/good").unwrap().cause.rule, "test.rule");
@@ -128,7 +128,7 @@ fn answers_without_meaning() {
 fn answers_against_the_contract() {
     // No rule.
     check(&store(RULE + 4, 0), breaks_the_contract("`cause.rule` is empty"));
-    // The reason `because` in place of the rule, with the byte before it: control.
+    // The reason `because` as the rule, with the byte before it: control.
     check(
         &format!("(i32.store8 (i32.const 5000) (i32.const 10)) {}{}", store(RULE, 5000), store(RULE + 4, 1)),
         breaks_the_contract("holds a space, or a character that is invisible"),
@@ -142,7 +142,7 @@ fn oversized_answers() {
     check(&grown(&store(REASON + 4, 60_000_000)), is_too_large);
     // A million steps of a trace.
     check(&grown(&(store(TRACE, 65536) + &store(TRACE + 4, 1_000_000))), is_too_large);
-    // 2,000 of them: within the bytes, not within the contract.
+    // 2,000 steps: within the limit on bytes, above the contract's limit.
     check(&grown(&(store(TRACE, 131_072) + &store(TRACE + 4, 2_000))), |error| {
         matches!(error, PolicyError::AnswerSize { .. } | PolicyError::BadAnswer { .. })
     });
@@ -163,7 +163,7 @@ fn long_texts_for_people_are_cut() {
 
 #[test]
 fn every_decision_has_a_fresh_copy() {
-    // Answers `deny` the first time and `abstain` after that, if it could remember.
+    // Would answer `deny` the first time and `abstain` after that, if it could keep state.
     let guest = HandMade::evaluate(&format!(
         "(if (i32.load (i32.const 8)) (then {})) (i32.store (i32.const 8) (i32.const 1))",
         store(VERDICT, 0)
@@ -176,7 +176,7 @@ fn every_decision_has_a_fresh_copy() {
 
 #[test]
 fn copies_are_configured() {
-    // `configure` leaves its length in memory and in a global; both must be in the copy.
+    // `configure` leaves its length in memory and in a global. Both must be in the copy.
     let guest = || {
         HandMade::evaluate(
             "(if (i32.ne (i32.load (i32.const 8)) (i32.const 10)) (then (unreachable)))
@@ -185,7 +185,7 @@ fn copies_are_configured() {
         .configure("(i32.store (i32.const 8) (local.get $length)) (global.set $length (local.get $length))")
     };
     let global = "(global $length (mut i32) (i32.const 0))";
-    // With an instruction of which no snapshot can be taken.
+    // With an instruction that makes a snapshot impossible.
     let changes_tables =
         "(table 1 funcref) (func (export \"unused\") (table.set (i32.const 0) (ref.null func)))";
     for (fields, start) in
@@ -246,7 +246,7 @@ fn many_threads_ask_at_once() {
 #[test]
 fn an_idle_engine_still_keeps_time() {
     let policy = load(on_bad("(loop (br 0))")).unwrap();
-    // Longer than the clock goes on without calls.
+    // Longer than the clock runs without calls.
     std::thread::sleep(Duration::from_millis(1500));
     let bad = format!("/srv/app/{}", "b".repeat(BAD));
     assert!(matches!(ask(&policy, &bad), Err(PolicyError::TimeLimit { .. })));

@@ -1,4 +1,4 @@
-//! What is refused before anything of it runs, and in which words.
+//! Components that are rejected before they run, and the messages of these errors.
 
 use portcullis_policy_runtime::{CachePlace, Compiler, Limits, LoadError, Runtime};
 

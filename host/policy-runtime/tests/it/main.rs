@@ -1,5 +1,5 @@
-//! Policies put through the runtime: hand-made ones that misbehave in one way
-//! each, and those that the toolchains build.
+//! Tests of policies in the runtime: hand-made ones that misbehave in one way each, and those that toolchains
+//! build.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, which end where they cannot go on")]
 
@@ -14,7 +14,7 @@ mod property;
 mod request;
 mod wasi;
 
-/// What policies may use up here: what they may everywhere.
+/// The limits in these tests: the defaults.
 fn limits() -> portcullis_policy_runtime::Limits {
     portcullis_policy_runtime::Limits::default()
 }

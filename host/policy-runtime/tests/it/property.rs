@@ -1,5 +1,5 @@
-//! What holds whatever a guest is, and whatever it answers. `boundary.rs` puts some hundreds of guests and answers to
-//! it, `fuzz/` as many as there is time for.
+//! Properties that hold for every guest and every answer. `boundary.rs` checks them on some hundreds of
+//! guests and answers, and `fuzz/` on as many as time allows.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -16,12 +16,12 @@ use portcullis_policy_runtime::{CachePlace, Compiler, ComponentPolicy, Runtime};
 use crate::hand_made::HandMade;
 use crate::request::{context, read};
 
-/// The longest text for people in an answer (`wit/types.wit`, "Limits"), with each character that is shown as another
-/// one, and the words that the host puts around it.
+/// The longest text for people in an answer (`wit/types.wit`, "Limits"), allowing for replaced characters and
+/// for the words that the host adds.
 const LONGEST: usize = 3 * (8 << 10) + 256;
-/// Most bytes of an answer that [`answers`] hands out.
+/// Largest number of bytes that [`answers`] passes to the guest.
 const ANSWER: usize = 12 << 10;
-/// Where they lie in the guest's memory.
+/// Address of these bytes in the guest's memory.
 const PLACE: u32 = 8192;
 /// A file of the workspace.
 const FILE: &str = "/srv/app/a";
@@ -29,13 +29,13 @@ const FILE: &str = "/srv/app/a";
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Runtime::new(crate::limits(), &CachePlace::None, Compiler::InProcess).unwrap());
 
-/// Answers with the bytes that the first text of its arguments spells, two letters for each: that text is the id of the
-/// request, or of the session where there is no request.
+/// A guest that answers with the bytes spelled by the first text of its arguments, two letters for each byte.
+/// That text is the id of the request, or of the session if there is no request.
 static ECHO: LazyLock<Arc<ComponentPolicy>> =
     LazyLock::new(|| Arc::new(RUNTIME.load("echo", &echo(), "{}").unwrap()));
 
-/// What the host makes of a component: none where it refuses to load it. Nothing is allowed but by an answer that
-/// allows, or by one that has no opinion.
+/// Loads a component and returns its effect on a request, or `None` if it does not load. Checks that only an
+/// allowing answer or an abstention allows the action.
 pub(crate) fn component(bytes: &[u8]) -> Option<Effect> {
     let _described = RUNTIME.describe(bytes);
     let policy = Arc::new(RUNTIME.load("guest", bytes, "{}").ok()?);
@@ -61,7 +61,7 @@ fn base() -> Base {
     Base { workspace: vec!["/srv/app".into()], temp: "/tmp".into(), closed: Vec::new() }
 }
 
-/// Nothing in what is shown steers a terminal or breaks a line, and it has its limit.
+/// Checks that texts for people have no control characters and stay within their limit.
 fn is_tame(cause: &Cause) {
     let Cause { rule, reason, setting, .. } = cause;
     for text in [rule, reason, setting] {
@@ -69,20 +69,20 @@ fn is_tame(cause: &Cause) {
     }
 }
 
-/// What the host has understood of bytes that a guest answered with.
+/// The host's interpretation of the bytes that a guest answered with.
 #[derive(Debug)]
 pub(crate) struct Heard {
-    /// What comes of them as a verdict.
+    /// The effect, taking the bytes as a verdict.
     pub(crate) effect: Effect,
-    /// How many rules on files they hold, as standing rules and as those of a command.
+    /// The number of file rules, taking the bytes as standing rules and as rules for a command.
     pub(crate) rules: [Option<usize>; 2],
-    /// What becomes of an output.
+    /// The verdict on a tool's output.
     pub(crate) output: Option<OutputVerdict>,
-    /// What the model is told.
+    /// The text for the model.
     pub(crate) brief: Option<String>,
 }
 
-/// Has a guest answer with these bytes in every function that it exports.
+/// Makes a guest answer with these bytes in every function that it exports.
 pub(crate) fn answers(bytes: &[u8]) -> Heard {
     let letters: String =
         bytes.iter().take(ANSWER).flat_map(|byte| [byte >> 4, byte & 15]).map(letter).collect();
@@ -111,7 +111,7 @@ fn letter(number: u8) -> char {
     char::from(b'a' + number)
 }
 
-/// Rules of a guest are compiled and asked, and open nothing that somebody else has closed.
+/// Checks that the rules of a guest compile, and that they open nothing that another layer closes.
 fn loosens_nothing(profile: Profile) {
     let rule = FileRule {
         id: "closed".to_owned(),

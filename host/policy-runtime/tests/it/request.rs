@@ -1,4 +1,4 @@
-//! A request and a context to ask policies with.
+//! A request and a context for tests.
 
 use portcullis_decision::request::{
     Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Request, Zone,

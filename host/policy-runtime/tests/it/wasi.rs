@@ -1,4 +1,4 @@
-//! WASI that leads nowhere.
+//! Tests of the WASI stubs.
 
 use portcullis_decision::{Policy, PolicyError};
 use portcullis_policy_runtime::{CachePlace, Compiler, Limits, LogLevel, Runtime};
@@ -85,7 +85,7 @@ fn clocks_stand_still_and_dice_are_loaded() {
                (import "wasi:random/random@0.2.3" "get-random-bytes" (func $bytes (param i64 i32)))"#,
         )
     };
-    // The second throw of splitmix64 from the runtime's seed: the same on every machine.
+    // The second number of splitmix64 from the runtime's seed: the same on every machine.
     let second = {
         let mixed = 0x706f_7274_6375_6c6c_u64.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(2));
         let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

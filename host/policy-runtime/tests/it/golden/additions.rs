@@ -1,5 +1,5 @@
-//! A host of a later version of the track: its contract has a new function, a new interface, a new export. It is made
-//! of the same library as ours and knows only its own contract.
+//! A host of a later version of the track: its contract has one more function, interface and export. It uses
+//! the same library as the real host and knows only its own contract.
 
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Engine, Store};
@@ -24,7 +24,7 @@ use later::portcullis::policy::types::{
 };
 use later::portcullis::policy::{logging, net_tools, path_tools, state, types, workspace_view};
 
-/// Answers as little as the component needs to be content.
+/// A host that returns the simplest valid values.
 struct Later;
 
 impl types::Host for Later {}
