@@ -1,39 +1,38 @@
-//! Connections that wait inside connect(2), before there is anything to be accepted.
+//! Calls of connect(2) that are suspended before the connection exists.
 
 use std::net::SocketAddr;
 
-/// The calls of connect(2) of one network that wait.
+/// A source of suspended connect(2) calls in one network.
 ///
-/// What they say is no ground for a verdict on a connection: it is a reason to ask early. The connection comes out of
-/// the network afterwards, and only if it is from the very socket to the very place that was asked about, the answer
-/// is taken over.
+/// A call is never the basis for a verdict on a connection; it only lets the gate ask early. The verdict applies to the
+/// connection that arrives later only if that comes from the same socket and goes to the same destination.
 pub trait Calls: std::fmt::Debug + Send + Sync + 'static {
-    /// Waits for what is next; nothing when the network has ended.
+    /// Waits for the next event; returns `None` when the network has ended.
     fn next(&self) -> Option<Call>;
 
-    /// Lets a call go on.
+    /// Lets a suspended call continue.
     fn release(&self, id: u64);
 }
 
-/// What is heard of calls.
+/// An event of a suspended call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// One waits.
+    /// A call is suspended.
     Waits {
-        /// Names the call.
+        /// The id of the call.
         id: u64,
         /// The calling process.
         process: u32,
-        /// The process below which everything of the same command is; 0 where it is not known.
+        /// The root process of the command that the caller belongs to; 0 if it is unknown.
         command: u32,
-        /// The number of the socket, as in `/proc/N/net/tcp`.
+        /// The inode number of the socket, as in `/proc/N/net/tcp`.
         socket: u64,
-        /// Where it wants to connect to.
+        /// The destination.
         address: SocketAddr,
     },
-    /// One does not wait any more.
+    /// A call is no longer suspended.
     Gone {
-        /// Names the call.
+        /// The id of the call.
         id: u64,
     },
 }

@@ -1,7 +1,7 @@
-//! The name service inside: every name has an address, and no question leaves the machine.
+//! The DNS server inside the sandbox. Every name has an address, and no query leaves the machine.
 //!
-//! A name is resolved by the host, and only after it was allowed. So there is nothing to be learned here, and
-//! nothing to be told to anybody by asking.
+//! The host resolves a name only after the connection is allowed. So a query reveals nothing about the outside, and
+//! cannot carry data there.
 
 use std::net::Ipv4Addr;
 
@@ -10,11 +10,11 @@ use portcullis_decision::request::Endpoint;
 
 use crate::names::Names;
 
-/// Longer questions are none: a name of 255 bytes and its type fit easily.
+/// The longest accepted query, in bytes; a name of 255 bytes and its type fit easily.
 pub const QUERY_MAX: usize = 4096;
 
 const HEADER: usize = 12;
-/// Types of records.
+/// DNS record types.
 const A: u16 = 1;
 const PTR: u16 = 12;
 const AAAA: u16 = 28;
@@ -22,15 +22,15 @@ const SVCB: u16 = 64;
 const HTTPS: u16 = 65;
 const ANY: u16 = 255;
 const INTERNET: u16 = 1;
-/// Seconds that an answer may be kept: programs ask again soon, which costs nothing.
+/// TTL of an answer in seconds. A repeated query costs almost nothing.
 const LIFETIME: u32 = 1;
-/// Bits of the second word.
+/// Bits of the flags word in the header.
 const RESPONSE: u16 = 0x8000;
 const OPERATION: u16 = 0x7800;
 const RECURSION_DESIRED: u16 = 0x0100;
 const RECURSION_AVAILABLE: u16 = 0x0080;
 
-/// What a question is answered with, see RFC 1035 4.1.1.
+/// Response codes, see RFC 1035 4.1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Code {
     Fine = 0,
@@ -42,9 +42,9 @@ enum Code {
 }
 
 struct Question<'a> {
-    /// The question as it is repeated in the answer.
+    /// The question section, as the answer repeats it.
     bytes: &'a [u8],
-    /// The labels with dots between them; nothing when a label is no part of a host name.
+    /// The labels joined by dots; `None` if a label cannot be part of a host name.
     name: Option<String>,
     kind: u16,
     class: u16,
@@ -55,7 +55,7 @@ enum Data {
     Name(String),
 }
 
-/// Answers a question; nothing when it is not even one.
+/// Returns the answer to a query, or `None` if the bytes are not a query.
 pub fn answer(query: &[u8], names: &Names) -> Option<Vec<u8>> {
     let word = |at: usize| Some(u16::from_be_bytes(query.get(at..at + 2)?.try_into().ok()?));
     let (id, flags, count) = (word(0)?, word(2)?, word(4)?);
@@ -91,7 +91,7 @@ fn question(query: &[u8]) -> Option<Question<'_>> {
             rest = after;
             break;
         }
-        // Two upper bits would be a pointer, which a question has no use for.
+        // The two upper bits would mark a compression pointer, which a query does not need.
         let label = after.get(..usize::from(length)).filter(|_| length < 64)?;
         is_name &= label.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte));
         labels.push(String::from_utf8_lossy(label).into_owned());
@@ -116,7 +116,7 @@ fn found(question: &Question<'_>, names: &Names) -> (Code, Option<Data>) {
     }
     match question.kind {
         A | ANY => address(name, names),
-        // No other family, and no keys that would hide the server's name (ECH), or lead to HTTP/3.
+        // There is no IPv6 address, and no record that would hide the server's name (ECH) or lead to HTTP/3.
         AAAA | SVCB | HTTPS => (address(name, names).0, None),
         PTR => match reverse(name, names) {
             Some(name) => (Code::Fine, Some(Data::Name(name))),
@@ -127,12 +127,12 @@ fn found(question: &Question<'_>, names: &Names) -> (Code, Option<Data>) {
 }
 
 fn address(name: &str, names: &Names) -> (Code, Option<Data>) {
-    // What is no host name, or an odd spelling of an address, has no address.
+    // A name that is not a host name, or an odd spelling of an address, has no address.
     let Ok(Endpoint::Domain(name)) = HostName::parse(name) else { return (Code::NoSuchName, None) };
     if name == "localhost" || name.ends_with(".localhost") {
         return (Code::Fine, Some(Data::Address(Ipv4Addr::LOCALHOST)));
     }
-    // One label is a name of the local network at best; programs ask for such to find out about it.
+    // A name of one label belongs to the local network at best; programs query such names to explore it.
     if !name.contains('.') {
         return (Code::NoSuchName, None);
     }
@@ -142,7 +142,7 @@ fn address(name: &str, names: &Names) -> (Code, Option<Data>) {
     }
 }
 
-/// The name of an address that is written backwards below `in-addr.arpa`.
+/// Returns the name of an address that is written backwards below `in-addr.arpa`.
 fn reverse(name: &str, names: &Names) -> Option<String> {
     let lower = name.to_ascii_lowercase();
     let numbers: Vec<u8> = lower
@@ -165,7 +165,7 @@ fn reply(id: u16, asked: u16, question: &[u8], code: Code, data: Option<(u16, Da
             Data::Address(address) => address.octets().to_vec(),
             Data::Name(name) => encoded(&name),
         };
-        // A pointer to the question's name.
+        // A compression pointer to the name in the question.
         bytes.extend_from_slice(&[0xc0, 12]);
         bytes.extend_from_slice(&kind.to_be_bytes());
         bytes.extend_from_slice(&INTERNET.to_be_bytes());
@@ -200,7 +200,7 @@ mod tests {
         bytes
     }
 
-    /// The code, how many answers there are, and the end of the reply.
+    /// Returns the response code, the number of answers, and the last four bytes of the reply.
     fn ask(names: &Names, labels: &[&[u8]], kind: u16) -> (u8, u8, Vec<u8>) {
         let reply = answer(&query(labels, kind), names).unwrap();
         assert_eq!(reply[..2], [0xab, 0xcd]);
@@ -225,7 +225,7 @@ mod tests {
             (&[b"web".as_slice(), b"test"] as &[&[u8]], AAAA, 0),
             (&[b"web", b"test"], HTTPS, 0),
             (&[b"web", b"test"], SVCB, 0),
-            // TXT, MX, SRV, NULL: ways to carry more than a name.
+            // TXT, MX, SRV and NULL can carry more data than a name.
             (&[b"web", b"test"], 16, 5),
             (&[b"web", b"test"], 15, 5),
             (&[b"web", b"test"], 33, 5),

@@ -1,4 +1,4 @@
-//! Systems on which there is no gate.
+//! Stubs for systems that have no gate.
 
 use std::io;
 use std::net::IpAddr;
@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use crate::{Judge, Listeners, Server, Sockets, Special};
 
-/// Serves the networks of one session; there is none on this system.
+/// The gate of one session; it does not exist on this system.
 #[derive(Debug)]
 pub enum Gate {}
 
-/// A port that leads inside; there is none on this system.
+/// A host port that forwards into a network; it does not exist on this system.
 #[derive(Debug)]
 pub enum WayIn {}
 
-/// A network that is served; there is none on this system.
+/// A served network; it does not exist on this system.
 #[derive(Debug)]
 pub enum Attached {}
 
-/// Says what an address is that is no place on the internet; nothing is reached from here.
+/// Returns the kind of an address outside the public internet; always `None`, since this system makes no connections.
 #[must_use]
 pub fn special(_address: IpAddr) -> Option<Special> {
     None
 }
 
 impl Attached {
-    /// Returns the address of the proxy inside.
+    /// Returns the URL of the proxy inside the network.
     #[must_use]
     pub fn proxy(&self) -> &str {
         match *self {}
     }
 
-    /// Returns the servers that listen inside.
+    /// Returns the servers that listen inside the network.
     #[must_use]
     pub fn servers(&self) -> Vec<Server> {
         match *self {}
@@ -39,7 +39,7 @@ impl Attached {
 }
 
 impl Gate {
-    /// Says that this system has no gate.
+    /// Fails, because this system has no gate.
     ///
     /// # Errors
     /// Always.
@@ -55,7 +55,7 @@ impl Gate {
         match *self {}
     }
 
-    /// Leads connections inside.
+    /// Forwards connections into a network.
     ///
     /// # Errors
     /// Never called.
@@ -73,7 +73,7 @@ impl Gate {
         match *self {}
     }
 
-    /// Waits for what has ended.
+    /// Waits until the connections of a command have been reported.
     pub fn settle(&self, _command: u32) {
         match *self {}
     }

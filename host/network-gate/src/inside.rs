@@ -1,4 +1,4 @@
-//! Servers that listen inside.
+//! Servers that listen inside the sandbox, and sockets to reach them.
 
 use std::net::IpAddr;
 
@@ -7,19 +7,19 @@ use portcullis_decision::request::ProcessInfo;
 /// A server that a command has started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Where it listens, inside.
+    /// The address it listens on, inside the network.
     pub address: IpAddr,
-    /// On which port.
+    /// The port it listens on.
     pub port: u16,
-    /// Its process.
+    /// The process that listens.
     pub process: ProcessInfo,
 }
 
-/// Makes sockets in a network; asked from threads that may wait.
+/// Makes sockets in a network. It is called on threads that may block.
 pub trait Sockets: Send + Sync + 'static {
-    /// Makes a TCP socket that is not connected.
+    /// Makes an unconnected TCP socket.
     ///
     /// # Errors
-    /// When there is no such network any more, or the kernel refuses.
+    /// If the network no longer exists, or the kernel refuses.
     fn make(&self, is_v6: bool) -> std::io::Result<std::os::fd::OwnedFd>;
 }

@@ -1,11 +1,11 @@
-//! What a client sends first, and every plain HTTP request: whether they name the server that was allowed.
+//! Checks that the first bytes of a client, and every plain HTTP request, name the server that was allowed.
 //!
-//! A connection is allowed to a name, but it goes to an address, behind which there may be many servers. Which of
-//! them answers is said in the content: in the TLS client hello, or in each HTTP request. Bytes are forwarded only
-//! after that has been read, so nothing that was not looked at leaves.
+//! A connection is allowed to a name, but it goes to an address that many servers may share. The content selects the
+//! server: the TLS client hello, or each HTTP request. Bytes are forwarded only after this part has been read, so no
+//! unchecked byte leaves.
 //!
-//! What a connection inside TLS asks for is not seen. Other protocols are not looked into; but until the server has
-//! answered in one, what some server could take for a request is not forwarded.
+//! Requests inside TLS cannot be seen. Other protocols are not parsed, but until the server has answered in such a
+//! protocol, bytes that some server could take for an HTTP request are not forwarded.
 
 mod chunked;
 pub mod client_hello;
@@ -26,79 +26,79 @@ use opening::{Opening, VERSIONS};
 use server_hello::Answer;
 use watch::{Found, Watch};
 
-/// `HTTP/1.1 101`, and its length.
+/// The beginning of an HTTP response that switches protocols, and its length.
 const SWITCHED: [&[u8]; 2] = [b"HTTP/1.1 101", b"HTTP/1.0 101"];
 const STATUS: usize = 12;
-/// So many of a server's first bytes tell whether it speaks HTTP, or what is read like that.
+/// How many of the server's first bytes are kept: they tell whether it speaks HTTP or a similar protocol.
 const SAID: usize = 5;
-/// Records of TLS that may stand between two client hellos: the change of ciphers, alerts, and data that was sent
-/// early. They are skipped, and no longer than this, see RFC 8446 4.2.10 and 5.2.
+/// TLS record types that may come between two client hellos: change of cipher spec, alerts, and early data. They are
+/// skipped, up to this length, see RFC 8446 4.2.10 and 5.2.
 const BETWEEN_HELLOS: [u8; 3] = [20, 21, 23];
 const RECORD_MAX: usize = (1 << 14) + 256;
 
-/// Why a connection may not go on.
+/// The reason why a connection is stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// It names another server, or hides which one it names.
+    /// It names another server, or hides the name.
     Forbidden(Refusal),
-    /// A request that servers could read differently.
+    /// It contains a request that servers could read differently.
     Malformed(&'static str),
 }
 
-/// Looks at one direction of one connection, from the client to the server.
+/// Inspects one connection in the direction from the client to the server.
 #[derive(Debug)]
 pub struct Inspector {
     host: Endpoint,
     port: u16,
     checks: Checks,
     state: State,
-    /// What may not be forwarded yet.
+    /// Bytes that may not be forwarded yet.
     pending: Vec<u8>,
-    /// So much of it is known to have no end of a head in it.
+    /// The length of the prefix of `pending` that contains no end of a head.
     known: usize,
     /// The first bytes of the server.
     said: Vec<u8>,
-    /// Requests that were read whole.
+    /// The number of complete requests.
     requests: u64,
-    /// Which of the later stages are to be decided about.
+    /// The later stages that need a decision.
     stages: Stages,
-    /// What waits for that; nothing behind it goes on.
+    /// The stage that waits for its decision; no byte after it is forwarded.
     seen: Option<Stage>,
-    /// What is read next has been decided about.
+    /// The next stage has been decided.
     is_cleared: bool,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Nothing is known of the protocol.
+    /// The protocol is unknown.
     Start,
-    /// In what seems to be another protocol, as long as the server has not answered in one.
+    /// Apparently another protocol, whose server has not answered yet.
     Other(Watch),
     /// Before or inside the head of a request.
     Head,
-    /// Inside a body, with so much left.
+    /// Inside a body, with this many bytes left.
     Body(u64),
     Chunked(Chunked),
-    /// The client has offered these protocols; what it sends waits for the answer of the server.
+    /// The client has offered these protocols; its further bytes wait for the server's answer.
     Offered {
         protocols: String,
         answer: Vec<u8>,
     },
-    /// The client has said hello in TLS; what it sends waits for the answer of the server.
+    /// The client has sent a TLS client hello; its further bytes wait for the server's answer.
     Greeted {
         answer: Vec<u8>,
     },
-    /// The server wants another hello.
+    /// The server wants a second client hello.
     AnotherHello,
-    /// The server has answered in no way that would let the client go on.
+    /// The server's answer does not let the client continue.
     Silenced,
-    /// Nothing that follows can be looked at.
+    /// Further bytes cannot be inspected and are forwarded as they are.
     Free,
 }
 
 impl Inspector {
-    /// Looks at a connection that was allowed to `host` and `port`. An address was judged as itself, whatever the
-    /// content says.
+    /// Creates the inspector of a connection that is allowed to `host` and `port`. If `host` is an address, the names
+    /// in the content are not compared.
     pub fn new(host: &Endpoint, port: u16, checks: Checks, stages: Stages) -> Self {
         let names_match = checks.names_match && matches!(host, Endpoint::Domain(_));
         let is_free = !names_match && !stages.client_hello && !stages.http;
@@ -117,17 +117,17 @@ impl Inspector {
         }
     }
 
-    /// What has to be decided before [`Self::clear`] lets the rest go on.
+    /// Returns the stage that needs a decision; [`Self::clear`] lets it continue.
     pub fn seen(&self) -> Option<Stage> {
         self.seen.clone()
     }
 
-    /// Says that what was seen may go on.
+    /// Marks the waiting stage as allowed.
     pub fn clear(&mut self) {
         self.is_cleared = self.seen.take().is_some();
     }
 
-    /// Whether a stage has to wait for a decision.
+    /// Returns true if a stage has to wait for a decision.
     fn waits(&mut self, is_wanted: bool, stage: impl FnOnce() -> Stage) -> bool {
         if !is_wanted || std::mem::take(&mut self.is_cleared) {
             return false;
@@ -136,17 +136,17 @@ impl Inspector {
         true
     }
 
-    /// Whether everything that follows goes through unseen.
+    /// Returns true if all further bytes are forwarded without inspection.
     pub fn is_free(&self) -> bool {
         matches!(self.state, State::Free)
     }
 
-    /// Whether the server has to answer before the client goes on.
+    /// Returns true if the server has to answer before the client's bytes are forwarded.
     pub fn awaits_answer(&self) -> bool {
         matches!(self.state, State::Offered { .. } | State::Greeted { .. } | State::Silenced)
     }
 
-    /// The server has sent its last; returns whether it never gave an answer that was awaited.
+    /// Records that the server has ended; returns true if an expected answer is missing.
     pub fn server_has_ended(&mut self) -> bool {
         let unanswered = self.awaits_answer();
         if unanswered {
@@ -155,36 +155,37 @@ impl Inspector {
         unanswered
     }
 
-    /// What was not forwarded.
+    /// Returns the bytes that were not forwarded.
     pub fn pending(&self) -> &[u8] {
         &self.pending
     }
 
-    /// Takes what the client sent and returns what may be forwarded.
+    /// Takes bytes of the client and returns the bytes that may be forwarded.
     ///
     /// # Errors
-    /// When the connection may not go on. Nothing of what was not returned before may be forwarded then.
+    /// If the connection must be stopped. Bytes that were not returned before must not be forwarded then.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Stop> {
         self.pending.extend_from_slice(bytes);
         let mut forward = Vec::new();
         while self.step(&mut forward)? {}
-        // Most connections never hold anything again.
+        // Free the memory: most connections never hold bytes again.
         if self.pending.is_empty() {
             self.pending = Vec::new();
         }
         Ok(forward)
     }
 
-    /// Takes what the server sent, of which only the beginning matters, and what comes while an answer is awaited;
-    /// returns whether that was there.
+    /// Takes bytes of the server, of which only the beginning and an expected answer matter; returns true if they
+    /// complete that answer.
     ///
     /// # Errors
-    /// When the two have agreed on what cannot be looked at.
+    /// If the client and the server have agreed on a protocol that cannot be inspected.
     pub fn answered(&mut self, bytes: &[u8]) -> Result<bool, Stop> {
         let missing = SAID - self.said.len();
         self.said.extend(bytes.iter().take(missing).map(u8::to_ascii_lowercase));
         if matches!(self.state, State::Other(_)) {
-            // It has taken for a request what was none here, and the next one is nothing that was looked at.
+            // The server has read an HTTP request that this inspector did not see, so the next request would be
+            // unchecked as well.
             if VERSIONS.iter().any(|version| self.said.starts_with(version)) {
                 return Err(Stop::Malformed("the server answers in HTTP what is no request of HTTP"));
             }
@@ -214,7 +215,7 @@ impl Inspector {
         Ok(true)
     }
 
-    /// Whether the server has begun with what is no answer of HTTP.
+    /// Returns true if the server's first bytes are not an HTTP response.
     fn has_said_otherwise(&self) -> bool {
         let may_be = |version: &&[u8]| {
             let length = self.said.len().min(version.len());
@@ -223,7 +224,7 @@ impl Inspector {
         !VERSIONS.iter().any(may_be)
     }
 
-    /// Goes on by one step; returns whether there may be another.
+    /// Performs one step; returns true if another one may follow.
     fn step(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         if self.pending.is_empty() || self.seen.is_some() {
             return Ok(false);
@@ -262,7 +263,7 @@ impl Inspector {
         }
     }
 
-    /// Finds out what the connection speaks.
+    /// Determines the protocol of the connection.
     fn start(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         let opening = Opening::of(&self.pending);
         let is_of_interest = match opening {
@@ -301,7 +302,7 @@ impl Inspector {
         Ok(true)
     }
 
-    /// Forwards what comes as long as nothing in it is a request, or names another server, to some servers.
+    /// Forwards bytes as long as no server could find a request or the name of another server in them.
     fn other(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         let State::Other(watch) = &mut self.state else { return Ok(false) };
         let found: Vec<Found> = self.pending.iter().filter_map(|&byte| watch.take(byte)).collect();
@@ -319,7 +320,7 @@ impl Inspector {
         Ok(false)
     }
 
-    /// Judges what a line says behind `Host:`. A slash is what STOMP asks for, and the name of no server.
+    /// Checks the value of a line `Host:`. A slash is STOMP's default and does not name a server.
     fn line_names(&self, name: &str) -> Result<(), Stop> {
         let named = head::authority(name).ok();
         let is_allowed = named.as_ref().is_some_and(|named| self.is_allowed(named));
@@ -329,7 +330,7 @@ impl Inspector {
         Err(self.another(named.as_ref().map(|named| &named.host), "a line `Host` of what is no request"))
     }
 
-    /// Forwards the hello that comes next, and nothing behind it, once it is whole and names the right server.
+    /// Forwards the next client hello, and nothing after it, once it is complete and names the right server.
     fn takes_hello(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         match client_hello::read(&self.pending) {
             Hello::Incomplete => Ok(false),
@@ -346,7 +347,7 @@ impl Inspector {
         }
     }
 
-    /// Goes on to the second hello.
+    /// Forwards the records before the second client hello, and then that hello.
     fn another_hello(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         let &[kind, ref rest @ ..] = self.pending.as_slice() else { return Ok(false) };
         if !BETWEEN_HELLOS.contains(&kind) {
@@ -412,7 +413,7 @@ impl Inspector {
         self.requests += 1;
         self.state = match (head.body, head.upgrade) {
             (Body::Tunnel, _) => State::Offered { protocols: String::new(), answer: Vec::new() },
-            // Behind other requests it could not be told which answer is the one to the offer.
+            // After other requests, it would be unclear which response answers the offer.
             (_, Some(_)) if self.requests > 1 => {
                 return Err(Stop::Malformed(
                     "only the first request of a connection may offer another protocol",

@@ -1,4 +1,4 @@
-//! What the gate asks of whoever decides.
+//! The interface between the gate and the code that decides.
 
 use std::net::IpAddr;
 
@@ -7,97 +7,97 @@ use portcullis_decision::request::NetworkAccess;
 
 use crate::Upstream;
 
-/// A connection that wants to go on.
+/// A connection that needs a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Where to, and by which process.
+    /// The destination, and the process that connects.
     pub access: NetworkAccess,
-    /// The process below which everything of the same command is; 0 where it is not known.
+    /// The root process of the command that the process belongs to; 0 if it is unknown.
     pub command: u32,
-    /// What it wants.
+    /// The kind of the attempt.
     pub want: Want,
 }
 
-/// What a connection wants.
+/// The kind of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Want {
-    /// To be made.
+    /// Make the connection.
     Connect,
-    /// To send more than its budget.
+    /// Send more bytes than the budget allows.
     SendMore {
         /// Bytes sent to this host and port so far, over all connections of the session.
         sent: u64,
     },
 }
 
-/// The answer to an attempt.
+/// The verdict on an attempt.
 #[derive(Debug)]
 pub enum Judgement {
-    /// It may go on; the permit is for exactly this access.
+    /// The attempt is allowed; the permit is for exactly this access.
     Allow(Permit),
-    /// Only the user can say; see [`Judge::ask`].
+    /// Only the user can decide; see [`Judge::ask`].
     Ask,
-    /// It may not.
+    /// The attempt is denied.
     Deny(Refusal),
 }
 
-/// Why something may not be done.
+/// The reason for a denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Whose rule it is.
+    /// The policy that denies.
     pub policy: String,
-    /// The rule.
+    /// The id of the rule.
     pub rule: String,
-    /// One sentence, safe to show.
+    /// The reason in one sentence, safe to show.
     pub reason: String,
 }
 
 impl Refusal {
-    /// A refusal by the gate itself.
+    /// Returns a refusal by the gate itself.
     pub(crate) fn of_gate(rule: &str, reason: impl Into<String>) -> Self {
         Self { policy: "host".to_owned(), rule: rule.to_owned(), reason: reason.into() }
     }
 }
 
-/// What the rules say of an address that a name has led to, or that was asked for.
+/// The verdict of the rules on an address: one that a name resolved to, or that was requested directly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AddressRuling {
-    /// A rule or the user named this address, or a block that holds it, and allows it.
+    /// A rule or the user named this address, or a block that contains it, and allows it.
     Named,
-    /// Nobody spoke of it.
+    /// No rule names it.
     Unnamed,
-    /// It is denied under whatever name.
+    /// It is denied, whatever name resolved to it.
     Denied(Refusal),
 }
 
-/// What a connection was, told at its end.
+/// The summary of a finished connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// How it ended.
     pub how: Ending,
-    /// Bytes to the other side.
+    /// Bytes sent to the server.
     pub sent: u64,
-    /// Bytes from the other side.
+    /// Bytes received from the server.
     pub received: u64,
 }
 
 /// How a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// One of the two sides closed it.
+    /// The client or the server closed it.
     Closed,
-    /// The gate refused what was found out after the verdict.
+    /// The gate refused it after the verdict: because of its address or its content, or by a later decision.
     Refused(Refusal),
-    /// The other side cannot be reached.
+    /// The server cannot be reached, for this reason.
     Unreachable(String),
 }
 
-/// Which checks hold for what is seen of a connection's content.
+/// The checks that apply to the content of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
-    /// The name in a TLS client hello and in every plain HTTP request must be the one that was allowed.
+    /// The name in a TLS client hello and in every plain HTTP request must be the allowed one.
     pub names_match: bool,
-    /// TLS may hide the name of the server, or not say it.
+    /// TLS may hide or omit the name of the server.
     pub hidden_names: bool,
 }
 
@@ -107,50 +107,50 @@ impl Default for Checks {
     }
 }
 
-/// Which later stages somebody wants to decide about.
+/// The later stages of a connection that a policy wants to decide about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stages {
-    /// Once the name is resolved, before the connection is made.
+    /// After the name is resolved, before the connection is made.
     pub resolved: bool,
-    /// Once the client has begun TLS, before that is sent on.
+    /// After the client has sent its TLS client hello, before the hello is forwarded.
     pub client_hello: bool,
-    /// For every request in plain HTTP, before it is sent on.
+    /// For every plain HTTP request, before it is forwarded.
     pub http: bool,
 }
 
-/// Decides about connections; asked from threads that may wait.
+/// Decides about connections. It is called on threads that may block.
 pub trait Judge: Send + Sync + 'static {
-    /// Decides without asking anybody, and writes it down unless the answer is to ask.
+    /// Decides without asking the user, and logs the verdict unless that is [`Judgement::Ask`].
     fn decide(&self, attempt: &Attempt) -> Judgement;
 
-    /// Puts everything that waits to the user as one question, and waits for the answer.
+    /// Puts all waiting attempts to the user as one question, and waits for the answer.
     ///
-    /// There is an answer for each attempt, in their order. To ask is one for those that the question was not about,
-    /// which are asked about next; never for all of them.
-    /// `round` names the question for [`Self::withdraw`].
+    /// Returns one judgement for each attempt, in the same order. [`Judgement::Ask`] marks attempts that the question
+    /// did not cover and that the next question takes up; it is never the judgement for all of them. `round` identifies
+    /// the question for [`Self::withdraw`].
     fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement>;
 
-    /// Takes a question back, because nobody waits for its answer any more.
+    /// Withdraws a question, because all connections that waited for its answer have gone.
     fn withdraw(&self, round: u64);
 
-    /// Says whether the address itself may be reached.
+    /// Returns the verdict of the rules on the address itself.
     fn address(&self, attempt: &Attempt, address: IpAddr) -> AddressRuling;
 
-    /// How many bytes may be sent to this host and port in the session before it is asked again.
+    /// Returns how many bytes a session may send to this host and port before the judge is asked again.
     fn budget(&self, attempt: &Attempt) -> u64;
 
-    /// Which checks hold.
+    /// Returns the checks in force.
     fn checks(&self) -> Checks;
 
-    /// Which later stages of allowed connections are put to [`Self::decide`], too.
+    /// Returns the later stages at which allowed connections are put to [`Self::decide`] again.
     fn stages(&self) -> Stages;
 
-    /// The proxy of the user's through which this connection goes; nothing where it goes directly.
+    /// Returns the user's own proxy for this connection; `None` means a direct connection.
     fn upstream(&self, attempt: &Attempt) -> Option<Upstream>;
 
-    /// Hears that connections are refused for want of room, for each of them.
+    /// Reports a connection that is refused because too many are open.
     fn overloaded(&self, why: &str);
 
-    /// Hears what became of a connection that was allowed by `request`.
+    /// Reports the end of a connection that `request` allowed.
     fn ended(&self, attempt: &Attempt, request: &str, ended: &Ended);
 }

@@ -1,33 +1,33 @@
-//! Holds every connection of a session until it has a verdict, then carries it.
+//! Holds every connection of a session until it has a verdict, then relays it.
 //!
-//! A session's network leads every connection, and every question for a name, to [`Listeners`]; see the crate
-//! `portcullis-confine`. What comes out of them is served here:
+//! The sandbox redirects every connection and every DNS query of a session's network to [`Listeners`]; see the crate
+//! `portcullis-confine`. This crate serves these listeners:
 //!
-//! - Every name has an address at once, one that stands for the name and nothing else. No question leaves the
-//!   machine, so nothing is told to anybody by asking.
-//! - A connection is held until the [`Judge`] has an answer: allowed, denied, or to be asked. What is asked is
-//!   gathered, so that one question covers everything that waits.
-//! - Where there are [`Calls`], it is held before it is made, inside connect(2), and what came of that is taken over
-//!   when it is accepted. Otherwise it is accepted and then held.
-//! - Only then is the name resolved, by the host. Addresses that are no place on the internet are refused unless
-//!   somebody named them, and the connection goes to the very address that was looked at.
-//! - The content has to name the server that was allowed, as far as it can be read.
+//! - Every name resolves at once, to an address that stands for this name only. The DNS server inside never sends a
+//!   query out of the machine, so a query cannot leak data.
+//! - A connection is held until the [`Judge`] answers: allow, deny or ask. Connections that need an answer from the
+//!   user are collected, so that one question covers all of them.
+//! - With [`Calls`], a connection is held inside connect(2), before it is made, and the verdict is reused when the
+//!   connection is accepted. Without them, it is accepted first and then held.
+//! - The host resolves the name only after the connection is allowed. An address outside the public internet is refused
+//!   unless a rule or the user named it. The gate connects to exactly the address that it checked.
+//! - The content must name the server that was allowed, as far as the gate can read it.
 //!
 //! # Terms
-//! An [`Attempt`] is a connection that wants to go on, a [`Refusal`] is why it may not.
+//! An [`Attempt`] is a connection that needs a verdict, a [`Refusal`] is the reason why it is denied.
 //!
 //! # Never
-//! This crate knows no policies, settings, users or questions: it asks through the trait it is given, and it acts
-//! only with a permit for the very access that it asked about.
+//! This crate knows no policies, settings, users or questions. It asks through the trait that it is given, and acts
+//! only with a permit for exactly the access that it asked about.
 //!
 //! # Threads
-//! One thread carries all connections, one asks the judge for decisions, one puts questions and waits for their
-//! answers, and a few resolve names.
+//! One thread relays all connections, one asks the judge for decisions, one puts questions to the user and waits for
+//! the answers, and a few resolve names.
 //!
 //! # Platforms
-//! Linux. Other systems have neither the listeners nor the tables in which the client of a connection is looked up;
-//! there [`Gate::start`] fails. What reads bytes from outside ([`dns`], [`inspect`]) is of no system, and public so that
-//! it can be tried beside the readers of others; see `fuzz/`.
+//! Linux. Other systems have neither the listeners nor the kernel tables that identify the client of a connection;
+//! there [`Gate::start`] fails. The parsers of outside bytes ([`dns`], [`inspect`]) do not depend on the system. They
+//! are public so that they can be fuzzed against other implementations; see `fuzz/`.
 
 mod calls;
 pub mod dns;

@@ -1,4 +1,4 @@
-//! The gate, as Linux makes it possible.
+//! The gate on Linux.
 
 mod ask;
 mod budget;

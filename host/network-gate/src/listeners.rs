@@ -1,21 +1,22 @@
-//! What a network is served through.
+//! The sockets through which the gate serves a network.
 
 /// The listeners of one network, as the sandbox made them.
 #[derive(Debug)]
 pub struct Listeners {
-    /// Connections, which the kernel knows the meant ends of.
+    /// Listeners for redirected connections; the kernel knows their original destinations.
     pub relays: Vec<std::net::TcpListener>,
-    /// Questions for names.
+    /// Sockets for DNS queries over UDP.
     pub dns: Vec<std::net::UdpSocket>,
-    /// The same over TCP.
+    /// Listeners for DNS queries over TCP.
     pub dns_streams: Vec<std::net::TcpListener>,
-    /// For programs that are told to use a proxy.
+    /// The listener for programs that are configured to use a proxy.
     pub proxy: std::net::TcpListener,
-    /// Connections that wait inside connect(2), where they do; all others wait once they are accepted.
+    /// The source of suspended connect(2) calls, if the sandbox has one; without it, connections are held after they
+    /// are accepted.
     pub calls: Option<std::sync::Arc<dyn crate::Calls>>,
-    /// A socket in the network that the kernel is asked through whose a connection is (`NETLINK_SOCK_DIAG`); without it
-    /// tables are read.
+    /// A `NETLINK_SOCK_DIAG` socket in the network, for finding the owner of a connection; without it the tables in
+    /// `/proc` are read.
     pub diagnosis: Option<std::os::fd::OwnedFd>,
-    /// The process below which everything in the network is.
+    /// The root of all processes in the network.
     pub keeper: u32,
 }

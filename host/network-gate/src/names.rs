@@ -1,4 +1,4 @@
-//! Addresses that stand for names: what the name service inside answers, and what the relay reads back.
+//! Addresses that stand for names. The DNS server hands them out, and the relay maps them back.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portcullis_decision::request::Endpoint;
 
-/// The first address that stands for a name; the two before it are the range's own and the sandbox's.
+/// The first address that stands for a name. The two before it are the range's own and the sandbox's.
 ///
-/// The range is kept for tests of networks (RFC 2544): no real machine has such an address.
+/// The range is reserved for network benchmarks (RFC 2544): no real machine has such an address.
 const FIRST: u32 = Ipv4Addr::new(198, 18, 0, 2).to_bits();
-/// The last one.
+/// The last address that stands for a name.
 const LAST: u32 = Ipv4Addr::new(198, 19, 255, 254).to_bits();
 
-/// The names of a session that were asked for.
+/// The names that the programs of a session have looked up.
 ///
-/// An address stands for its name as long as the session lasts: were it given to another name, a connection
-/// that was under way could end up with the wrong one.
+/// An address stands for its name until the session ends. If it were reused for another name, a connection under way
+/// could reach the wrong server.
 #[derive(Debug, Default)]
 pub struct Names(Mutex<Table>);
 
@@ -27,7 +27,7 @@ struct Table {
 }
 
 impl Names {
-    /// Returns the address of a canonical name; nothing when there is none left.
+    /// Returns the address of a canonical name; `None` if all addresses are in use.
     pub fn address(&self, name: &str) -> Option<Ipv4Addr> {
         let mut table = self.table();
         if let Some(&number) = table.numbers.get(name) {
@@ -49,7 +49,7 @@ impl Names {
         self.table().names.get(usize::try_from(index).ok()?).cloned()
     }
 
-    /// Returns what a connection to `address` is for; nothing for an address that stands for no name yet.
+    /// Returns the target of a connection to `address`; `None` for an address in the range that stands for no name yet.
     pub fn endpoint(&self, address: IpAddr) -> Option<Endpoint> {
         if let Some(name) = self.name(address) {
             return Some(Endpoint::Domain(name));

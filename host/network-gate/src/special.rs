@@ -1,24 +1,24 @@
-//! What addresses are that are no place on the internet.
+//! Kinds of addresses outside the public internet.
 
-/// What an address is that is no place on the internet, or is this machine's own.
+/// The kind of an address that is outside the public internet or belongs to this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
-    /// This machine, by its loopback.
+    /// A loopback address of this machine.
     Loopback,
-    /// This machine, by another address that it has.
+    /// Another address of this machine.
     Own,
-    /// A machine in a private network.
+    /// An address in a private network.
     Private,
-    /// A machine on the same link.
+    /// A link-local address.
     Link,
     /// The metadata service of a cloud.
     Metadata,
-    /// Nothing that a program connects to on the internet.
+    /// An address in a range that is not part of the public internet: multicast, reserved, or for benchmarks.
     Nowhere,
 }
 
 impl Special {
-    /// Says what it is, so that it can follow "which is".
+    /// Returns a description that can follow "which is".
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -2,22 +2,22 @@
 
 use portcullis_decision::request::Endpoint;
 
-/// A proxy that connections go through.
+/// A proxy for outgoing connections.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Upstream {
-    /// What it speaks.
+    /// The protocol of the proxy.
     pub protocol: Protocol,
-    /// Its host.
+    /// The host of the proxy.
     pub host: Endpoint,
-    /// Its port.
+    /// The port of the proxy.
     pub port: u16,
-    /// The user's name there, and the password.
+    /// The user name and the password for the proxy.
     pub credentials: Option<(String, String)>,
-    /// What becomes of names that only the proxy can resolve.
+    /// The treatment of names that only the proxy can resolve.
     pub unresolved: Unresolved,
 }
 
-/// What a proxy speaks.
+/// A proxy protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP, with `CONNECT`.
@@ -26,17 +26,17 @@ pub enum Protocol {
     Socks,
 }
 
-/// What becomes of a name that cannot be resolved here, so that nobody knows where it leads.
+/// The treatment of a name that this machine cannot resolve, so that its address cannot be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unresolved {
-    /// The proxy knows it.
+    /// The proxy resolves it.
     Left,
-    /// It is refused, because rules speak of addresses.
+    /// The connection is refused, because rules name addresses.
     Refused,
 }
 
 impl std::fmt::Debug for Upstream {
-    /// Without the password.
+    /// Omits the credentials.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { protocol, host, port, .. } = self;
         formatter

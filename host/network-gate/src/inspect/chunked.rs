@@ -1,9 +1,9 @@
-//! A body in chunks, see RFC 9112 7.1: where it ends.
+//! Finds the end of a chunked body, see RFC 9112 7.1.
 
-/// Sixteen digits are more than any chunk has; trailers are as rare as they are short.
+/// The longest accepted line. A chunk size has at most sixteen digits, and trailers are rare and short.
 const LINE_MAX: usize = 4096;
 
-/// How far a body in chunks has been followed.
+/// The position in a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunked(Part);
 
@@ -12,25 +12,25 @@ enum Part {
     /// Before the size of a chunk.
     #[default]
     Size,
-    /// Inside a chunk, with so much left.
+    /// Inside a chunk, with this many bytes left.
     Data(u64),
-    /// Behind the content of a chunk.
+    /// After the content of a chunk.
     DataEnd,
-    /// Behind the last chunk.
+    /// After the last chunk.
     Trailer,
     Over,
 }
 
 impl Chunked {
-    /// Whether the body has ended.
+    /// Returns true if the body has ended.
     pub(super) fn is_over(&self) -> bool {
         self.0 == Part::Over
     }
 
-    /// Returns how many of the bytes surely belong to the body; 0 when more are needed to know.
+    /// Returns how many of the bytes certainly belong to the body; 0 if more bytes are needed.
     ///
     /// # Errors
-    /// For what servers read differently.
+    /// If servers read the bytes differently.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
         let mut taken = 0;
         while self.0 != Part::Over {
@@ -74,7 +74,7 @@ fn line(bytes: &[u8]) -> Result<Option<&[u8]>, &'static str> {
     }
 }
 
-/// Extensions of a size are read differently by servers, and sent by nobody.
+/// Parses the size of a chunk. Extensions are refused: servers read them differently, and clients do not send them.
 fn size(line: &[u8]) -> Result<u64, &'static str> {
     const ODD: &str = "the size of a chunk of the request is malformed";
     let text = std::str::from_utf8(line).map_err(|_no_text| ODD)?;

@@ -1,39 +1,40 @@
-//! The first message of a TLS client, see RFC 8446 4.1.2: which server it names.
+//! Reads the server's name from a TLS client hello, see RFC 8446 4.1.2.
 
-/// A client hello is a few hundred bytes, with post-quantum keys some two thousand; more is no honest one.
+/// The longest accepted client hello. An honest one has a few hundred bytes, or about two thousand with post-quantum
+/// keys.
 const HELLO_MAX: usize = 64 * 1024;
-/// Nor is one in more records.
+/// The most records that a client hello may span.
 const RECORDS_MAX: usize = 128;
-/// Kinds of records and messages.
+/// TLS record and message types.
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
-/// Extensions: `server_name` and `encrypted_client_hello`.
+/// Extension types: `server_name` and `encrypted_client_hello`.
 const SERVER_NAME: u16 = 0;
 const ENCRYPTED_HELLO: u16 = 0xfe0d;
 /// `host_name` in `server_name`.
 const HOST_NAME: u8 = 0;
 
-/// What the beginning of a stream is.
+/// The result of reading the beginning of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hello {
     /// More bytes are needed.
     Incomplete,
-    /// A client hello, and how many bytes its records take.
+    /// A client hello, and the length of its records in bytes.
     Whole(ClientHello, usize),
-    /// It began like one, and is none.
+    /// It is not a valid client hello, for this reason.
     Malformed(&'static str),
 }
 
-/// What matters of a client hello.
+/// The fields of a client hello that matter for the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The name of the server as it is written there; nothing when none is.
+    /// The server's name as written; `None` if there is none.
     pub server_name: Option<String>,
-    /// Another name may be hidden in it.
+    /// It may contain another, encrypted name.
     pub is_hiding: bool,
 }
 
-/// Whether a stream that begins with `first` is TLS.
+/// Returns true if a stream that begins with `first` is TLS.
 pub fn is_tls(first: u8) -> bool {
     first == HANDSHAKE
 }
@@ -51,8 +52,8 @@ pub fn read(bytes: &[u8]) -> Hello {
     }
 }
 
-/// Puts the first message together, which may lie in several records, and says how long those are; nothing as long
-/// as it is not whole.
+/// Joins the first message from its records, and returns it with the length of the records; `None` while it is
+/// incomplete.
 fn message(mut bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str> {
     let all = bytes.len();
     let mut message = Vec::new();
@@ -91,7 +92,7 @@ fn client_hello(message: &[u8]) -> Option<ClientHello> {
     let mut reader = Reader(message);
     // Version and random number.
     reader.take(2 + 32)?;
-    // Session, cipher suites, compression methods.
+    // Session id, cipher suites, compression methods.
     reader.vector(1)?;
     reader.vector(2)?;
     reader.vector(1)?;
@@ -108,7 +109,7 @@ fn client_hello(message: &[u8]) -> Option<ClientHello> {
         let kind = extensions.number(2)?;
         let content = extensions.vector(2)?;
         if kind == usize::from(SERVER_NAME) {
-            // Two of them would be read differently by different servers.
+            // Servers would read two of them differently.
             if hello.server_name.is_some() {
                 return None;
             }
@@ -119,7 +120,7 @@ fn client_hello(message: &[u8]) -> Option<ClientHello> {
     Some(hello)
 }
 
-/// The one name of the extension, see RFC 6066 3.
+/// Returns the only name in the extension, see RFC 6066 3.
 fn server_name(content: &[u8]) -> Option<String> {
     let mut reader = Reader(content);
     let mut list = Reader(reader.vector(2)?);
@@ -142,7 +143,7 @@ impl<'a> Reader<'a> {
         self.take(bytes).and_then(number)
     }
 
-    /// Bytes with their length before them, in so many bytes.
+    /// Takes a byte string preceded by its length, which has `length_bytes` bytes.
     fn vector(&mut self, length_bytes: usize) -> Option<&'a [u8]> {
         let length = self.number(length_bytes)?;
         self.take(length)
@@ -187,7 +188,7 @@ pub(crate) mod tests {
         [&[HANDSHAKE, 3, 1], vector(2, fragment).as_slice()].concat()
     }
 
-    /// A client hello for `name`.
+    /// Returns a client hello for `name`.
     pub(crate) fn hello(name: &str) -> Vec<u8> {
         record(&handshake(&[extension(23, &[]), sni(name.as_bytes())]))
     }

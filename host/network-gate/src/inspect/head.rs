@@ -1,21 +1,21 @@
-//! The head of one HTTP/1 request, read so strictly that no server can read it differently, see RFC 9112.
+//! Parses the head of an HTTP/1 request so strictly that no server can read it differently, see RFC 9112.
 
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{Endpoint, HttpHead};
 
-/// A longer head is refused; servers take 8 to 64 KiB.
+/// The longest accepted head, in bytes; servers accept 8 to 64 KiB.
 pub const HEAD_MAX: usize = 64 * 1024;
 
-/// What matters of a request.
+/// The parts of a request that matter for the check.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Every place in which the request names a server.
+    /// Every server name in the request.
     pub names: Vec<Named>,
-    /// What follows it.
+    /// The kind of the body.
     pub body: Body,
-    /// The protocols it offers to go on with, lower case.
+    /// The protocols that the client offers to switch to, in lower case.
     pub upgrade: Option<String>,
-    /// As policies see it.
+    /// The request as policies see it.
     pub shown: HttpHead,
 }
 
@@ -24,22 +24,22 @@ pub struct Head {
 pub struct Named {
     /// Its canonical name, or its address.
     pub host: Endpoint,
-    /// Its port, where it is said.
+    /// Its port, if the request gives one.
     pub port: Option<u16>,
 }
 
-/// What follows the head.
+/// The kind of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
-    /// So many bytes.
+    /// A body of this many bytes.
     Bytes(u64),
     /// Chunks, up to an empty one.
     Chunked,
-    /// `CONNECT`: whatever the two sides like.
+    /// The data of a `CONNECT` tunnel, in any protocol.
     Tunnel,
 }
 
-/// Finds the end of the head in a stream, just behind its empty line.
+/// Returns the end of the head in a stream, just after its empty line.
 ///
 /// # Errors
 /// For line ends that servers read differently.
@@ -47,8 +47,8 @@ pub fn end(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
     end_behind(bytes, 0)
 }
 
-/// The same where it is known that it is not in the first bytes, so that nobody has the same bytes looked at for each
-/// one that is added.
+/// Like [`end`], but skips the first `known` bytes, which contain no end. A slow client thus cannot have the same bytes
+/// scanned again for each new one.
 pub(crate) fn end_behind(bytes: &[u8], known: usize) -> Result<Option<usize>, &'static str> {
     for (at, &byte) in bytes.iter().enumerate().skip(known) {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
@@ -64,10 +64,10 @@ pub(crate) fn end_behind(bytes: &[u8], known: usize) -> Result<Option<usize>, &'
     if bytes.len() > HEAD_MAX { Err("the head of the request is too long") } else { Ok(None) }
 }
 
-/// Reads a head up to and with its empty line.
+/// Parses a head that ends with its empty line.
 ///
 /// # Errors
-/// For everything that could be read in two ways.
+/// If the head is ambiguous.
 pub fn read(head: &[u8]) -> Result<Head, &'static str> {
     if head.iter().any(|&byte| (byte < b' ' && !b"\r\n\t".contains(&byte)) || byte == 0x7f) {
         return Err("there is a control character in the request");
@@ -125,7 +125,8 @@ fn request_line(line: &str) -> Result<(&str, &str, u8), &'static str> {
     Ok((method, target, minor))
 }
 
-/// A line that begins with a space would go on from the one before ("obs-fold"); some servers do that.
+/// Parses a header field. A line that begins with a space is refused: some servers append it to the line before
+/// ("obs-fold").
 fn field(line: &str) -> Result<(&str, &str), &'static str> {
     let (name, value) = line.split_once(':').ok_or("a line of the request has no colon")?;
     if !is_token(name) {
@@ -139,17 +140,17 @@ fn is_token(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// The authority of `http://authority/path`.
+/// Returns the authority of `http://authority/path`.
 fn of_absolute_form(target: &str) -> Result<&str, &'static str> {
     let (scheme, rest) = target.split_once("://").ok_or("the target of the request is malformed")?;
     if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
         return Err("the target of the request is no HTTP address");
     }
-    // A backslash is a slash to some, a part of the name to others; it is refused with the name.
+    // Some servers treat a backslash as a slash, others as part of the name; the check of the name refuses it.
     Ok(rest.find(['/', '?', '#']).and_then(|end| rest.get(..end)).unwrap_or(rest))
 }
 
-/// Reads `host` or `host:port`.
+/// Parses `host` or `host:port`.
 pub(super) fn authority(text: &str) -> Result<Named, &'static str> {
     const ODD: &str = "the request names its server in an odd way";
     let (host, port) = match text.rsplit_once(':') {
@@ -162,14 +163,14 @@ pub(super) fn authority(text: &str) -> Result<Named, &'static str> {
         Some(port) if is_number(port) => Some(port.parse().map_err(|_too_big| ODD)?),
         Some(_) => return Err(ODD),
     };
-    // What else is in a name has a second spelling in ASCII, and servers need not agree which one counts.
+    // A name with other characters has a second spelling in ASCII, and servers may disagree on which one counts.
     if !host.is_ascii() {
         return Err(ODD);
     }
     Ok(Named { host: HostName::parse(host).map_err(|_not_a_host| ODD)?, port })
 }
 
-/// Two lengths, or a length in two ways, let two servers see two different requests.
+/// Determines the kind of the body. With two lengths, or a length in two forms, servers could see different requests.
 fn body(lengths: &[&str], encodings: &[&str], minor: u8) -> Result<Body, &'static str> {
     match (lengths, encodings) {
         ([], []) => Ok(Body::Bytes(0)),
@@ -184,22 +185,22 @@ fn body(lengths: &[&str], encodings: &[&str], minor: u8) -> Result<Body, &'stati
 /// A request to a proxy.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ordered {
-    /// Where to.
+    /// The host of the target.
     pub host: Endpoint,
-    /// To which port, where it is said.
+    /// The port of the target, if the request gives one.
     pub port: Option<u16>,
-    /// `CONNECT`, after which everything is the client's own.
+    /// True for `CONNECT`, after which the client may speak any protocol.
     pub is_tunnel: bool,
-    /// What shows that the client may use the proxy.
+    /// The value of `Proxy-Authorization`.
     pub password: Option<String>,
-    /// The request as it goes to the server: nothing of it is meant for a proxy, and it is the last one.
+    /// The request for the server: without fields for the proxy, and marked as the last one of its connection.
     pub head: Vec<u8>,
 }
 
-/// Reads a head that was sent to a proxy.
+/// Parses the head of a request to a proxy.
 ///
 /// # Errors
-/// As for [`read`], and when it names two servers or is none for a proxy.
+/// As for [`read`], and if it names two servers or is not a request to a proxy.
 pub fn order(head: &[u8]) -> Result<Ordered, &'static str> {
     let Head { names, .. } = read(head)?;
     let text = std::str::from_utf8(head).map_err(|_no_text| "the request is no text")?;
@@ -209,7 +210,7 @@ pub fn order(head: &[u8]) -> Result<Ordered, &'static str> {
     if !is_tunnel && !target.to_ascii_lowercase().starts_with("http://") {
         return Err("a proxy is asked with a whole address that begins with http://, or with CONNECT");
     }
-    // Behind the header, if there is one, stands the name of the target.
+    // The name in the target comes last, after the one in `Host`.
     let Some((wanted, others)) = names.split_last() else { return Err("the request names no server") };
     if others.iter().any(|other| other.host != wanted.host || !is_same_port(other.port, wanted.port)) {
         return Err("the request names two servers");
@@ -235,7 +236,7 @@ pub fn order(head: &[u8]) -> Result<Ordered, &'static str> {
     Ok(Ordered { host: wanted.host.clone(), port: wanted.port, is_tunnel, password, head })
 }
 
-/// A header need not repeat the port.
+/// Compares the ports. The header may omit it.
 fn is_same_port(header: Option<u16>, target: Option<u16>) -> bool {
     const USUAL: u16 = 80;
     header.is_none_or(|port| port == target.unwrap_or(USUAL))
@@ -245,7 +246,7 @@ fn is_password(name: &str) -> bool {
     name.eq_ignore_ascii_case("proxy-authorization")
 }
 
-/// Whether a line is about the connection to the proxy.
+/// Returns true if a field concerns the connection to the proxy.
 fn is_for_proxy(line: &str) -> bool {
     let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
     name.starts_with("proxy-") || matches!(name.as_str(), "connection" | "keep-alive")

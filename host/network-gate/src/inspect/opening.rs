@@ -1,41 +1,41 @@
-//! What a stream from a client may be, told by its first bytes.
+//! Classifies a client's stream by its first bytes.
 //!
-//! Servers are lenient: they skip what comes before, or take other white space than they should. So what could
-//! be TLS or HTTP to any of them is one of the two here, and is read strictly then.
+//! Servers are lenient: they skip leading bytes, or accept other white space than the standard allows. So a stream that
+//! any server could take for TLS or HTTP is classified as such here, and then parsed strictly.
 
-/// Longer blank space stands before nothing that is honest.
+/// The longest blank space before a request, in bytes; honest clients send less.
 const BLANK_MAX: usize = 4 * 1024;
-/// No longer word is a method to anybody, and no name of a scheme is as long.
+/// The longest word that any server takes for a method; names of URI schemes are shorter as well.
 const WORD_MAX: usize = 32;
 const METHODS: [&[u8]; 9] =
     [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"TRACE", b"CONNECT"];
-/// What versions begin with; some servers take the last two for HTTP.
+/// How versions begin, in lower case; some servers treat the last two as HTTP.
 pub(super) const VERSIONS: [&[u8]; 3] = [b"http/", b"rtsp/", b"ice/"];
 const HTTP_2: &[u8] = b"PRI * HTTP/2.0";
-/// The two forms in which a proxy tells a server who its client is.
+/// The two forms in which a proxy tells a server the address of its client.
 const PROXIED: [&[u8]; 2] = [b"PROXY ", b"\0\r\nQUIT\n"];
 
-/// What the beginning of a stream is.
+/// The classification of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
     /// More bytes are needed.
     Undecided,
-    /// A record of a TLS handshake.
+    /// A TLS handshake record.
     Tls,
-    /// A client hello in the form of SSL 2, which has no room for the name of a server.
+    /// A client hello in SSL 2 format, which has no field for the server's name.
     NamelessHello,
-    /// A request of HTTP/1, or what some server could take for one, behind so many bytes.
+    /// An HTTP/1 request, or what some server could take for one, after this many skipped bytes.
     Http(usize),
     Http2,
-    /// What servers may read otherwise, and why.
+    /// Servers may read it differently, for this reason.
     Malformed(&'static str),
-    /// Neither TLS nor HTTP to most. It may go on, but servers that take anything for a request are there, so it is
-    /// watched, see [`Watch`](super::watch::Watch).
+    /// Neither TLS nor HTTP to most servers. It is forwarded, but watched, because some servers take almost anything
+    /// for a request; see [`Watch`](super::watch::Watch).
     Other,
 }
 
 impl Opening {
-    /// Says what a stream is that begins with `bytes`.
+    /// Classifies a stream that begins with `bytes`.
     pub(super) fn of(bytes: &[u8]) -> Self {
         let tls = tls(bytes);
         let opening = if tls == Self::Other { http(bytes) } else { tls };
@@ -46,7 +46,7 @@ impl Opening {
     }
 }
 
-/// Kinds of records, see RFC 8446 5.1: those that were ever given a meaning, and their neighbours.
+/// TLS record types, see RFC 8446 5.1: all that were ever assigned, and their neighbours.
 const RECORDS: std::ops::RangeInclusive<u8> = 20..=31;
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
@@ -57,11 +57,11 @@ fn tls(bytes: &[u8]) -> Opening {
         [HANDSHAKE, ..] => Opening::Tls,
         [first] if RECORDS.contains(&first) => Opening::Undecided,
         [first, 3, ..] if RECORDS.contains(&first) => NO_HELLO,
-        // Go's takes alerts of any early version, and drops those that are warnings.
+        // Go's server accepts alerts of any early version, and drops warnings.
         [ALERT, 0..0x10, _, 0, 2, ..] => NO_HELLO,
         [ALERT, 0..0x10] | [ALERT, 0..0x10, _] | [ALERT, 0..0x10, _, 0] => Opening::Undecided,
-        // Two bytes of length with the highest bit set, the message, the version. Servers take no such length as
-        // telnet's first byte would make.
+        // Two bytes of length with the highest bit set, the message type, the version. Telnet's first byte (0xff) is
+        // left out, since servers accept no such length.
         [0x80..=0xfe, _, 1, 0 | 2 | 3, ..] => Opening::NamelessHello,
         [0x80..=0xfe] | [0x80..=0xfe, _] | [0x80..=0xfe, _, 1] => Opening::Undecided,
         _ => Opening::Other,
@@ -86,21 +86,21 @@ fn http(bytes: &[u8]) -> Opening {
     match (method.first(), rest.first()) {
         _ if PROXIED.iter().chain([&HTTP_2]).any(|begin| is_short_of(begin)) => Opening::Undecided,
         (None, None) => Opening::Undecided,
-        // However much of it comes at once.
+        // The result does not depend on how many bytes arrive at once.
         _ if method.len() > WORD_MAX => Opening::Other,
         (Some(_), None) => Opening::Undecided,
-        // No method should go on like that.
+        // No method continues like that.
         (_, Some(&next)) if method.is_empty() || !is_space(next) => Opening::Other,
         (_, Some(_)) if METHODS.iter().any(|known| known.eq_ignore_ascii_case(method)) => {
             Opening::Http(skipped)
         }
-        // Some servers take any token for a method; what begins with another one is git's own protocol.
+        // Some servers take any token for a method. Git's protocol begins with a digit, so a letter is required.
         (Some(first), Some(_)) if first.is_ascii_alphabetic() => target(rest, skipped),
         _ => Opening::Other,
     }
 }
 
-/// Decides by the second word: one that is a target makes a request, whatever follows.
+/// Decides by the second word: if it is a request target, the line is a request, whatever follows.
 fn target(behind_method: &[u8], skipped: usize) -> Opening {
     let blank = behind_method.iter().take_while(|byte| is_space(**byte) && !b"\r\n".contains(byte)).count();
     let word = behind_method.get(blank..).unwrap_or_default();
@@ -117,24 +117,24 @@ fn target(behind_method: &[u8], skipped: usize) -> Opening {
     }
 }
 
-/// Whether a word is what a request may ask for, with or without the name of a server, told by its beginning.
+/// Returns true if a word begins like a request target, with or without the name of a server.
 pub(super) fn names_a_target(word: &[u8]) -> bool {
     let scheme = word.iter().take_while(|byte| is_of_scheme(**byte)).count();
     let is_absolute = word.get(scheme..).is_some_and(|rest| rest.starts_with(b"://"));
     word.starts_with(b"/") || word.starts_with(b"*") || is_absolute
 }
 
-/// See RFC 3986 3.1.
+/// Characters of a URI scheme, see RFC 3986 3.1.
 fn is_of_scheme(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
 }
 
-/// What parts words for one server or another, in ASCII and in Latin 1.
+/// Characters that separate words for some server, in ASCII and in Latin-1.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | 0x1c..=b' ' | 0x85 | 0xa0)
 }
 
-/// Of what methods consist, see RFC 9110 5.6.2.
+/// Characters of a method, see RFC 9110 5.6.2.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -179,7 +179,7 @@ mod tests {
         check(b"\x80\x2e\x01\0\x02", Opening::NamelessHello);
         check(b"\x81", Opening::Undecided);
         check(b"\x80\x2e\x01", Opening::Undecided);
-        // Telnet, and whatever else.
+        // Telnet, and an unknown protocol.
         check(b"\xff\xfd\x01", Opening::Other);
         check(b"\x80\x2e\x02\x03", Opening::Other);
     }
@@ -267,7 +267,7 @@ mod tests {
             let _opening = Opening::of(&bytes);
         }
 
-        /// What was decided is not changed by what follows.
+        /// Once made, a classification does not change when more bytes follow.
         #[test]
         fn more_bytes_change_nothing(bytes in "[\\x00-\\xff]{0,12}", more in "[\\x00-\\xff]{0,6}") {
             let before = Opening::of(bytes.as_bytes());

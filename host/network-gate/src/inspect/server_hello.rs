@@ -1,35 +1,35 @@
-//! The first message of a TLS server, see RFC 8446 4.1.3: whether it takes the client hello, or wants another.
+//! Reads a TLS server's first message, see RFC 8446 4.1.3: it accepts the client hello or requests another.
 
-/// Kinds of records and messages.
+/// TLS record and message types.
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const HELLO_REQUEST: [u8; 4] = [0; 4];
 const SERVER_HELLO: u8 = 2;
-/// Where the random number stands behind the message's head and the version.
+/// The position of the random number, after the message's header and the version.
 const RANDOM: std::ops::Range<usize> = 6..38;
-/// Servers answer in less, warnings counted.
+/// The longest accepted answer, in bytes; servers send less, warnings included.
 const ANSWER_MAX: usize = 64 * 1024;
 
-/// The random number by which a server hello is none, but asks for another client hello.
+/// The random number that marks a server hello as a request for another client hello (HelloRetryRequest).
 #[rustfmt::skip]
 const RETRY: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-/// How a server answers a client hello.
+/// A server's answer to a client hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// More bytes are needed.
     Incomplete,
     Accepted,
-    /// The client is to send another hello, in which another name may stand.
+    /// The client must send another hello, which may contain another name.
     AnotherHello,
-    /// It is no TLS.
+    /// It is not TLS.
     Unreadable,
 }
 
-/// Reads what a server has sent so far.
+/// Reads the bytes that a server has sent so far.
 pub(super) fn read(mut bytes: &[u8]) -> Answer {
     if bytes.len() > ANSWER_MAX {
         return Answer::Unreadable;
@@ -71,12 +71,12 @@ pub(super) mod tests {
         [&[SERVER_HELLO, 0, 0, 38, 3, 3], random.as_slice(), &[0, 0x13, 1, 0]].concat()
     }
 
-    /// What a server sends that takes the client hello.
+    /// Returns the answer of a server that accepts the client hello.
     pub(crate) fn accepting() -> Vec<u8> {
         record(HANDSHAKE, &hello([7; 32]))
     }
 
-    /// What a server sends that wants another client hello.
+    /// Returns the answer of a server that requests another client hello.
     pub(crate) fn retrying() -> Vec<u8> {
         record(HANDSHAKE, &hello(RETRY))
     }

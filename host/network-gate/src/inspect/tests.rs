@@ -8,12 +8,12 @@ fn inspector(host: &str) -> Inspector {
     watcher(host, Stages::default())
 }
 
-/// One that has stages decided about.
+/// Returns an inspector with stages that need a decision.
 fn watcher(host: &str, stages: Stages) -> Inspector {
     Inspector::new(&HostName::parse(host).unwrap(), 80, Checks::default(), stages)
 }
 
-/// What is forwarded of `bytes`, when they come in pieces of `step`.
+/// Returns the forwarded bytes when `bytes` arrive in pieces of `step`.
 fn forwarded(host: &str, bytes: &[u8], step: usize) -> Result<Vec<u8>, Stop> {
     let mut inspector = inspector(host);
     let mut all = Vec::new();
@@ -172,7 +172,7 @@ fn a_request_hidden_in_another_is_malformed() {
 
 #[test]
 fn hidden_and_missing_names_follow_the_rule() {
-    // A hello without any extension.
+    // A client hello without any extension.
     let bare = [&[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0]].concat();
     assert!(is_forbidden(&forwarded("a.test", &bare, 999)));
     let checks = Checks { hidden_names: true, ..Checks::default() };
@@ -182,7 +182,7 @@ fn hidden_and_missing_names_follow_the_rule() {
     assert!(inspector.is_free());
 }
 
-/// A stream that begins with a hello for the allowed name, and what comes of the rest of it.
+/// Sends a client hello for the allowed name, then `answer` from the server; returns what is forwarded of `rest`.
 fn greeted(answer: &[u8], rest: &[u8], step: usize) -> Result<Vec<u8>, Stop> {
     let mut inspector = inspector("a.test");
     let greeting = hello("a.test");
@@ -280,7 +280,7 @@ proptest::proptest! {
         drop(forwarded("a.test", &bytes, step));
     }
 
-    /// What ends lines at CR and LF only, and asks for neither a method nor a version.
+    /// Models servers that end lines at CR or LF, and require neither a method nor a version.
     #[test]
     fn no_lenient_server_reads_another_name(
         text in "([A-Z({\\x00\n ]{0,3}[ \t\n]){0,2}(/|\\*|b://c|x)[ \t]?(HTTP/|H|y)?\\+?(1.1)?(\r\n|\n|\r)[Hh]ost[ \t]?:[ ]?b(\r\n|\n|\r){1,2}",
@@ -341,7 +341,7 @@ fn what_somebody_wants_to_decide_about_waits_for_that() {
     assert!(tls.answered(&accepting()).unwrap());
     assert_eq!(tls.push(&[]).unwrap(), b"more");
     assert!(tls.is_free());
-    // Somebody wants to hear of the second one, too.
+    // The second hello needs a decision as well.
     let mut again = watcher("a.test", stages);
     again.push(&hello).unwrap();
     again.clear();
@@ -351,7 +351,7 @@ fn what_somebody_wants_to_decide_about_waits_for_that() {
     assert!(again.seen().is_some());
 }
 
-/// A name that was not compared is still shown to whoever decides.
+/// A name that is not compared is still shown to the policies.
 #[test]
 fn a_connection_to_an_address_is_looked_at_for_those_who_want_to() {
     let stages = Stages { http: true, ..Stages::default() };
@@ -359,7 +359,7 @@ fn a_connection_to_an_address_is_looked_at_for_those_who_want_to() {
     let request = b"GET / HTTP/1.1\r\nHost: whatever.test\r\n\r\n";
     assert_eq!(requests.push(request).unwrap(), b"");
     assert_eq!(requests.seen(), Some(http("GET", "http://whatever.test/", &["host"])));
-    // Nobody asked for this one.
+    // This stage needs no decision.
     let mut tls = watcher("192.0.2.1", stages);
     let hello = hello("whatever.test");
     assert_eq!(tls.push(&hello).unwrap(), hello);

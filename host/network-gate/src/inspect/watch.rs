@@ -1,35 +1,35 @@
-//! What is watched for in a stream that seems to be neither TLS nor HTTP, until its server has answered.
+//! Watches a stream that seems to be neither TLS nor HTTP for hidden HTTP requests, until its server has answered.
 //!
-//! Servers of HTTP differ in what they take for a request: some want no method of letters, some no version, some end
-//! lines at CR and LF only. Each byte is looked at once and goes on as it comes, as nobody answers a request before
-//! its lines are whole; the byte that would make one of them whole is the one that stops the stream.
+//! HTTP servers differ in what they take for a request: some do not require letters in the method, some require no
+//! version, some end lines at CR and LF only. Each byte is checked once and forwarded at once, because servers answer a
+//! request only after its lines are complete. The byte that would complete such a line stops the stream.
 
 use super::opening::{VERSIONS, is_space, names_a_target};
 
-/// Names of servers are shorter, with all white space before them.
+/// The longest accepted name of a server, with all white space before it.
 const FIELD_MAX: usize = 1024;
-/// So much of a word is kept as tells whether it is a target.
+/// How much of a word is kept: enough to tell whether it is a request target.
 const WORD_MAX: usize = 32;
 const NAME: &[u8] = b"host";
-/// How servers part words.
+/// The ways in which servers separate words.
 const SEPARATORS: [fn(u8) -> bool; 4] =
     [|byte| byte == b' ', |byte| b" \t".contains(&byte), |byte| b"\t\n\x0b\x0c\r ".contains(&byte), is_space];
 
-/// What has been found.
+/// A finding in the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The first line is a request to some servers.
     Request,
-    /// A line that names a server, and what it says.
+    /// A line that names a server, with its value.
     Host(Vec<u8>),
 }
 
-/// What is known of the stream so far.
+/// The state of the stream so far.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// Nothing once the first line has ended to every server.
+    /// `None` after the first line has ended for every server.
     first_line: Option<FirstLine>,
-    /// The line so far, while it may name a server.
+    /// The current line, while it may name a server.
     field: Option<Vec<u8>>,
 }
 
@@ -74,7 +74,7 @@ fn may_be_host(line: &[u8]) -> bool {
     }
 }
 
-/// What a line says behind `Host:`.
+/// Returns the value of a line `Host:`.
 fn host(line: &[u8]) -> Option<Vec<u8>> {
     let (name, rest) = line.split_at_checked(NAME.len())?;
     let colon = rest.iter().position(|byte| !is_space(*byte))?;
@@ -85,11 +85,11 @@ fn host(line: &[u8]) -> Option<Vec<u8>> {
 #[derive(Debug)]
 struct FirstLine {
     words: [Words; 4],
-    /// The last bytes, lower case.
+    /// The last bytes, in lower case.
     tail: [u8; 6],
-    /// There is something other than white space.
+    /// The line contains something other than white space.
     is_there: bool,
-    /// To servers that end it at LF.
+    /// The line has ended for servers that end it at LF.
     has_ended_early: bool,
     has_ended: bool,
 }
@@ -102,7 +102,7 @@ impl Default for FirstLine {
 }
 
 impl FirstLine {
-    /// Takes the next byte; returns whether some server could take the line for the first one of a request.
+    /// Takes the next byte; returns true if some server could take the line for the first line of a request.
     fn take(&mut self, byte: u8) -> bool {
         let mut is_request = false;
         for words in &mut self.words {
@@ -117,7 +117,7 @@ impl FirstLine {
             self.has_ended_early = true;
             self.has_ended = last == b'\r';
         } else if byte == b'\n' && last == b'\r' {
-            // Some skip blank lines.
+            // Some servers skip blank lines.
             self.words = SEPARATORS.map(Words::new);
         }
         is_request
@@ -131,16 +131,16 @@ impl FirstLine {
     }
 }
 
-/// The words of a line to a server that parts them in one way.
+/// The words of a line, for a server with one kind of separators.
 #[derive(Debug)]
 struct Words {
     parts: fn(u8) -> bool,
-    /// White space stands before the first word, so that to some there is an empty one before it.
+    /// White space precedes the first word; for some servers this is an empty first word.
     is_indented: bool,
     ended: u8,
-    /// The beginning of the one that has not ended.
+    /// The beginning of the current word.
     word: Vec<u8>,
-    /// Has bytes in it that no target has.
+    /// The current word contains bytes that a request target cannot contain.
     has_controls: bool,
 }
 
@@ -149,7 +149,7 @@ impl Words {
         Self { parts, is_indented: false, ended: 0, word: Vec::new(), has_controls: false }
     }
 
-    /// Takes the next byte; returns whether it ends the target of a request.
+    /// Takes the next byte; returns true if it ends the target of a request.
     fn take(&mut self, byte: u8) -> bool {
         let may_be_target = self.ended == 1 || self.ended == 0 && self.is_indented;
         let is_line_end = b"\r\n".contains(&byte);

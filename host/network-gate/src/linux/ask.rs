@@ -1,4 +1,5 @@
-//! Connections that wait for the user: gathered, so that one question covers all that wait for it.
+//! The queue of connections that wait for the user. One question covers all connections that can be asked about
+//! together.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,14 +12,15 @@ use crate::judge::{Attempt, Judge, Judgement, Refusal, Want};
 
 /// How long the first connection of a question waits for others: programs open several at once.
 const GATHER: Duration = Duration::from_millis(40);
-/// More than that waits for no answer; it is refused. As many as a session can have.
+/// The most connections that may wait for answers; more are refused. A session cannot have more connections.
 const WAITING_MAX: usize = 16 * 1024;
-/// More different places do not fit into one question; the rest is asked next.
+/// The most destinations in one question; the rest goes into the next question.
 const PLACES_MAX: usize = 8;
-/// More questions of one command are refused: nobody reads on, and its time stands still meanwhile.
+/// The most questions about one command; more are refused. Users stop reading them, and the command's time limit is
+/// suspended while they are open.
 const QUESTIONS: usize = 20;
 
-/// What waits for the user.
+/// The queue of attempts, and the open question.
 #[derive(Debug, Default)]
 pub(crate) struct Asking {
     state: Mutex<State>,
@@ -28,11 +30,11 @@ pub(crate) struct Asking {
 #[derive(Default)]
 struct State {
     waiting: Vec<Waiting>,
-    /// How many are being looked at for the next question.
+    /// The number of attempts that the next question is being chosen from.
     in_hand: usize,
     round: Option<Round>,
     rounds: u64,
-    /// How many questions there have been about a command.
+    /// The number of questions asked for each command.
     asked: HashMap<u32, usize>,
     is_closed: bool,
 }
@@ -49,7 +51,7 @@ struct Waiting {
     reply: oneshot::Sender<Judgement>,
 }
 
-/// The question that is being asked.
+/// The open question.
 struct Round {
     number: u64,
     judge: Arc<dyn Judge>,
@@ -58,7 +60,7 @@ struct Round {
 }
 
 impl Asking {
-    /// Adds what waits, unless too much waits already. The answer is lost when the asking ends.
+    /// Queues an attempt, unless too many wait already. The sender of the answer is dropped when the queue closes.
     pub(crate) fn put(
         &self,
         judge: &Arc<dyn Judge>,
@@ -78,7 +80,7 @@ impl Asking {
         Ok(answer)
     }
 
-    /// Takes the question back if nobody waits for its answer any more.
+    /// Drops attempts whose clients have gone, and withdraws the open question if it has no clients left.
     pub(crate) fn one_gave_up(&self) {
         let withdrawn = {
             let mut state = self.state();
@@ -93,12 +95,12 @@ impl Asking {
         }
     }
 
-    /// A command has ended; its number may be another's next.
+    /// Resets the count of a command that has ended; its process id may be reused.
     pub(crate) fn forget(&self, command: u32) {
         self.state().asked.remove(&command);
     }
 
-    /// Asks nothing any more: what waits is lost, and the question is taken back.
+    /// Closes the queue: drops all waiting attempts and withdraws the open question.
     pub(crate) fn close(&self) {
         let round = {
             let mut state = self.state();
@@ -112,7 +114,7 @@ impl Asking {
         }
     }
 
-    /// Asks one question after another, until it is closed.
+    /// Asks one question after another, until the queue is closed.
     pub(crate) fn run(&self) {
         while self.wait_for_one() {
             std::thread::sleep(GATHER);
@@ -124,7 +126,7 @@ impl Asking {
                 if matches!(answer, Judgement::Ask) && !state.is_closed {
                     state.waiting.push(Waiting { attempt, judge: Arc::clone(&judge), reply });
                 } else {
-                    // Who gave up in the meantime does not want to know.
+                    // The client may have gone in the meantime.
                     let _unheard = reply.send(answer);
                 }
             }
@@ -137,7 +139,7 @@ impl Asking {
         !state.unwrap_or_else(PoisonError::into_inner).is_closed
     }
 
-    /// Settles what an earlier answer covers, and makes one question of what can be asked together.
+    /// Settles attempts that an earlier answer covers, and combines those that can be asked about together.
     fn next_round(&self) -> Option<(u64, Arc<dyn Judge>, Vec<Attempt>)> {
         let waiting = {
             let mut state = self.state();
@@ -197,7 +199,7 @@ impl Asking {
 }
 
 impl Waiting {
-    /// Decides again: since it began to wait, the user may have answered for something that covers it.
+    /// Decides again and returns the attempt if it is still open: an answer given in the meantime may cover it.
     fn unless_settled(self) -> Option<Self> {
         if self.reply.is_closed() {
             return None;

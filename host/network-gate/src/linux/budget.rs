@@ -1,4 +1,4 @@
-//! How much was sent where: an allowed host is also a way out.
+//! Counts the bytes sent to each destination, because data can leak to an allowed host as well.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_decision::request::Endpoint;
 
-/// What was sent to every host and port of a session.
+/// The byte counts of every host and port of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Budgets(Mutex<HashMap<(Endpoint, u16), Arc<Spent>>>);
 
-/// What was sent to one host and port, over all connections.
+/// The bytes sent to one host and port, over all connections.
 #[derive(Debug)]
 pub(crate) struct Spent {
     sent: AtomicU64,
     limit: AtomicU64,
-    /// Who asks for more: one at a time, the others have what it gets.
+    /// Held by the connection that asks for more. The others wait and share the result.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 impl Budgets {
-    /// Returns the account of a host and port; a new one has `limit` bytes.
+    /// Returns the account of a host and port; a new account has a limit of `limit` bytes.
     pub(crate) fn of(&self, host: &Endpoint, port: u16, limit: u64) -> Arc<Spent> {
         let mut accounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let account = accounts.entry((host.clone(), port)).or_insert_with(|| Arc::new(Spent::new(limit)));
@@ -33,7 +33,7 @@ impl Spent {
         Self { sent: AtomicU64::new(0), limit: AtomicU64::new(limit), turn: tokio::sync::Mutex::default() }
     }
 
-    /// Takes `bytes` from the budget; returns whether they were in it. They are taken in any case.
+    /// Counts `bytes` and returns whether the total is within the limit. The bytes count in either case.
     pub(crate) fn spend(&self, bytes: u64) -> bool {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
         self.is_within()
@@ -47,7 +47,7 @@ impl Spent {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Gives as much again as there was at first, counted from now.
+    /// Sets the limit to `limit` bytes more than what is sent so far.
     pub(crate) fn extend(&self, limit: u64) {
         self.limit.store(self.sent().saturating_add(limit), Ordering::Relaxed);
     }

@@ -1,10 +1,10 @@
-//! How many connections of which command are under way.
+//! Counts the open connections of each command.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The allowed connections that have not ended, by the command they belong to.
+/// The number of allowed connections that have not ended, by command.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     counts: Mutex<HashMap<u32, usize>>,
@@ -27,7 +27,7 @@ impl Carried {
         self.ended.notify_all();
     }
 
-    /// Waits until a command has no connection any more, for at most `patience`.
+    /// Waits until a command has no open connection, for at most `patience`.
     pub(crate) fn wait(&self, command: u32, patience: Duration) {
         let is_busy = |counts: &mut HashMap<u32, usize>| counts.contains_key(&command);
         drop(self.ended.wait_timeout_while(self.counts(), patience, is_busy));

@@ -1,8 +1,8 @@
-//! Who is at the other end of a connection that comes out of a network.
+//! Finds the socket and the process at the client's end of a connection out of a network.
 //!
-//! The kernel is asked for one socket by the two addresses of its connection; tables of all of them (`/proc/net/tcp`)
-//! would be read once for each of thousands of connections. Who has a socket open is found by looking through the
-//! processes, and what that brings holds for a moment.
+//! The kernel looks up one socket by the two addresses of its connection. The tables of all sockets (`/proc/net/tcp`)
+//! would have to be read once for each of thousands of connections. The owner of a socket is found by a scan of all
+//! processes, whose result is cached for a moment.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -16,30 +16,30 @@ use rustix::net::{RecvFlags, SendFlags, recv, sendto};
 
 use crate::linux::process::{self, Owner};
 
-/// What is known of the client's end of a connection.
+/// The state of the client's end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
-    /// A process has it open; the number of its socket.
+    /// A process has the socket open; this is its inode number.
     Open(u64),
-    /// Nobody has it open any more.
+    /// No process has it open.
     Gone,
 }
 
-/// How long it holds who had which socket open: long enough for a burst of connections, which would otherwise have
-/// every descriptor looked at once for each of them.
+/// How long a scan of socket owners is valid: long enough for a burst of connections, each of which would otherwise
+/// scan every file descriptor again.
 const SEEN: Duration = Duration::from_millis(250);
 
 /// The processes of one network, and their sockets.
 #[derive(Debug)]
 pub(crate) struct Clients {
-    /// The process below which everything in the network is.
+    /// The root of all processes in the network.
     keeper: u32,
-    /// Where the kernel is asked for a socket; one question at a time.
+    /// The socket for queries to the kernel, one query at a time.
     diagnosis: Option<Mutex<OwnedFd>>,
     seen: Mutex<Option<Seen>>,
 }
 
-/// Who had which socket open.
+/// The result of a scan: the owner of each socket.
 #[derive(Debug)]
 struct Seen {
     at: Instant,
@@ -47,26 +47,26 @@ struct Seen {
 }
 
 impl Clients {
-    /// `diagnosis` is a socket of `NETLINK_SOCK_DIAG` in the network, where the kernel has that.
+    /// Creates the lookup. `diagnosis` is a `NETLINK_SOCK_DIAG` socket in the network, if the kernel supports it.
     pub(crate) fn new(keeper: u32, diagnosis: Option<OwnedFd>) -> Self {
         Self { keeper, diagnosis: diagnosis.map(Mutex::new), seen: Mutex::default() }
     }
 
-    /// Looks up the client's end of a connection. `client` is the address it comes from, `server` the one it was meant
-    /// for.
+    /// Looks up the client's end of a connection. `client` is its source address, `server` its original destination.
     pub(crate) fn client(&self, client: SocketAddr, server: SocketAddr) -> Client {
         let asked = self.ask_kernel(client, server);
         asked.unwrap_or_else(|| process::client(self.keeper, client, server))
     }
 
-    /// The same without reading tables, which may take long; nothing where only those can say.
+    /// Like [`Self::client`], but without reading the tables, which may take long; `None` if the kernel gives no
+    /// answer.
     pub(crate) fn ask_kernel(&self, client: SocketAddr, server: SocketAddr) -> Option<Client> {
         let socket = self.diagnosis.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        // A kernel may not answer such questions.
+        // Some kernels do not answer such queries.
         ask(&socket, canonical(client), canonical(server)).ok()
     }
 
-    /// Finds the process that has a socket open.
+    /// Returns the process that has a socket open.
     pub(crate) fn owner(&self, socket: u64) -> Owner {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = seen.as_ref().filter(|seen| seen.at.elapsed() < SEEN);
@@ -90,11 +90,11 @@ const BY_FAMILY: u16 = 20;
 const ERROR: u16 = 2;
 /// `NLM_F_REQUEST`.
 const REQUEST: u16 = 1;
-/// `struct nlmsghdr`.
+/// Size of `struct nlmsghdr`.
 const HEADER: usize = 16;
-/// `struct nlmsghdr` and `struct inet_diag_req_v2`.
+/// Size of `struct nlmsghdr` and `struct inet_diag_req_v2`.
 const QUESTION: usize = HEADER + 56;
-/// In the answer: the two ports, and the number of the socket (`struct inet_diag_msg`).
+/// Offsets in the answer (`struct inet_diag_msg`): the two ports, and the inode number of the socket.
 const PORTS: usize = HEADER + 4;
 const NUMBER: usize = HEADER + 68;
 /// `AF_INET`, `AF_INET6` and `IPPROTO_TCP`.
@@ -106,7 +106,7 @@ const TCP: u8 = 6;
 fn ask(socket: &OwnedFd, client: SocketAddr, server: SocketAddr) -> rustix::io::Result<Client> {
     sendto(socket, &question(client, server), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
     let mut answer = [0; 1024];
-    // The answer is there once the question is sent.
+    // The answer is available as soon as the query is sent.
     let (_, length) = recv(socket, &mut answer, RecvFlags::DONTWAIT)?;
     read(answer.get(..length).unwrap_or_default(), client, server).ok_or(Errno::BADMSG)?
 }
@@ -118,7 +118,7 @@ fn question(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     bytes.extend(REQUEST.to_ne_bytes());
     bytes.extend([0; 8]);
     let family = if client.is_ipv4() { V4 } else { V6 };
-    // In every state.
+    // All TCP states.
     bytes.extend([family, TCP, 0, 0, 255, 255, 255, 255]);
     bytes.extend(client.port().to_be_bytes());
     bytes.extend(server.port().to_be_bytes());
@@ -130,12 +130,12 @@ fn question(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
         }
         bytes.resize(start + 16, 0);
     }
-    // Whatever its interface and its cookie are.
+    // Any interface and any cookie.
     bytes.extend([0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
     bytes
 }
 
-/// Reads the answer; nothing when it is none.
+/// Parses the answer; `None` if it is not one.
 fn read(answer: &[u8], client: SocketAddr, server: SocketAddr) -> Option<rustix::io::Result<Client>> {
     let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
@@ -147,7 +147,7 @@ fn read(answer: &[u8], client: SocketAddr, server: SocketAddr) -> Option<rustix:
         });
     }
     let ports = answer.get(PORTS..PORTS + 4).filter(|_| kind == BY_FAMILY)?;
-    // Where there is no such connection the kernel offers the one that listens.
+    // If there is no such connection, the kernel returns the listening socket instead.
     let is_it = *ports == [client.port().to_be_bytes(), server.port().to_be_bytes()].concat();
     let number = u64::from(word(NUMBER)?);
     Some(Ok(if is_it && number != 0 { Client::Open(number) } else { Client::Gone }))
@@ -184,19 +184,19 @@ mod tests {
             for clients in [Clients::new(own, Some(diagnosis())), Clients::new(own, None)] {
                 let open = Client::Open(number(&stream));
                 assert_eq!(clients.client(address, server), open, "{clients:?}");
-                // As one is seen that comes by a socket of the other family.
+                // The form of an IPv4 client in an IPv6 socket.
                 if let IpAddr::V4(v4) = address.ip() {
                     let mapped = SocketAddr::new(v4.to_ipv6_mapped().into(), address.port());
                     assert_eq!(clients.client(mapped, server), open);
                 }
-                // One that listens is none that is connected, and other ends are another connection.
+                // A listening socket is not a connected one, and other addresses are another connection.
                 assert_eq!(clients.client(server, address), Client::Gone, "{clients:?}");
                 assert_eq!(clients.client(address, address), Client::Gone);
                 let elsewhere = SocketAddr::new("192.0.2.1".parse().unwrap(), server.port());
                 assert_eq!(clients.client(address, elsewhere), Client::Gone);
             }
             drop(stream);
-            // What another test has started has it open, too, until that is its program.
+            // A child process that another test has forked holds the socket open until its execve(2).
             let clients = Clients::new(own, Some(diagnosis()));
             while clients.client(address, server) != Client::Gone {
                 std::thread::yield_now();

@@ -1,5 +1,5 @@
-//! The thread on which the judge is asked: it may compute, read files and write the log, so it may not keep the
-//! connections waiting.
+//! The thread on which the judge runs. The judge may compute, read files and write the log, so it must not block the
+//! connections.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Does one thing after another.
+/// A worker thread that runs jobs in order.
 #[derive(Debug)]
 pub(crate) struct Decider {
     jobs: Option<Sender<Job>>,
-    /// How many things have been told of and are not done.
+    /// The number of jobs that are queued or running.
     left: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
@@ -28,7 +28,7 @@ impl Decider {
         let undone = Arc::clone(&left);
         let work = move || {
             for job in todo {
-                // Whoever asked sees that there is no answer, and refuses; the next one is judged all the same.
+                // After a panic the caller gets no answer and refuses; the next job runs all the same.
                 drop(catch_unwind(AssertUnwindSafe(job)));
                 undone.fetch_sub(1, Ordering::SeqCst);
             }
@@ -37,34 +37,34 @@ impl Decider {
         Ok(Self { jobs: Some(jobs), left, thread: Some(thread) })
     }
 
-    /// Does something, and returns what came of it; nothing when there is nobody any more to do it.
+    /// Runs a job and returns its result; `None` if the job panicked or the thread has ended.
     pub(crate) async fn ask<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.tell(move || {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _unheard = reply.send(job());
         });
         answer.await.ok()
     }
 
-    /// Has something done some time.
+    /// Queues a job.
     pub(crate) fn tell(&self, job: impl FnOnce() + Send + 'static) {
         if let Some(jobs) = &self.jobs {
             self.left.fetch_add(1, Ordering::SeqCst);
-            // With the thread gone there is nobody to be told.
+            // Fails only if the thread has ended.
             let _untold = jobs.send(Box::new(job));
         }
     }
 
-    /// Waits until all is done that has been told of, for at most `time`.
+    /// Waits until all queued jobs are done, for at most `time`.
     pub(crate) fn hear_out(&self, time: Duration) {
-        // Mostly there is nothing, and no thread has to be woken to say so.
+        // The queue is mostly empty, and then the thread need not be woken.
         if self.left.load(Ordering::SeqCst) == 0 {
             return;
         }
         let (done, is_done) = channel();
         self.tell(move || {
-            // Whoever waited may have lost patience.
+            // The caller may have timed out.
             let _unheard = done.send(());
         });
         let _in_time = is_done.recv_timeout(time);

@@ -1,4 +1,5 @@
-//! From an allowed name to a connection: looked up by the host, judged by address, and made to exactly that.
+//! Connects to an allowed destination: resolves the name on the host, checks each address, and connects to a checked
+//! one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,14 +19,15 @@ use crate::upstream::{Unresolved, Upstream};
 
 /// How long the name service may take.
 const LOOKUP: Duration = Duration::from_secs(20);
-/// The same where a proxy may know better: behind some there is no name service at all.
+/// The same limit if the user has a proxy, which may resolve the name itself: some networks with a proxy have no name
+/// service.
 const LOOKUP_BEFORE_PROXY: Duration = Duration::from_secs(3);
 /// How long one address may take to answer.
 const ANSWER: Duration = Duration::from_secs(15);
-/// More addresses of one name are not tried.
+/// The most addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
 
-/// Connects to the place an attempt was allowed for, for `client`.
+/// Connects to the destination of an allowed attempt, for `client`.
 pub(crate) async fn dial(
     scope: &Scope,
     attempt: &Attempt,
@@ -48,7 +50,7 @@ pub(crate) async fn dial(
     resolved(scope, attempt, &allowed, wanted, client).await?;
     let mut failure = io::Error::other("its name has no address");
     for address in allowed.into_iter().take(ADDRESSES_MAX) {
-        // The very address that was judged: nothing is looked up again.
+        // Connect to the checked address itself, without a second lookup.
         match timeout(ANSWER, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => failure = error,
@@ -61,8 +63,8 @@ pub(crate) async fn dial(
     })
 }
 
-/// Has the user's proxy connect. What can be known of the addresses is judged here as ever, and all of them: which
-/// one the proxy takes is its own choice.
+/// Connects through the user's proxy. All addresses that this machine can resolve are checked as usual, since the proxy
+/// may choose any of them.
 async fn through(
     scope: &Scope,
     attempt: &Attempt,
@@ -94,7 +96,7 @@ async fn through(
     }
 }
 
-/// Has it decided about the addresses, where somebody wants to.
+/// Has the resolved addresses decided, if a policy wants to.
 async fn resolved(
     scope: &Scope,
     attempt: &Attempt,
@@ -121,7 +123,7 @@ async fn addresses(attempt: &Attempt, patience: Duration) -> Result<Vec<SocketAd
     }
 }
 
-/// What is no place on the internet, or is this machine, must have been named by somebody.
+/// Checks an address. One outside the public internet, or of this machine, must be named by a rule or the user.
 fn judged(scope: &Scope, attempt: &Attempt, address: IpAddr) -> Result<(), Refusal> {
     let refused = |what: &str| {
         let who = match &attempt.access.target {

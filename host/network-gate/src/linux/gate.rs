@@ -32,26 +32,26 @@ use crate::listeners::Listeners;
 use crate::names::Names;
 use crate::{Server, Sockets};
 
-/// Names that are resolved at once; the rest waits.
+/// Names that are resolved concurrently; others wait.
 const RESOLVERS: usize = 8;
-/// Connections of a session at once, where there are descriptors for as many.
+/// The most connections that a session may have open, if there are enough file descriptors.
 const CONNECTIONS_MAX: u64 = 16 * 1024;
-/// Descriptors that are left to the rest of the host.
+/// File descriptors reserved for the rest of the host process.
 const OTHERS: u64 = 256;
-/// A connection has two: the client's and the server's.
+/// File descriptors of one connection: the client's and the server's.
 const OF_A_CONNECTION: u64 = 2;
-/// That many of a session beyond all others are told why, with descriptors of the rest; more are reset.
+/// Clients over the limit that may be told so concurrently, with the reserved file descriptors; others are reset.
 const TOLD_MAX: usize = 64;
-/// Where the process has no descriptor left, it is tried again after this.
+/// The delay before a retry when accept(2) fails, as it does when the process has no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long the other side may take to end once a command is gone.
+/// How long connections may take to end after their command has exited.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// Longer than that nobody waits for the end of what was decided before.
+/// The longest wait for the judge to process earlier events.
 const SETTLE: Duration = Duration::from_secs(1);
-/// How long a question for a name over TCP may take to arrive.
+/// How long a DNS query over TCP may take to arrive.
 const QUESTION: Duration = Duration::from_secs(10);
 
-/// Serves the networks of one session. When it is dropped every connection is closed.
+/// The gate of one session. Dropping it closes every connection.
 #[derive(Debug)]
 pub struct Gate {
     shared: Arc<Shared>,
@@ -59,14 +59,14 @@ pub struct Gate {
     running: Mutex<Option<Running>>,
 }
 
-/// What carries and asks.
+/// The running relay thread.
 #[derive(Debug)]
 struct Running {
     stop: oneshot::Sender<()>,
     carrying: JoinHandle<()>,
 }
 
-/// A network that is served, until this is dropped.
+/// A served network. Dropping it closes every connection of the network.
 #[derive(Debug)]
 #[must_use = "dropping it closes every connection of the network"]
 pub struct Attached {
@@ -76,7 +76,7 @@ pub struct Attached {
     keeper: u32,
 }
 
-/// A port of this machine that leads inside, until this is dropped.
+/// A host port that forwards into a network. Dropping it closes the port.
 #[derive(Debug)]
 #[must_use = "dropping it closes the port"]
 pub struct WayIn {
@@ -85,7 +85,7 @@ pub struct WayIn {
 }
 
 impl Attached {
-    /// Returns the address of the proxy inside, with the token, as programs want it.
+    /// Returns the URL of the proxy inside the network, including the token.
     #[must_use]
     pub fn proxy(&self) -> &str {
         &self.proxy
@@ -99,10 +99,10 @@ impl Attached {
 }
 
 impl Gate {
-    /// Starts the threads; nothing is served yet. `descriptors` is how many this process may have open.
+    /// Starts the threads, without a network to serve. `descriptors` is the limit of open files of this process.
     ///
     /// # Errors
-    /// When the system gives no threads or descriptors.
+    /// If the system cannot provide a thread or a file descriptor.
     pub fn start(descriptors: u64) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -123,43 +123,43 @@ impl Gate {
             chunks: Arc::new(Semaphore::new(WIDE_MAX)),
         });
         let carry = move || {
-            // The sender says nothing; it is dropped.
+            // The channel carries no message; dropping the sender is the signal.
             let _stopped = runtime.block_on(stopped);
-            // A name that is being resolved cannot be called off, and is not waited for.
+            // A name lookup cannot be cancelled, so it is left behind.
             runtime.shutdown_background();
         };
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let carrying = thread("net-carry").spawn(carry)?;
-        // Nobody waits for this one: a person may be at the keyboard. It ends by itself once it is told.
+        // This thread is not joined, because it may wait for the user. It ends by itself after `Asking::close`.
         drop(thread("net-ask").spawn(move || asking.run())?);
         Ok(Self { shared, handle, running: Mutex::new(Some(Running { stop, carrying })) })
     }
 
-    /// Takes the open question back, closes every connection, and waits until the judge has heard of their ends.
+    /// Withdraws the open question, closes every connection, and waits until the judge knows how they ended.
     pub fn close(&self) {
         self.shared.asking.close();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Running { stop, carrying }) = running else { return };
         drop(stop);
-        // It may be the last to know the session, and so the one that drops this.
+        // This thread may hold the last reference to the session and so be the one that drops the gate.
         if carrying.thread().id() != std::thread::current().id() {
             let _panicked = carrying.join();
         }
         self.shared.decider.hear_out(SETTLE);
     }
 
-    /// Waits until the judge has heard of every connection of a command that has ended. What is still under way,
-    /// because the other side goes on although the command is gone, is waited for only a moment.
+    /// Waits until the judge knows the end of every connection of a command that has exited. A connection that the
+    /// other side keeps open is waited for only briefly.
     pub fn settle(&self, command: u32) {
         self.shared.carried.wait(command, LAST_WORDS);
         self.shared.asking.forget(command);
         self.shared.decider.hear_out(SETTLE);
     }
 
-    /// Serves a network, and has `judge` decide about it.
+    /// Serves a network, with `judge` deciding about it.
     ///
     /// # Errors
-    /// When a listener cannot be used.
+    /// If a listener cannot be used.
     pub fn attach(&self, listeners: Listeners, judge: Arc<dyn Judge>) -> io::Result<Attached> {
         let (token, keeper) = (token()?, listeners.keeper);
         let proxy = format!("http://{}:{token}@{}", proxy::USER, listeners.proxy.local_addr()?);
@@ -193,17 +193,17 @@ impl Gate {
             let mut tasks = JoinSet::new();
             servers.into_iter().for_each(|server| drop(tasks.spawn(server)));
             let _ended = ended.await;
-            // With the set every connection is dropped.
+            // Dropping the set drops every connection.
         });
         Ok(Attached { end, proxy, keeper })
     }
 }
 
 impl Gate {
-    /// Leads connections that come to `listener` to a port inside.
+    /// Forwards connections from `listener` to a port inside the network.
     ///
     /// # Errors
-    /// When the listener cannot be used.
+    /// If the listener cannot be used.
     pub fn lead_in(
         &self,
         listener: std::net::TcpListener,
@@ -225,7 +225,7 @@ impl Drop for Gate {
     }
 }
 
-/// A secret that no other session's commands know.
+/// Returns a secret that the commands of other sessions do not know.
 fn token() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
@@ -237,17 +237,17 @@ fn usable(listener: std::net::TcpListener) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-/// What who finds no place is told.
+/// The message for connections over the limit.
 const FULL: &str = "too many connections are open in this session; raise the limit of open files (`ulimit -Hn`) or \
                     end some of them";
 
-/// How many connections there are descriptors for.
+/// Returns how many connections the file descriptors allow.
 fn room(descriptors: u64) -> usize {
     let room = descriptors.saturating_sub(OTHERS) / OF_A_CONNECTION;
     usize::try_from(room.min(CONNECTIONS_MAX)).unwrap_or(usize::MAX).max(1)
 }
 
-/// Accepts connections and has each of them served.
+/// Accepts connections and serves each in its own task.
 async fn accept<Served>(
     listener: TcpListener,
     scope: Arc<Scope>,
@@ -286,11 +286,11 @@ async fn accept<Served>(
     }
 }
 
-/// Answers questions for names.
+/// Answers DNS queries over UDP.
 async fn answer(socket: UdpSocket, scope: Arc<Scope>) {
     let mut question = vec![0; dns::QUERY_MAX];
     loop {
-        // A client that has gone shows as an error of the next call.
+        // A client that has gone shows up as an error of the next call.
         let Ok((length, from)) = socket.recv_from(&mut question).await else { continue };
         if let Some(reply) = dns::answer(question.get(..length).unwrap_or_default(), &scope.shared.names) {
             let _unheard = socket.send_to(&reply, from).await;
@@ -298,7 +298,7 @@ async fn answer(socket: UdpSocket, scope: Arc<Scope>) {
     }
 }
 
-/// Answers questions for names on one stream, each with its length before it (RFC 1035 4.2.2).
+/// Answers DNS queries on one TCP stream, each preceded by its length (RFC 1035 4.2.2).
 async fn answer_stream(scope: Arc<Scope>, mut stream: TcpStream, _from: SocketAddr) {
     while let Ok(Some(())) = timeout(QUESTION, answer_one(&scope, &mut stream)).await {}
 }

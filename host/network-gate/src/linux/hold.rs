@@ -1,4 +1,4 @@
-//! Holds connections inside connect(2), and keeps what came of it for when they are accepted.
+//! Holds connections inside connect(2), and keeps the verdicts until the connections are accepted.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,13 +16,13 @@ use crate::linux::process::Owner;
 use crate::linux::scope::{Scope, Wanted, closing};
 use crate::{Call, Calls};
 
-/// How long a call may be held. Then the connection is made, and goes on waiting where it is accepted: programs that
-/// watch over their own threads must not think that one hangs.
+/// How long a call may be held. After that the connection is made and waits where it is accepted, because a program
+/// with a watchdog must not take its thread for hung.
 pub(crate) const HOLD: Duration = Duration::from_secs(100);
-/// How long a connection may take to come out of the network once its call goes on.
+/// How long a connection may take to be accepted after its call is released.
 const ARRIVAL: Duration = Duration::from_secs(5);
 
-/// What came of calls whose connections have not been accepted yet, by the number of the socket.
+/// The verdicts on calls whose connections have not been accepted yet, by the inode number of the socket.
 #[derive(Debug, Default)]
 pub(crate) struct Held(Mutex<Table>);
 
@@ -36,23 +36,23 @@ struct Table {
 struct Kept {
     number: u64,
     found: Found,
-    /// Dropped when the connection has come.
+    /// Dropped when the connection has been accepted.
     #[expect(dead_code, reason = "its end is what is waited for")]
     waited_for: oneshot::Sender<()>,
 }
 
-/// What is known of a connection before it is accepted.
+/// The state of a connection before it is accepted.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) attempt: Attempt,
     pub(crate) state: State,
 }
 
-/// How far the question about it has come.
+/// The state of a verdict.
 #[derive(Debug)]
 pub(crate) enum State {
     Settled(Box<Judgement>),
-    /// The user is still being asked.
+    /// The question to the user is still open.
     Asked(oneshot::Receiver<Judgement>),
 }
 
@@ -66,7 +66,7 @@ impl Held {
         Expected { socket, number, arrival }
     }
 
-    /// Takes what is known of the connection of this socket, if it goes where was asked about.
+    /// Takes the verdict for the connection of this socket, if it goes to the destination that was decided about.
     pub(crate) fn take(&self, socket: u64, target: &Endpoint, port: u16) -> Option<Found> {
         let mut table = self.table();
         let access = &table.kept.get(&socket)?.found.attempt.access;
@@ -74,7 +74,7 @@ impl Held {
         table.kept.remove(&socket).map(|kept| kept.found)
     }
 
-    /// Takes what nobody has come for.
+    /// Takes a verdict whose connection was never accepted.
     fn give_up(&self, socket: u64, number: u64) -> Option<Found> {
         let mut table = self.table();
         table.kept.get(&socket).filter(|kept| kept.number == number)?;
@@ -86,32 +86,32 @@ impl Held {
     }
 }
 
-/// What is heard of calls, as far as nobody waits for it on the thread that hears of them.
+/// An event that the thread receiving calls passes to the task in [`serve`].
 pub(crate) enum Heard {
-    /// Only the user can say.
+    /// Only the user can decide.
     Open {
         attempt: Attempt,
-        /// The number of the socket.
+        /// The inode number of the socket.
         socket: u64,
         release: Release,
     },
-    /// It has been decided and goes on.
+    /// The call was decided and released.
     Settled(Expected),
-    /// One does not wait any more.
+    /// A call is no longer suspended.
     Gone {
-        /// Names the call.
+        /// The id of the call.
         id: u64,
     },
 }
 
-/// A connection that is to come out of the network.
+/// A connection that should be accepted soon.
 pub(crate) struct Expected {
     socket: u64,
     number: u64,
     arrival: oneshot::Receiver<()>,
 }
 
-/// Lets the call go on when it is dropped: whatever happens here, nobody waits for ever.
+/// Releases the call when it is dropped, so that no failure here blocks a process forever.
 pub(crate) struct Release {
     id: u64,
     line: Arc<dyn Calls>,
@@ -123,10 +123,10 @@ impl Drop for Release {
     }
 }
 
-/// Hears of calls and has them decided, on a thread of its own, until the network has ended.
+/// Receives calls and has them decided, on a thread of its own, until the network has ended.
 ///
-/// It is the thread that hears that asks the judge: each thread in between would have to be woken before a short
-/// connection can be made, and that costs more than the decision.
+/// The same thread asks the judge. Each further thread would have to be woken before a short connection can be made,
+/// and that costs more than the decision.
 pub(crate) fn hear(scope: &Arc<Scope>, line: &Arc<dyn Calls>) -> io::Result<mpsc::UnboundedReceiver<Heard>> {
     let (told, heard) = mpsc::unbounded_channel();
     let (scope, line) = (Arc::clone(scope), Arc::clone(line));
@@ -135,24 +135,25 @@ pub(crate) fn hear(scope: &Arc<Scope>, line: &Arc<dyn Calls>) -> io::Result<mpsc
             let news = match call {
                 Call::Waits { id, process, command, socket, address } => {
                     let release = Release { id, line: Arc::clone(&line) };
-                    // With nobody to carry it, it goes on, and comes to nothing.
+                    // After the receiver is gone, the call continues and its connection fails.
                     let wanted = wanted(&scope, address).filter(|_| !told.is_closed());
                     wanted.map(|wanted| decide(&scope, &wanted, Owner::of(process, command), socket, release))
                 }
                 Call::Gone { id } => Some(Heard::Gone { id }),
             };
             if let Some(news) = news {
-                // What is not heard lets its call go on.
+                // If the event is not received, dropping it releases its call.
                 drop(told.send(news));
             }
         }
     };
-    // It ends with the network.
+    // The thread ends with the network.
     drop(std::thread::Builder::new().name("net-hear".to_owned()).spawn(hear)?);
     Ok(heard)
 }
 
-/// What a call is for; an address that stands for no name is reset where it is accepted.
+/// Returns the destination of a call. An address that stands for no name yields `None`; its connection is reset after
+/// it is accepted.
 fn wanted(scope: &Scope, address: SocketAddr) -> Option<Wanted> {
     let target = scope.shared.names.endpoint(address.ip())?;
     Some(Wanted { target, port: address.port(), client: address, server: address })
@@ -169,7 +170,7 @@ fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Re
     }
 }
 
-/// Holds calls that are open, and sees to it that what was kept for connections that do not come is given up.
+/// Holds calls that need the user, and drops verdicts whose connections never arrive.
 pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<Heard>) {
     let mut held = JoinSet::new();
     let mut under_way: HashMap<u64, oneshot::Sender<()>> = HashMap::new();
@@ -201,7 +202,7 @@ pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<
     }
 }
 
-/// Holds a call until the user has answered, or for as long as one may be held. `is_gone` ends when the process has
+/// Holds a call until the user has answered, or for the longest time allowed. `is_gone` completes when the process has
 /// given up.
 async fn hold(
     scope: &Scope,
@@ -216,7 +217,7 @@ async fn hold(
     expect(scope, expected).await;
 }
 
-/// Gives up what was kept for a connection, if it does not come.
+/// Drops the verdict if the connection does not arrive in time.
 async fn expect(scope: &Scope, Expected { socket, number, arrival }: Expected) {
     let _in_time = timeout(ARRIVAL, arrival).await;
     if let Some(found) = scope.held.give_up(socket, number) {
@@ -224,7 +225,7 @@ async fn expect(scope: &Scope, Expected { socket, number, arrival }: Expected) {
     }
 }
 
-/// Waits for the user; nothing when the process does not.
+/// Waits for the user; returns `None` if the process gives up.
 async fn ask(scope: &Scope, attempt: &Attempt, is_gone: oneshot::Receiver<()>) -> Option<State> {
     let asking = &scope.shared.asking;
     let mut answer = match asking.put(&scope.judge, attempt.clone()) {
@@ -234,7 +235,7 @@ async fn ask(scope: &Scope, attempt: &Attempt, is_gone: oneshot::Receiver<()>) -
     let outcome = tokio::select! {
         answered = &mut answer => Some(answered.unwrap_or_else(|_lost| Judgement::Deny(closing()))),
         _ = is_gone => {
-            // Dropped first, so that it counts as given up.
+            // Drop the receiver first, so that the question counts this client as gone.
             drop(answer);
             asking.one_gave_up();
             return None;

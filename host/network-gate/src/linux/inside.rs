@@ -1,4 +1,4 @@
-//! Servers that listen in a network, and the way to them from this machine.
+//! Servers that listen in a network, and connections from this machine to them.
 
 use std::fs;
 use std::io;
@@ -16,17 +16,17 @@ use tokio::time::timeout;
 use crate::inside::{Server, Sockets};
 use crate::linux::process::{self, Owner};
 
-/// `TCP_LISTEN`, as the tables have it.
+/// `TCP_LISTEN`, as in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
-/// Connections from this machine at once, for one port.
+/// The most concurrent connections to one forwarded port.
 const AT_ONCE: usize = 256;
-/// A server in the same machine that does not answer by then does not at all.
+/// How long a server on the same machine may take to accept.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// More servers are not listed: nobody reads on.
+/// The most servers in a list; users do not read longer ones.
 const SERVERS_MAX: usize = 256;
 
-/// Finds the servers of commands below the process `keeper`.
+/// Returns the servers of processes below `keeper`.
 pub(super) fn servers(keeper: u32) -> Vec<Server> {
     let owners = process::owners(keeper);
     let tables = ["tcp", "tcp6"]
@@ -34,7 +34,7 @@ pub(super) fn servers(keeper: u32) -> Vec<Server> {
         .filter_map(|table| fs::read_to_string(format!("/proc/{keeper}/net/{table}")).ok());
     let mut found: Vec<Server> = Vec::new();
     for (address, socket) in tables.flat_map(|rows| listening(&rows)) {
-        // The gate's own listeners belong to nobody in there.
+        // The gate's own listeners have no owner inside.
         let Some(Owner { process, .. }) = owners.get(&socket).filter(|owner| owner.process.pid != 0) else {
             continue;
         };
@@ -51,7 +51,7 @@ pub(super) fn servers(keeper: u32) -> Vec<Server> {
     found
 }
 
-/// The addresses and sockets of the rows that listen.
+/// Returns the addresses and sockets of the rows in the listening state.
 fn listening(rows: &str) -> Vec<(SocketAddr, u64)> {
     let row = |row: &str| {
         let mut fields = row.split_whitespace().skip(1);
@@ -63,7 +63,7 @@ fn listening(rows: &str) -> Vec<(SocketAddr, u64)> {
     rows.lines().filter_map(row).collect()
 }
 
-/// Leads connections to `listener` to a port inside, until `ended`.
+/// Forwards connections from `listener` to a port inside, until `ended` completes.
 pub(super) async fn lead_in(
     listener: TcpListener,
     port: u16,
@@ -93,12 +93,12 @@ pub(super) async fn lead_in(
 }
 
 async fn carry(mut client: TcpStream, port: u16, sockets: Arc<dyn Sockets>) {
-    // With nobody there the client sees an end.
+    // If no server listens, the client sees the end of the connection.
     let Ok(mut server) = connect(port, &sockets).await else { return };
     let _broken = copy_bidirectional(&mut client, &mut server).await;
 }
 
-/// Servers listen on the one loopback or the other, as they like.
+/// Connects to a server on the IPv4 or, failing that, the IPv6 loopback.
 async fn connect(port: u16, sockets: &Arc<dyn Sockets>) -> io::Result<TcpStream> {
     match connect_to(Ipv4Addr::LOCALHOST.into(), port, sockets).await {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(ports, [(8080, 77)]);
     }
 
-    /// A program that listens on so many ports, and the first of them.
+    /// Starts a program that listens on `count` ports, and returns it with the first port.
     fn listening_program(count: usize) -> (std::process::Child, u16) {
         let script = format!(
             "$| = 1; @s = map {{ IO::Socket::INET->new(Listen => 1, LocalAddr => q(127.0.0.1)) or die }} 1..{count}; \
@@ -147,7 +147,7 @@ mod tests {
         (child, line.trim().parse().unwrap())
     }
 
-    // One test: each would see the other's servers.
+    // These are one test, because each would see the other's servers.
     #[test]
     fn servers_of_processes_below_are_found_own_ones_are_not_and_too_many_are_not_listed() {
         let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

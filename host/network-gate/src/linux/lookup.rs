@@ -1,7 +1,7 @@
-//! Names, looked up by the host as every program on it would.
+//! Looks names up through the host's resolver.
 //!
-//! That a name is not found and that it could not be looked for are two things: behind the user's proxy the first
-//! goes on, because the proxy may know better, and the second does not.
+//! It distinguishes a name that does not exist from a lookup that failed. Behind the user's proxy the connection
+//! continues in the first case, because the proxy may know the name, and fails in the second.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
@@ -11,22 +11,23 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// How long a name may wait until others have been looked up.
+/// How long a lookup may wait for earlier ones.
 const TURN: Duration = Duration::from_secs(20);
-/// The C library opens a file and some sockets for a question; without them it says that there is no such name.
+/// File descriptors that the C library needs for a lookup: it opens a file and some sockets, and without them it
+/// reports that the name does not exist.
 const DESCRIPTORS: usize = 8;
 
-/// Why there is no address.
+/// The reason why there is no address.
 #[derive(Debug)]
 pub(super) enum Unfound {
-    /// Nobody knows the name, or nobody answers.
+    /// The name does not exist, or the name servers do not answer.
     Unknown(io::Error),
-    /// It could not be looked for.
+    /// The lookup failed on this machine.
     Unable(io::Error),
 }
 
 impl Unfound {
-    /// What went wrong.
+    /// Returns the cause.
     pub(super) fn error(&self) -> &io::Error {
         match self {
             Self::Unknown(error) | Self::Unable(error) => error,
@@ -34,16 +35,16 @@ impl Unfound {
     }
 }
 
-/// Looks a whole name up; `patience` is for the answer, and begins when the question does.
+/// Looks up a fully qualified name. `patience` limits the lookup itself, not the wait for earlier ones.
 pub(super) async fn addresses(name: &str, port: u16, patience: Duration) -> Result<Vec<SocketAddr>, Unfound> {
     let (beginning, begun) = oneshot::channel::<()>();
-    // With a dot at its end the name is whole, and no domain of the host's own is tried behind it.
+    // The dot at the end makes the name fully qualified, so that the host's search domains are not appended.
     let place = (format!("{name}."), port);
     let looking = spawn_blocking(move || {
         drop(beginning);
         look_up(&place, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))
     });
-    // The sender says nothing; it is dropped.
+    // The channel carries no message; dropping the sender is the signal.
     if timeout(TURN, begun).await.is_err() {
         return Err(Unfound::Unable(io::Error::other("too many names are being looked up")));
     }
@@ -61,7 +62,7 @@ fn look_up<T>(place: &(String, u16), open: impl Fn() -> io::Result<T>) -> Result
         Ok(found) => {
             Ok(found.map(|address| SocketAddr::new(address.ip().to_canonical(), address.port())).collect())
         }
-        // An error of the system itself, and not of the name service.
+        // An error of the operating system, not of the name service.
         Err(error) if error.raw_os_error().is_some() => Err(Unfound::Unable(error)),
         Err(error) => {
             has_room(&open)?;
@@ -70,7 +71,7 @@ fn look_up<T>(place: &(String, u16), open: impl Fn() -> io::Result<T>) -> Result
     }
 }
 
-/// Whether a question for a name would find the descriptors that it needs.
+/// Checks that the file descriptors for a lookup are available.
 fn has_room<T>(open: &impl Fn() -> io::Result<T>) -> Result<(), Unfound> {
     let opened: io::Result<Vec<T>> = (0..DESCRIPTORS).map(|_| open()).collect();
     opened.map(drop).map_err(Unfound::Unable)
@@ -84,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of a name that nobody knows, or a known one, where the n-th descriptor is refused.
+    /// Returns the result of a lookup during which opening the n-th file descriptor fails.
     fn check(name: &str, refused: usize) -> Result<Vec<SocketAddr>, Unfound> {
         let count = Cell::new(0);
         let open = || {
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn a_name_that_is_not_known_is_told_from_one_that_cannot_be_looked_for() {
         assert!(matches!(check("nobody.invalid.", usize::MAX), Err(Unfound::Unknown(_))));
-        // Before the question, and after it.
+        // During the check before the lookup, and during the one after it.
         for refused in [1, DESCRIPTORS, DESCRIPTORS + 1, 2 * DESCRIPTORS] {
             let found = check("nobody.invalid.", refused);
             assert!(matches!(found, Err(Unfound::Unable(_))), "{refused}: {found:?}");
@@ -115,10 +116,10 @@ mod tests {
             .build()
             .unwrap();
         runtime.block_on(async {
-            // In its way for longer than its patience.
+            // Blocks the only thread for longer than the limit.
             let patience = Duration::from_secs(1);
             let other = spawn_blocking(move || std::thread::sleep(patience.mul_f32(1.5)));
-            // What can be no name is answered here, and at once.
+            // The C library rejects an invalid name at once, without a query.
             let Err(Unfound::Unknown(error)) = addresses(&"a".repeat(70), 80, patience).await else {
                 panic!("there is no such name")
             };

@@ -1,4 +1,4 @@
-//! Which process is behind a connection that comes out of a session's network.
+//! Finds the process behind a connection out of a session's network, by reading `/proc`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,19 +12,19 @@ use crate::linux::clients::Client;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) process: ProcessInfo,
-    /// The command's init; 0 where it is not known.
+    /// The command's root process; 0 if it is unknown.
     pub(crate) command: u32,
-    /// Other programs have it open as well.
+    /// Other programs have the socket open as well.
     pub(crate) is_shared: bool,
 }
 
 impl Owner {
-    /// A process that is known already, and the init of its command.
+    /// Returns a known process with the root process of its command.
     pub(crate) fn of(process: u32, command: u32) -> Self {
         Self { process: describe(process), command, is_shared: false }
     }
 
-    /// Adds another process that has the same open.
+    /// Records another process that has the same socket open.
     fn share(&mut self, other: &Self) {
         let is_same =
             |one: &ProcessInfo, other: &ProcessInfo| one.program == other.program && one.argv == other.argv;
@@ -34,28 +34,29 @@ impl Owner {
         }
     }
 
-    /// Who has made a connection: where several programs could have, nobody knows which one.
+    /// Returns the owner without its process if several programs share the socket, since any of them may use it.
     pub(crate) fn unless_shared(self) -> Self {
         if self.is_shared { Self { command: self.command, ..Self::default() } } else { self }
     }
 }
 
-/// More processes are not looked at for one connection.
+/// The most processes that one scan visits.
 const PROCESSES_MAX: usize = 4096;
-/// Arguments are shown and logged, so they are cut.
+/// Limits for arguments, which are shown and logged: their number, and the bytes of each.
 const ARGUMENTS_MAX: usize = 32;
 const ARGUMENT_MAX: usize = 512;
-/// All of them together: thousands of connections may wait, and each keeps what is known of its process.
+/// The limit for all arguments together. Thousands of connections may wait, and each keeps the arguments of its
+/// process.
 const ARGUMENTS_BYTES: usize = 4096;
 
 /// Looks up the client's end of a connection in the network of the process `keeper`.
 ///
-/// `client` is the address it comes from, `server` the one it was meant for.
+/// `client` is its source address, `server` its original destination.
 pub(crate) fn client(keeper: u32, client: SocketAddr, server: SocketAddr) -> Client {
     let tables = if client.ip().to_canonical().is_ipv4() { ["tcp", "tcp6"] } else { ["tcp6", "tcp"] };
     let rows =
         tables.into_iter().filter_map(|table| fs::read_to_string(format!("/proc/{keeper}/net/{table}")).ok());
-    // Most rows are of other connections, and need not be read.
+    // Skip the rows of other connections without parsing them.
     let port = format!(":{:04X} ", client.port());
     let socket = rows.into_iter().find_map(|rows| {
         rows.lines().filter(|row| row.contains(&port)).find_map(|row| socket(row, client, server))
@@ -66,12 +67,13 @@ pub(crate) fn client(keeper: u32, client: SocketAddr, server: SocketAddr) -> Cli
     }
 }
 
-/// The socket of a row of `/proc/net/tcp`, if it is the one; 0 for one that no process has.
+/// Returns the inode number in a row of `/proc/net/tcp` if it is for this connection; 0 if no process has the socket
+/// open.
 fn socket(row: &str, client: SocketAddr, server: SocketAddr) -> Option<u64> {
     let mut fields = row.split_whitespace().skip(1);
     let local = address(fields.next()?)?;
     let remote = address(fields.next()?)?;
-    // The state, two queues, the timer, retransmissions, the user and a timeout stand before it.
+    // Skip the state, two queues, the timer, the retransmissions, the user and a timeout.
     let number = fields.nth(6)?.parse().ok()?;
     (local == canonical(client) && remote == canonical(server)).then_some(number)
 }
@@ -80,7 +82,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Reads `0100007F:0050`, words in the processor's order.
+/// Parses `0100007F:0050`, with words in native byte order.
 pub(super) fn address(text: &str) -> Option<SocketAddr> {
     let (host, port) = text.split_once(':')?;
     let word = |at: usize| u32::from_str_radix(host.get(8 * at..8 * at + 8)?, 16).ok().map(u32::to_ne_bytes);
@@ -93,7 +95,7 @@ pub(super) fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip.to_canonical(), u16::from_str_radix(port, 16).ok()?))
 }
 
-/// Finds all sockets that processes below `keeper` have open, and whose they are.
+/// Returns the owner of each socket that a process below `keeper` has open.
 pub(crate) fn owners(keeper: u32) -> HashMap<u64, Owner> {
     let mut owners: HashMap<u64, Owner> = HashMap::new();
     let mut left: Vec<(u32, u32)> = children(keeper).into_iter().map(|init| (init, init)).collect();
@@ -115,7 +117,7 @@ pub(crate) fn owners(keeper: u32) -> HashMap<u64, Owner> {
     owners
 }
 
-/// The children of all threads of a process.
+/// Returns the children of all threads of a process.
 fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let texts =
@@ -125,27 +127,27 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The numbers of the sockets that a process has open.
+/// Returns the inode numbers of the sockets that a process has open.
 fn sockets(pid: u32) -> Vec<u64> {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
     let targets = descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
     targets.filter_map(|target| number(target.to_str()?)).collect()
 }
 
-/// Reads `socket:[4711]`.
+/// Parses `socket:[4711]`.
 fn number(target: &str) -> Option<u64> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Describes a process as rules and questions want it.
+/// Returns the description of a process for rules and questions.
 fn describe(pid: u32) -> ProcessInfo {
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let written = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     ProcessInfo { pid, program: program.to_string_lossy().into_owned(), argv: arguments(&written) }
 }
 
-/// Reads the arguments of a process as the kernel tells them, each ended by a zero. A title that a process has given
-/// itself stands in their place with zeros after it, so empty ones at the end are none.
+/// Parses `/proc/N/cmdline`: arguments that each end with a NUL byte. A process title set by the process replaces them
+/// and is padded with NUL bytes, so empty arguments at the end are ignored.
 fn arguments(mut written: &[u8]) -> Vec<String> {
     while let Some(rest) = written.strip_suffix(b"\0") {
         written = rest;
@@ -195,7 +197,7 @@ mod tests {
         assert!(sockets(own).contains(&socket));
         assert_eq!(client(own, address, address), Client::Gone);
         drop(stream);
-        // What another test has started has it open, too, until that is its program.
+        // A child process that another test has forked holds the socket open until its execve(2).
         while client(own, address, server) != Client::Gone {
             std::thread::yield_now();
         }
@@ -238,7 +240,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let own = std::process::id();
         assert!(children(own).contains(&child.id()));
-        // Until it is the program, it is this one.
+        // Before its execve(2), the child is still a copy of this process.
         while describe(child.id()).argv != ["sleep", "60"] {
             std::thread::yield_now();
         }

@@ -1,7 +1,7 @@
-//! For programs that are told to use a proxy: HTTP (`CONNECT` and plain requests) and SOCKS 5 on one port, behind the
-//! same decisions as everything else.
+//! The proxy for programs that are configured to use one: HTTP (`CONNECT` and plain requests) and SOCKS 5 on one port,
+//! with the same decisions as for other connections.
 //!
-//! Whoever uses it must know the session's token, and a name is resolved no earlier than elsewhere.
+//! A client must present the session's token. As for other connections, a name is resolved only after it is allowed.
 
 mod http;
 mod socks;
@@ -19,26 +19,26 @@ use crate::linux::refuse::{self, News};
 use crate::linux::relay;
 use crate::linux::scope::{Scope, Wanted};
 
-/// How long a program may take to say what it wants.
+/// How long a program may take to send its request.
 const GREETING: Duration = Duration::from_secs(30);
 
-/// The user's name of the proxy; the token is the password.
+/// The user name for the proxy; the token is the password.
 pub(crate) const USER: &str = "portcullis";
 
-/// What a program asked the proxy for, as far as it went.
+/// A program's request to the proxy.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) host: Endpoint,
     pub(crate) port: u16,
     pub(crate) manner: Manner,
-    /// What the program sent behind the order, or what is to be sent for it.
+    /// The bytes that follow the request, or the rewritten request for the server.
     pub(crate) beginning: Vec<u8>,
 }
 
-/// In which words a connection is confirmed or refused.
+/// How the client is told that its connection is made or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// The program knows nothing of us.
+    /// The client does not use the proxy.
     Direct,
     /// `CONNECT`.
     Tunnel,
@@ -47,12 +47,12 @@ pub(crate) enum Manner {
     Socks,
 }
 
-/// Why there is no order.
+/// The reason why there is no request.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// It is told this, and the connection ends.
+    /// Send these bytes to the client and close the connection.
     Told(Vec<u8>),
-    /// It has gone, or speaks something else.
+    /// The client has gone, or speaks another protocol.
     Gone,
 }
 
@@ -63,7 +63,7 @@ impl From<std::io::Error> for Fault {
 }
 
 impl Manner {
-    /// What says that the connection is there.
+    /// Returns the message for a connection that is made.
     pub(crate) fn confirmed(self) -> &'static [u8] {
         match self {
             Self::Direct | Self::Request => b"",
@@ -72,7 +72,7 @@ impl Manner {
         }
     }
 
-    /// What says that it is not; nothing where that depends on what the program speaks.
+    /// Returns the message for a refusal; `None` if it depends on the client's protocol.
     pub(crate) fn refused(self, news: News, why: &str) -> Option<Vec<u8>> {
         match self {
             Self::Direct => None,
@@ -104,7 +104,7 @@ async fn greet(scope: &Scope, client: &mut TcpStream) -> Result<Order, Fault> {
     http::greet(&scope.token, client, first).await
 }
 
-/// Compares without a hint of where the first difference lies.
+/// Compares in constant time, so that the time does not reveal the first difference.
 fn is_token(given: &[u8], token: &str) -> bool {
     let token = token.as_bytes();
     given.len() == token.len()

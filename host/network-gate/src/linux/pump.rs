@@ -1,4 +1,4 @@
-//! Carries the bytes of an allowed connection, in both directions at once.
+//! Relays the bytes of an allowed connection, in both directions at once.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,32 +15,32 @@ use crate::judge::{Attempt, Refusal};
 use crate::linux::budget::Spent;
 use crate::linux::scope::{Scope, Wanted};
 
-/// How much is read at once: at first, and once that much has come. Most connections carry little, and those that
-/// carry nothing have no memory for it.
+/// The size of a read buffer: the first one, and the wide one that follows a full first one. Most connections carry
+/// little, and idle connections hold no buffer.
 const FIRST_CHUNK: usize = 8 * 1024;
 const CHUNK: usize = 128 * 1024;
-/// So many wide chunks are in use at once in a session.
+/// The most wide read buffers that a session has in use.
 pub(crate) const WIDE_MAX: usize = 256;
-/// How much of a client's is held until its server has answered. The rest stays with the kernel.
+/// How many of the client's bytes are held until its server has answered. The rest stays in the kernel.
 const HELD_MAX: usize = 32 * 1024;
-/// How often it is looked whether a connection without traffic has outlived its client.
+/// The interval of checks whether an idle connection has outlived its client.
 pub(crate) const DESERTED: Duration = Duration::from_secs(5);
 
-/// Bytes carried so far.
+/// The number of bytes relayed so far.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) sent: AtomicU64,
     pub(crate) received: AtomicU64,
 }
 
-/// Why a connection was cut.
+/// The reason why a connection was cut.
 #[derive(Debug)]
 pub(crate) enum Cut {
-    /// By what the client sent.
+    /// The inspector stopped it because of its content.
     Stopped(Stop),
-    /// By a later decision: on more than the budget, or on what has become known.
+    /// A later decision refused it: on more than the budget, or on a later stage.
     Refused(Refusal),
-    /// One of the two is gone.
+    /// The client or the server is gone.
     Broken,
 }
 
@@ -56,7 +56,7 @@ impl From<Stop> for Cut {
     }
 }
 
-/// One connection with all that it is measured by.
+/// One connection with its limits and its inspector.
 pub(crate) struct Pump<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) attempt: &'a Attempt,
@@ -64,18 +64,18 @@ pub(crate) struct Pump<'a> {
     pub(crate) spent: &'a Spent,
     pub(crate) traffic: &'a Traffic,
     pub(crate) inspector: Mutex<Inspector>,
-    /// The server has answered a hello, or an offer to speak another protocol.
+    /// Notified when the server has answered a client hello, or an offer to switch protocols.
     pub(crate) answered: Notify,
-    /// The server has ended without such an answer.
+    /// Notified when the server has ended without such an answer.
     pub(crate) unanswered: Notify,
-    /// A connection of whose client nothing is left ends when it carries nothing for so long.
+    /// An idle connection ends after this time without a client.
     pub(crate) deserted: Duration,
-    /// What the client has sent already.
+    /// The bytes that the client has sent already.
     pub(crate) first: Vec<u8>,
 }
 
 impl Pump<'_> {
-    /// Carries bytes until both sides have said their last.
+    /// Relays bytes until both sides have ended.
     pub(crate) async fn run(&self, client: &mut TcpStream, server: &mut TcpStream) -> Result<(), Cut> {
         let (client_reads, client_writes) = client.split();
         let (server_reads, server_writes) = server.split();
@@ -90,7 +90,7 @@ impl Pump<'_> {
         }
     }
 
-    /// Ends when nobody has the client's end open any more, and nothing is carried.
+    /// Completes when no process has the client's socket open and no bytes move.
     async fn until_deserted(&self, client: &TcpStream) {
         let mut carried_before = None;
         loop {
@@ -117,7 +117,7 @@ impl Pump<'_> {
                 let inspector = self.inspector();
                 (inspector.awaits_answer(), inspector.pending().len())
             };
-            // What is held and may still go, goes before the end.
+            // Forward held bytes before the end, if they may be forwarded.
             if has_ended && (!awaits || held == 0) {
                 self.look_at(&[], from.as_ref(), &mut to).await?;
                 to.shutdown().await?;
@@ -143,7 +143,7 @@ impl Pump<'_> {
         }
     }
 
-    /// Sends on what may be sent on, and has what is to be decided about decided.
+    /// Forwards what the inspector releases, and has each later stage decided.
     async fn look_at(&self, bytes: &[u8], client: &TcpStream, to: &mut WriteHalf<'_>) -> Result<(), Cut> {
         let ready = self.inspector().push(bytes)?;
         self.forward(&ready, client, to).await?;
@@ -157,7 +157,7 @@ impl Pump<'_> {
         }
     }
 
-    /// Sends bytes on; over the budget they wait here, and nothing more is read.
+    /// Sends bytes to the server. Over the budget they wait here, and the client is not read.
     async fn forward(&self, bytes: &[u8], client: &TcpStream, to: &mut WriteHalf<'_>) -> Result<(), Cut> {
         if bytes.is_empty() {
             return Ok(());
@@ -195,7 +195,7 @@ impl Pump<'_> {
         }
     }
 
-    /// Reads what is there, much at once if it should and there is memory; nothing where there is nothing yet.
+    /// Reads the available bytes, with a wide buffer if `is_wide` and one is free; `None` if there are no bytes yet.
     fn read(&self, from: &ReadHalf<'_>, is_wide: bool) -> io::Result<Option<Chunk>> {
         let wide = is_wide.then(|| Arc::clone(&self.scope.shared.chunks).try_acquire_owned().ok()).flatten();
         let room = if wide.is_some() { CHUNK } else { FIRST_CHUNK };
@@ -207,7 +207,7 @@ impl Pump<'_> {
         }
     }
 
-    /// The beginning of what was not forwarded: what the client speaks.
+    /// Returns the first bytes that were not forwarded; they show the client's protocol.
     pub(crate) fn beginning(&self) -> Vec<u8> {
         let inspector = self.inspector();
         let pending = inspector.pending();
@@ -219,15 +219,15 @@ impl Pump<'_> {
     }
 }
 
-/// What was read at once. It is held only until it has been passed on.
+/// The result of one read, held only until it is passed on.
 struct Chunk {
     bytes: Vec<u8>,
-    /// Its share of the memory.
+    /// The permit for a wide buffer.
     _wide: Option<OwnedSemaphorePermit>,
 }
 
 impl Chunk {
-    /// Whether more may have come than there was room for.
+    /// Returns true if the read filled the first buffer, so that more bytes may be available.
     fn is_full(&self) -> bool {
         self.bytes.len() >= FIRST_CHUNK
     }

@@ -1,4 +1,4 @@
-//! Ranges of addresses that are no place on the internet.
+//! Address ranges outside the public internet.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -7,16 +7,16 @@ use ipnet::{Ipv4Net, Ipv6Net};
 
 use crate::special::Special::{self, Link, Loopback, Metadata, Nowhere, Private};
 
-/// What kind of address it is.
+/// The kind of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Range {
-    /// One of the internet.
+    /// A public internet address.
     Public,
-    /// Everything else, and what it is.
+    /// Any other address, with its kind.
     Special(Special),
 }
 
-/// See the registries of special addresses, RFC 6890. The narrower entry stands first.
+/// From the IANA special-purpose address registries, RFC 6890. The narrower entry comes first.
 const V4: &[(Ipv4Addr, u8, Special)] = &[
     (Ipv4Addr::new(169, 254, 169, 254), 32, Metadata),
     (Ipv4Addr::new(169, 254, 170, 2), 32, Metadata),
@@ -43,15 +43,15 @@ const V6: &[(Ipv6Addr, u8, Special)] = &[
     (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, Link),
     (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10, Private),
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, Nowhere),
-    // Teredo carries addresses in a disguise of its own.
+    // Teredo contains obfuscated IPv4 addresses.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, Nowhere),
     (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0), 64, Nowhere),
-    // Translation inside one network, see RFC 8215; where the IPv4 address stands in it is that network's affair.
+    // Translation inside one network, see RFC 8215; that network defines the position of the IPv4 address.
     (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, Private),
     (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16, Nowhere),
 ];
 
-/// IPv6 ranges that hold IPv4 addresses, and at which byte: translation (NAT64), 6to4, and the oldest forms.
+/// IPv6 ranges that contain IPv4 addresses, with the byte offset: translation (NAT64), 6to4, and the oldest forms.
 const EMBEDDING: &[(Ipv6Addr, u8, usize)] = &[
     (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96, 12),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, 2),
@@ -59,8 +59,8 @@ const EMBEDDING: &[(Ipv6Addr, u8, usize)] = &[
     (Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, 0, 0), 96, 12),
 ];
 
-/// Says what an address is that is no place on the internet, or this machine's own; none for others. Where it cannot be
-/// found out whose it is it counts as this machine's.
+/// Returns the kind of an address that is outside the public internet or belongs to this machine; `None` for others. If
+/// the owner cannot be determined, the address counts as this machine's.
 #[must_use]
 pub fn special(address: IpAddr) -> Option<Special> {
     match Range::of(address) {
@@ -69,7 +69,7 @@ pub fn special(address: IpAddr) -> Option<Special> {
     }
 }
 
-/// Whether an address, or the one inside it that it leads to, is this machine's.
+/// Returns true if an address, or the IPv4 address embedded in it, belongs to this machine.
 ///
 /// # Errors
 /// See [`is_own`].
@@ -77,7 +77,7 @@ pub(crate) fn is_own_or_leads_there(address: IpAddr) -> io::Result<bool> {
     Ok(is_own(address)? || end(address).map_or(Ok(false), is_own)?)
 }
 
-/// Where an address leads in the end, if that is another one.
+/// Returns the address embedded in `address`, to which its packets go in the end.
 pub(crate) fn end(address: IpAddr) -> Option<IpAddr> {
     match address {
         IpAddr::V6(address) => embedded(address).map(IpAddr::V4),
@@ -86,7 +86,7 @@ pub(crate) fn end(address: IpAddr) -> Option<IpAddr> {
 }
 
 impl Range {
-    /// Says what kind of address it is.
+    /// Returns the kind of an address.
     pub(crate) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::of_v4(address),
@@ -110,7 +110,7 @@ impl Range {
     }
 }
 
-/// Returns the IPv4 address to which an IPv6 address leads in the end.
+/// Returns the IPv4 address embedded in an IPv6 address.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let holds = |base: Ipv6Addr, bits| Ipv6Net::new(base, bits).is_ok_and(|net| net.contains(&address));
     let (_, _, at) = EMBEDDING.iter().find(|(base, bits, _)| holds(*base, *bits))?;
@@ -118,13 +118,13 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from(bytes))
 }
 
-/// Whether the address is one of this machine's own, under which the services behind its firewall listen.
+/// Returns true if the address belongs to this machine. Services behind its firewall listen on such an address.
 ///
-/// A datagram socket is told where it would send from, which is the destination itself for a machine's own
-/// addresses; nothing is sent.
+/// Connecting a datagram socket selects its source address without sending a packet. For an address of this machine,
+/// the source equals the destination.
 ///
 /// # Errors
-/// When it cannot be found out, as for want of descriptors.
+/// If it cannot be determined, for example for lack of file descriptors.
 fn is_own(address: IpAddr) -> io::Result<bool> {
     let any: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -136,7 +136,7 @@ fn is_own(address: IpAddr) -> io::Result<bool> {
     is_source(source(), address)
 }
 
-/// Who cannot be reached at all is not this machine.
+/// Compares the source with the destination. An unreachable address is not this machine's.
 fn is_source(source: io::Result<IpAddr>, address: IpAddr) -> io::Result<bool> {
     match source {
         Ok(source) => Ok(source == address),

@@ -1,4 +1,4 @@
-//! What a client is told in place of an answer: in the words of the protocol it speaks, as far as it is known.
+//! Tells a client that its connection is refused, in the client's own protocol if it is known.
 
 use std::time::Duration;
 
@@ -9,14 +9,15 @@ use tokio::time::timeout;
 
 use crate::inspect::client_hello::is_tls;
 
-/// A fatal alert in a record of TLS 1.2, which every version reads: `access_denied`.
+/// A fatal `access_denied` alert in a TLS 1.2 record, which every version can read.
 const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
-/// How long a client may take to show what it speaks; who speaks first says it at once.
+/// How long a client may take to send its first bytes, which show its protocol.
 const FIRST_WORD: Duration = Duration::from_millis(300);
-/// How long the client's last bytes are taken: closed earlier, the kernel would drop what was sent to it.
+/// How long the client's remaining bytes are read. If the socket were closed earlier, the kernel would drop the
+/// message.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// How bad the news is.
+/// The kind of the refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     Denied,
@@ -24,7 +25,8 @@ pub(crate) enum News {
     Unreachable,
 }
 
-/// Tells the client why and closes the connection. `beginning` is what is known to be its first bytes.
+/// Tells the client the reason and closes the connection. `beginning` holds the client's first bytes, if they are
+/// known.
 pub(crate) async fn tell(client: TcpStream, beginning: &[u8], news: News, why: &str) {
     let mut peeked = [0; 16];
     let beginning = if beginning.is_empty() { peek(&client, &mut peeked).await } else { beginning };
@@ -36,19 +38,20 @@ pub(crate) async fn tell(client: TcpStream, beginning: &[u8], news: News, why: &
     say(client, &message).await;
 }
 
-/// Says something and closes the connection.
+/// Sends a message and closes the connection.
 pub(crate) async fn say(mut client: TcpStream, message: &[u8]) {
     if client.write_all(message).await.is_ok() && client.shutdown().await.is_ok() {
-        // Not a part of every connection that might come to this.
+        // Allocated here, so that the future of every connection does not contain it.
         let mut rest = vec![0; 4096];
         let drain = async { while client.read(&mut rest).await.is_ok_and(|length| length > 0) {} };
         let _in_time = timeout(DRAIN, drain).await;
     }
 }
 
-/// Has the connection reset when it is dropped, for clients that would take an end for an empty answer.
+/// Makes the connection end with a reset when it is dropped, for clients that would take an orderly end for an empty
+/// answer.
 pub(crate) fn reset(client: &TcpStream) {
-    // Without it the client sees an ordinary end.
+    // If this fails, the client sees an orderly end.
     let _unset = set_socket_linger(client, Some(Duration::ZERO));
 }
 
@@ -68,7 +71,7 @@ fn is_http(beginning: &[u8]) -> bool {
     is_known || is_word && words.next().is_some_and(|target| target.starts_with(b"/"))
 }
 
-/// What a program reads that does not know the session's token.
+/// Returns the answer for a program without the session's token.
 pub(crate) fn unknown() -> Vec<u8> {
     let body = "portcullis: this proxy is for programs that know the session's token (PORTCULLIS_PROXY)\n";
     format!(
@@ -79,7 +82,7 @@ pub(crate) fn unknown() -> Vec<u8> {
     .into_bytes()
 }
 
-/// An answer in HTTP.
+/// Returns an HTTP response.
 pub(crate) fn page(news: News, why: &str) -> Vec<u8> {
     let status = match news {
         News::Denied => "403 Forbidden",

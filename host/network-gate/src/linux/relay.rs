@@ -1,4 +1,4 @@
-//! One connection, from the moment it comes out of the network to its end.
+//! Handles one connection out of the network, from accept(2) to its end.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::linux::pump::{Cut, DESERTED, Pump, Traffic};
 use crate::linux::refuse::{self, News};
 use crate::linux::scope::{Cleared, Scope, Wanted};
 
-/// Serves a connection that the kernel has led here.
+/// Serves a connection that the kernel has redirected here.
 pub(crate) async fn serve(scope: Arc<Scope>, client: TcpStream, from: SocketAddr) {
     let Some(meant) = original_destination(&client) else { return refuse::reset(&client) };
     match scope.shared.names.endpoint(meant.ip()) {
@@ -25,12 +25,12 @@ pub(crate) async fn serve(scope: Arc<Scope>, client: TcpStream, from: SocketAddr
             let wanted = Wanted { target, port: meant.port(), client: from, server: meant };
             connect(&scope, client, &wanted, Manner::Direct, Vec::new()).await;
         }
-        // An address that stands for names, but nobody has asked for this one.
+        // An address of the range for names that stands for no name.
         None => refuse::reset(&client),
     }
 }
 
-/// Where the client wanted to connect to; nothing for one that has connected to the listener itself.
+/// Returns the original destination of the connection; `None` if the client connected to the listener itself.
 fn original_destination(client: &TcpStream) -> Option<SocketAddr> {
     let own = client.local_addr().ok()?;
     let meant = match own {
@@ -40,7 +40,7 @@ fn original_destination(client: &TcpStream) -> Option<SocketAddr> {
     meant.ok().filter(|meant| *meant != own)
 }
 
-/// Has a connection decided, and carries it. `beginning` is what the client has sent already.
+/// Has a connection decided, and relays it. `beginning` holds the bytes that the client has sent already.
 pub(crate) async fn connect(
     scope: &Arc<Scope>,
     client: TcpStream,
@@ -61,7 +61,7 @@ pub(crate) async fn connect(
     }
 }
 
-/// Refuses a client to which nothing was said yet.
+/// Refuses a client that has received no bytes yet.
 async fn refuse_unheard(client: TcpStream, manner: Manner, news: News, why: &str) {
     match manner.refused(news, why) {
         Some(message) => refuse::say(client, &message).await,
@@ -85,7 +85,7 @@ async fn carry(
                 Ending::Unreachable(why) => (News::Unreachable, why.clone()),
                 Ending::Closed => (News::Unreachable, String::new()),
             };
-            // Told before the client can know, and act on it.
+            // Report the end before the client can see it and react.
             report.how = ending;
             drop(report);
             return refuse_unheard(client, manner, news, &why).await;
@@ -94,7 +94,7 @@ async fn carry(
     if client.write_all(manner.confirmed()).await.is_err() {
         return;
     }
-    // Small messages go at once; where it cannot be set they go a little later.
+    // Send small messages at once. A failure only costs latency.
     let _unset = (client.set_nodelay(true), server.set_nodelay(true));
     let limit = scope.judge.budget(&report.attempt);
     let spent = scope.shared.budgets.of(&wanted.target, wanted.port, limit);
@@ -137,7 +137,7 @@ fn told(wanted: &Wanted, refusal: &Refusal) -> String {
     format!("the connection to {place} is denied: {reason} (rule `{rule}` of `{policy}`)")
 }
 
-/// Tells what became of a connection however it ends, also when it is dropped in the middle.
+/// Reports the end of a connection when it is dropped, however the connection ends.
 struct Report<'a> {
     scope: &'a Scope,
     attempt: Attempt,

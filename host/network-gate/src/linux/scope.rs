@@ -1,4 +1,4 @@
-//! One network of a session, and the way of a connection in it from an attempt to a permit.
+//! One network of a session, and the steps from an attempt to a permit in it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::linux::hold::{Found, Held, State};
 use crate::linux::process::Owner;
 use crate::names::Names;
 
-/// How often it is looked whether a client that has sent something has gone since.
+/// The interval of checks whether a client that has stopped sending is gone.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What all networks of a session share.
+/// State that all networks of a session share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) names: Names,
@@ -31,11 +31,11 @@ pub(crate) struct Shared {
     pub(crate) asking: Arc<Asking>,
     pub(crate) carried: Carried,
     pub(crate) decider: Decider,
-    /// For how many connections there are descriptors.
+    /// One permit for each connection that the file descriptors allow.
     pub(crate) room: Arc<Semaphore>,
-    /// How many more may be told that there is no room.
+    /// One permit for each client that may be told that the limit is reached.
     pub(crate) told: Arc<Semaphore>,
-    /// For how many wide chunks there is memory.
+    /// One permit for each wide read buffer.
     pub(crate) chunks: Arc<Semaphore>,
 }
 
@@ -43,39 +43,40 @@ pub(crate) struct Shared {
 pub(crate) struct Scope {
     pub(crate) shared: Arc<Shared>,
     pub(crate) judge: Arc<dyn Judge>,
-    /// What is known of connections that were held before they were made.
+    /// The state of connections that were held inside connect(2).
     pub(crate) held: Held,
-    /// How long a call may be held.
+    /// How long a connect(2) call may be held.
     pub(crate) hold: Duration,
     /// The processes in the network, and their sockets.
     pub(crate) clients: Arc<Clients>,
-    /// What a program has to know to use the proxy.
+    /// The secret that a program needs to use the proxy.
     pub(crate) token: String,
 }
 
-/// What a connection is for, as far as it is known at once.
+/// The destination of a connection, and its addresses.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) target: Endpoint,
     pub(crate) port: u16,
-    /// Where the client's end is found: its own address, and the one it connected to.
+    /// The client's address and the address it connected to; together they identify its socket.
     pub(crate) client: SocketAddr,
     pub(crate) server: SocketAddr,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(crate) enum Cleared {
     Allowed(Box<Attempt>, Permit),
     Denied(Refusal),
-    /// The client did not wait.
+    /// The client has gone.
     Abandoned,
 }
 
 impl Scope {
-    /// Has a connection decided; it is held until there is an answer.
+    /// Has a connection decided, and holds it until there is an answer.
     pub(crate) async fn clear(self: &Arc<Self>, wanted: &Wanted, stream: &TcpStream) -> Cleared {
-        // Here and now where that is known without waiting: most connections were decided before they were made.
+        // Most connections were decided inside connect(2). If the kernel identifies the socket at once, the verdict is
+        // found without a switch of threads.
         let client = self.clients.ask_kernel(wanted.client, wanted.server);
         let found = match client.and_then(|client| self.decided_before(client, wanted)) {
             Some(found) => Some(found),
@@ -98,7 +99,7 @@ impl Scope {
         }
     }
 
-    /// What came of the call by which the client has made this very connection, if that was held.
+    /// Returns the state that the connect(2) call of this connection left, if it was held.
     fn decided_before(&self, client: Client, wanted: &Wanted) -> Option<Found> {
         match client {
             Client::Open(socket) => self.held.take(socket, &wanted.target, wanted.port),
@@ -106,7 +107,7 @@ impl Scope {
         }
     }
 
-    /// Decides about a connection. `client` is what is known of its other end.
+    /// Decides about a connection. `client` is the client's socket, if it is known already.
     fn decide(&self, wanted: &Wanted, client: Option<Client>) -> Found {
         let client = client.unwrap_or_else(|| self.clients.client(wanted.client, wanted.server));
         if let Some(found) = self.decided_before(client, wanted) {
@@ -121,8 +122,7 @@ impl Scope {
         Found { attempt, state: State::Settled(Box::new(judgement)) }
     }
 
-    /// Has it decided about what has become known of an allowed connection. Nothing is the reason when the client did
-    /// not wait.
+    /// Has a later stage of an allowed connection decided. The error is `None` if the client has gone.
     pub(crate) async fn clear_stage(
         &self,
         attempt: &Attempt,
@@ -143,7 +143,7 @@ impl Scope {
         }
     }
 
-    /// Has it decided whether more may be sent than the budget allows; until then nothing is.
+    /// Has it decided whether the connection may exceed its budget. The caller sends nothing until then.
     pub(crate) async fn clear_more(
         &self,
         attempt: &Attempt,
@@ -185,7 +185,7 @@ impl Scope {
             settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => settled,
         };
         match judgement {
-            // The permit must be for what is about to be done.
+            // The permit must be for exactly this access.
             Judgement::Allow(permit) if *permit.action() == Action::Network(attempt.access.clone()) => {
                 Cleared::Allowed(Box::new(attempt), permit)
             }
@@ -199,7 +199,7 @@ impl Scope {
         }
     }
 
-    /// Waits for the user; nothing when the client does not.
+    /// Asks the user; returns `None` if the client has gone.
     async fn ask(&self, attempt: &Attempt, wanted: &Wanted, stream: &TcpStream) -> Option<Judgement> {
         match self.shared.asking.put(&self.judge, attempt.clone()) {
             Ok(answer) => self.answered(answer, wanted, stream).await,
@@ -207,7 +207,7 @@ impl Scope {
         }
     }
 
-    /// Waits for an answer; nothing when the client does not.
+    /// Waits for an answer; returns `None` if the client has gone.
     async fn answered(
         &self,
         answer: oneshot::Receiver<Judgement>,
@@ -219,17 +219,17 @@ impl Scope {
             () = self.gone(wanted, stream) => None,
         };
         if answered.is_none() {
-            // The receiver is dropped by now, so it counts as given up.
+            // The receiver has been dropped, so the question counts this client as gone.
             self.shared.asking.one_gave_up();
         }
         answered
     }
 
-    /// Ends when nobody has the client's end open any more.
+    /// Completes when no process has the client's socket open.
     async fn gone(&self, wanted: &Wanted, stream: &TcpStream) {
         loop {
             match stream.ready(Interest::READABLE).await {
-                // It has sent its last byte; it may still wait for ours.
+                // The client has sent its last byte, but may still wait for a reply.
                 Ok(ready) if ready.is_read_closed() => {
                     if self.is_gone(wanted).await {
                         return;
@@ -242,14 +242,14 @@ impl Scope {
         }
     }
 
-    /// Whether nobody has the client's end open any more.
+    /// Returns true if no process has the client's socket open.
     pub(crate) async fn is_gone(&self, wanted: &Wanted) -> bool {
         let (clients, client, server) = (Arc::clone(&self.clients), wanted.client, wanted.server);
         let look = self.shared.decider.ask(move || clients.client(client, server));
         look.await.is_none_or(|client| client == Client::Gone)
     }
 
-    /// Tells what became of a connection, once nothing of it is left.
+    /// Reports the end of a connection to the judge.
     pub(crate) fn report(&self, attempt: Attempt, request: String, ended: Ended) {
         let (judge, command) = (Arc::clone(&self.judge), attempt.command);
         self.shared.decider.tell(move || judge.ended(&attempt, &request, &ended));
@@ -258,7 +258,7 @@ impl Scope {
 }
 
 impl Wanted {
-    /// What a process wants with it.
+    /// Returns the attempt of a process to make this connection.
     pub(crate) fn attempt_of(&self, Owner { process, command, .. }: Owner) -> Attempt {
         let access = NetworkAccess {
             transport: Transport::Tcp,

@@ -1,4 +1,4 @@
-//! A connection through the user's own proxy.
+//! Connections through the user's own proxy.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use crate::upstream::{Protocol, Upstream};
 
-/// A longer answer is none.
+/// The longest accepted answer of a proxy, in bytes.
 const ANSWER_MAX: usize = 16 * 1024;
 const SOCKS: u8 = 5;
 const WITHOUT: u8 = 0;
@@ -22,7 +22,7 @@ const V4: u8 = 1;
 const NAME: u8 = 3;
 const V6: u8 = 4;
 
-/// Connects to the proxy, and has it connect to `target`, which it is told by name.
+/// Connects to the proxy and has it connect to `target`. A domain is passed on by name.
 pub(super) async fn open(upstream: &Upstream, target: &Endpoint, port: u16) -> io::Result<TcpStream> {
     let host = upstream.host.to_string();
     let mut proxy = TcpStream::connect((host, upstream.port)).await?;
@@ -48,7 +48,7 @@ async fn ask_http(
     };
     let request = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{credentials}\r\n");
     proxy.write_all(request.as_bytes()).await?;
-    // Byte by byte: what follows the answer is the server's, which may speak first.
+    // Read byte by byte: the bytes after the answer belong to the server, which may speak first.
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {
         if answer.len() >= ANSWER_MAX {
@@ -101,7 +101,7 @@ async fn ask_socks(
     if code == 0 { Ok(()) } else { Err(refused(&format!("it answered with the code {code}"))) }
 }
 
-/// A text with its length before it.
+/// Returns a text preceded by its length.
 fn short(text: &str) -> io::Result<Vec<u8>> {
     let length = u8::try_from(text.len()).map_err(|_too_long| refused("a name is too long for it"))?;
     Ok([&[length], text.as_bytes()].concat())
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::upstream::Unresolved;
 
-    /// Has a proxy that hears `expected` and says `answer` connect; returns what the server behind it says.
+    /// Connects through a fake proxy that expects and sends `talk`; returns the bytes of the server behind it.
     fn check(
         protocol: Protocol,
         named: bool,
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn http() {
         let request = b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n".as_slice();
-        // The server may speak in the same breath.
+        // The server's first bytes may arrive together with the proxy's answer.
         let answer = b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n220 hello".as_slice();
         assert_eq!(check(Protocol::Http, false, domain(), &[(request, answer)]).unwrap(), b"220 hello");
         let known = b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443\r\n\
@@ -170,7 +170,7 @@ mod tests {
             let error = check(Protocol::Http, false, domain(), &[(request, no.as_bytes())]).unwrap_err();
             assert!(error.to_string().contains("did not connect") && !error.to_string().contains('\x1b'));
         }
-        // One that hangs up in the middle.
+        // A proxy that closes the connection in the middle of its answer.
         check(Protocol::Http, false, domain(), &[(request, b"HTTP/1.1 200")]).unwrap_err();
     }
 

@@ -8,14 +8,14 @@ use super::*;
 use crate::Upstream;
 use crate::judge::{AddressRuling, Checks, Ended, Refusal, Stages};
 
-/// A judge that shows its questions to the test, which answers them.
+/// A judge that sends its questions to the test and receives the answers from it.
 struct Shown {
     questions: Mutex<Sender<(u64, Vec<String>)>>,
     answers: Mutex<Receiver<bool>>,
     withdrawn: Mutex<Vec<u64>>,
-    /// Hosts that no question is about together with others.
+    /// Hosts that are never asked about together with others.
     apart: Mutex<Vec<String>>,
-    /// Hosts that are decided by now.
+    /// Hosts that are decided.
     settled: Mutex<Vec<String>>,
 }
 
@@ -108,7 +108,7 @@ impl Stand {
 impl Drop for Stand {
     fn drop(&mut self) {
         self.asking.close();
-        // A question that is still open gets its answer.
+        // Answers a question that is still open.
         let _unheard = self.answer.send(true);
         self.thread.take().unwrap().join().unwrap();
     }

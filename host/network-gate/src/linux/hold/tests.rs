@@ -16,7 +16,7 @@ use crate::linux::pump::WIDE_MAX;
 use crate::linux::scope::{Cleared, Shared};
 use crate::names::Names;
 
-/// Asks about everything, and says no when the test wants it to.
+/// A judge that asks about everything, and denies when the test tells it to.
 struct Asks {
     decided: AtomicUsize,
     asked: AtomicUsize,
@@ -65,7 +65,7 @@ impl Judge for Asks {
     fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
 }
 
-/// Says nothing by itself; the test tells the calls.
+/// A source of calls that the test feeds.
 #[derive(Debug)]
 struct Line {
     calls: Mutex<Receiver<Call>>,
@@ -96,7 +96,7 @@ pub(in crate::linux) struct Stand {
 }
 
 impl Stand {
-    /// A connection of this process to itself, which stands for one that comes out of a network.
+    /// Connects this process to itself, in place of a connection out of a network.
     pub(in crate::linux) async fn new(hold: Duration) -> Self {
         let (answer, answers) = channel();
         let judge = Arc::new(Asks {
@@ -131,7 +131,7 @@ impl Stand {
         Self { scope, judge, answer, told, released, client, server, wanted, socket }
     }
 
-    /// Tells of a call of this socket.
+    /// Reports a suspended call of this socket.
     fn wait(&self, id: u64) {
         let (process, socket, address) = (std::process::id(), self.socket, self.wanted.server);
         self.told.send(Call::Waits { id, process, command: 0, socket, address }).unwrap();
@@ -168,7 +168,7 @@ fn the_answer_to_a_call_is_the_answer_to_its_connection() {
     run(async {
         let mut stand = Stand::new(HOLD).await;
         stand.wait(7);
-        // Decided again, before the question is put, and never after.
+        // The second decision comes before the question is put; there is none after it.
         stand.until([2, 1, 0]).await;
         assert!(stand.released.try_recv().is_err(), "it goes on before there is an answer");
         stand.answer.send(()).unwrap();
@@ -204,7 +204,7 @@ fn who_gives_up_takes_the_question_back() {
         stand.until([2, 1, 0]).await;
         stand.told.send(Call::Gone { id: 7 }).unwrap();
         stand.until([2, 1, 1]).await;
-        // Whoever it was is let go in any case.
+        // The call is released in any case.
         assert_eq!(stand.released.recv().await, Some(7));
     });
 }

@@ -1,4 +1,4 @@
-//! HTTP as proxies are asked in it, see RFC 9110 7.
+//! Reads HTTP proxy requests, see RFC 9110 7.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use crate::linux::refuse::{self, News};
 /// The port of plain HTTP.
 const PORT: u16 = 80;
 
-/// Reads what a program wants, whose first byte is `first`.
+/// Reads the request of a program; `first` is its first byte, which has been read.
 pub(super) async fn greet(token: &str, client: &mut TcpStream, first: u8) -> Result<Order, Fault> {
     let told = |news, why: &str| Fault::Told(refuse::page(news, why));
     let mut bytes = vec![first];
@@ -41,7 +41,7 @@ pub(super) async fn greet(token: &str, client: &mut TcpStream, first: u8) -> Res
     Ok(Order { host, port: port.unwrap_or(PORT), manner: Manner::Request, beginning })
 }
 
-/// Whether `Basic …` holds the session's token.
+/// Checks that `Basic …` holds the session's token.
 fn is_known(given: &str, token: &str) -> bool {
     let Some((scheme, encoded)) = given.split_once(' ') else { return false };
     let Ok(decoded) = STANDARD.decode(encoded.trim()) else { return false };

@@ -1,4 +1,4 @@
-//! SOCKS 5 with a user name and a password, see RFC 1928 and RFC 1929.
+//! SOCKS 5 with user name and password, see RFC 1928 and RFC 1929.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,26 +13,26 @@ use crate::linux::refuse::News;
 pub(super) const VERSION: u8 = 5;
 const PASSWORD: u8 = 2;
 const NO_METHOD: u8 = 0xff;
-/// The version of the sub-negotiation, and its answers.
+/// The version of the password negotiation, and its answers.
 const PASSWORD_VERSION: u8 = 1;
 const WELCOME: u8 = 0;
 const UNWELCOME: u8 = 1;
 const CONNECT: u8 = 1;
-/// Kinds of addresses.
+/// Address types.
 const V4: u8 = 1;
 const NAME: u8 = 3;
 const V6: u8 = 4;
-/// Replies.
+/// Reply codes.
 const DONE: u8 = 0;
 const NOT_ALLOWED: u8 = 2;
 const UNREACHABLE: u8 = 4;
 const NO_SUCH_COMMAND: u8 = 7;
 const NO_SUCH_ADDRESS: u8 = 8;
 
-/// The connection is there.
+/// The reply to a successful request.
 pub(super) const CONFIRMED: [u8; 10] = reply(DONE);
 
-/// A reply; the address in it is of no use to anybody.
+/// Returns a reply. Clients do not use the address in it.
 const fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, V4, 0, 0, 0, 0, 0, 0]
 }
@@ -44,7 +44,7 @@ pub(super) fn refused(news: News) -> [u8; 10] {
     })
 }
 
-/// Reads what a program wants, whose first byte has been read.
+/// Reads the request of a program; its first byte has been read.
 pub(super) async fn greet(token: &str, client: &mut TcpStream) -> Result<Order, Fault> {
     let methods = short(client).await?;
     if !methods.contains(&PASSWORD) {
@@ -76,7 +76,7 @@ pub(super) async fn greet(token: &str, client: &mut TcpStream) -> Result<Order, 
     Ok(Order { host, port, manner: Manner::Socks, beginning: Vec::new() })
 }
 
-/// Bytes with their number before them.
+/// Reads a byte string preceded by its length.
 async fn short(client: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; client.read_u8().await?.into()];
     client.read_exact(&mut bytes).await?;

@@ -13,7 +13,7 @@ use crate::linux::process::Owner;
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(100);
 
-/// Carries a connection in a network to a server, and has `act` play both ends.
+/// Relays a connection to a server, while `act` plays the client and the server.
 async fn carried<Acting: Future<Output = ()>>(
     scope: &Scope,
     act: impl FnOnce(TcpStream, TcpStream) -> Acting,
@@ -52,7 +52,7 @@ async fn carried<Acting: Future<Output = ()>>(
 async fn a_server_does_not_keep_the_place_of_a_client_that_is_gone() {
     let stand = Stand::new(LONG).await;
     let done = carried(&stand.scope, async |client, mut server| {
-        // As long as it is there, it may wait for an answer.
+        // As long as the client is there, it may wait for an answer.
         let (mut reads, mut writes) = client.into_split();
         writes.shutdown().await.unwrap();
         let mut byte = [0];
@@ -61,7 +61,7 @@ async fn a_server_does_not_keep_the_place_of_a_client_that_is_gone() {
         server.write_all(b"x").await.unwrap();
         assert_eq!(timeout(LONG, reads.read(&mut byte)).await.unwrap().unwrap(), 1);
         drop((reads, writes));
-        // The server says nothing and ends nothing.
+        // The server neither sends nor closes.
         tokio::time::sleep(SHORT).await;
         std::mem::forget(server);
     });
