@@ -1,11 +1,11 @@
-//! `$'...'`: quoted text with the escapes of C.
+//! `$'...'`: quoted text with C escapes.
 
 use crate::ReadError;
 use crate::scan::Reader;
 use crate::word::Text;
 
 impl Reader<'_> {
-    /// Reads up to the closing quote; the opening one is behind.
+    /// Reads up to the closing quote; the opening one has been skipped.
     pub(crate) fn ansi_quoted(&mut self, text: &mut Text) -> Result<(), ReadError> {
         loop {
             match self.bump_raw() {
@@ -33,7 +33,7 @@ impl Reader<'_> {
                 let rest = self.digits(8, 2);
                 (first.to_digit(8).unwrap_or_default() << (3 * rest.1)) | rest.0
             }
-            // Braces around the digits are read by some versions of bash.
+            // Only some versions of bash accept braces around the digits.
             Some('x') if self.peek_raw() == Some('{') => {
                 text.literal = false;
                 return Ok(());
@@ -50,7 +50,7 @@ impl Reader<'_> {
                 (_, 0) => return unknown(text, 'U'),
                 (code, _) => return unicode(text, code),
             },
-            // What a control character comes of depends on the version of bash.
+            // The meaning of a control character escape depends on the version of bash.
             Some('c') => {
                 self.bump_raw();
                 text.literal = false;
@@ -60,13 +60,13 @@ impl Reader<'_> {
         };
         match u8::try_from(code & 0xff) {
             Ok(byte @ 1..=0x7f) => text.value.push(char::from(byte)),
-            // A NUL ends the text early, and single bytes may join to a character.
+            // A NUL ends the text early, and single bytes may combine into a character.
             Ok(_) | Err(_) => text.literal = false,
         }
         Ok(())
     }
 
-    /// Up to `most` digits: their value and how many there were.
+    /// Reads up to `most` digits; returns their value and their number.
     fn digits(&mut self, radix: u32, most: u32) -> (u32, u32) {
         let (mut value, mut count) = (0_u32, 0);
         while count < most {
@@ -79,7 +79,7 @@ impl Reader<'_> {
     }
 }
 
-/// An escape that bash does not know stays as it is.
+/// Keeps an escape that bash does not know as it is.
 #[expect(clippy::unnecessary_wraps, reason = "the last step of a reader, which may fail elsewhere")]
 fn unknown(text: &mut Text, escape: char) -> Result<(), ReadError> {
     text.value.push('\\');
@@ -87,7 +87,7 @@ fn unknown(text: &mut Text, escape: char) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// What a character comes to depends on the locale, but for ASCII.
+/// Adds a Unicode character. Except for ASCII, its encoding depends on the locale.
 #[expect(clippy::unnecessary_wraps, reason = "the last step of a reader, which may fail elsewhere")]
 fn unicode(text: &mut Text, code: u32) -> Result<(), ReadError> {
     match char::from_u32(code) {

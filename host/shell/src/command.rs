@@ -3,7 +3,7 @@
 use crate::ReadError;
 use crate::scan::Reader;
 
-/// Words that end a list where a command could stand.
+/// Reserved words that end a list where a command could start.
 const CLOSING: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "esac", "}"];
 
 impl Reader<'_> {
@@ -16,7 +16,7 @@ impl Reader<'_> {
         if self.heredocs.is_empty() { Ok(()) } else { Err(self.error("a here-document has no body")) }
     }
 
-    /// Reads commands up to something that ends a list, which is left unread.
+    /// Reads commands up to the end of the list; the token that ends it is not skipped.
     pub(crate) fn list(&mut self) -> Result<(), ReadError> {
         loop {
             self.skip_newlines()?;
@@ -74,14 +74,14 @@ impl Reader<'_> {
             if self.sees("||") || !self.take("|") {
                 return Ok(());
             }
-            // `|&` takes standard error along.
+            // `|&` also pipes standard error.
             self.take("&");
             self.joint = "|";
             self.skip_newlines()?;
         }
     }
 
-    /// Passes over `!` and `time`, which change nothing in what is run.
+    /// Skips `!` and `time`, which do not change the command that runs.
     fn prefixes(&mut self) {
         loop {
             self.skip_blanks();

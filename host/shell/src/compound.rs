@@ -1,11 +1,11 @@
-//! Compound commands and functions. Their parts are listed like any others.
+//! Compound commands and functions. The commands inside are listed like any others.
 
 use crate::ReadError;
 use crate::evaluating::is_evaluating;
 use crate::scan::{METACHARACTERS, Reader};
 
 impl Reader<'_> {
-    /// Reads a compound command or the definition of a function, if one comes next.
+    /// Reads a compound command or a function definition, if one comes next.
     pub(crate) fn compound(&mut self) -> Result<bool, ReadError> {
         self.enter()?;
         let found = self.compound_within()?;
@@ -57,8 +57,8 @@ impl Reader<'_> {
         self.expect(")", "a parenthesis is not closed")
     }
 
-    /// Redirections behind a compound command belong to no simple one; what they
-    /// expand to is read all the same, and they are listed as a command of their own.
+    /// Reads the redirections after a compound command. They belong to no simple command, so they are listed as a
+    /// command of their own.
     fn redirects_of_compound(&mut self) -> Result<(), ReadError> {
         self.skip_blanks();
         if !self.sees_redirect() {
@@ -122,7 +122,7 @@ impl Reader<'_> {
         self.body_of_loop()
     }
 
-    /// Words up to the end of the line; only the commands in them count.
+    /// Reads words up to the end of the line; only the commands in them count.
     fn words(&mut self) -> Result<(), ReadError> {
         loop {
             self.skip_blanks();
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `(a | b)` before the commands of a case.
+    /// Reads `(a | b)` before the commands of a case.
     fn pattern(&mut self) -> Result<(), ReadError> {
         self.take("(");
         loop {
@@ -165,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[[ ... ]]`: runs nothing but the substitutions in it, and those in what it evaluates.
+    /// Reads `[[ ... ]]`. It runs only the substitutions in it, and those in expressions that it evaluates.
     fn condition(&mut self) -> Result<(), ReadError> {
         self.take("[[");
         let start = self.position();
@@ -208,7 +208,7 @@ impl Reader<'_> {
         self.function_body()
     }
 
-    /// `name() body`, if it comes next.
+    /// Reads `name() body`, if it comes next.
     fn function(&mut self, name: &str) -> Result<bool, ReadError> {
         let start = self.position();
         // `name=()` is an empty array.
@@ -256,7 +256,7 @@ impl Reader<'_> {
         if self.compound()? { Ok(()) } else { self.simple() }
     }
 
-    /// Passes over a reserved word, which must come next as a word of its own.
+    /// Skips a reserved word, which must come next as a separate word.
     fn reserved(&mut self, word: &str, what: &'static str) -> Result<(), ReadError> {
         self.skip_blanks();
         if self.plain_ahead() == word && self.take(word) && self.at_metacharacter() {

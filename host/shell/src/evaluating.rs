@@ -1,6 +1,7 @@
-//! What bash evaluates once more. Arithmetic takes the value of a variable for an expression, a subscript in an
-//! expression runs the commands in it, and some builtins take a name for a variable with a subscript. So text
-//! becomes a command where nothing looks like one: `b='x[$(evil)]'; ((b))`. Whatever might do so is `dynamic`.
+//! Text that bash evaluates a second time. Arithmetic takes the value of a variable as an expression, a subscript in an
+//! expression runs the commands in it, and some builtins take the name of a variable with a subscript. So text can
+//! become a command without any visible substitution: `b='x[$(evil)]'; ((b))`. A script in which this may happen is
+//! `dynamic`.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +9,9 @@ use portcullis_decision::request::Word;
 
 use crate::Found;
 
-/// Giving these a value changes what the names of programs mean.
+/// Variables that change the meaning of program names.
 const REDEFINING: [&str; 4] = ["PATH", "FPATH", "BASH_CMDS", "BASH_ALIASES"];
-/// Giving these a value makes programs run something else first.
+/// Variables that make programs run other code first.
 const INJECTING: [&str; 9] = [
     "BASH_ENV",
     "ENV",
@@ -22,39 +23,39 @@ const INJECTING: [&str; 9] = [
     "BASHOPTS",
     "PS4",
 ];
-/// Operators of `[[` that evaluate what stands beside them.
+/// Operators of `[[` that evaluate their operands.
 const EVALUATING: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 /// The variables of a script.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
-    /// Those that may get any text.
+    /// Variables that may hold any text.
     given: BTreeSet<String>,
-    /// Those whose values are taken for expressions.
+    /// Variables whose values are evaluated as expressions.
     calculated: BTreeSet<String>,
 }
 
 impl Variables {
-    /// Whether text may be taken for an expression.
+    /// Returns true if a variable that may hold any text is evaluated as an expression.
     pub(crate) fn meet(&self) -> bool {
         !self.given.is_disjoint(&self.calculated)
     }
 }
 
-/// Whether an operator of `[[` evaluates what stands beside it.
+/// Returns true if an operator of `[[` evaluates its operands.
 pub(crate) fn is_evaluating(operator: &str) -> bool {
     EVALUATING.contains(&operator)
 }
 
 impl Found {
-    /// A variable gets a value that may be any text.
+    /// Records that a variable may get any text.
     pub(crate) fn give(&mut self, name: &str) {
         self.features.redefinition |= REDEFINING.contains(&name);
         self.features.dynamic |= INJECTING.contains(&name);
         self.variables.given.insert(name.to_owned());
     }
 
-    /// A variable gets this value.
+    /// Records an assignment.
     pub(crate) fn assign(&mut self, name: &str, value: &Word) {
         let is_number = value.literal && value.value.bytes().all(|byte| byte.is_ascii_digit());
         let was_given = self.variables.given.contains(name);
@@ -64,7 +65,7 @@ impl Found {
         }
     }
 
-    /// Text is evaluated as an arithmetic expression.
+    /// Records that a text is evaluated as an arithmetic expression.
     pub(crate) fn calculate(&mut self, text: &str) {
         let mut rest = text.chars().peekable();
         let is_of_name = |next: &char| next.is_ascii_alphanumeric() || *next == '_';
@@ -88,7 +89,7 @@ impl Found {
         }
     }
 
-    /// What stands between `${` and `}` is expanded.
+    /// Records the expansion of `${...}`; `inside` is the part between the braces.
     pub(crate) fn expand(&mut self, inside: &str) {
         if let Some(indirect) = inside.strip_prefix('!') {
             let lists_names = ["@", "*", "[@]", "[*]"].into_iter().any(|end| indirect.ends_with(end));
@@ -117,7 +118,7 @@ impl Found {
         }
     }
 
-    /// A builtin takes this word for the name of a variable, which gets a value that may be any text.
+    /// Records that a builtin takes this word as the name of a variable, and may assign any text to it.
     fn name_word(&mut self, word: &Word) {
         let (name, subscript) = word.value.split_once('[').unwrap_or((&word.value, ""));
         self.features.dynamic |= !word.literal;
@@ -125,7 +126,8 @@ impl Found {
         self.give(name);
     }
 
-    /// `NAME=value`, or the name alone, of a builtin that declares variables or of a program that sets them.
+    /// Records `NAME=value`, or a name alone: a word of a builtin that declares variables or of a program that sets
+    /// them.
     pub(crate) fn declared(&mut self, word: &Word) {
         let (left, value) = word.value.split_once('=').unwrap_or((&word.value, ""));
         let (name, subscript) = left.split_once('[').unwrap_or((left, ""));
@@ -139,7 +141,8 @@ impl Found {
         }
     }
 
-    /// The words of `declare` and its like. Values of what they make a number or a reference are evaluated.
+    /// Records the words of `declare` and similar builtins. Values of variables that become integers or references are
+    /// evaluated.
     pub(crate) fn declaration(&mut self, words: &[Word]) {
         for word in words {
             match word.value.strip_prefix(['-', '+']) {
@@ -149,7 +152,7 @@ impl Found {
         }
     }
 
-    /// The words of a builtin that evaluates some of them.
+    /// Records the words of a builtin that evaluates some of them.
     pub(crate) fn builtin(&mut self, name: &str, words: &[Word]) {
         match name {
             "let" => words.iter().for_each(|word| {
@@ -174,7 +177,7 @@ impl Found {
         words.iter().filter(|word| !word.value.starts_with('-')).for_each(|word| self.name_word(word));
     }
 
-    /// `-v NAME` and its like; what may become that option counts as one.
+    /// Records the name after `-v` and similar options. A word that may expand to such an option counts as one.
     fn name_behind_option(&mut self, words: &[Word]) {
         const OPTIONS: [&str; 3] = ["-v", "-p", "-R"];
         for (index, word) in words.iter().enumerate() {

@@ -1,12 +1,12 @@
-//! Everything that begins with `$`, a backquote, `<(` or `>(`. The commands in it
-//! are read; its value is not known.
+//! Expansions and substitutions: syntax that begins with `$`, a backquote, `<(` or `>(`. The commands inside are read;
+//! the resulting value is unknown.
 
 use crate::ReadError;
 use crate::scan::Reader;
 use crate::word::Text;
 
 impl Reader<'_> {
-    /// Reads what follows a `$`.
+    /// Reads the part after a `$`.
     pub(crate) fn dollar(&mut self, text: &mut Text, quoted: bool) -> Result<(), ReadError> {
         match self.peek() {
             Some('(') => {
@@ -40,7 +40,7 @@ impl Reader<'_> {
             }
             Some('"') if !quoted => {
                 self.bump();
-                // Translated by a catalogue that the environment names.
+                // The text is translated with a message catalogue that the environment names.
                 text.literal = false;
                 self.double_quoted(text)
             }
@@ -56,7 +56,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Passes over the name of a variable, or the one character of a special one.
+    /// Skips the name of a variable, or the single character of a special one.
     fn name(&mut self) {
         let first = self.bump();
         if !first.is_some_and(|first| first.is_ascii_alphabetic() || first == '_') {
@@ -67,7 +67,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `$(commands)` or `$((arithmetic))`; the parenthesis comes next.
+    /// Reads `$(commands)` or `$((arithmetic))`; the parenthesis comes next.
     fn parenthesis(&mut self) -> Result<(), ReadError> {
         if self.sees("((") && self.arithmetic()? {
             return Ok(());
@@ -76,7 +76,7 @@ impl Reader<'_> {
         self.substitution()
     }
 
-    /// The commands of a substitution up to the closing parenthesis.
+    /// Reads the commands of a substitution up to the closing parenthesis.
     fn substitution(&mut self) -> Result<(), ReadError> {
         self.enter()?;
         self.found.features.substitution = true;
@@ -99,8 +99,7 @@ impl Reader<'_> {
         self.substitution()
     }
 
-    /// Reads `((...))`, which comes next; false, and nothing read, when it is a
-    /// parenthesis within a parenthesis.
+    /// Reads `((...))`, which comes next. Returns false and reads nothing if it is a parenthesis within a parenthesis.
     pub(crate) fn arithmetic(&mut self) -> Result<bool, ReadError> {
         let start = self.position();
         let (commands, words, features) = (self.found.commands.len(), self.found.words, self.found.features);
@@ -119,8 +118,8 @@ impl Reader<'_> {
         Ok(is_arithmetic)
     }
 
-    /// Passes over text up to the character that closes it, reading the commands
-    /// in it. `quoted`: single quotes are no quotes there, or it is not certain.
+    /// Skips text up to the closing character and reads the commands in it. `quoted` means that a single quote is not a
+    /// quote there, or that this is uncertain.
     fn matched(&mut self, close: char, quoted: bool) -> Result<(), ReadError> {
         self.enter()?;
         let open = match close {
@@ -131,7 +130,7 @@ impl Reader<'_> {
         let mut unknown = Text::new();
         let mut level = 0_usize;
         loop {
-            // What is found inside goes nowhere but into the list of commands.
+            // Only the commands inside matter; the text is discarded.
             unknown.value.clear();
             match self.bump() {
                 None => return Err(self.error("an expansion is not closed")),
@@ -169,7 +168,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads up to the closing backquote; the opening one is behind.
+    /// Reads up to the closing backquote; the opening one has been skipped.
     pub(crate) fn backquoted(&mut self, text: &mut Text, in_quotes: bool) -> Result<(), ReadError> {
         text.literal = false;
         self.found.features.substitution = true;

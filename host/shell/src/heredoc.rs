@@ -1,4 +1,4 @@
-//! Here-documents: their bodies start after the line that names them.
+//! Here-documents. Their bodies start after the line that names them.
 
 use portcullis_decision::request::Word;
 
@@ -10,16 +10,16 @@ use crate::word::Text;
 #[derive(Debug)]
 pub(crate) struct Heredoc {
     pub(crate) delimiter: String,
-    /// Nothing in the body expands.
+    /// True if the body is not expanded.
     pub(crate) quoted: bool,
-    /// `<<-`: tabs at the start of lines go.
+    /// True for `<<-`, which removes tabs at the start of lines.
     pub(crate) strip_tabs: bool,
-    /// The command and the number of its redirection that the body belongs to.
+    /// The index of the command, and of its redirection, that the body belongs to.
     pub(crate) owner: (u32, usize),
 }
 
 impl Reader<'_> {
-    /// Reads a body, which comes next, and puts it in the place of its redirection's target.
+    /// Reads the body, which comes next, and stores it as the target of its redirection.
     pub(crate) fn body(&mut self, heredoc: &Heredoc) -> Result<(), ReadError> {
         let mut body = String::new();
         loop {
@@ -47,7 +47,7 @@ impl Reader<'_> {
         crate::wrapper::resolve_fed(self.found, command, self.depth)
     }
 
-    /// One line, without its newline; where the body expands, a backslash joins lines.
+    /// Reads one line, without its newline. In a body that is expanded, a backslash joins lines.
     fn logical_line(&mut self, heredoc: &Heredoc) -> String {
         let mut line = String::new();
         loop {
@@ -63,7 +63,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A body in which variables and commands expand.
+    /// Reads a body in which variables and commands are expanded.
     fn expanding_body(&mut self) -> Result<Text, ReadError> {
         let mut text = Text::new();
         while let Some(next) = self.bump() {

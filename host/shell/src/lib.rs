@@ -1,23 +1,21 @@
-//! Reads shell scripts without running them: which commands stand in them, which
-//! of their words are certain, and what makes a script hard to judge.
+//! Parses shell scripts without running them. The result lists the commands of a script, says which of their words are
+//! certain, and names the features that make the script hard to judge.
 //!
-//! Owns: the reading of bash scripts into the `parsed-script` of the contract.
-//! Must never know: policies, files, the environment. It is pure.
+//! Owns: the parser from bash scripts to the `parsed-script` of the contract. Must never know: policies, files, the
+//! environment. It is pure.
 //!
-//! Terms: a word is **literal** when bash passes exactly this text to the
-//! command, whatever files and variables there are. A **wrapper** is a command
-//! that runs another one which stands in its words (`sudo`, `env`, `xargs`,
-//! `bash -c`); the inner command is listed with the wrapper as its `parent`.
-//! What a wrapper runs and cannot be read is marked `dynamic`.
+//! Terms: a word is **literal** if bash passes exactly this text to the command, whatever files and variables exist. A
+//! **wrapper** is a command that runs another command given in its words (`sudo`, `env`, `xargs`, `bash -c`); the inner
+//! command is listed with the wrapper as its `parent`. A script is `dynamic` if it runs something that cannot be read
+//! from its text.
 //!
-//! A verdict on the text of a command is for intent and prompts; the kernel holds
-//! the wall. Still the reading errs on one side: a script that could mean
-//! something else to bash is refused ([`ReadError`]), and what is not certain is
-//! not literal. The tests run scripts in a real bash and look for a command that
-//! was not read.
+//! A verdict on the text of a command serves to show intent and to prompt the user; the kernel enforces the limits.
+//! Still, the parser errs on the safe side: it refuses a script that could mean something else to bash ([`ReadError`]),
+//! and a word that is not certain is not literal. The tests run scripts in a real bash and look for a command that the
+//! parser missed.
 //!
-//! The reading cannot overflow the stack, loop or grow without bound: depth, size
-//! and number of commands are counted, and nothing here is unsafe.
+//! The parser cannot overflow the stack, loop or grow without bound: depth, size and number of commands are limited,
+//! and the crate contains no unsafe code.
 //!
 //! ```
 //! let script = portcullis_shell::read("cd src && sudo env X=1 'git' push --\"force\"").unwrap();
@@ -49,50 +47,49 @@ use scan::Reader;
 
 pub use wrapper::is_wrapper;
 
-/// Longest script that is read, in bytes; also the sum of all scripts within it.
+/// The longest accepted script in bytes; the limit includes all scripts nested in it.
 pub const SCRIPT_MAX: usize = 128 << 10;
-/// Most commands of one script.
+/// The most commands in one script.
 pub const COMMANDS_MAX: usize = 1_000;
-/// Most words, assignments and redirections of one script.
+/// The most words, assignments and redirections in one script.
 pub const WORDS_MAX: usize = 10_000;
-/// Deepest nesting of substitutions, compound commands and scripts in scripts.
-/// Each level takes a few hundred bytes of stack.
+/// The deepest nesting of substitutions, compound commands and scripts in scripts. Each level takes a few hundred bytes
+/// of stack.
 pub const DEPTH_MAX: usize = 50;
 
-/// Why a script has no reading. Bash may still run it, or the part before the
-/// fault.
+/// The reason why a script is refused. Bash may still run it, or the part before the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// It is malformed, or means different things to different shells.
+    /// The script is malformed, or different shells read it differently.
     #[error("at byte {at} of the script: {what}")]
     Syntax {
-        /// Where, counted from 0.
+        /// The byte offset, counted from 0.
         at: usize,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
-    /// It is larger than what is read.
+    /// The script is too large.
     #[error("the script is too large to be read: more than {what}")]
     Size {
-        /// Of what there is too much.
+        /// The limit that it exceeds.
         what: &'static str,
     },
 }
 
-/// Reads a bash script.
+/// Parses a bash script.
 ///
 /// # Errors
-/// When it has no certain reading.
+/// If the script is malformed, ambiguous or too large.
 pub fn read(script: &str) -> Result<ParsedScript, ReadError> {
     let mut found = Found::default();
     Reader::new(script, 0, None, &mut found)?.script()?;
     Ok(found.into_script())
 }
 
-/// Reads a command that is started without a shell.
+/// Parses a command that is started without a shell.
 ///
 /// # Errors
-/// When a script within it has no certain reading.
+/// If a script in its words is malformed, ambiguous or too large.
 pub fn read_argv(argv: &[String]) -> Result<ParsedScript, ReadError> {
     let mut found = Found::default();
     let words = argv.iter().map(|word| Word { value: word.clone(), literal: true }).collect();
@@ -102,22 +99,21 @@ pub fn read_argv(argv: &[String]) -> Result<ParsedScript, ReadError> {
     Ok(found.into_script())
 }
 
-/// What has been read so far, over all scripts within the script.
+/// The result so far, over all nested scripts.
 #[derive(Debug, Default)]
 struct Found {
     commands: Vec<SimpleCommand>,
     features: ScriptFeatures,
-    /// Whether there is anything but lists of simple commands.
+    /// True if there is anything but lists of simple commands.
     has_compounds: bool,
     variables: Variables,
-    /// Bytes of scripts that were read.
+    /// Total bytes of the scripts read.
     bytes: usize,
     words: usize,
 }
 
 impl Found {
-    /// Keeps a place for a command that is about to be read, so that what stands
-    /// inside it comes after it.
+    /// Reserves the entry of a command that is about to be read, so that commands inside it come after it.
     fn reserve(&mut self, parent: Option<u32>, joined_by: String) -> Result<u32, ReadError> {
         if self.commands.len() >= COMMANDS_MAX {
             return Err(ReadError::Size { what: "1,000 commands" });
@@ -127,7 +123,7 @@ impl Found {
         Ok(index)
     }
 
-    /// Puts a command into its place.
+    /// Fills the reserved entry of a command.
     fn fill(&mut self, index: u32, read: SimpleCommand) {
         if let Some(place) = self.commands.get_mut(index as usize) {
             place.argv = read.argv;

@@ -6,12 +6,12 @@ use crate::ReadError;
 use crate::heredoc::Heredoc;
 use crate::scan::Reader;
 
-/// Longer ones first.
+/// The redirection operators; longer ones come first.
 const OPERATORS: [&str; 12] = ["&>>", "&>", "<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">&", ">|", ">"];
 
 impl Reader<'_> {
-    /// Reads one redirection; none when none comes next. `owner` is the command it
-    /// belongs to and how many it has already.
+    /// Reads one redirection; returns `None` if there is none. `owner` is the index of its command and the number of
+    /// redirections before it.
     pub(crate) fn redirect(&mut self, owner: (u32, usize)) -> Result<Option<Redirect>, ReadError> {
         let start = self.position();
         let fd = self.descriptor();
@@ -31,7 +31,7 @@ impl Reader<'_> {
         let target = self.word()?.ok_or_else(|| self.error("a redirection has no target"))?;
         if operator == "<<" || operator == "<<-" {
             self.found.features.heredoc = true;
-            // The delimiter does not expand; what looks like an expansion is part of it.
+            // Bash does not expand the delimiter; an apparent expansion in it is plain text.
             if self.between(delimiter, self.position()).contains(['$', '`', '(']) {
                 return Err(self.error("the end of a here-document is named by an expansion"));
             }
@@ -48,7 +48,7 @@ impl Reader<'_> {
         Ok(Some(Redirect { operator: operator.to_owned(), fd, target: target.into_word(), path: None }))
     }
 
-    /// Whether a redirection comes next.
+    /// Returns true if a redirection comes next.
     pub(crate) fn sees_redirect(&mut self) -> bool {
         let start = self.position();
         self.descriptor();
@@ -58,7 +58,7 @@ impl Reader<'_> {
         sees
     }
 
-    /// `2` of `2>`, if it comes next; `{name}` of `{name}>` is passed over.
+    /// Reads the `2` of `2>` if it comes next; skips the `{name}` of `{name}>`.
     fn descriptor(&mut self) -> Option<u32> {
         let start = self.position();
         let plain = self.plain_ahead();

@@ -1,17 +1,17 @@
-//! The cursor in a script, and what all readers share.
+//! The cursor in a script, with the functions that all parts of the parser share.
 
 use crate::heredoc::Heredoc;
 use crate::{DEPTH_MAX, Found, ReadError, SCRIPT_MAX};
 
-/// Reads one script; scripts within it are read by readers of their own.
+/// A parser for one script; nested scripts get readers of their own.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
     pub(crate) depth: usize,
-    /// The command that holds what is read now.
+    /// The command that contains the current position.
     pub(crate) parent: Option<u32>,
-    /// How the next command follows the one before.
+    /// The operator between the previous command and the next.
     pub(crate) joint: &'static str,
     /// Here-documents whose bodies start after the next newline.
     pub(crate) heredocs: Vec<Heredoc>,
@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// Goes one level deeper; every recursion passes here.
+    /// Enters one level of nesting; every recursion calls this.
     pub(crate) fn enter(&mut self) -> Result<(), ReadError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX { Err(ReadError::Size { what: "50 levels of nesting" }) } else { Ok(()) }
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         self.depth -= 1;
     }
 
-    /// The next character, whatever it is.
+    /// Returns the next character, without joining lines.
     pub(crate) fn peek_raw(&self) -> Option<char> {
         self.text.get(self.at..)?.chars().next()
     }
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         Some(next)
     }
 
-    /// The next character; a backslash before a newline joins lines.
+    /// Returns the next character; a backslash before a newline joins lines.
     pub(crate) fn peek(&mut self) -> Option<char> {
         while self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\\n")) {
             self.at += 2;
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         self.bump_raw()
     }
 
-    /// Passes over `wanted` if it comes next.
+    /// Skips `wanted` if it comes next.
     pub(crate) fn take(&mut self, wanted: &str) -> bool {
         let start = self.at;
         let same = wanted.chars().all(|character| self.bump() == Some(character));
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         same
     }
 
-    /// Whether `wanted` comes next.
+    /// Returns true if `wanted` comes next.
     pub(crate) fn sees(&mut self, wanted: &str) -> bool {
         let start = self.at;
         let same = self.take(wanted);
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         same
     }
 
-    /// Passes over `wanted`, which must come next.
+    /// Skips `wanted`, which must come next.
     pub(crate) fn expect(&mut self, wanted: &str, what: &'static str) -> Result<(), ReadError> {
         if self.take(wanted) { Ok(()) } else { Err(self.error(what)) }
     }
@@ -105,22 +105,22 @@ impl<'a> Reader<'a> {
         self.at = position;
     }
 
-    /// The text between two positions.
+    /// Returns the text between two positions.
     pub(crate) fn between(&self, start: usize, end: usize) -> &'a str {
         self.text.get(start..end).unwrap_or_default()
     }
 
-    /// What is left, as it stands.
+    /// Returns the rest of the text, unchanged.
     pub(crate) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Passes over spaces, tabs and a comment.
+    /// Skips spaces, tabs and a comment.
     pub(crate) fn skip_blanks(&mut self) {
         while self.peek().is_some_and(|next| next == ' ' || next == '\t') {
             self.bump_raw();
         }
-        // At the start of a word only, which is where this is called.
+        // A comment begins only at the start of a word; callers are always there.
         if self.peek() == Some('#') {
             while self.peek_raw().is_some_and(|next| next != '\n') {
                 self.bump_raw();
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over blanks and newlines; here-documents are read on the way.
+    /// Skips blanks and newlines, and reads here-documents on the way.
     pub(crate) fn skip_newlines(&mut self) -> Result<(), ReadError> {
         loop {
             self.skip_blanks();
@@ -139,15 +139,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over one newline and the bodies of here-documents that follow it.
+    /// Skips one newline, and reads the bodies of here-documents that follow it.
     pub(crate) fn newline(&mut self) -> Result<(), ReadError> {
         self.bump();
         let pending = std::mem::take(&mut self.heredocs);
         pending.into_iter().try_for_each(|heredoc| self.body(&heredoc))
     }
 
-    /// The plain text up to the next metacharacter, quote or expansion, without
-    /// passing over it; the ground on which reserved words are told.
+    /// Returns the plain text up to the next metacharacter, without skipping it; empty if the word contains a quote or an
+    /// expansion. Reserved words are recognized by this text.
     pub(crate) fn plain_ahead(&mut self) -> String {
         let start = self.at;
         let mut plain = String::new();
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
                 break;
             }
             if "'\"\\$`".contains(next) {
-                // Part of a longer word, which is no reserved one.
+                // The word is longer than its plain part, so it is not a reserved word.
                 plain.clear();
                 break;
             }

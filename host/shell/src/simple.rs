@@ -12,7 +12,7 @@ impl Reader<'_> {
         self.read_simple(Parts::All)
     }
 
-    /// Reads the redirections behind a compound command.
+    /// Reads the redirections after a compound command.
     pub(crate) fn redirects_only(&mut self) -> Result<(), ReadError> {
         self.read_simple(Parts::Redirects)
     }
@@ -41,7 +41,7 @@ impl Reader<'_> {
         wrapper::resolve(self.found, index, self.depth)
     }
 
-    /// Reads one word or assignment; false when none comes next.
+    /// Reads one word or assignment; returns false if there is none.
     fn word_of(&mut self, command: &mut SimpleCommand) -> Result<bool, ReadError> {
         let start = self.position();
         let plain = self.plain_up_to_equals()?;
@@ -63,7 +63,7 @@ impl Reader<'_> {
                 command.assignments.push((name, value.into_word()));
                 return Ok(true);
             }
-            // An argument like any other.
+            // It is an ordinary argument.
             self.go_back(start);
         }
         let Some(word) = self.word()? else { return Ok(false) };
@@ -71,7 +71,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Passes over `NAME=`, `NAME+=` or `NAME[n]=`, if it comes next.
+    /// Skips `NAME=`, `NAME+=` or `NAME[n]=` if it comes next, and returns the name.
     fn plain_up_to_equals(&mut self) -> Result<Option<String>, ReadError> {
         let start = self.position();
         let mut name = String::new();
@@ -94,8 +94,8 @@ impl Reader<'_> {
         Ok(Some(name))
     }
 
-    /// `[n]` behind a name. Bash reads blanks, quotes and comments in it as text
-    /// where an assignment may stand, and as something else elsewhere.
+    /// Reads `[n]` after a name. Bash reads blanks, quotes and comments in it as text where an assignment is allowed,
+    /// and differently elsewhere.
     fn subscript(&mut self) -> Result<(), ReadError> {
         self.bump();
         let start = self.position();
@@ -121,7 +121,7 @@ impl Reader<'_> {
         Err(self.error("a bracket behind a name holds something else than a plain subscript"))
     }
 
-    /// `(a b c)` behind `NAME=`.
+    /// Reads `(a b c)` after `NAME=`.
     fn array(&mut self) -> Result<(), ReadError> {
         self.bump();
         loop {
@@ -136,7 +136,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Notes what a command does to those after it.
+    /// Records how a command affects later ones.
     fn note(&mut self, command: &SimpleCommand) {
         for (name, value) in &command.assignments {
             self.found.assign(name, value);
@@ -144,7 +144,7 @@ impl Reader<'_> {
     }
 }
 
-/// What of a simple command may come.
+/// The parts that are read of a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parts {
     All,

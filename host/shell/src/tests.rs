@@ -1,5 +1,5 @@
-//! What scripts come to: one line for each command, words that are not literal
-//! in angle brackets, `#n` for the command that holds it.
+//! Tests of the parser. Each command is shown on one line: words that are not literal in angle brackets, and `#n` for
+//! the index of the parent.
 
 use super::*;
 
@@ -343,7 +343,7 @@ fn what_shells_differ_on_is_refused() {
     }
 }
 
-/// On a stack of 512 KiB, which is half of what threads of the host have.
+/// Uses a stack of 512 KiB, half the size of a host thread's stack.
 #[test]
 fn reading_is_bounded() {
     let small = std::thread::Builder::new().stack_size(512 << 10).spawn(read_large_scripts);

@@ -1,16 +1,16 @@
-//! Words: quotes removed, and whether anything in them is left to expand.
+//! Words: removes quotes, and tells whether a word contains expansions.
 
 use portcullis_decision::request::Word;
 
 use crate::ReadError;
 use crate::scan::{METACHARACTERS, Reader};
 
-/// A word while it is read.
+/// A word that is being read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text {
     pub(crate) value: String,
     pub(crate) literal: bool,
-    /// Whether any part of it was quoted.
+    /// True if any part of it was quoted.
     pub(crate) quoted: bool,
 }
 
@@ -24,7 +24,7 @@ impl Text {
     }
 }
 
-/// What was seen of the unquoted characters that may expand.
+/// The unquoted opening characters seen in a word.
 #[derive(Debug, Default)]
 struct Special {
     bracket: bool,
@@ -32,7 +32,7 @@ struct Special {
 }
 
 impl Reader<'_> {
-    /// Reads a word; none when no word comes next.
+    /// Reads a word; returns `None` if no word comes next.
     pub(crate) fn word(&mut self) -> Result<Option<Text>, ReadError> {
         let start = self.position();
         let mut text = Text::new();
@@ -87,7 +87,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads up to the closing quote; the opening one is behind.
+    /// Reads up to the closing quote; the opening one has been skipped.
     pub(crate) fn double_quoted(&mut self, text: &mut Text) -> Result<(), ReadError> {
         text.quoted = true;
         loop {
@@ -110,14 +110,14 @@ impl Reader<'_> {
 }
 
 impl Special {
-    /// Notes an unquoted character; `before` is the one before it, `=` at the start.
+    /// Records an unquoted character; `before` is the one before it, `=` at the start.
     fn look_at(&mut self, character: char, before: char, text: &mut Text, after: Option<char>) {
         match character {
             '*' | '?' => text.literal = false,
             '~' if before == '=' || before == ':' => text.literal = false,
             '[' => self.bracket = true,
             ']' if self.bracket => text.literal = false,
-            // `{}` is what find and xargs are given; it expands to itself.
+            // `{}`, an argument for find and xargs, expands to itself.
             '{' if after != Some('}') => self.brace = true,
             '}' if self.brace => text.literal = false,
             _ => {}

@@ -1,6 +1,5 @@
-//! Commands that run another command, which stands in their words or in a
-//! here-document. What they run is listed as a command of its own; where that
-//! cannot be told, the script is marked `dynamic`.
+//! Commands that run another command given in their words or in a here-document. The inner command is listed as a
+//! command of its own. If it cannot be determined, the script is marked `dynamic`.
 
 mod options;
 mod table;
@@ -12,14 +11,14 @@ use crate::{Found, ReadError, nothing};
 use options::{After, after_options};
 use table::{Kind, kind};
 
-/// Whether a program runs other programs that its arguments name, or code that
-/// stands in them. `name` is its name without directories.
+/// Returns true if a program runs other programs or code given in its arguments. `name` is its name without
+/// directories.
 #[must_use]
 pub fn is_wrapper(name: &str) -> bool {
     kind(name).is_some()
 }
 
-/// Lists what the command at `index` runs.
+/// Lists the commands that the command at `index` runs.
 pub(crate) fn resolve(found: &mut Found, index: u32, depth: usize) -> Result<(), ReadError> {
     let Some(command) = found.commands.get(index as usize).cloned() else { return Ok(()) };
     let Some(program) = command.argv.first() else { return Ok(()) };
@@ -80,7 +79,7 @@ pub(crate) fn resolve(found: &mut Found, index: u32, depth: usize) -> Result<(),
     }
 }
 
-/// Looks at a command again once the body of its here-document is known.
+/// Resolves a command again after the body of its here-document has been read.
 pub(crate) fn resolve_fed(found: &mut Found, index: u32, depth: usize) -> Result<(), ReadError> {
     let Some(command) = found.commands.get(index as usize).cloned() else { return Ok(()) };
     let name = command.argv.first().and_then(|word| word.value.rsplit('/').next()).unwrap_or_default();
@@ -98,7 +97,7 @@ fn unknown(found: &mut Found) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Whether an interpreter is given code in its words or on its standard input.
+/// Returns true if an interpreter may get code in its words or on its standard input.
 fn runs_inline(argv: &[Word]) -> bool {
     let mut arguments = argv.iter().skip(1);
     let code = ["-c", "-e", "-E", "-p", "-r", "-", "--eval", "--print", "eval", "exec"];
@@ -113,12 +112,12 @@ fn runs_inline(argv: &[Word]) -> bool {
     }
 }
 
-/// Whether a shell has neither `-c` nor a file to read.
+/// Returns true if a shell has neither `-c` nor a script file.
 fn reads_standard_input(argv: &[Word]) -> bool {
     matches!(options::shell(argv), options::ShellRuns::StandardInput)
 }
 
-/// What is inside a command.
+/// A wrapper, with the context for listing its inner commands.
 struct Inner<'a> {
     command: &'a SimpleCommand,
     index: u32,
@@ -126,7 +125,7 @@ struct Inner<'a> {
 }
 
 impl Inner<'_> {
-    /// A command that stands in the words.
+    /// Lists a command given as words.
     fn words(&self, found: &mut Found, argv: Vec<Word>) -> Result<(), ReadError> {
         if argv.is_empty() {
             return Ok(());
@@ -140,12 +139,12 @@ impl Inner<'_> {
         resolve(found, index, self.depth)
     }
 
-    /// A script.
+    /// Reads a nested script.
     fn script(&self, found: &mut Found, script: &str) -> Result<(), ReadError> {
         Reader::new(script, self.depth, Some(self.index), found)?.script()
     }
 
-    /// A script whose words are joined by spaces.
+    /// Reads a nested script given as words that are joined by spaces.
     fn script_of_words(&self, found: &mut Found, words: &[Word]) -> Result<(), ReadError> {
         if words.iter().any(|word| !word.literal) {
             return unknown(found);
@@ -162,7 +161,7 @@ impl Inner<'_> {
         }
     }
 
-    /// What is fed to a shell by a here-document or a here-string.
+    /// Reads the script that a here-document or a here-string feeds to a shell.
     fn standard_input(&self, found: &mut Found) -> Result<(), ReadError> {
         let feeds = |operator: &str| operator.starts_with('<');
         let fed = self.command.redirects.iter().rfind(|redirect| {
@@ -189,12 +188,12 @@ impl Inner<'_> {
         }
     }
 
-    /// `-exec command ;` and its like.
+    /// Lists the commands of `-exec command ;` and similar actions.
     fn find(&self, found: &mut Found) -> Result<(), ReadError> {
         const RUNNING: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
         let mut words = self.command.argv.iter().skip(1);
         while let Some(word) = words.next() {
-            // An expansion may come to any of them.
+            // The expansion may produce one of these actions.
             if !word.literal && (word.value.is_empty() || word.value.starts_with('-')) {
                 found.features.dynamic = true;
             }
@@ -218,7 +217,7 @@ impl Inner<'_> {
                         || word.value.starts_with("--replace")
                 });
                 if replaces {
-                    // Any word may hold what is replaced.
+                    // Any word may contain the placeholder.
                     argv.iter_mut().for_each(|word| word.literal = false);
                 } else {
                     argv.push(Word { value: String::new(), literal: false });
@@ -231,7 +230,7 @@ impl Inner<'_> {
     }
 }
 
-/// A word in which `placeholder` is replaced by something unknown.
+/// Returns a word; it is not literal if it contains `placeholder`, whose replacement is unknown.
 fn replaced(word: &Word, placeholder: &str) -> Word {
     Word { value: word.value.clone(), literal: word.literal && !word.value.contains(placeholder) }
 }

@@ -1,7 +1,7 @@
-//! Checks the reader against bash: every command that bash looks for must have been read.
+//! Checks the parser against bash: it must have read every command that bash looks up.
 //!
-//! Random scripts go to a real bash that finds no program and notes each command it was asked for.
-//! `PROPTEST_CASES` sets how many scripts are tried; the default is 1,000.
+//! Random scripts are run by a real bash in which command lookup fails, and which notes each command that it looked up.
+//! `PROPTEST_CASES` sets the number of scripts; the default is 1,000.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
 
@@ -15,17 +15,17 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-/// Notes each command that is not found in a file of its own, with a NUL after every word.
+/// Writes each command that is not found to a file of its own, with a NUL after every word.
 ///
-/// One file for all would mix them up: bash writes up to the last newline first and the rest later, and the commands
-/// of pipelines and process substitutions run at the same time.
+/// A shared file would mix them up: bash writes up to the last newline first and the rest later, and the commands of
+/// pipelines and process substitutions run at the same time.
 const PRELUDE: &str =
     "command_not_found_handle() { printf '%s\\0' \"$@\" >\"$NOTES/$BASHPID.$RANDOM.$RANDOM\"; }\n";
 
-/// How long processes that outlive the script are waited for.
+/// How long to wait for processes that outlive the script.
 const STRAGGLERS: Duration = Duration::from_secs(10);
 
-/// The pieces of which scripts are made: whole and broken ones, with every kind of quoting.
+/// The pieces that scripts are made of: complete and broken ones, with every kind of quoting.
 const PIECES: &[&str] = &[
     "p",
     "q",
@@ -106,7 +106,7 @@ const PIECES: &[&str] = &[
     "]",
 ];
 
-/// Makes a directory for one run.
+/// Creates a directory for one run.
 fn fresh_directory() -> PathBuf {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +116,7 @@ fn fresh_directory() -> PathBuf {
     directory
 }
 
-/// Returns the commands that bash looked for, in no particular order.
+/// Returns the commands that bash looked up, in no particular order.
 fn run_by_bash(script: &str) -> Vec<Vec<String>> {
     let directory = fresh_directory();
     let (prelude, notes) = (directory.join("prelude"), directory.join("notes"));
@@ -154,12 +154,12 @@ fn noted_commands(notes: &std::path::Path) -> Vec<Vec<String>> {
     texts.filter_map(words).collect()
 }
 
-/// Whether a command that ran is one of those that were read.
+/// Returns true if a command that ran is among those that were read.
 fn was_read(script: &portcullis_decision::request::ParsedScript, ran: &[String]) -> bool {
     script.commands.iter().any(|command| {
         let known = command.argv.iter().all(|word| word.literal);
         let mut words = command.argv.iter();
-        // An expansion may come to any number of words; what is before it must fit.
+        // An expansion may produce any number of words; the words before it must match.
         let fits = ran.iter().all(|ran| match words.next() {
             Some(word) if word.literal => word.value == *ran,
             Some(_) => {
@@ -175,7 +175,7 @@ fn was_read(script: &portcullis_decision::request::ParsedScript, ran: &[String])
 fn check(script: &str) -> Result<(), String> {
     let Ok(read) = portcullis_shell::read(script) else { return Ok(()) };
     if read.features.dynamic {
-        // The reading says itself that it does not list everything.
+        // A dynamic script does not claim to list every command.
         return Ok(());
     }
     for ran in run_by_bash(script) {
@@ -198,8 +198,8 @@ fn the_test_sees_what_bash_runs() {
     assert!(!was_read(&read, &["q".to_owned()]) && !was_read(&read, &["p".to_owned()]));
 }
 
-/// Commands that run at the same time are told apart. When they shared one file of notes, this script seemed to run
-/// `["", ""]` now and then: the last byte of two notes, written one after the other.
+/// Checks that concurrent commands have separate notes. In a shared file, this script sometimes seemed to run `["",
+/// ""]`: the last bytes of two notes, written one after the other.
 #[test]
 fn commands_that_run_at_the_same_time_are_noted_apart() {
     let script = "q2>&1  \"c d\"\\e<(q s)<(q s)\\#X=1 ";
@@ -219,7 +219,7 @@ fn commands_that_run_at_the_same_time_are_noted_apart() {
     assert_eq!(words, [vec![true, false], vec![true, true], vec![true, true]]);
 }
 
-/// Scripts on which readers of shells have stumbled.
+/// Scripts that other shell parsers misread.
 #[test]
 fn odd_scripts() {
     for script in [
@@ -417,7 +417,7 @@ fn odd_scripts() {
     }
 }
 
-/// The default of proptest, which `PROPTEST_CASES` overrides, is too low here.
+/// Raises the default number of cases of proptest, unless `PROPTEST_CASES` is set.
 fn config() -> ProptestConfig {
     let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_some() {

@@ -1,8 +1,8 @@
-//! Where the options of a wrapper end.
+//! Finds the end of a wrapper's options.
 
 use portcullis_decision::request::Word;
 
-/// The options of a program, as far as they must be known to pass over them.
+/// The options of a program, as far as needed to skip them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Grammar {
     /// Short options without a value.
@@ -15,31 +15,31 @@ pub(crate) struct Grammar {
     pub(crate) long_flags: &'static [&'static str],
     /// Long options whose value may be the next word.
     pub(crate) long_values: &'static [&'static str],
-    /// Words before the command.
+    /// The number of words before the command.
     pub(crate) operands: usize,
-    /// Whether `NAME=value` may stand before the command.
+    /// True if `NAME=value` may precede the command.
     pub(crate) assigns: bool,
-    /// Short flags with which nothing is run.
+    /// Short options with which the program runs no command.
     pub(crate) asking: &'static str,
 }
 
-/// What comes after the options.
+/// The part after the options.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// The command that is run.
     Command {
-        /// Index of its first word.
+        /// The index of its first word.
         at: usize,
         /// `NAME=value` words before it.
         assigned: Vec<Word>,
     },
-    /// No command.
+    /// There is no command.
     Nothing,
-    /// It cannot be told.
+    /// It cannot be determined.
     Unknown,
 }
 
-/// Passes over the options of a wrapper.
+/// Skips the options of a wrapper.
 pub(crate) fn after_options(argv: &[Word], grammar: &Grammar) -> After {
     let mut at = 1;
     let mut options = true;
@@ -47,7 +47,7 @@ pub(crate) fn after_options(argv: &[Word], grammar: &Grammar) -> After {
     let mut assigned = Vec::new();
     while let Some(word) = argv.get(at) {
         if !word.literal && operands == 0 && !options {
-            // The program itself is not known; that is for whoever lists it.
+            // The program itself is unknown; the caller marks the script as dynamic when it resolves it.
             return After::Command { at, assigned };
         }
         if !word.literal && operands == 0 {
@@ -87,7 +87,7 @@ fn is_assignment(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| !name.is_empty())
 }
 
-/// How many further words a long option takes; none: it is not known.
+/// Returns how many further words a long option takes; `None` if the option is unknown.
 fn long(text: &str, grammar: &Grammar) -> Option<usize> {
     let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
     if grammar.long_values.contains(&name) {
@@ -97,9 +97,9 @@ fn long(text: &str, grammar: &Grammar) -> Option<usize> {
 }
 
 enum Short {
-    /// How many further words it takes.
+    /// The number of further words it takes.
     Pass(usize),
-    /// Nothing is run.
+    /// The program runs no command.
     Asks,
 }
 
@@ -122,18 +122,18 @@ fn short(text: &str, grammar: &Grammar) -> Option<Short> {
     Some(Short::Pass(0))
 }
 
-/// What a shell runs.
+/// The source of a shell's script.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ShellRuns {
-    /// The script behind `-c`.
+    /// The script after `-c`.
     Words(String),
-    /// What comes in.
+    /// Standard input.
     StandardInput,
-    /// A file, or something that cannot be told.
+    /// A file, or a source that cannot be determined.
     Unknown,
 }
 
-/// Reads the command line of a shell.
+/// Parses the command line of a shell.
 pub(crate) fn shell(argv: &[Word]) -> ShellRuns {
     let mut words = argv.iter().skip(1);
     let mut inline = false;
@@ -154,7 +154,7 @@ pub(crate) fn shell(argv: &[Word]) -> ShellRuns {
             _ if text.starts_with("--") => return ShellRuns::Unknown,
             _ if text.starts_with(['-', '+']) => {
                 inline |= text.starts_with('-') && text.contains('c');
-                // Each of these takes a word.
+                // Each `o` or `O` takes a word.
                 let values = text.chars().filter(|letter| "oO".contains(*letter)).count();
                 for _ in 0..values {
                     if words.next().is_none_or(|word| !word.literal) {

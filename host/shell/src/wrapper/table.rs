@@ -1,13 +1,13 @@
-//! Which programs run others, and how their words are to be read.
+//! The known wrappers, and how to parse their words.
 
 use super::options::Grammar;
 
-/// What a wrapper does with its words.
+/// The way a wrapper treats its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Runs the command behind its options.
+    /// Runs the command after its options.
     Prefix(Grammar),
-    /// The same, and lets it go on by itself.
+    /// Runs the command after its options, and may leave it running in the background.
     Background(Grammar),
     /// A shell.
     Shell,
@@ -17,19 +17,19 @@ pub(crate) enum Kind {
     Trap,
     /// `find`.
     Find,
-    /// Runs the command behind its options with more words.
+    /// Runs the command after its options with additional words.
     Xargs(Grammar),
-    /// Runs code of another language, where it is given any.
+    /// Runs code in another language, if given any.
     Interpreter,
-    /// `awk`, whose code stands in its words and seldom runs commands.
+    /// `awk`, whose code is in its words and seldom runs commands.
     Awk,
-    /// Changes what names mean.
+    /// Changes the meaning of names.
     Redefining,
     /// Sets variables.
     Declaring,
     /// A builtin that evaluates some of its words.
     Evaluating,
-    /// Runs something that cannot be told.
+    /// Runs something that cannot be determined.
     Opaque,
 }
 
@@ -44,8 +44,8 @@ const PLAIN: Grammar = Grammar {
     asking: "",
 };
 
-/// How a program is to be read; none: it runs nothing that its words name.
-/// `name` is its name without directories.
+/// Returns how to parse the words of a program; `None` if it runs no program or code given in its words. `name` is its
+/// name without directories.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
     let prefix = |grammar| Some(Kind::Prefix(grammar));
     match name {
@@ -162,7 +162,7 @@ pub(crate) fn kind(name: &str) -> Option<Kind> {
     }
 }
 
-/// The dynamic loader runs the program that it is given.
+/// Returns true for the dynamic loader, which runs the program given to it.
 fn is_loader(name: &str) -> bool {
     name.starts_with("ld-linux")
         || name.starts_with("ld-musl")
