@@ -1,4 +1,4 @@
-//! Whether a pack is taken: one function over values, with a refusal for everything that speaks against it.
+//! Decides whether to accept a pack: one pure function, with a refusal for each reason against it.
 
 mod refusal;
 mod signed;
@@ -21,38 +21,39 @@ use signed::signers;
 pub use signed::{Voucher, vouched};
 use similar::look_alike;
 
-/// Namespace of the policies that come with the program.
+/// The namespace of the policies that are part of the program.
 const OWN: &str = "portcullis";
 
-/// All that a policy may do beyond saying yes and no, as `--allow` names it.
+/// Capabilities of a policy beyond answering requests, as `--allow` names them.
 pub const CAPABILITIES: [&str; 5] =
     ["output", "rewrites", "state-project", "state-session", "workspace-view"];
 
-/// A pack that somebody offers.
+/// A pack to be judged.
 #[derive(Clone, Copy)]
 pub struct Candidate<'a> {
     /// The component.
     pub bytes: &'a [u8],
-    /// What signs it.
+    /// Its signatures.
     pub signatures: &'a Signatures,
-    /// Runs it, to hear what it says of itself. That is done only with what somebody trusted has signed.
+    /// Runs the component and returns its description of itself. Called only for bytes that a trusted key has
+    /// signed or that the user trusts.
     pub describe: &'a dyn Fn() -> Result<Described, Box<dyn std::error::Error + Send + Sync>>,
-    /// The id that was asked for; none: whatever it is.
+    /// The requested id. `None` accepts any.
     pub wanted: Option<&'a str>,
-    /// The version that was asked for; none: whatever it is.
+    /// The requested version. `None` accepts any.
     pub version: Option<&'a Version>,
-    /// The exact digest that was asked for, `sha256:...`.
+    /// The requested exact digest, `sha256:...`.
     pub pinned: Option<&'a str>,
-    /// Where it comes from.
+    /// The source of the pack.
     pub source: &'a str,
 }
 
-/// What a component says of itself when it is run.
+/// A component's description of itself, from running it.
 #[derive(Debug, Clone)]
 pub struct Described {
-    /// Its id.
+    /// The policy's id.
     pub id: String,
-    /// Its version.
+    /// The policy's version.
     pub version: String,
 }
 
@@ -67,23 +68,23 @@ impl std::fmt::Debug for Candidate<'_> {
     }
 }
 
-/// What the user agrees to, beyond what the files say.
+/// Exceptions that the user agrees to, in addition to the files.
 #[derive(Debug, Clone, Default)]
 pub struct Approval {
-    /// What it may do beyond saying yes and no.
+    /// The capabilities that the user agrees to.
     pub capabilities: BTreeSet<String>,
-    /// Bytes without a signature, for this one pack.
+    /// Allow unsigned bytes, for this one pack.
     pub unsigned: bool,
-    /// A version that is older than the one in use, or other bytes of the same version.
+    /// Allow a version older than the one in use, or other bytes of the same version.
     pub older: bool,
-    /// A name that looks like another one.
+    /// Allow a name that looks like a known one.
     pub similar: bool,
 }
 
-/// Judges a pack.
+/// Decides whether to accept a pack.
 ///
 /// # Errors
-/// With the first thing that speaks against it.
+/// Returns the first reason to refuse the pack.
 pub fn accept(
     candidate: &Candidate<'_>,
     trust: &Trust,
@@ -107,7 +108,7 @@ pub fn accept(
     let described = (candidate.describe)().map_err(Refusal::Code)?;
     check_code(manifest, &described)?;
     let capabilities = capabilities(manifest);
-    // What was agreed to counts for later bytes of the same publisher, and not for bytes that nobody has signed.
+    // Agreed capabilities carry over to later bytes of the same publisher, but not to other unsigned bytes.
     let is_agreed = |used: &&Locked| !signed_by.is_empty() || used.digest == digest;
     let agreed = lock.find(id).filter(is_agreed).map(|used| &used.capabilities);
     let is_new = |name: &&String| {
@@ -122,7 +123,7 @@ pub fn accept(
     Ok(Locked { id, version, requirement: None, source, digest, size, capabilities, signed_by })
 }
 
-/// What a policy may do beyond saying yes and no, as `--allow` names it.
+/// Returns the capabilities that a manifest asks for, as `--allow` names them.
 #[must_use]
 pub fn capabilities(manifest: &Manifest) -> BTreeSet<String> {
     let wants = &manifest.capabilities;
@@ -194,7 +195,7 @@ fn check_version(
     let Some(used) = lock.find(id).filter(|used| used.version == *version && used.digest != digest) else {
         return Ok(());
     };
-    // Authors try one build after the other; what is published has one content for good.
+    // Authors try one build after another, but the content of a published version never changes.
     let is_local = |source: &str| source == crate::FROM_FILE;
     let is_trial = signed_by.is_empty() && is_local(&used.source) && is_local(candidate.source);
     if is_trial { Ok(()) } else { Err(Refusal::Replaced { version: version.clone() }) }

@@ -1,12 +1,12 @@
-//! `allowed_signers` files, as `ssh-keygen(1)` describes them.
+//! Parser for `allowed_signers` files, see `ssh-keygen(1)`.
 
 use crate::date;
 use crate::key::Key;
 use crate::signature::PURPOSE;
 use crate::trust::{TrustError, Validity};
 
-/// Reads the keys that may sign policies. Names of signers are for people; whose keys these are is said by who names
-/// the file.
+/// Returns the keys that may sign policies. The names of the signers are informational: the trust file says
+/// whose keys they are.
 pub(crate) fn parse(text: &str) -> Result<Vec<(Key, Validity)>, TrustError> {
     let mut keys = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<(Key, Validity)>, TrustError> {
     Ok(keys)
 }
 
-/// One line; none where the key is for something else than policies.
+/// Parses one line. Returns `None` if the key is not for signing policies.
 fn entry(line: &str) -> Result<Option<(Key, Validity)>, String> {
     let words = words(line)?;
     let [_, rest @ ..] = words.as_slice() else { return Err("there is no key".to_owned()) };
@@ -49,7 +49,7 @@ fn entry(line: &str) -> Result<Option<(Key, Validity)>, String> {
     Ok(Some((key, validity)))
 }
 
-/// Words of a line; blanks between quotation marks do not divide.
+/// Splits a line at blanks outside of quotation marks.
 fn words(line: &str) -> Result<Vec<String>, String> {
     divided(line, &[' ', '\t']).ok_or_else(|| "a quotation mark is not closed".to_owned())
 }

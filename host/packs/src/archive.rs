@@ -1,7 +1,7 @@
-//! Packs in one file, for machines without a network: a tar of an OCI image layout, as other tools write it too.
+//! Packs in one file, for machines without a network: a tar archive of a standard OCI image layout.
 //!
-//! An archive is read into memory and judged as a whole. Its names are never made into paths: what is not one of the
-//! few names of a layout is refused.
+//! An archive is read into memory and checked as a whole. Its names never become paths: names outside of the
+//! layout are refused.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -15,9 +15,9 @@ use crate::shown;
 use crate::signature::{Signatures, TEXT_MAX};
 use crate::store::{COMPONENT_MAX, Signed};
 
-/// Most entries of an archive.
+/// Largest number of entries in an archive.
 const ENTRIES_MAX: usize = 1000;
-/// Most bytes of all entries together.
+/// Largest size of all entries together, in bytes.
 const ALL_MAX: u64 = 512 << 20;
 const NAME: &str = "org.opencontainers.image.ref.name";
 const LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
@@ -27,33 +27,33 @@ const INDEX: &str = "index.json";
 /// The files of an archive, by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Why an archive cannot be used.
+/// The reason why an archive cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It cannot be read, or written.
+    /// Reading or writing failed.
     #[error("reading or writing it")]
     Io(#[from] std::io::Error),
-    /// An entry has no business in it.
+    /// An entry does not belong into the archive.
     #[error("the entry `{name}` {reason}")]
     Entry {
-        /// Its name.
+        /// The name of the entry.
         name: String,
-        /// What is wrong with it.
+        /// The problem with the entry.
         reason: &'static str,
     },
-    /// It is something else.
+    /// The file is not a tar archive.
     #[error("it is no tar archive; one that is compressed has to be unpacked first")]
     NotATar,
-    /// It is larger than archives of policies are.
+    /// The archive is too large.
     #[error("it holds more than {ENTRIES_MAX} entries, or more than 512 MiB")]
     TooLarge,
-    /// Something that it names is not in it.
+    /// An entry that the index or a manifest refers to is missing.
     #[error("`{0}` is not in it")]
     Missing(String),
-    /// Its index cannot be read.
+    /// The index cannot be read.
     #[error("its index cannot be read")]
     Index(#[source] serde_json::Error),
-    /// A pack in it cannot be used.
+    /// A pack in the archive cannot be used.
     #[error("a pack in it")]
     Pack(#[source] RegistryError),
 }
@@ -65,10 +65,10 @@ struct Index {
     manifests: Vec<Descriptor>,
 }
 
-/// Writes packs, each with the name it is to be found under.
+/// Writes packs, each under a name.
 ///
 /// # Errors
-/// When the system refuses.
+/// Fails when writing fails.
 pub fn save(packs: &[(String, Signed)], to: impl Write) -> Result<(), ArchiveError> {
     let mut archive = tar::Builder::new(to);
     let mut blobs = BTreeMap::new();
@@ -100,7 +100,7 @@ pub fn save(packs: &[(String, Signed)], to: impl Write) -> Result<(), ArchiveErr
 /// Reads all packs of an archive.
 ///
 /// # Errors
-/// When anything in it is not what it should be.
+/// Fails when any part of the archive is invalid.
 pub fn load(from: impl Read) -> Result<Vec<Signed>, ArchiveError> {
     let mut files = entries(from)?;
     let index = files.get(INDEX).ok_or_else(|| ArchiveError::Missing(INDEX.to_owned()))?;
@@ -119,14 +119,14 @@ pub fn load(from: impl Read) -> Result<Vec<Signed>, ArchiveError> {
     let mut packs: BTreeMap<&str, Signatures> = BTreeMap::new();
     for manifest in manifests.iter().filter(|(name, _)| !is_signature(name)).map(|(_, manifest)| manifest) {
         let component = manifest.component().map_err(ArchiveError::Pack)?;
-        // One pack may have many names.
+        // One pack may have several names.
         if !packs.contains_key(component.digest.as_str()) {
             let bytes = blob(&files, component, COMPONENT_MAX)?;
             let signing = manifests.get(&artifact::signature_tag(bytes));
             packs.insert(&component.digest, signatures(&files, signing)?);
         }
     }
-    // Taken out, not copied: nothing of an archive is in memory twice.
+    // Moved, not copied, so that each blob is in memory only once.
     let mut take = |(digest, signatures): (&str, Signatures)| {
         let bytes =
             files.remove(&blob_name(digest)).ok_or_else(|| ArchiveError::Missing(digest.to_owned()))?;
@@ -135,7 +135,7 @@ pub fn load(from: impl Read) -> Result<Vec<Signed>, ArchiveError> {
     packs.into_iter().map(&mut take).collect()
 }
 
-/// The signatures that a manifest names.
+/// Returns the signatures that a manifest refers to.
 fn signatures(files: &Files, signing: Option<&Manifest>) -> Result<Signatures, ArchiveError> {
     let mut texts = [String::new(), String::new()];
     for (text, layer) in texts.iter_mut().zip(signing.map(Manifest::signatures).unwrap_or_default()) {
@@ -149,7 +149,7 @@ fn signatures(files: &Files, signing: Option<&Manifest>) -> Result<Signatures, A
     Signatures::parse(ssh, minisign).map_err(|error| ArchiveError::Pack(RegistryError::Signatures(error)))
 }
 
-/// What a descriptor names, if it is that.
+/// Returns the blob of a descriptor after checking its digest and size.
 fn blob<'a>(files: &'a Files, descriptor: &Descriptor, max: u64) -> Result<&'a [u8], ArchiveError> {
     if !is_digest(&descriptor.digest) {
         return Err(ArchiveError::Missing(shown(&descriptor.digest)));
@@ -172,13 +172,14 @@ fn is_signature(name: &str) -> bool {
     name.strip_prefix("sha256-").is_some_and(|rest| rest.ends_with(".sig"))
 }
 
-/// All files of an archive, as far as they may be in it.
+/// Reads all files of an archive and refuses entries that do not belong there.
 fn entries(from: impl Read) -> Result<Files, ArchiveError> {
     let mut files = BTreeMap::new();
     let (mut count, mut all) = (0, 0);
-    // Headers with long names and the like are entries to this reader; they are refused as every unknown kind is.
+    // In raw mode, headers for long names and the like are ordinary entries, and are refused as unknown
+    // kinds.
     for entry in tar::Archive::new(from).entries()?.raw(true) {
-        // What the system refuses has a number; the reader of archives has words.
+        // Errors of the system have a number; format errors of the tar reader have none.
         let is_none = |error: &std::io::Error| count == 0 && error.raw_os_error().is_none();
         let entry =
             entry.map_err(|error| if is_none(&error) { ArchiveError::NotATar } else { error.into() })?;
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(archive(), archive());
     }
 
-    /// An archive with one more entry, of which nothing is checked.
+    /// Returns an archive with one more, arbitrary entry.
     fn with(name: &[u8], kind: tar::EntryType, size: u64, link: &[u8]) -> Vec<u8> {
         let mut header = tar::Header::new_ustar();
         let raw = header.as_old_mut();
@@ -288,7 +289,7 @@ mod tests {
             let refused = load(with(name.as_bytes(), kind, 0, link.as_bytes()).as_slice());
             assert!(matches!(refused, Err(ArchiveError::Entry { .. })), "{name} {kind:?}: {refused:?}");
         }
-        // The control: without the entry the archive is taken.
+        // The control: without the entry the archive is accepted.
         assert!(load(archive().as_slice()).is_ok());
     }
 
@@ -304,7 +305,7 @@ mod tests {
         assert!(told.contains("`x\\u{1b}[2J\\nportcullis: all is well`"), "{told}");
     }
 
-    /// An archive of one component under many names.
+    /// Returns an archive of one component under many names.
     fn named(times: usize) -> Vec<u8> {
         let artifact = artifact::of_component(b"one", &[], &[]);
         let descriptor = |number: usize| {

@@ -1,10 +1,10 @@
-//! Days on which keys begin and cease to count.
+//! Dates at which keys become valid and invalid.
 
-/// Seconds since 1970, UTC.
+/// Seconds since 1970-01-01, UTC.
 pub type Seconds = i64;
 
-/// Reads `2027-01-31`, or what `allowed_signers` files have: `20270131`, `202701312359`, `20270131235959`, each
-/// also with a `Z`. All of them are read as UTC.
+/// Parses a date such as `2027-01-31`, or a date of an `allowed_signers` file: `20270131`, `202701312359`,
+/// `20270131235959`, each optionally with a `Z`. All are taken as UTC.
 pub(crate) fn parse(text: &str) -> Option<Seconds> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let digits: String = match text.split('-').collect::<Vec<_>>().as_slice() {
@@ -36,7 +36,7 @@ fn days_of(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days since 1970. Years begin in March here, so that a leap day is the last of its year.
+/// Returns days since 1970-01-01. Years begin in March here, so that a leap day is the last day of its year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468

@@ -1,37 +1,37 @@
-//! What can be wrong with a pack.
+//! Errors of packs and manifests.
 
-/// Why a pack or a manifest is refused.
+/// The reason why a pack or a manifest is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// The manifest is no TOML of the right shape.
+    /// The manifest is not valid TOML or has the wrong structure.
     #[error("the manifest cannot be read")]
     Manifest(#[source] Box<toml::de::Error>),
-    /// A value of the manifest cannot be used.
+    /// A value of the manifest is invalid.
     #[error("the manifest's `{key}`: {detail}")]
     Value {
-        /// Which one.
+        /// The key.
         key: &'static str,
-        /// What is wrong and what would be right.
+        /// The problem and the fix.
         detail: String,
     },
-    /// The bytes are no component.
+    /// The bytes are not a component.
     #[error("it is no WebAssembly component")]
     NotAComponent,
-    /// The component is cut or broken at the level of its sections.
+    /// The component's sections are damaged.
     #[error("the component is damaged at byte {at}")]
     Damaged {
-        /// Where.
+        /// The offset of the damage.
         at: usize,
     },
-    /// It has more sections than any component needs.
+    /// The component has too many sections.
     #[error("the component has more than 100,000 sections")]
     TooMany,
-    /// There is more in the sections than a pack may carry.
+    /// The content of a section is invalid or too large.
     #[error("the section `{name}` {detail}")]
     Section {
-        /// Its name.
+        /// The name of the section.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Keys of publishers: those of ssh and those of minisign.
+//! Public keys of publishers, from ssh or minisign.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,28 +16,28 @@ pub(crate) enum Kind {
     Minisign { id: [u8; 8], key: minisign_verify::PublicKey },
 }
 
-/// Why a text is no key that can be used.
+/// The reason why a key is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It is a line of ssh that cannot be read.
+    /// The line is not a valid ssh key.
     #[error("it is no public key of ssh")]
     Ssh(#[source] ssh_key::Error),
-    /// It is of a kind that is not accepted.
+    /// The type of the key is not accepted.
     #[error("keys of the kind `{0}` are not accepted; use `ssh-keygen -t ed25519` or minisign")]
     Kind(String),
-    /// There is no key, or there are several.
+    /// The text has no key, or several.
     #[error("there is not exactly one key")]
     NotOne,
-    /// It is neither a line of ssh nor a key of minisign.
+    /// The text is neither an ssh key nor a minisign key.
     #[error("it is neither a line like `ssh-ed25519 AAAA...` nor a key of minisign like `RWQ...`")]
     Neither,
 }
 
 impl Key {
-    /// Reads a line of ssh (`ssh-ed25519 AAAA... comment`) or a key of minisign (`RWQ...`, or its file).
+    /// Parses an ssh key (`ssh-ed25519 AAAA... comment`) or a minisign key (`RWQ...`, or its file).
     ///
     /// # Errors
-    /// When it is neither, or of a kind that is not accepted.
+    /// Fails when the text is neither, or the type of the key is not accepted.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let mut keys = lines.filter(|line| !line.starts_with("untrusted comment:"));
@@ -45,7 +45,7 @@ impl Key {
         if line.starts_with("RW") && !line.contains(' ') { minisign(line) } else { ssh(line) }
     }
 
-    /// What tells this key from all others: `SHA256:...` for ssh, the key itself for minisign.
+    /// Returns a unique name of the key: `SHA256:...` for ssh, the key itself for minisign.
     #[must_use]
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint

@@ -1,10 +1,9 @@
-//! A pack is one `.wasm` file: a policy component that carries its manifest, the
-//! schema of its configuration, its cases, its README and its licence in custom
-//! sections. One file to drop in, one digest.
+//! A pack is one `.wasm` file: a policy component with its manifest, the schema of its configuration, its
+//! cases, its README and its licence in custom sections. There is one file to install and one digest.
 //!
-//! Owns: the manifest (`policy.toml`), writing and reading the sections; whether a pack is taken (`accept`), for
-//! which it reads signatures, `trust.toml` and `policy.lock`; where packs lie (`store`), and how they travel
-//! (`registry`, `archive`). Must never know: how policies are run, or what they answer.
+//! Owns: the manifest (`policy.toml`); the custom sections; the decision to accept a pack (`accept`), with
+//! signatures, `trust.toml` and `policy.lock`; local storage (`store`) and transport (`registry`, `archive`).
+//! Must never know: how policies run, or how they answer.
 //!
 //! ```
 //! use portcullis_packs::{Manifest, Pack};
@@ -61,10 +60,10 @@ pub use trust::{Publisher, TRUST_MAX, Trust, TrustError, Validity};
 /// The source of a pack that came from a file.
 pub const FROM_FILE: &str = "file";
 
-/// Longest text of somebody else in an error, in characters.
+/// Largest length of foreign text in an error, in characters.
 const SHOWN_MAX: usize = 120;
 
-/// A text of somebody else, as it stands in an error: short, and in one line.
+/// Prepares foreign text for an error message: short, and on one line.
 fn shown(text: &str) -> String {
     let one = |character: char| match portcullis_text::is_unsafe(character) {
         true => character.escape_default().to_string(),
@@ -74,7 +73,7 @@ fn shown(text: &str) -> String {
     text.chars().take(SHOWN_MAX).map(one).chain([cut.to_owned()]).collect()
 }
 
-/// SHA-256 of bytes, lower-case hex.
+/// Returns the SHA-256 digest of bytes as lower-case hex.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> String {
     use sha2::Digest as _;

@@ -1,75 +1,75 @@
-//! `policy.lock`: which packs a directory uses, to the byte.
+//! `policy.lock`: the packs of a directory, with their digests.
 
 use std::collections::BTreeSet;
 
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-/// Longest lock, in bytes.
+/// Largest lock, in bytes.
 pub(crate) const LOCK_MAX: usize = 1 << 20;
 const HEAD: &str = "# Written by `portcullis policy`. It belongs into version control.\n\n";
 
-/// The packs of a directory.
+/// The lock file of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     version: u32,
-    /// What is used, by id.
+    /// The packs in use, by id.
     #[serde(default, rename = "policy", skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<Locked>,
-    /// What was used once, so that an older version of it is not taken for a new pack.
+    /// Packs that were removed, so that an older version of one is not accepted as a new pack.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Removed>,
 }
 
-/// A pack that is used.
+/// A pack in use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Locked {
-    /// `namespace:name`.
+    /// The id, `namespace:name`.
     pub id: String,
-    /// Its version.
+    /// The version.
     pub version: Version,
-    /// Which versions `update` may take; none: every newer one.
+    /// The versions that `update` may choose. `None` allows every newer one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirement: Option<semver::VersionReq>,
-    /// Where it came from: `oci://...` without tag, or `file`.
+    /// The source: `oci://...` without tag, or `file`.
     pub source: String,
-    /// `sha256:...` of the component.
+    /// The digest of the component, `sha256:...`.
     pub digest: String,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// What the user lets it do beyond saying yes and no.
+    /// The capabilities that the user has agreed to.
     #[serde(default)]
     pub capabilities: BTreeSet<String>,
-    /// Fingerprints of the keys that had signed it; empty: it was trusted by its digest.
+    /// Fingerprints of the signing keys. Empty if the pack was trusted by its digest.
     #[serde(default)]
     pub signed_by: Vec<String>,
 }
 
-/// A pack that is used no longer.
+/// A pack that was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Removed {
-    /// `namespace:name`.
+    /// The id, `namespace:name`.
     pub id: String,
-    /// The newest version that was used.
+    /// The newest version that was in use.
     pub version: Version,
 }
 
-/// Why a lock cannot be used.
+/// The reason why a lock cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// It is no TOML of the right shape.
+    /// The file is not valid TOML or has the wrong structure.
     #[error("it cannot be read")]
     Shape(#[source] Box<toml::de::Error>),
-    /// It is longer than a lock is.
+    /// The file is too long.
     #[error("it is longer than 1 MiB")]
     TooLong,
-    /// A value of it cannot be used.
+    /// A value is invalid.
     #[error("{0}")]
     Value(String),
-    /// It cannot be written down.
+    /// The lock cannot be serialized.
     #[error("writing it down")]
     Write(#[source] Box<toml::ser::Error>),
 }
@@ -81,10 +81,10 @@ impl Default for Lock {
 }
 
 impl Lock {
-    /// Reads a lock; an empty text is an empty lock.
+    /// Parses a lock. An empty text is an empty lock.
     ///
     /// # Errors
-    /// When it is malformed or names something twice.
+    /// Fails when the text is malformed or contains an id twice.
     pub fn parse(text: &str) -> Result<Self, LockError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -111,29 +111,29 @@ impl Lock {
         Ok(lock)
     }
 
-    /// The text of the lock, in the order of ids.
+    /// Returns the text of the lock, sorted by id.
     ///
     /// # Errors
-    /// When it cannot be written as TOML.
+    /// Fails when the lock cannot be serialized.
     pub fn text(&self) -> Result<String, LockError> {
         let text = toml::to_string(self).map_err(|error| LockError::Write(Box::new(error)))?;
         Ok(format!("{HEAD}{text}"))
     }
 
-    /// What is used under an id.
+    /// Returns the pack in use with this id.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<&Locked> {
         self.policies.iter().find(|policy| policy.id == id)
     }
 
-    /// The newest version of an id that is or was used here.
+    /// Returns the newest version of an id that is or was in use.
     #[must_use]
     pub fn newest(&self, id: &str) -> Option<&Version> {
         let used = self.find(id).map(|policy| &policy.version);
         used.into_iter().chain(self.removed.iter().filter(|old| old.id == id).map(|old| &old.version)).max()
     }
 
-    /// Uses a pack in place of what goes by its id.
+    /// Adds a pack, replacing any with the same id.
     pub fn put(&mut self, policy: Locked) {
         self.policies.retain(|other| other.id != policy.id);
         self.removed.retain(|old| old.id != policy.id);
@@ -141,7 +141,7 @@ impl Lock {
         self.policies.sort_by(|one, other| one.id.cmp(&other.id));
     }
 
-    /// Uses a pack no longer; none: it was not used.
+    /// Removes a pack. Returns `None` if it is not in use.
     pub fn remove(&mut self, id: &str) -> Option<Locked> {
         let place = self.policies.iter().position(|policy| policy.id == id)?;
         let version = self.newest(id)?.clone();
@@ -153,7 +153,7 @@ impl Lock {
     }
 }
 
-/// Whether a text is `sha256:` and 64 lower-case digits.
+/// Returns true if a text is `sha256:` and 64 lower-case hex digits.
 #[must_use]
 pub fn is_digest(text: &str) -> bool {
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);

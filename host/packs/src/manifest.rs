@@ -1,66 +1,66 @@
-//! `policy.toml`: what a policy is, what it wants, and how it is built.
+//! `policy.toml`: the manifest of a policy.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::PackError;
 
-/// Longest manifest, in bytes.
+/// Largest manifest, in bytes.
 pub const MANIFEST_MAX: usize = 64 << 10;
 
 /// The manifest of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Manifest {
-    /// What it is.
+    /// Name, version and description.
     pub policy: About,
-    /// What it was written for.
+    /// The contract that the policy implements.
     pub contract: Contract,
-    /// How it is built; a pack that was built elsewhere need not say.
+    /// Build instructions. Optional for a pack that was built elsewhere.
     #[serde(default)]
     pub build: Build,
-    /// What it wants of the host.
+    /// The requested capabilities.
     #[serde(default)]
     pub capabilities: Capabilities,
-    /// Its configuration.
+    /// The configuration.
     #[serde(default)]
     pub config: Config,
-    /// Its cases.
+    /// The cases.
     #[serde(default)]
     pub tests: Tests,
 }
 
-/// What a policy is.
+/// Name, version and description of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct About {
-    /// `namespace:name`, as in the component's own description.
+    /// The id, `namespace:name`, as in the component's own description.
     pub id: String,
-    /// Semantic version, as in the component's own description.
+    /// The semantic version, as in the component's own description.
     pub version: String,
-    /// A few words.
+    /// A short title.
     pub title: String,
     /// A sentence.
     #[serde(default)]
     pub description: String,
-    /// SPDX expression.
+    /// An SPDX licence expression.
     #[serde(default)]
     pub license: String,
-    /// Names, with addresses if they like.
+    /// Names, optionally with addresses.
     #[serde(default)]
     pub authors: Vec<String>,
-    /// Where its source lies.
+    /// The location of the source code.
     #[serde(default)]
     pub repository: String,
 }
 
-/// What a policy was written for.
+/// The contract that a policy implements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Contract {
-    /// Name of the contract.
+    /// The name of the contract.
     #[serde(default = "contract")]
     pub package: String,
-    /// Its track, for example `0.1`.
+    /// The track of the contract, for example `0.1`.
     pub version: String,
 }
 
@@ -74,14 +74,14 @@ fn contract() -> String {
     "portcullis:policy".to_owned()
 }
 
-/// How a policy is built.
+/// Build instructions of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Build {
     /// The toolchain.
     #[serde(default)]
     pub language: Language,
-    /// Where the source lies, seen from the manifest; the manifest's own folder by default.
+    /// The source directory, relative to the manifest. The manifest's own directory by default.
     #[serde(default)]
     pub source: String,
 }
@@ -90,50 +90,50 @@ pub struct Build {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
-    /// Cargo.
+    /// Rust, built by cargo.
     Rust,
-    /// JavaScript or TypeScript, by componentize-js.
+    /// JavaScript or TypeScript, built by componentize-js.
     Js,
-    /// Python, by componentize-py.
+    /// Python, built by componentize-py.
     Python,
-    /// C, by clang or Zig's clang.
+    /// C, built by clang or Zig's clang.
     C,
-    /// It is not built by us: `component.wasm` lies beside the manifest.
+    /// No toolchain: a finished `component.wasm` is beside the manifest.
     #[default]
     None,
 }
 
-/// What a policy wants of the host. What is not named here it does not get.
+/// The capabilities that a policy asks for. The host grants no others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Capabilities {
-    /// Interfaces that it imports, for information.
+    /// The imported interfaces, for information.
     #[serde(default)]
     pub imports: Vec<String>,
-    /// Whether it looks at the workspace.
+    /// Access to a view of the workspace.
     #[serde(default)]
     pub workspace_view: bool,
-    /// What it remembers, and for how long.
+    /// The scope of stored state.
     #[serde(default)]
     pub state: StateScope,
-    /// Whether it changes what is run.
+    /// Permission to change the input of tools.
     #[serde(default)]
     pub rewrites: bool,
-    /// Whether it sees, and changes, what tools bring back.
+    /// Permission to see and change the output of tools.
     #[serde(default)]
     pub output: bool,
 }
 
-/// How long a policy remembers.
+/// The scope of a policy's stored state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StateScope {
-    /// Not at all.
+    /// No state.
     #[default]
     None,
-    /// For a session.
+    /// State for a session.
     Session,
-    /// For a project.
+    /// State for a project.
     Project,
 }
 
@@ -141,7 +141,7 @@ pub enum StateScope {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// File with its JSON Schema, seen from the manifest.
+    /// The file with its JSON Schema, relative to the manifest.
     #[serde(default)]
     pub schema: String,
 }
@@ -150,16 +150,16 @@ pub struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tests {
-    /// Files of cases, seen from the manifest; `*` for any name in a folder.
+    /// Files of cases, relative to the manifest. `*` matches any name in a directory.
     #[serde(default)]
     pub files: Vec<String>,
 }
 
 impl Manifest {
-    /// Reads a manifest.
+    /// Parses a manifest.
     ///
     /// # Errors
-    /// When it is malformed, holds an unknown key, or a value that cannot be used.
+    /// Fails when the text is malformed, or has an unknown key or an invalid value.
     pub fn parse(text: &str) -> Result<Self, PackError> {
         if text.len() > MANIFEST_MAX {
             return Err(value("policy", "the manifest is larger than 64 KiB"));
@@ -197,18 +197,18 @@ fn value(key: &'static str, detail: &str) -> PackError {
     PackError::Value { key, detail: detail.to_owned() }
 }
 
-/// Whether a text is `namespace:name`.
+/// Returns true if a text is `namespace:name`.
 pub(crate) fn is_id(id: &str) -> bool {
     id.split_once(':').is_some_and(|(namespace, name)| is_word(namespace) && is_word(name))
 }
 
-/// Whether a text is one half of an id.
+/// Returns true if a text is a valid half of an id.
 pub(crate) fn is_word(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !word.is_empty() && word.len() <= 64 && !word.starts_with('-') && word.bytes().all(plain)
 }
 
-/// Three numbers, and something behind `-` or `+` if it likes.
+/// Returns true if a text is three numbers, optionally followed by `-` or `+` and more.
 fn is_version(version: &str) -> bool {
     let plain = version.split(['-', '+']).next().unwrap_or_default();
     let numbers: Vec<&str> = plain.split('.').collect();

@@ -1,4 +1,4 @@
-//! The sections of a pack.
+//! Reads and writes the custom sections of a pack.
 
 use std::collections::BTreeMap;
 
@@ -8,35 +8,35 @@ use crate::error::PackError;
 use crate::manifest::Manifest;
 use crate::section::{append, empty, sections};
 
-/// Longest section, in bytes.
+/// Largest section, in bytes.
 const SECTION_MAX: usize = 512 << 10;
-/// Most bytes of all sections of a pack together.
+/// Largest size of all sections of a pack together, in bytes.
 const ALL_MAX: usize = 2 << 20;
-/// What the names of our sections begin with.
+/// Prefix of the names of our sections.
 const PREFIX: &str = "portcullis:";
 
-/// What a component carries beside its code.
+/// The data that a component carries in addition to its code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pack {
-    /// What it is.
+    /// The manifest.
     pub manifest: Manifest,
-    /// JSON Schema of its configuration; empty: it takes none.
+    /// JSON Schema of the configuration. Empty if the policy takes none.
     pub schema: String,
-    /// Files of cases by name.
+    /// Files of cases, by name.
     pub cases: BTreeMap<String, String>,
-    /// For people.
+    /// The README.
     pub readme: String,
-    /// The licence's text.
+    /// The text of the licence.
     pub licence: String,
-    /// Where it comes from.
+    /// How the component was built.
     pub provenance: Provenance,
 }
 
-/// How a component was built. It says what the builder says, and proves nothing.
+/// A builder's statement about how a component was built. It proves nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Provenance {
-    /// Program and version.
+    /// Name and version of the builder.
     pub builder: String,
     /// The toolchain.
     pub language: String,
@@ -45,10 +45,10 @@ pub struct Provenance {
 }
 
 impl Pack {
-    /// Puts this into a component, in place of what it carries.
+    /// Embeds this data into a component, replacing any that it carries.
     ///
     /// # Errors
-    /// When the bytes are no component, or this is more than a pack may carry.
+    /// Fails when the bytes are not a component, or the data exceeds the limits of a pack.
     pub fn embed(&self, component: &[u8]) -> Result<Vec<u8>, PackError> {
         let mut made = empty();
         for section in sections(component)? {
@@ -62,15 +62,15 @@ impl Pack {
                 append(&mut made, &name, content.as_bytes());
             }
         }
-        // What cannot be read back must not be given away.
+        // Never return a pack that cannot be read.
         Self::read(&made)?;
         Ok(made)
     }
 
-    /// Reads what a component carries; none where it carries no manifest.
+    /// Reads the data that a component carries. Returns `None` if there is no manifest.
     ///
     /// # Errors
-    /// When a section is damaged, doubled, too long or not what it should be.
+    /// Fails when a section is damaged, duplicate, too long or invalid.
     pub fn read(component: &[u8]) -> Result<Option<Self>, PackError> {
         let sections = sections(component)?;
         let mut texts = BTreeMap::new();
@@ -149,7 +149,7 @@ mod tests {
         append(&mut component, "producers", b"\0");
         let once = pack().embed(&component).unwrap();
         assert_eq!(Pack::read(&once).unwrap(), Some(pack()));
-        // Again, and nothing is there twice.
+        // Embedding again duplicates nothing.
         assert_eq!(pack().embed(&once).unwrap(), once);
         assert!(once.starts_with(&component));
         assert_eq!(Pack::read(&component).unwrap(), None);

@@ -1,19 +1,19 @@
-//! The outer sections of a component. Nothing inside them is looked at.
+//! The outermost sections of a component. Their content is not parsed.
 
 use crate::error::PackError;
 
 /// First eight bytes of a component: the magic, version 13, layer 1.
 const HEADER: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
 
-/// Most outer sections of a component: what they are listed in is larger than they are.
+/// Largest number of outer sections. A list of them takes more memory than the sections themselves.
 const SECTIONS_MAX: usize = 100_000;
 
 /// One outer section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section<'a> {
-    /// The bytes of all of it, its head included.
+    /// The bytes of the whole section, including its header.
     pub(crate) whole: &'a [u8],
-    /// Name and content, where it is a custom section.
+    /// Name and content of a custom section.
     pub(crate) custom: Option<(&'a str, &'a [u8])>,
 }
 
@@ -48,7 +48,7 @@ fn named(content: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(content.get(length..end)?).ok()?, content.get(end..)?))
 }
 
-/// An unsigned number of at most 32 bits, and how many bytes it takes.
+/// Decodes an unsigned LEB128 number of at most 32 bits. Returns it with its length in bytes.
 fn leb(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = 0_u64;
     for (index, byte) in bytes.iter().take(5).enumerate() {
@@ -83,7 +83,7 @@ fn put_leb(bytes: &mut Vec<u8>, mut value: usize) {
     }
 }
 
-/// The header alone.
+/// Returns a component without sections.
 pub(crate) fn empty() -> Vec<u8> {
     HEADER.to_vec()
 }

@@ -1,15 +1,15 @@
-//! Signatures over the bytes of a component: what `ssh-keygen -Y sign` and `minisign` write.
+//! Signatures of a component, made by `ssh-keygen -Y sign` or `minisign`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::key::{Key, Kind};
 
-/// What signatures of ssh are for: `ssh-keygen -Y sign -n portcullis-policy`.
+/// The namespace of ssh signatures: `ssh-keygen -Y sign -n portcullis-policy`.
 pub const PURPOSE: &str = "portcullis-policy";
-/// Longest text of signatures, in bytes.
+/// Largest text of signatures, in bytes.
 pub const TEXT_MAX: usize = 64 << 10;
-/// Most signatures of one component.
+/// Largest number of signatures of one component.
 const MOST: usize = 16;
 const BEGIN: &str = "-----BEGIN SSH SIGNATURE-----";
 const END: &str = "-----END SSH SIGNATURE-----";
@@ -22,7 +22,7 @@ pub struct Signatures {
     minisign_text: String,
 }
 
-/// A signature of minisign, with the id of the key that it names.
+/// A minisign signature with the key id that it names.
 #[derive(Clone)]
 struct Minisign {
     id: [u8; 8],
@@ -35,54 +35,55 @@ impl std::fmt::Debug for Minisign {
     }
 }
 
-/// A signature of ssh, with its text.
+/// An ssh signature with its text.
 #[derive(Debug, Clone)]
 struct Block {
     text: String,
     signature: ssh_key::SshSig,
 }
 
-/// Why signatures cannot be read.
+/// The reason why signatures cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SignatureError {
-    /// The text is longer than signatures are.
+    /// The text is too long, or has too many signatures.
     #[error("the signatures are longer than 64 KiB, or more than 16")]
     TooLong,
-    /// A block of ssh is damaged.
+    /// An ssh signature is damaged.
     #[error("a signature of ssh is damaged")]
     Ssh(#[source] Option<ssh_key::Error>),
-    /// The text of minisign is damaged.
+    /// The minisign signature is damaged.
     #[error("the signature of minisign is damaged")]
     Minisign,
 }
 
-/// What one signature is worth.
+/// The result of checking one signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// The key that it names.
+    /// The key that the signature names.
     pub key: String,
-    /// What it says.
+    /// The result.
     pub state: State,
 }
 
-/// The state of a signature.
+/// The result of checking a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It is of this key, over these bytes.
+    /// A valid signature over these bytes.
     Good,
-    /// The key is known; the signature is not over these bytes.
+    /// A known key, but the signature is not over these bytes.
     Broken,
-    /// The signature was made for something else.
+    /// A signature with another namespace.
     OtherPurpose(String),
-    /// The key is not known.
+    /// An unknown key.
     Unknown,
 }
 
 impl Signatures {
-    /// Reads what lies beside a component as `.sig` (one or more blocks of ssh) and `.minisig`; empty: there is none.
+    /// Parses the content of `.sig` (one or more ssh signatures) and `.minisig` files. An empty text has no
+    /// signatures.
     ///
     /// # Errors
-    /// When a text is too long or damaged.
+    /// Fails when a text is too long or damaged.
     pub fn parse(ssh: &str, minisign: &str) -> Result<Self, SignatureError> {
         if ssh.len() > TEXT_MAX || minisign.len() > TEXT_MAX {
             return Err(SignatureError::TooLong);
@@ -109,22 +110,22 @@ impl Signatures {
         Ok(signatures)
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no signatures.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ssh.is_empty() && self.minisign.is_empty()
     }
 
-    /// The blocks of ssh, as they were read.
+    /// Returns the text of the ssh signatures.
     #[must_use]
     pub fn ssh_text(&self) -> String {
         self.ssh.iter().map(|block| block.text.as_str()).collect()
     }
 
-    /// Adds what was signed just now. Earlier signatures of the same key, and those over other bytes, go.
+    /// Adds a new ssh signature. Removes earlier signatures of the same key, and those over other bytes.
     ///
     /// # Errors
-    /// When it is damaged, or one too many.
+    /// Fails when the signature is damaged or exceeds the limit.
     pub fn add_ssh(&mut self, text: &str, bytes: &[u8]) -> Result<(), SignatureError> {
         let added = Self::parse(text, "")?;
         let is_new = |block: &Block| {
@@ -136,19 +137,19 @@ impl Signatures {
         if self.ssh.len() > MOST { Err(SignatureError::TooLong) } else { Ok(()) }
     }
 
-    /// The keys that have signed, known or not.
+    /// Returns the keys of all signatures, known or not.
     #[must_use]
     pub fn fingerprints(&self) -> Vec<String> {
         self.check(&[], &[]).into_iter().map(|checked| checked.key).collect()
     }
 
-    /// The text of minisign, as it was read.
+    /// Returns the text of the minisign signature.
     #[must_use]
     pub fn minisign_text(&self) -> &str {
         &self.minisign_text
     }
 
-    /// Checks each signature against the keys that are known.
+    /// Checks each signature against the known keys.
     #[must_use]
     pub fn check(&self, bytes: &[u8], known: &[&Key]) -> Vec<Checked> {
         let ssh = self.ssh.iter().map(|block| check_ssh(&block.signature, bytes, known));
@@ -186,7 +187,7 @@ fn check_minisign(one: &Minisign, bytes: &[u8], known: &[&Key]) -> Checked {
     let Minisign { id, signature } = one;
     let mut named =
         Checked { key: format!("minisign {:016X}", u64::from_le_bytes(*id)), state: State::Unknown };
-    // Ids of minisign are short and chosen by whoever makes the key: several keys may have the same.
+    // Minisign key ids are short and chosen by the key's creator, so several keys may have the same id.
     for key in known {
         let Kind::Minisign { id: known, key: public } = &key.kind else { continue };
         if known == id && named.state != State::Good {

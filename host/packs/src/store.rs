@@ -1,7 +1,7 @@
-//! A directory of packs: `policy.lock`, and the components it names in `packs/`, by their digests.
+//! A directory of packs: `policy.lock`, and its components in `packs/`, named by their digests.
 //!
-//! The lock is the one switch: components are written beside those in use, and then the lock is replaced in one
-//! step. Whatever goes wrong before that leaves everything as it was.
+//! New components are written beside those in use. Then the lock is replaced atomically. A failure before
+//! that changes nothing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -15,13 +15,13 @@ use rustix::io::Errno;
 use crate::lock::{LOCK_MAX, Lock, LockError, Locked};
 use crate::signature::{SignatureError, Signatures, TEXT_MAX};
 
-/// Largest component, in bytes; the runtime loads no larger one.
+/// Largest component, in bytes. The runtime has the same limit.
 pub const COMPONENT_MAX: u64 = 64 << 20;
-/// Name of the lock.
+/// File name of the lock.
 pub const LOCK: &str = "policy.lock";
-/// Folder of the components.
+/// Directory of the components.
 const PACKS: &str = "packs";
-/// Held by whoever writes.
+/// Lock file that a writer holds.
 const GUARD: &str = ".guard";
 
 /// A directory of packs.
@@ -31,39 +31,40 @@ pub struct Store {
     owner: Owner,
 }
 
-/// Whose a directory of packs is.
+/// The owner of a directory of packs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// The user's settings: the folder of the components may be a link of the user's.
+    /// The user's settings directory. Its `packs` directory may be a symlink of the user.
     User,
-    /// Anybody's, as the project's: a link there leads where somebody else wants files written and removed.
+    /// A directory such as the project's, which others may control. A symlink there could redirect writes and
+    /// removals.
     Anybody,
 }
 
-/// A component with what signs it.
+/// A component with its signatures.
 #[derive(Debug, Clone)]
 pub struct Signed {
     /// The component.
     pub bytes: Vec<u8>,
-    /// Its signatures.
+    /// The signatures.
     pub signatures: Signatures,
 }
 
-/// Why a directory of packs cannot be used.
+/// The reason why a directory of packs cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The system refused.
+    /// A system call failed.
     #[error("{act} `{}`", path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         act: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A file is larger than it may be.
+    /// A file is too large.
     #[error("`{}` is larger than {max} bytes", path.display())]
     TooLarge {
         /// The file.
@@ -77,65 +78,65 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The lock cannot be used.
+    /// The lock is invalid.
     #[error("the lock `{}`", path.display())]
     Lock {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         #[source]
         source: LockError,
     },
-    /// Signatures cannot be read.
+    /// The signatures of a component cannot be read.
     #[error("the signatures beside `{}`", path.display())]
     Signatures {
         /// The component.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         #[source]
         source: SignatureError,
     },
-    /// A component is not the one that is locked.
+    /// A component differs from the locked one.
     #[error("`{}` is not what the lock names for `{id}`: its digest is `{found}`; `portcullis policy add` fetches it anew", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
         /// The id in the lock.
         id: String,
-        /// Its digest.
+        /// The digest of the file.
         found: String,
     },
 }
 
 impl Store {
-    /// Names the directory of the user's settings; it need not be there.
+    /// Returns the store in the user's settings directory, which need not exist.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), owner: Owner::User }
     }
 
-    /// Names any other directory; nothing is written through a link in it.
+    /// Returns the store in any other directory. Symlinks in it are not followed for writing.
     #[must_use]
     pub fn elsewhere(root: &Path) -> Self {
         Self { root: root.to_owned(), owner: Owner::Anybody }
     }
 
-    /// Where the lock lies.
+    /// Returns the path of the lock.
     #[must_use]
     pub fn lock_file(&self) -> PathBuf {
         self.root.join(LOCK)
     }
 
-    /// Where the component of a lock's entry lies.
+    /// Returns the path of a locked component.
     #[must_use]
     pub fn file(&self, policy: &Locked) -> PathBuf {
         self.root.join(PACKS).join(policy.digest.trim_start_matches("sha256:")).with_extension("wasm")
     }
 
-    /// Reads the lock; where there is none, an empty one.
+    /// Reads the lock. Returns an empty lock if there is no file.
     ///
     /// # Errors
-    /// When it cannot be read or used.
+    /// Fails when the lock cannot be read or is invalid.
     pub fn lock(&self) -> Result<Lock, StoreError> {
         let path = self.lock_file();
         let text = match read_text(&path, LOCK_MAX) {
@@ -145,10 +146,10 @@ impl Store {
         Lock::parse(&text).map_err(|source| StoreError::Lock { path, source })
     }
 
-    /// Reads a component, and proves that it is the one that is locked.
+    /// Reads a locked component and checks its digest.
     ///
     /// # Errors
-    /// When it is missing, or has other bytes.
+    /// Fails when the component is missing or its digest differs.
     pub fn component(&self, policy: &Locked) -> Result<Vec<u8>, StoreError> {
         let path = self.file(policy);
         let bytes = read(&path, COMPONENT_MAX)?;
@@ -159,18 +160,18 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Reads a component that is locked, with its signatures.
+    /// Reads a locked component with its signatures.
     ///
     /// # Errors
-    /// As for [`Store::component`], and when the signatures cannot be read.
+    /// Those of [`Store::component`], and when the signatures cannot be read.
     pub fn signed(&self, policy: &Locked) -> Result<Signed, StoreError> {
         Ok(Signed { bytes: self.component(policy)?, signatures: signatures_beside(&self.file(policy))? })
     }
 
-    /// Waits until nobody else writes here.
+    /// Waits until no other process writes here, and locks the directory.
     ///
     /// # Errors
-    /// When the directory cannot be made or written.
+    /// Fails when the directory cannot be created or written.
     pub fn begin(&self) -> Result<Writing<'_>, StoreError> {
         let packs = self.root.join(PACKS);
         fs::create_dir_all(&self.root).map_err(failed("making", &self.root))?;
@@ -200,23 +201,24 @@ impl Store {
     }
 }
 
-/// The right to change a directory of packs. It is held open: whatever takes its name meanwhile is not written to.
+/// Exclusive write access to a directory of packs, through its file descriptor: a directory that replaces it
+/// under the same name is not written to.
 #[derive(Debug)]
 pub struct Writing<'a> {
     store: &'a Store,
     root: OwnedFd,
-    /// Where the components lie.
+    /// The directory of the components.
     folder: OwnedFd,
     _guard: File,
 }
 
 impl Writing<'_> {
-    /// Puts a lock in force, and what it names beside it; what the one before named and it does not is removed.
+    /// Writes new components and replaces the lock, then removes the components that only the old lock names.
     ///
     /// # Errors
-    /// When something cannot be written; the lock that was in force is still there then.
+    /// Fails when a file cannot be written. The old lock then stays in place.
     pub fn commit(&self, lock: &Lock, new: &[(&Locked, &Signed)]) -> Result<(), StoreError> {
-        // One that cannot be read leaves what it named, which does no harm.
+        // If the old lock is unreadable its components stay, which does no harm.
         let before = self.store.lock().unwrap_or_default();
         for (policy, signed) in new {
             self.put(policy, signed)?;
@@ -247,7 +249,7 @@ impl Writing<'_> {
         write_at(&self.folder, name_of(&path), &signed.bytes).map_err(failed("writing", &path))
     }
 
-    /// Removes the components that only the lock before named. One that stays does no harm.
+    /// Removes the components that only the old lock names. A file that stays does no harm.
     fn sweep(&self, before: &Lock, lock: &Lock) {
         let is_used = |digest: &str| lock.policies.iter().any(|policy| policy.digest == digest);
         for policy in before.policies.iter().filter(|policy| !is_used(&policy.digest)) {
@@ -263,7 +265,7 @@ impl Writing<'_> {
     }
 }
 
-/// Opens a directory for what is done in it.
+/// Opens a directory for operations relative to it.
 fn directory(around: impl std::os::fd::AsFd, path: &Path, how: OFlags) -> io::Result<OwnedFd> {
     Ok(openat(around, path, OFlags::DIRECTORY | OFlags::CLOEXEC | how, Mode::empty())?)
 }
@@ -272,10 +274,10 @@ fn name_of(path: &Path) -> &Path {
     path.file_name().map_or(path, Path::new)
 }
 
-/// Reads the signatures that lie beside a component: `FILE.sig` and `FILE.minisig`.
+/// Reads the signatures beside a component: `FILE.sig` and `FILE.minisig`.
 ///
 /// # Errors
-/// When one is there and cannot be read.
+/// Fails when one of the files exists but cannot be read.
 pub fn signatures_beside(file: &Path) -> Result<Signatures, StoreError> {
     let text = |ending: &str| match read_text(&beside(file, ending), TEXT_MAX) {
         Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -286,10 +288,10 @@ pub fn signatures_beside(file: &Path) -> Result<Signatures, StoreError> {
         .map_err(|source| StoreError::Signatures { path: file.to_owned(), source })
 }
 
-/// Writes a component with its signatures beside it.
+/// Writes a component, and its signatures beside it.
 ///
 /// # Errors
-/// When the system refuses.
+/// Fails when a file cannot be written.
 pub fn write_signed(file: &Path, signed: &Signed) -> Result<(), StoreError> {
     let ssh = signed.signatures.ssh_text();
     for (ending, text) in [("sig", ssh.as_str()), ("minisig", signed.signatures.minisign_text())] {
@@ -302,7 +304,7 @@ pub fn write_signed(file: &Path, signed: &Signed) -> Result<(), StoreError> {
     write(file, &signed.bytes)
 }
 
-/// The name of a file beside another one: `x.wasm` and `sig` give `x.wasm.sig`.
+/// Returns the name of a file beside another one: `x.wasm` and `sig` give `x.wasm.sig`.
 #[must_use]
 pub fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
@@ -311,10 +313,10 @@ pub fn beside(file: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Opens a file for reading; a device or a pipe, which nobody may ever write to, is none.
+/// Opens a regular file for reading. Refuses devices and pipes, where opening or reading could block forever.
 ///
 /// # Errors
-/// When it is no file, or cannot be opened.
+/// Fails when the path is not a regular file or cannot be opened.
 pub fn open(path: &Path) -> Result<File, StoreError> {
     let file = OpenOptions::new()
         .read(true)
@@ -328,10 +330,10 @@ pub fn open(path: &Path) -> Result<File, StoreError> {
     Ok(file)
 }
 
-/// Reads a file of at most `max` bytes; a device or a pipe is none.
+/// Reads a regular file of at most `max` bytes.
 ///
 /// # Errors
-/// When it is no file, cannot be read, or is larger.
+/// Fails when the path is not a regular file, cannot be read, or is too large.
 pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::new();
     open(path)?.take(max + 1).read_to_end(&mut bytes).map_err(failed("reading", path))?;
@@ -341,19 +343,19 @@ pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
-/// Reads a text of at most `max` bytes.
+/// Reads a text file of at most `max` bytes.
 ///
 /// # Errors
-/// As for [`read`], and when it is not UTF-8.
+/// Those of [`read`], and when the text is not UTF-8.
 pub fn read_text(path: &Path, max: usize) -> Result<String, StoreError> {
     let bytes = read(path, max as u64)?;
     String::from_utf8(bytes).map_err(|_| StoreError::NotText { path: path.to_owned() })
 }
 
-/// Writes a file so that it is there whole or not at all.
+/// Writes a file atomically.
 ///
 /// # Errors
-/// When the system refuses.
+/// Fails when the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let parent =
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
@@ -362,11 +364,11 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     written.map_err(failed("writing", path))
 }
 
-/// The same in an open directory. A link that has the name is replaced, never followed.
+/// Writes a file in an open directory atomically. An existing symlink is replaced, never followed.
 fn write_at(folder: &OwnedFd, name: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     let name = name.as_ref();
     let part = beside(name, &format!("part-{}", std::process::id()));
-    // A rest of an earlier process with this number.
+    // Left by an earlier process with the same pid.
     let _often_there_is_none = unlinkat(folder, &part, AtFlags::empty());
     let wanted = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
@@ -446,7 +448,7 @@ mod tests {
         let store = Store::new(directory.path());
         let (policy, signed) = signed(b"one");
         let writing = store.begin().unwrap();
-        // A directory stands where the component would go.
+        // A directory occupies the path of the component.
         fs::create_dir(store.file(&policy)).unwrap();
         let mut lock = Lock::default();
         lock.put(policy.clone());
@@ -454,7 +456,7 @@ mod tests {
         assert!(!store.lock_file().exists());
     }
 
-    /// Commits one pack and then another in its place, in a directory whose `packs` is made by `prepare`.
+    /// Commits one pack and then another in its place, in a directory that `prepare` sets up.
     fn replaced(
         make: fn(&Path) -> Store,
         prepare: impl Fn(&Path),
@@ -489,7 +491,8 @@ mod tests {
         let (directory, done) = replaced(Store::elsewhere, lead_away);
         assert!(done.is_err());
         assert_eq!(left(&directory), 3);
-        // The control: the user's own link is followed, and only what the lock had named goes.
+        // The control: the user's own symlink is followed, and only the components of the old lock are
+        // removed.
         let (directory, done) = replaced(Store::new, lead_away);
         done.unwrap();
         let two = directory.path().join("away").join(crate::digest(b"two")).with_extension("wasm");

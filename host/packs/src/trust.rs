@@ -1,4 +1,4 @@
-//! Whose packs are taken: `trust.toml` of the user, and of the machine, which outranks it.
+//! `trust.toml`: the trusted publishers, of the user and of the machine. The machine's file takes precedence.
 
 use std::collections::BTreeMap;
 
@@ -8,88 +8,88 @@ use crate::allowed_signers;
 use crate::date::{self, Seconds};
 use crate::key::{Key, KeyError};
 
-/// Longest trust file or file of signers, in bytes.
+/// Largest trust file or `allowed_signers` file, in bytes.
 pub const TRUST_MAX: usize = 1 << 20;
 
-/// Whose packs are taken.
+/// The trusted publishers and digests, and the revocations.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
-    /// Who publishes, in the order in which they are asked.
+    /// The publishers, in order of precedence.
     pub publishers: Vec<Publisher>,
     revoked: BTreeMap<String, String>,
     trusted: Vec<String>,
-    /// Whether bytes that nobody has signed are refused, also those that are trusted by their digest.
+    /// Refuse unsigned bytes, even if their digest is trusted.
     pub require_signature: bool,
 }
 
-/// Somebody who publishes packs.
+/// A publisher of packs.
 #[derive(Debug, Clone)]
 pub struct Publisher {
-    /// What people call them.
+    /// The display name.
     pub name: String,
-    /// The first halves of ids that only they may use.
+    /// The namespaces that belong to this publisher alone.
     pub namespaces: Vec<String>,
-    /// Where their packs lie, without scheme: `ghcr.io/acme/policies`; empty: it is not known.
+    /// The location of the packs, without scheme: `ghcr.io/acme/policies`. Empty if unknown.
     pub registry: String,
-    /// How many of their keys must have signed.
+    /// The number of keys that must have signed.
     pub threshold: usize,
-    /// Their keys.
+    /// The keys.
     pub keys: Vec<(Key, Validity)>,
 }
 
-/// When a key counts; open where it is not said.
+/// The validity period of a key, unlimited by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Validity {
-    /// Not before this moment.
+    /// The first valid moment.
     pub after: Option<Seconds>,
-    /// Not from this moment on.
+    /// The first moment that is no longer valid.
     pub before: Option<Seconds>,
 }
 
 impl Validity {
-    /// Whether a key counts at a moment.
+    /// Returns true if the key is valid at `now`.
     #[must_use]
     pub fn holds(self, now: Seconds) -> bool {
         self.after.is_none_or(|after| after <= now) && self.before.is_none_or(|before| now < before)
     }
 }
 
-/// Why a trust file cannot be used.
+/// The reason why a trust file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// It is no TOML of the right shape.
+    /// The file is not valid TOML or has the wrong structure.
     #[error("it cannot be read")]
     Shape(#[source] Box<toml::de::Error>),
-    /// It is longer than such files are.
+    /// The file is too long.
     #[error("it is longer than 1 MiB")]
     TooLong,
-    /// A key cannot be used.
+    /// A key is invalid.
     #[error("the key `{text}`")]
     Key {
-        /// The text.
+        /// The text of the key.
         text: String,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         source: KeyError,
     },
-    /// A line of a file of signers cannot be used.
+    /// A line of an `allowed_signers` file is invalid.
     #[error("line {line} of the file of signers: {reason}")]
     Signers {
-        /// Counted from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The file of signers cannot be read.
+    /// An `allowed_signers` file cannot be read.
     #[error("reading the file of signers `{name}`")]
     Read {
-        /// As the trust file names it.
+        /// The name, as in the trust file.
         name: String,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
-    /// Something else is wrong.
+    /// A value is invalid.
     #[error("{0}")]
     Value(String),
 }
@@ -157,10 +157,10 @@ struct TrustedEntry {
 }
 
 impl Trust {
-    /// Reads a trust file; `signers` reads a file of signers that it names.
+    /// Parses a trust file. `signers` reads an `allowed_signers` file by name.
     ///
     /// # Errors
-    /// When it is malformed, or names what cannot be used. Nothing is left out silently.
+    /// Fails when the text is malformed or has an invalid value. No entry is ignored silently.
     pub fn parse(text: &str, signers: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Self, TrustError> {
         if text.len() > TRUST_MAX {
             return Err(TrustError::TooLong);
@@ -192,8 +192,8 @@ impl Trust {
         Ok(trust)
     }
 
-    /// Joins the user's trust with the machine's: a namespace that the machine gives to somebody is theirs, and
-    /// what either of them revokes is revoked.
+    /// Merges the user's trust with the machine's. Namespaces that the machine assigns belong to the
+    /// machine's publishers, and the revocations of both apply.
     #[must_use]
     pub fn under(mut self, machine: Self) -> Self {
         let given: Vec<String> =
@@ -210,36 +210,36 @@ impl Trust {
         Self { publishers, revoked: self.revoked, trusted, require_signature }
     }
 
-    /// Whose packs a namespace holds.
+    /// Returns the publisher that owns a namespace.
     #[must_use]
     pub fn owner(&self, namespace: &str) -> Option<&Publisher> {
         self.publishers.iter().find(|publisher| publisher.namespaces.iter().any(|own| own == namespace))
     }
 
-    /// Why a key or a digest (`sha256:...`) was revoked; none: it was not.
+    /// Returns the reason why a key or a digest (`sha256:...`) was revoked, or `None`.
     #[must_use]
     pub fn revoked(&self, what: &str) -> Option<&str> {
         self.revoked.get(what).map(String::as_str)
     }
 
-    /// All that is revoked, with the reasons.
+    /// Returns all revocations with their reasons.
     pub fn revocations(&self) -> impl Iterator<Item = (&str, &str)> {
         self.revoked.iter().map(|(what, reason)| (what.as_str(), reason.as_str()))
     }
 
-    /// Whether the user trusts these very bytes, by `sha256:...`.
+    /// Returns true if the user trusts the digest `sha256:...`.
     #[must_use]
     pub fn trusts(&self, digest: &str) -> bool {
         !self.require_signature && self.trusted.iter().any(|known| known == digest)
     }
 
-    /// The digests that are trusted.
+    /// Returns the trusted digests.
     #[must_use]
     pub fn trusted(&self) -> &[String] {
         &self.trusted
     }
 
-    /// All keys of all publishers.
+    /// Returns all keys of all publishers.
     #[must_use]
     pub fn keys(&self) -> Vec<&Key> {
         self.publishers.iter().flat_map(|publisher| publisher.keys.iter().map(|(key, _)| key)).collect()
@@ -291,7 +291,7 @@ fn parse_key(text: &str) -> Result<Key, TrustError> {
     Key::parse(text).map_err(|source| TrustError::Key { text: text.to_owned(), source })
 }
 
-/// A key is revoked by its fingerprint or by itself.
+/// Returns a checked key to revoke: a fingerprint, or the key itself.
 fn revocable(text: &str) -> Result<String, TrustError> {
     if let Some(digest) = text.strip_prefix("SHA256:") {
         let is_whole = digest.len() == 43;

@@ -1,118 +1,118 @@
-//! What speaks against a pack, in words for whoever offered it.
+//! The reasons to refuse a pack, with their messages.
 
 use semver::Version;
 
 use crate::error::PackError;
 
-/// Why a pack is not taken.
+/// The reason why a pack is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// It is damaged, or no pack.
+    /// The pack is damaged, or is not a pack.
     #[error("it cannot be read as a pack")]
     Pack(#[source] PackError),
-    /// It carries no manifest.
+    /// The pack has no manifest.
     #[error("it carries no manifest; `portcullis policy build` makes a pack of a component")]
     NoManifest,
-    /// Its bytes are not those that were asked for.
+    /// The digest differs from the requested one.
     #[error("its digest is `{found}`, not `{wanted}`: these are other bytes")]
     Digest {
-        /// What was asked for.
+        /// The requested digest.
         wanted: String,
-        /// What there is.
+        /// The digest of the pack.
         found: String,
     },
-    /// Its bytes were revoked.
+    /// The pack's bytes were revoked.
     #[error("`{digest}` was revoked: {reason}")]
     RevokedDigest {
         /// The digest.
         digest: String,
-        /// Why.
+        /// The reason of the revocation.
         reason: String,
     },
-    /// It is another policy than the one that was asked for.
+    /// The id differs from the requested one.
     #[error("`{wanted}` was asked for, and this is `{found}`")]
     Name {
-        /// What was asked for.
+        /// The requested id.
         wanted: String,
-        /// What there is.
+        /// The id of the pack.
         found: String,
     },
-    /// It is another version than the one that was asked for.
+    /// The version differs from the requested one.
     #[error("version {wanted} was asked for, and this is {found}")]
     Version {
-        /// What was asked for.
+        /// The requested version.
         wanted: Version,
-        /// What there is.
+        /// The version of the pack.
         found: Version,
     },
-    /// It cannot be run.
+    /// The component cannot be run.
     #[error("it is no policy that this host can run")]
     Code(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Its manifest and its code disagree.
+    /// The manifest and the code disagree.
     #[error("its manifest says {what} `{manifest}`, its code says `{code}`")]
     Disagrees {
-        /// What they disagree about.
+        /// The field on which they disagree.
         what: &'static str,
-        /// The manifest's word.
+        /// The value in the manifest.
         manifest: String,
-        /// The code's word.
+        /// The value from the code.
         code: String,
     },
-    /// Its name can be taken for another one.
+    /// The name looks like a known name.
     #[error("`{id}` looks like `{like}`; if you mean it, say so with `--similar-name`")]
     Similar {
-        /// Its name.
+        /// The pack's id.
         id: String,
-        /// What it looks like.
+        /// The known name.
         like: String,
     },
-    /// Nobody has signed it.
+    /// The pack is unsigned.
     #[error("nobody has signed it; {hint}")]
     Unsigned {
-        /// What to do.
+        /// The fix.
         hint: String,
     },
-    /// Nobody whom it takes has signed it.
+    /// The namespace's owner has not signed with enough keys.
     #[error("`{id}` must be signed by `{publisher}` with {threshold} of their keys: {found}")]
     NotSigned {
-        /// Its name.
+        /// The pack's id.
         id: String,
-        /// Whose name it is.
+        /// The owner of the namespace.
         publisher: String,
-        /// How many keys it takes.
+        /// The required number of keys.
         threshold: usize,
-        /// What there is.
+        /// The signatures that were found.
         found: String,
     },
-    /// It is signed by somebody whose namespace it is not in.
+    /// The signing publisher does not own the namespace.
     #[error("`{id}` is signed by `{publisher}`, who may sign in {namespaces} only")]
     Namespace {
-        /// Its name.
+        /// The pack's id.
         id: String,
-        /// Who signed.
+        /// The publisher who signed.
         publisher: String,
-        /// What they may sign.
+        /// The namespaces of that publisher.
         namespaces: String,
     },
-    /// A signature is there, of somebody who is not known.
+    /// The pack is signed by unknown keys only.
     #[error(
         "it is signed by `{keys}`, which nobody here trusts; `portcullis policy trust publisher` names one"
     )]
     Foreign {
-        /// Who signed.
+        /// Fingerprints of the keys.
         keys: String,
     },
-    /// It is older than what is used.
+    /// The version is older than the one in use.
     #[error(
         "version {offered} is older than {used}, which is or was in use; `--allow-older` takes it all the same"
     )]
     Rollback {
-        /// What is offered.
+        /// The offered version.
         offered: Version,
-        /// What is used.
+        /// The newest version that is or was in use.
         used: Version,
     },
-    /// The same version has other bytes than before.
+    /// The bytes of a known version have changed.
     #[error(
         "version {version} has other bytes than when it was taken; `--allow-older` takes it all the same"
     )]
@@ -120,16 +120,16 @@ pub enum Refusal {
         /// The version.
         version: Version,
     },
-    /// It wants more than it may.
+    /// The pack asks for capabilities that the user has not agreed to.
     #[error("it wants {wanted}; agree with `--allow {wanted}`")]
     Capabilities {
-        /// What it wants and was not agreed to, separated by commas.
+        /// The missing capabilities, separated by commas.
         wanted: String,
     },
 }
 
 impl Refusal {
-    /// One word for programs, which stays the same when the sentence is written better.
+    /// Returns a stable identifier for programs. It does not change with the wording of the message.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Who vouches for the bytes of a pack: the keys that have signed, as far as they count.
+//! Checks which trusted keys have signed a pack.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,17 @@ use crate::pack::Pack;
 use crate::signature::{Checked, Signatures, State};
 use crate::trust::{Publisher, Trust};
 
-/// Who vouches for a component that is used as a file, without a lock.
+/// The reason to trust a component that is used as a file, without a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Voucher {
-    /// The user, for exactly these bytes.
+    /// The user trusts the digest of these exact bytes.
     Digest,
-    /// The owner of its namespace: fingerprints of their keys.
+    /// The owner of the namespace has signed, with these key fingerprints.
     Keys(Vec<String>),
 }
 
-/// Says who vouches for a component that is used as a file; none: nobody does, or it was revoked.
+/// Returns the reason to trust a component that is used as a file. Returns `None` if it is not trusted, or
+/// revoked.
 #[must_use]
 pub fn vouched(bytes: &[u8], signatures: &Signatures, trust: &Trust, now: Seconds) -> Option<Voucher> {
     let digest = format!("sha256:{}", crate::digest(bytes));
@@ -34,7 +35,7 @@ pub fn vouched(bytes: &[u8], signatures: &Signatures, trust: &Trust, now: Second
     of_owner(&checked, &id, owner, trust, now).ok().map(Voucher::Keys)
 }
 
-/// The keys that have signed, as far as they count.
+/// Returns the fingerprints of the valid signing keys. An empty list means that unsigned bytes are accepted.
 pub(super) fn signers(
     candidate: &Candidate<'_>,
     id: &str,
@@ -59,7 +60,7 @@ pub(super) fn signers(
         let namespaces = listed(&namespaces);
         return Err(Refusal::Namespace { id: id.to_owned(), publisher, namespaces });
     }
-    // The names that come with the program are nobody else's.
+    // The namespace of the program's own policies is reserved.
     let may_be_unsigned = namespace != OWN && !trust.require_signature;
     let had_signature = lock.find(id).is_some_and(|used| !used.signed_by.is_empty());
     if may_be_unsigned && (trust.trusts(digest) || approval.unsigned && !had_signature) {
@@ -87,7 +88,7 @@ fn of_owner(
     let mut good = BTreeSet::new();
     let mut notes = Vec::new();
     for one in checked {
-        // A key that was renewed is there twice; either entry will do.
+        // A renewed key is listed twice. One valid entry is enough.
         let mut own = owner.keys.iter().filter(|(key, _)| key.fingerprint() == one.key).peekable();
         let is_own = own.peek().is_some();
         let holds = own.any(|(_, validity)| validity.holds(now));

@@ -1,10 +1,10 @@
-//! Names that people take for another one.
+//! Detects names that people could mistake for known ones.
 
 use super::OWN;
 use crate::lock::Lock;
 use crate::trust::Trust;
 
-/// A known name that people would take for `id`.
+/// Returns a known name that people could mistake `id` for.
 pub(super) fn look_alike(id: &str, lock: &Lock, trust: &Trust) -> Option<String> {
     let used = lock.policies.iter().map(|policy| policy.id.clone());
     let known: Vec<String> = used.chain(lock.removed.iter().map(|old| old.id.clone())).collect();
@@ -24,7 +24,7 @@ pub(super) fn look_alike(id: &str, lock: &Lock, trust: &Trust) -> Option<String>
     namespaces.find(|known| outline(known) == outline(namespace)).map(|known| format!("{known}:..."))
 }
 
-/// What is left of a name when all that looks alike is one.
+/// Returns a name with all similar characters mapped to one.
 fn outline(name: &str) -> String {
     let one = |character: char| match character {
         '1' | 'i' => 'l',

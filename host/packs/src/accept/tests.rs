@@ -1,4 +1,4 @@
-//! Everything that is refused, each beside what is taken: one thing is changed at a time.
+//! Tests of each refusal. Each changes one thing in a pack that is otherwise accepted.
 
 use ssh_key::private::{Ed25519Keypair, PrivateKey};
 
@@ -16,7 +16,7 @@ fn public(seed: u8) -> String {
     private(seed).public_key().to_openssh().unwrap()
 }
 
-/// The bytes of a pack.
+/// Returns the bytes of a pack.
 fn pack(id: &str, version: &str, more: &str) -> Vec<u8> {
     let text = format!(
         "[policy]\nid = '{id}'\nversion = '{version}'\ntitle = 'T'\n[contract]\nversion = '0.1'\n{more}"
@@ -24,7 +24,7 @@ fn pack(id: &str, version: &str, more: &str) -> Vec<u8> {
     Pack { manifest: Manifest::parse(&text).unwrap(), ..Pack::default() }.embed(EMPTY).unwrap()
 }
 
-/// Signatures of keys, for a purpose.
+/// Signs bytes with several keys for a purpose.
 fn signed(bytes: &[u8], seeds: &[u8], purpose: &str) -> Signatures {
     let one = |seed: &u8| {
         let signature = private(*seed).sign(purpose, ssh_key::HashAlg::Sha512, bytes).unwrap();
@@ -33,7 +33,7 @@ fn signed(bytes: &[u8], seeds: &[u8], purpose: &str) -> Signatures {
     Signatures::parse(&seeds.iter().map(one).collect::<Vec<_>>().join("\n"), "").unwrap()
 }
 
-/// A trust file in which `acme:` is signed with key 1, and `other:` with key 2.
+/// A trust file in which key 1 signs for `acme:` and key 2 for `other:`.
 fn trust(more: &str) -> Trust {
     let publisher = |name: &str, seed: u8| {
         let key = public(seed);
@@ -58,7 +58,7 @@ struct Case {
     source: &'static str,
 }
 
-/// What is taken.
+/// A case that is accepted.
 fn good(id: &str, version: &str) -> Case {
     let bytes = pack(id, version, "");
     Case {
@@ -95,7 +95,8 @@ impl Case {
     }
 }
 
-/// The control: without the change it is taken. Then the change is made, and what is said must hold `said`.
+/// Checks that the pack is accepted without the change (the control), and that the refusal after it contains
+/// `said`.
 fn refused(said: &str, change: impl Fn(&mut Case)) {
     let mut case = good("acme:guard", "1.2.0");
     case.judge().unwrap();
@@ -115,7 +116,7 @@ fn check(said: &str, case: &Case) {
 #[test]
 fn signatures() {
     refused("is not over these bytes", |case| {
-        // One bit, in a text that means the same: only the signature can tell.
+        // Flips one bit in a text without meaning, so that only the signature detects it.
         let place = case.bytes.windows(5).position(|bytes| bytes == b"title").unwrap() + 9;
         case.bytes[place] ^= 1;
     });
@@ -134,7 +135,7 @@ fn signatures() {
         case.trust = Trust::parse(&text, &|_| Ok(String::new())).unwrap();
     });
     refused("is signed by `acme`", |case| {
-        // The right key in somebody else's, or nobody's, namespace.
+        // The right key, in a namespace that does not belong to the publisher.
         case.bytes = pack("nobody:guard", "1.2.0", "");
         case.described.id = "nobody:guard".to_owned();
         case.signatures = signed(&case.bytes, &[1], PURPOSE);
@@ -158,12 +159,12 @@ fn several_keys() {
     let mut case = good("acme:guard", "1.2.0");
     case.trust = Trust::parse(&text(2), &|_| Ok(String::new())).unwrap();
     check("1 of them", &case);
-    // The same key twice is one key.
+    // The same key twice counts once.
     case.signatures = signed(&case.bytes, &[1, 1], PURPOSE);
     check("1 of them", &case);
     case.signatures = signed(&case.bytes, &[1, 3], PURPOSE);
     assert_eq!(case.judge().unwrap().signed_by.len(), 2);
-    // A foreign or broken signature beside good ones takes nothing away.
+    // A foreign or broken signature beside good ones does no harm.
     case.signatures = signed(&case.bytes, &[9, 1, 3], PURPOSE);
     assert!(case.judge().is_ok());
 }
@@ -234,16 +235,16 @@ fn what_nobody_has_signed() {
     assert!(trusted.judge().is_ok());
     trusted.bytes = pack("mine:guard", "1.0.0", "[tests]\nfiles = ['x']");
     check("nobody has signed", &trusted);
-    // The machine wants signatures.
+    // The machine requires signatures.
     let machine = Trust::parse("require-signature = true", &|_| Ok(String::new())).unwrap();
     case.trust = trust("").under(machine);
     check("here it must be signed", &case);
-    // What was signed once is not taken without.
+    // A policy that was signed once must stay signed.
     let mut lost = unsigned("1.1.0");
     lost.approval.unsigned = true;
     lost.lock.put(Locked { signed_by: vec!["SHA256:x".to_owned()], ..taken.clone() });
     check("here it must be signed", &lost);
-    // A new build of the same version, while it is tried out; published ones are not.
+    // A new build of the same version is accepted for local files, and refused for published packs.
     let mut again = unsigned("1.0.0");
     again.approval.unsigned = true;
     again.lock.put(taken);
@@ -251,7 +252,7 @@ fn what_nobody_has_signed() {
     assert!(again.judge().is_ok());
     again.source = "oci://localhost/x";
     check("has other bytes", &again);
-    // Somebody else's signature is not nobody's.
+    // A pack with an unknown signature does not count as unsigned.
     let mut foreign = unsigned("1.0.0");
     foreign.signatures = signed(&foreign.bytes, &[9], PURPOSE);
     check("which nobody here trusts", &foreign);
@@ -272,14 +273,14 @@ fn what_it_may_do() {
     check("it wants output;", &first);
     first.approval.capabilities.insert("output".to_owned());
     let agreed = first.judge().unwrap();
-    // The same again needs no new word; more does.
+    // The same capabilities need no new approval. Additional ones do.
     let mut next = wants("1.1.0", rewrites);
     next.lock.put(agreed.clone());
     assert!(next.judge().is_ok());
     let mut grown = wants("1.1.0", "[capabilities]\nrewrites = true\nstate = 'project'");
     grown.lock.put(agreed.clone());
     check("it wants state-project", &grown);
-    // Bytes that nobody has signed inherit nothing from others that were agreed to.
+    // Unsigned bytes do not inherit capabilities from other bytes.
     let unsigned = |bytes: Vec<u8>| {
         let mut case = good("mine:guard", "1.0.0");
         case.bytes = bytes;
@@ -299,7 +300,7 @@ fn what_it_may_do() {
         unsigned(pack("mine:guard", "1.0.0", "[capabilities]\nrewrites = true\n[tests]\nfiles = ['x']"));
     other.lock.put(agreed_unsigned);
     check("it wants rewrites", &other);
-    // Taken out and in again is new.
+    // A removed and added pack needs a new approval.
     let mut removed = wants("1.1.0", rewrites);
     removed.lock.put(agreed);
     removed.lock.remove("acme:guard");

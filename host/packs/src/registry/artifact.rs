@@ -1,4 +1,4 @@
-//! What lies in a registry: a manifest that names blobs, as `wkg oci push` makes it.
+//! OCI artifacts: a manifest that refers to blobs, as `wkg oci push` makes it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::pack::Pack;
 use crate::shown;
 use crate::signature::Signatures;
 
-/// The type of a manifest.
+/// Media type of a manifest.
 pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const COMPONENT: &str = "application/wasm";
 const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
@@ -17,19 +17,19 @@ const SIGNATURES: &str = "application/vnd.portcullis.signatures.v1";
 const NO_CONFIG: &str = "application/vnd.oci.empty.v1+json";
 const SSH: &str = "application/vnd.portcullis.signature.ssh.v1";
 const MINISIGN: &str = "application/vnd.portcullis.signature.minisign.v1";
-/// The version of manifests.
+/// The schema version of manifests.
 const VERSION: u32 = 2;
 /// Largest manifest, in bytes.
 pub(crate) const MANIFEST_MAX: u64 = 1 << 20;
 
-/// A manifest with all it names.
+/// A manifest with its blobs.
 #[derive(Debug, Clone)]
 pub(crate) struct Artifact {
     pub(crate) manifest: Vec<u8>,
     pub(crate) blobs: Vec<Vec<u8>>,
 }
 
-/// A manifest of OCI images; what is not used here is not read.
+/// An OCI image manifest. Unused fields are ignored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Manifest {
@@ -44,7 +44,7 @@ pub(crate) struct Manifest {
     annotations: BTreeMap<String, String>,
 }
 
-/// Names a blob.
+/// A reference to a blob.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -80,7 +80,7 @@ impl Manifest {
         }
     }
 
-    /// The one component of a policy.
+    /// Returns the only layer, the component of the policy.
     pub(crate) fn component(&self) -> Result<&Descriptor, RegistryError> {
         match self.layers.as_slice() {
             [layer] if layer.media_type == COMPONENT => Ok(layer),
@@ -92,13 +92,13 @@ impl Manifest {
         }
     }
 
-    /// The layers with signatures: of ssh, of minisign.
+    /// Returns the layers with signatures: first ssh, then minisign.
     pub(crate) fn signatures(&self) -> [Option<&Descriptor>; 2] {
         [SSH, MINISIGN].map(|kind| self.layers.iter().find(|layer| layer.media_type == kind))
     }
 }
 
-/// What stands in the place of a manifest.
+/// Returns the error for a text that is not a manifest.
 fn unreadable(bytes: &[u8], error: serde_json::Error) -> RegistryError {
     #[derive(Deserialize)]
     struct Index {
@@ -113,12 +113,12 @@ fn unreadable(bytes: &[u8], error: serde_json::Error) -> RegistryError {
     }
 }
 
-/// The tag under which the signatures of a component lie, where a registry cannot tell what refers to it.
+/// Returns the tag of a component's signatures, for registries without the referrers API.
 pub(crate) fn signature_tag(component: &[u8]) -> String {
     format!("sha256-{}.sig", crate::digest(component))
 }
 
-/// The artifact of a component. The same component gives the same artifact.
+/// Returns the artifact of a component. The same component always gives the same artifact.
 pub(crate) fn of_component(component: &[u8], imports: &[String], exports: &[String]) -> Artifact {
     let layer = Descriptor::of(COMPONENT, component);
     let config = serde_json::json!({
@@ -138,7 +138,7 @@ pub(crate) fn of_component(component: &[u8], imports: &[String], exports: &[Stri
     Artifact { manifest: bytes(&manifest), blobs: vec![config, component.to_owned()] }
 }
 
-/// The artifact of signatures.
+/// Returns the artifact of signatures.
 pub(crate) fn of_signatures(signatures: &Signatures) -> Artifact {
     let config = b"{}".to_vec();
     let mut layers = Vec::new();
@@ -184,7 +184,7 @@ fn bytes(manifest: &Manifest) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A manifest as `wkg oci push` (0.16) makes it, with `null` where other programs leave something out.
+    /// A manifest as `wkg oci push` (0.16) makes it, with `null` where other programs omit a field.
     #[test]
     fn a_manifest_of_wkg_is_read() {
         let digest = format!("sha256:{}", "ab".repeat(32));

@@ -1,7 +1,7 @@
-//! Asks registries, as the distribution specification of OCI says.
+//! A client for registries that implement the OCI distribution specification.
 //!
-//! Nothing that comes from a registry is believed: every answer has a limit, and what was asked for by digest is
-//! compared with it.
+//! Answers of a registry are not trusted: every answer has a size limit, and content requested by digest is
+//! checked against it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,47 +20,47 @@ use super::reference::Reference;
 use crate::signature::{Signatures, TEXT_MAX};
 use crate::store::{COMPONENT_MAX, Signed};
 
-/// How long one exchange may take.
+/// Timeout of one exchange.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How long a connection may take.
+/// Timeout of connecting.
 const CONNECTING: Duration = Duration::from_secs(20);
-/// How long the head of an answer may take: nobody at the other end works for longer before the first word.
+/// Timeout of the response headers. No server needs longer to start its answer.
 const HEARING: Duration = Duration::from_secs(60);
-/// Largest list of tags, in bytes of all its pages: in memory each tag is many times as large as in the list.
+/// Largest list of tags, in bytes over all pages. In memory each tag takes many times its size in the list.
 const TAGS_MAX: u64 = 4 << 20;
-/// Most pages of tags.
+/// Largest number of pages of tags.
 const PAGES_MAX: usize = 500;
 
 /// A client of registries.
 pub struct Registry {
-    /// For this machine, where nothing is between the registry and us.
+    /// The agent for registries on this machine, which may use plain HTTP.
     local: Agent,
-    /// For all others: whatever they redirect to is asked by TLS as well.
+    /// The agent for all other registries. It follows redirects to HTTPS only.
     remote: Agent,
     pub(super) credentials: Credentials,
-    /// The proof of who we are, and for which registry, once that has said how it wants it.
+    /// The registry that asked for authorization, and the header for it.
     pub(super) authorization: Option<(String, String)>,
     pub(super) tell: Box<dyn Fn(Transfer)>,
 }
 
-/// How far a component is on its way.
+/// The progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transfer {
-    /// A question is on its way, and nothing has come yet.
+    /// A request was sent, and no answer has arrived.
     Asking,
-    /// So many bytes of so many have come.
+    /// A part of the content has arrived.
     Getting {
-        /// How many are here.
+        /// Bytes received.
         done: u64,
-        /// How many it has.
+        /// Bytes in total.
         all: u64,
     },
-    /// So many bytes are being sent.
+    /// The content is being sent.
     Sending {
-        /// How many it has.
+        /// Bytes in total.
         all: u64,
     },
-    /// It is over, however it ended.
+    /// The transfer has ended, with or without success.
     Over,
 }
 
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Makes a client; the certificates are those of the system, or of SSL_CERT_FILE.
+    /// Creates a client with the certificates of the system, or of SSL_CERT_FILE.
     #[must_use]
     pub fn new(credentials: Credentials) -> Self {
         let found = rustls_native_certs::load_native_certs();
@@ -98,7 +98,7 @@ impl Registry {
         Self { local, remote, credentials, authorization: None, tell: Box::new(|_| {}) }
     }
 
-    /// Has somebody told how far a component is on its way.
+    /// Sets a callback for the progress of transfers.
     #[must_use]
     pub fn watched(mut self, tell: impl Fn(Transfer) + 'static) -> Self {
         self.tell = Box::new(tell);
@@ -109,10 +109,10 @@ impl Registry {
         if of.is_local() { &self.local } else { &self.remote }
     }
 
-    /// Puts a component there, with its signatures. Gives the digest of its manifest.
+    /// Pushes a component with its signatures. Returns the digest of its manifest.
     ///
     /// # Errors
-    /// When the registry does not take it.
+    /// Fails when the registry refuses it.
     pub fn push(
         &mut self,
         to: &Reference,
@@ -123,7 +123,7 @@ impl Registry {
         let component = artifact::of_component(&signed.bytes, imports, exports);
         self.refuse_other_bytes(to, &signed.bytes)?;
         if !signed.signatures.is_empty() {
-            // First, so that nobody sees the component without them.
+            // Signatures go first, so that the component is never visible without them.
             let tag = artifact::signature_tag(&signed.bytes);
             self.put(&to.tagged(&tag), &artifact::of_signatures(&signed.signatures))?;
         }
@@ -131,7 +131,7 @@ impl Registry {
         Ok(format!("sha256:{}", crate::digest(&component.manifest)))
     }
 
-    /// A version means the same bytes for ever.
+    /// Refuses to replace a published version with other bytes.
     fn refuse_other_bytes(&mut self, to: &Reference, component: &[u8]) -> Result<(), RegistryError> {
         let there = match self.manifest(to) {
             Err(RegistryError::Missing(_)) => return Ok(()),
@@ -144,10 +144,10 @@ impl Registry {
         }
     }
 
-    /// Gets a component with its signatures.
+    /// Pulls a component with its signatures.
     ///
     /// # Errors
-    /// When it is not there, is no policy, or is not what was asked for.
+    /// Fails when it does not exist, is not a policy, or differs from the request.
     pub fn pull(&mut self, from: &Reference) -> Result<Signed, RegistryError> {
         let manifest = Manifest::parse(&self.manifest(from)?)?;
         let component = self.blob(from, manifest.component()?, COMPONENT_MAX)?;
@@ -155,10 +155,10 @@ impl Registry {
         Ok(Signed { bytes: component, signatures })
     }
 
-    /// The tags of a repository.
+    /// Returns the tags of a repository.
     ///
     /// # Errors
-    /// When it is not there, or the answer cannot be used.
+    /// Fails when the repository does not exist or the answer is invalid.
     pub fn tags(&mut self, of: &Reference) -> Result<Vec<String>, RegistryError> {
         #[derive(Deserialize)]
         struct Page {
@@ -179,7 +179,7 @@ impl Registry {
             let page: Page = serde_json::from_slice(&bytes).map_err(unreadable)?;
             tags.extend(page.tags.unwrap_or_default());
             let Some(next) = next else { return Ok(tags) };
-            // A list that is cut off would hide the newest versions, and nobody would know.
+            // A silently truncated list would hide the newest versions.
             if !is_same_host(of, &next) {
                 return Err(broken("is somewhere else"));
             }
@@ -192,7 +192,7 @@ impl Registry {
         }
     }
 
-    /// The signatures of a component; none where nobody has put any there.
+    /// Returns the signatures of a component, or none if the registry has none.
     fn signatures(&mut self, from: &Reference, component: &[u8]) -> Result<Signatures, RegistryError> {
         let bytes = match self.manifest(&from.tagged(&artifact::signature_tag(component))) {
             Err(RegistryError::Missing(_)) => return Ok(Signatures::default()),

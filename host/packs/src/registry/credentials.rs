@@ -1,4 +1,4 @@
-//! Who we are for a registry: what `docker login` has kept.
+//! Registry credentials that `docker login` has stored.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ const FILE_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
     file: File,
-    /// Where helpers are looked for.
+    /// Directories to search for credential helpers.
     path: Vec<PathBuf>,
 }
 
@@ -40,13 +40,13 @@ struct Auth {
 }
 
 impl std::fmt::Debug for File {
-    /// Names registries, and never what is secret.
+    /// Shows only the names of the registries, never secrets.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("File").field("registries", &self.auths.keys()).finish_non_exhaustive()
     }
 }
 
-/// What a helper prints.
+/// The output of a credential helper.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Helped {
@@ -55,11 +55,11 @@ struct Helped {
 }
 
 impl Credentials {
-    /// Reads docker's `config.json`; where there is none, nobody is known anywhere. Helpers that it names are looked
-    /// for in the directories of `path`.
+    /// Reads docker's `config.json`. Without the file there are no credentials. Helpers that it names are
+    /// searched in the directories of `path`.
     ///
     /// # Errors
-    /// When the file is there and cannot be used.
+    /// Fails when the file exists but cannot be used.
     pub fn read(file: &Path, path: &[PathBuf]) -> Result<Self, String> {
         let text = match read_text(file, FILE_MAX) {
             Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -72,7 +72,7 @@ impl Credentials {
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// `name:secret` for a registry; none: nobody is known there.
+    /// Returns `name:secret` for a registry, or `None` if there are no credentials for it.
     pub(super) fn find(&self, host: &str) -> Result<Option<String>, String> {
         let helper = self.file.cred_helpers.get(host).or(self.file.creds_store.as_ref());
         if let Some(helper) = helper {
@@ -88,7 +88,7 @@ impl Credentials {
     }
 }
 
-/// Asks one of docker's helpers.
+/// Asks one of docker's credential helpers.
 fn ask(helper: &str, host: &str, path: &[PathBuf]) -> Result<Option<String>, String> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if helper.is_empty() || !helper.bytes().all(is_word) {
@@ -109,7 +109,7 @@ fn ask(helper: &str, host: &str, path: &[PathBuf]) -> Result<Option<String>, Str
     }
     let output = child.wait_with_output().map_err(failed)?;
     if !output.status.success() {
-        // That is how helpers say that they know nobody.
+        // Helpers report missing credentials in this way.
         return Ok(None);
     }
     let helped: Helped =

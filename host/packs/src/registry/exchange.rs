@@ -1,4 +1,4 @@
-//! One question to a registry and its answer, within limits.
+//! One request to a registry and its answer, within limits.
 
 use std::io::Read as _;
 
@@ -9,12 +9,12 @@ use super::RegistryError;
 use super::client::{Registry, Transfer};
 use super::reference::Reference;
 
-/// How much is read before it is told, in bytes.
+/// Number of bytes between two progress reports.
 const PART: u64 = 256 << 10;
-/// Longest text of an error that is shown.
+/// Largest length of a registry's error text in messages.
 const SAID_MAX: usize = 300;
 
-/// What is sent.
+/// A request to a registry.
 pub(super) struct Sent<'a> {
     pub(super) method: Method,
     pub(super) url: String,
@@ -24,9 +24,9 @@ pub(super) struct Sent<'a> {
 }
 
 impl Registry {
-    /// Sends a request, once more with a proof of who we are where the registry wants one.
+    /// Sends a request. If the registry asks for authorization, sends it once more with a proof.
     pub(super) fn send(&mut self, to: &Reference, sent: &Sent<'_>) -> Result<Response<Body>, RegistryError> {
-        // What is sent itself is told of by its size.
+        // Requests with a body report their size instead.
         if sent.body.is_empty() {
             (self.tell)(Transfer::Asking);
         }
@@ -70,7 +70,7 @@ impl Registry {
         for (name, value) in &sent.headers {
             request = request.header(*name, *value);
         }
-        // A place for uploads may be somebody else's.
+        // An upload location may be on another host, which must not get the credentials.
         let own =
             self.authorization.as_ref().filter(|(host, _)| *host == to.host && is_same_host(to, &sent.url));
         if let Some((_, authorization)) = own {
@@ -89,7 +89,7 @@ pub(super) fn get<'a>(url: String, what: &str, accept: &'static str) -> Sent<'a>
     Sent { method: Method::GET, url, headers: vec![("accept", accept)], body: &[], what: what.to_owned() }
 }
 
-/// Plain HTTP is spoken with this very machine only.
+/// Returns the base URL of a repository. Plain HTTP is used only for this machine.
 pub(super) fn root(of: &Reference) -> String {
     format!("{}/v2/{}", origin(of), of.repository)
 }
@@ -116,7 +116,7 @@ pub(super) fn body(
     body_watched(of, response, what, max, |_| {})
 }
 
-/// Reads an answer of at most `max` bytes; `tell` hears how many are there.
+/// Reads an answer of at most `max` bytes, and calls `tell` with the number of bytes so far.
 pub(super) fn body_watched(
     of: &Reference,
     response: Response<Body>,
@@ -147,7 +147,7 @@ pub(super) fn same(wanted: &str, bytes: Vec<u8>) -> Result<Vec<u8>, RegistryErro
     if found == wanted { Ok(bytes) } else { Err(RegistryError::Digest { wanted: wanted.to_owned(), found }) }
 }
 
-/// The address of the next page of tags: `Link: </v2/...>; rel="next"`, also seen from the page before.
+/// Returns the address of the next page of tags from `Link: </v2/...>; rel="next"`. It may be relative.
 pub(super) fn next_page(of: &Reference, headers: &HeaderMap) -> Option<String> {
     let link = headers.get("link")?.to_str().ok()?;
     let (place, rest) = link.strip_prefix('<')?.split_once('>')?;

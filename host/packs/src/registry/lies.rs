@@ -1,5 +1,5 @@
-//! Registries that lie, over real connections: each lie is told by itself, and the control is the same registry when
-//! it is honest. What comes of a lie is an error in one line, never a component.
+//! Tests with hostile registries over real connections. Each test has one lie; the control is the same
+//! registry when it is honest. Every lie results in a one-line error, never in a component.
 
 use std::error::Error;
 use std::io::{Read as _, Write as _};
@@ -15,9 +15,9 @@ use crate::pack::Pack;
 use crate::signature::{PURPOSE, Signatures, State};
 use crate::{Key, Signed};
 
-/// Status, headers with ends of lines, body.
+/// Status, header lines with line ends, body.
 type Answer = (u16, String, Vec<u8>);
-/// Something that is not so.
+/// A false answer, or `None` for the honest one.
 type Lie = fn() -> Option<Answer>;
 
 fn plain(body: impl Into<Vec<u8>>) -> Option<Answer> {
@@ -28,7 +28,7 @@ fn key() -> PrivateKey {
     PrivateKey::from(Ed25519Keypair::from_seed(&[7; 32]))
 }
 
-/// What the registry has: a signed pack.
+/// The content of the registry: a signed pack.
 fn pack() -> Signed {
     let text = "[policy]\nid = 'acme:guard'\nversion = '1.0.0'\ntitle = 'T'\n[contract]\nversion = '0.1'";
     let pack = Pack { manifest: Manifest::parse(text).unwrap(), ..Pack::default() };
@@ -38,7 +38,7 @@ fn pack() -> Signed {
     Signed { signatures: Signatures::parse(&text, "").unwrap(), bytes }
 }
 
-/// What an honest registry says.
+/// Returns the answer of an honest registry.
 fn honest(path: &str) -> Option<Answer> {
     let signed = pack();
     let component = artifact::of_component(&signed.bytes, &[], &[]);
@@ -57,14 +57,14 @@ fn honest(path: &str) -> Option<Answer> {
     blob.and_then(plain)
 }
 
-/// Starts a registry that says `lie`, and the truth where that has nothing to say.
+/// Starts a registry that answers with `lie`, or honestly if that returns `None`.
 fn registry(lie: impl Fn(&str) -> Option<Answer> + Send + 'static) -> Reference {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // It ends with the tests.
+    // The thread ends with the test program.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A client that has heard enough goes away.
+            // A client may close the connection early.
             let _gone = answer(stream, &lie);
         }
     });
@@ -95,7 +95,7 @@ fn tags(of: &Reference) -> Result<Vec<String>, RegistryError> {
     Registry::new(Credentials::default()).tags(of)
 }
 
-/// What is said is about the lie, short, and in one line.
+/// Checks that the error contains `said`, is short, and is on one line.
 fn check(said: &str, error: &RegistryError) {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -107,7 +107,7 @@ fn check(said: &str, error: &RegistryError) {
     assert!(text.len() < 600 && !text.contains(char::is_control), "{text}");
 }
 
-/// The manifest of the pack, with a value in it replaced.
+/// Returns the manifest of the pack with one value replaced.
 fn manifest(pointer: &str, value: impl Into<Value>) -> Option<Answer> {
     let (_, _, body) = honest("/manifests/1.0.0")?;
     let mut manifest: Value = serde_json::from_slice(&body).ok()?;
@@ -168,7 +168,7 @@ fn lies_about_bytes() {
     check("has the digest", &pull(&short).unwrap_err());
     let long = registry(move |path| plain([of_blob(path)?.2, vec![0]].concat()));
     check("sent more than", &pull(&long).unwrap_err());
-    // What was asked for by its digest is that, whatever the registry calls it.
+    // The content for a digest must have that digest, whatever name the registry gives it.
     let moved =
         registry(|path| path.contains("/manifests/sha256:").then(|| honest("/manifests/1.0.0")).flatten());
     let wanted = format!("sha256:{}", "0".repeat(64));
@@ -192,7 +192,7 @@ fn lies_about_signatures() {
         about(path).then(|| plain(manifest.to_string())).flatten()
     });
     check("a signature of ssh is damaged", &pull(&junk).unwrap_err());
-    // One that says that there are none gives a pack without any, which is for others to refuse.
+    // A registry that hides the signatures yields an unsigned pack, which `accept` refuses.
     let silent = registry(move |path| about(path).then(|| (404, String::new(), Vec::new())));
     assert!(pull(&silent).unwrap().signatures.is_empty());
 }
@@ -230,7 +230,7 @@ fn lies_about_versions() {
     );
     let endless = registry(move |path| page(&format!("{path}1"), &["1.0.0"; 60_000]));
     check("sent more than", &tags(&endless).unwrap_err());
-    // A list in two parts is whole.
+    // A list in two pages is complete.
     let parts = registry(move |path| match path.contains("last=") {
         true => plain(json!({ "tags": ["1.1.0"] }).to_string()),
         false => page("/v2/acme/guard/tags/list?last=1.0.0", &["1.0.0"]),

@@ -1,4 +1,4 @@
-//! Registries: what is pushed and pulled, and how.
+//! Registries: pushing and pulling packs.
 
 pub(crate) mod artifact;
 mod client;
@@ -13,100 +13,100 @@ pub use client::{Registry, Transfer};
 pub use credentials::Credentials;
 pub use reference::{Reference, ReferenceError, tag_of, version_of};
 
-/// Why a registry did not give or take something.
+/// The reason why an operation on a registry failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// It could not be reached, or broke off.
+    /// The registry could not be reached, or the connection broke.
     #[error("asking `{host}`")]
     Transport {
         /// The registry.
         host: String,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: Box<ureq::Error>,
     },
-    /// It said no.
+    /// The registry answered with an error status.
     #[error("`{host}` answered {status} to {what}{said}")]
     Status {
         /// The registry.
         host: String,
-        /// Status of HTTP.
+        /// The HTTP status.
         status: u16,
-        /// What was wanted.
+        /// The requested item.
         what: String,
-        /// What it said, after a colon; empty: nothing.
+        /// The registry's own text after a colon, or empty.
         said: String,
     },
-    /// A version is there already, with other bytes.
+    /// The version is already published with other bytes.
     #[error(
         "`{0}` is there already, with other bytes; what is published stays as it is, so take a new version"
     )]
     Taken(String),
-    /// There is no such thing.
+    /// The requested item does not exist.
     #[error("{0} is not there")]
     Missing(String),
-    /// The answer is larger than it may be.
+    /// The answer is too large.
     #[error("`{host}` sent more than {max} bytes for {what}")]
     TooLarge {
         /// The registry.
         host: String,
-        /// What was wanted.
+        /// The requested item.
         what: String,
         /// The limit.
         max: u64,
     },
-    /// The answer is not what was asked for.
+    /// The digest of the content differs from the requested one.
     #[error("what came for `{wanted}` has the digest `{found}`")]
     Digest {
-        /// What was asked for.
+        /// The requested digest.
         wanted: String,
-        /// What came.
+        /// The digest of the content.
         found: String,
     },
-    /// An answer cannot be read.
+    /// An answer cannot be parsed.
     #[error("what `{host}` sent for {what} cannot be read")]
     Answer {
         /// The registry.
         host: String,
-        /// What was wanted.
+        /// The requested item.
         what: String,
-        /// Why not.
+        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
-    /// A list does not come to its end.
+    /// A paged list is invalid.
     #[error("`{host}` gives {what} in pages, and the next one {reason}")]
     Pages {
         /// The registry.
         host: String,
-        /// What was wanted.
+        /// The requested item.
         what: String,
-        /// What is wrong with the next page.
+        /// The problem with the next page.
         reason: &'static str,
     },
     /// A manifest cannot be read.
     #[error("its manifest cannot be read")]
     Manifest(#[source] serde_json::Error),
-    /// It is something else than a policy.
+    /// The artifact is not a policy.
     #[error("it is no policy: {0}")]
     Shape(String),
-    /// Signatures cannot be read.
+    /// The signatures cannot be read.
     #[error("its signatures")]
     Signatures(#[source] crate::signature::SignatureError),
-    /// It wants to see credentials in a place where they do not belong.
+    /// The registry asks for credentials at an unsafe address.
     #[error("`{host}` sends its clients to `{realm}` for a token, which is not safe; nothing was sent there")]
     Realm {
         /// The registry.
         host: String,
-        /// Where it sends them.
+        /// The address.
         realm: String,
     },
-    /// The credentials for it cannot be had.
+    /// The credentials for the registry are not available.
     #[error("finding the credentials for `{host}`: {reason}")]
     Credentials {
         /// The registry.
         host: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The proof of who we are, as a registry wants it: a password, or a token that another server gives for one.
+//! Authorization for registries: a password, or a token that another server issues.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use super::exchange::body;
 use super::reference::{Reference, is_loopback};
 
 impl Registry {
-    /// Answers a challenge; none: there is nothing to answer it with.
+    /// Returns the authorization for a challenge, or `None` if there is none.
     pub(super) fn prove(&self, to: &Reference, challenge: &str) -> Result<Option<String>, RegistryError> {
         let pair = self
             .credentials
@@ -64,8 +64,8 @@ impl Registry {
     }
 }
 
-/// Whether credentials may be sent to where a registry says that tokens are to be had: encrypted, or on this machine.
-/// Who asks there is said by the credentials, never by the address.
+/// Returns true if credentials may be sent to a realm: it is encrypted, or on this machine, and contains no
+/// user name. The user name always comes from the credentials, never from the address.
 fn is_safe(realm: &str, to: &Reference) -> bool {
     let Ok(uri) = realm.parse::<Uri>() else { return false };
     let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {
@@ -78,7 +78,7 @@ fn is_safe(realm: &str, to: &Reference) -> bool {
     }
 }
 
-/// A parameter of a challenge: `realm="...",service="..."`.
+/// Returns a parameter of a challenge, as in `realm="...",service="..."`.
 fn parameter(parameters: &str, name: &str) -> Option<String> {
     let mut rest = parameters;
     while let Some((key, after)) = rest.split_once("=\"") {
@@ -91,7 +91,7 @@ fn parameter(parameters: &str, name: &str) -> Option<String> {
     None
 }
 
-/// Writes a text as part of a query.
+/// Escapes a text for a URL query.
 fn escaped(text: &str) -> String {
     let one = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),

@@ -1,21 +1,21 @@
-//! Names of artifacts: `oci://HOST[:PORT]/PATH[:TAG][@sha256:...]`.
+//! References to artifacts: `oci://HOST[:PORT]/PATH[:TAG][@sha256:...]`.
 
 use std::fmt;
 
-/// Where an artifact lies.
+/// The location of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// Host, with a port if there is one.
+    /// The host, with an optional port.
     pub host: String,
-    /// Path of the repository.
+    /// The path of the repository.
     pub repository: String,
-    /// Tag; none: it was not said.
+    /// The tag, if one is given.
     pub tag: Option<String>,
-    /// `sha256:...` of the manifest; none: it was not said.
+    /// The digest of the manifest, `sha256:...`, if one is given.
     pub digest: Option<String>,
 }
 
-/// Why a text names no artifact.
+/// The reason why a text is not a reference.
 #[derive(Debug, thiserror::Error)]
 #[error("`{text}` names nothing in a registry: {reason}; write `oci://HOST/PATH:VERSION`")]
 pub struct ReferenceError {
@@ -24,10 +24,10 @@ pub struct ReferenceError {
 }
 
 impl Reference {
-    /// Reads a name.
+    /// Parses a reference.
     ///
     /// # Errors
-    /// When it is none.
+    /// Fails when the text is not a reference.
     pub fn parse(text: &str) -> Result<Self, ReferenceError> {
         let wrong = |reason| ReferenceError { text: text.to_owned(), reason };
         let rest = text.strip_prefix("oci://").unwrap_or(text);
@@ -53,19 +53,19 @@ impl Reference {
         Ok(Self { host: host.to_owned(), repository: repository.to_owned(), tag, digest })
     }
 
-    /// The same repository without tag and digest.
+    /// Returns this repository without tag and digest.
     #[must_use]
     pub fn place(&self) -> String {
         format!("oci://{}/{}", self.host, self.repository)
     }
 
-    /// This repository with a tag.
+    /// Returns this repository with a tag.
     #[must_use]
     pub fn tagged(&self, tag: &str) -> Self {
         Self { tag: Some(tag.to_owned()), digest: None, ..self.clone() }
     }
 
-    /// Whether the host is this very machine, where there is nothing between it and us.
+    /// Returns true if the host is this machine, so that traffic never leaves it.
     #[must_use]
     pub fn is_local(&self) -> bool {
         is_loopback(&self.host)
@@ -85,13 +85,13 @@ impl fmt::Display for Reference {
     }
 }
 
-/// The tag of a version; tags have no `+`.
+/// Returns the tag of a version. Tags cannot contain `+`.
 #[must_use]
 pub fn tag_of(version: &semver::Version) -> String {
     version.to_string().replace('+', "_")
 }
 
-/// The version that a tag stands for; none: it is no version.
+/// Returns the version of a tag, or `None` if the tag is not a version.
 #[must_use]
 pub fn version_of(tag: &str) -> Option<semver::Version> {
     semver::Version::parse(&tag.replace('_', "+")).ok()

@@ -1,4 +1,4 @@
-//! Bytes from outside: what the fuzz targets start with, and what comes of it when some of it is changed.
+//! Parsers of bytes from outside, with the seeds of the fuzz targets and mutations of them.
 
 #![expect(
     clippy::expect_used,
@@ -13,7 +13,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// What the fuzz targets start with, by the target's name.
+/// Returns the seeds of a fuzz target.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -21,7 +21,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     files.into_iter().map(|file| std::fs::read(file).unwrap()).collect()
 }
 
-/// Something that happens to bytes.
+/// A mutation.
 #[derive(Debug, Clone)]
 enum Change {
     Set(Index, u8),
@@ -65,7 +65,7 @@ impl Change {
     }
 }
 
-/// The seeds of a target, one of them changed in a few places.
+/// Generates a seed of a target with a few mutations.
 fn changed(target: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
     (prop::sample::select(seeds(target)), prop::collection::vec(Change::any(), 0..4)).prop_map(
         |(mut bytes, changes)| {
@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-/// Seeds that nothing reads any more would make the targets blind.
+/// Checks that the seeds can still be parsed. With useless seeds the fuzz targets would find little.
 #[test]
 fn the_seeds_are_read() {
     use portcullis_packs::{Key, Lock, Manifest, Pack, Reference, Signatures, Trust, load};

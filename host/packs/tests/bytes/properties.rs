@@ -1,5 +1,5 @@
-//! What holds for any bytes from outside. `main.rs` puts some hundreds of them to each of these, `fuzz/` as many as
-//! there is time for.
+//! Properties that hold for any bytes from outside. `main.rs` checks each of them on some hundreds of inputs,
+//! and `fuzz/` on as many as time allows.
 
 use portcullis_packs::{
     Key, Lock, Manifest, Pack, Reference, Signatures, Signed, State, Trust, digest, load, save, tag_of,
@@ -7,18 +7,18 @@ use portcullis_packs::{
 };
 use serde_json::json;
 
-/// The smallest component there is.
+/// The smallest component.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// What a component carries is read or refused, and what was read can be put back.
+/// The data of a component is read or refused, and data that was read can be embedded again.
 pub(crate) fn component(bytes: &[u8]) {
     let Ok(Some(pack)) = Pack::read(bytes) else { return };
-    // What its texts come to once they are written again may be too much for a pack.
+    // Serialized again, the texts may exceed the limits of a pack.
     let Ok(again) = pack.embed(bytes) else { return };
     assert_eq!(Pack::read(&again).ok().flatten(), Some(pack));
 }
 
-/// An archive is read whole or refused, and what was read is read again once it is written.
+/// An archive is read as a whole or refused, and can be written and read again.
 pub(crate) fn archive(bytes: &[u8]) {
     let Ok(packs) = load(bytes) else { return };
     let named: Vec<(String, Signed)> = packs.iter().map(|pack| (digest(&pack.bytes), pack.clone())).collect();
@@ -31,7 +31,7 @@ pub(crate) fn archive(bytes: &[u8]) {
     assert_eq!(told(&packs), told(&again));
 }
 
-/// A manifest in an archive leads to what the archive holds under that digest, and to nothing else.
+/// A manifest in an archive refers only to the archive's blobs with its digests.
 pub(crate) fn manifest_of_an_archive(manifest: &[u8]) {
     let blobs = [b"x".as_slice(), b"{}", manifest];
     let descriptor = json!({
@@ -56,7 +56,7 @@ pub(crate) fn manifest_of_an_archive(manifest: &[u8]) {
     }
 }
 
-/// Texts that say whose packs are taken, and which: read or refused, and the same again once they are written.
+/// Text files are parsed or refused, and parse to the same value after they were written again.
 pub(crate) fn text(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(trust) = Trust::parse(text, &|_| Ok(text.to_owned())) {
@@ -82,7 +82,7 @@ pub(crate) fn text(bytes: &[u8]) {
         let again = Signatures::parse(&signatures.ssh_text(), signatures.minisign_text())
             .map(|all| all.fingerprints());
         assert_eq!(again.ok(), Some(signatures.fingerprints()));
-        // Nobody is known, so nothing is good.
+        // Without known keys no signature is good.
         assert!(signatures.check(bytes, &[]).iter().all(|one| one.state == State::Unknown));
     }
     if let Ok(reference) = Reference::parse(text) {
