@@ -1,8 +1,8 @@
-//! Compares the gate with `std::fs`: how many times longer does one small file take?
+//! Compares the gate with `std::fs`: measures how much longer it takes to read or write a small file.
 //!
 //! `cargo run --release --package portcullis-file-gate --example throughput [directory]`
 //!
-//! Each round measures both, in turns; the figure is the median of the rounds' ratios.
+//! Each round measures both in turn; the result is the median of the rounds' ratios.
 #![cfg_attr(target_os = "linux", expect(clippy::print_stdout, reason = "it prints figures"))]
 
 #[cfg(target_os = "linux")]
@@ -30,7 +30,7 @@ mod linux {
     use portcullis_decision::{Base, Chain, Context, Decision, Permit, Request, RuleSet};
     use portcullis_file_gate::{Gate, Limits, Purpose, Views, WriteOptions};
 
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub(crate) const SIZE: usize = 2_000;
     const ROUNDS: u32 = 22;
     const READS: u32 = 1_000;
@@ -77,12 +77,12 @@ mod linux {
     ) -> Result<(), Box<dyn Error>> {
         let mut rounds = Vec::new();
         for round in 0..ROUNDS {
-            // The order changes, so that neither always comes first.
+            // The order alternates, so that neither always comes first.
             let (one, other): (&Act<'_>, &Act<'_>) =
                 if round % 2 == 0 { (&plain, &gated) } else { (&gated, &plain) };
             let (one, other) = (time(times, one)?, time(times, other)?);
             let (plain, gated) = if round % 2 == 0 { (one, other) } else { (other, one) };
-            // The first two warm up.
+            // The first two rounds warm up.
             if round >= 2 {
                 rounds.push((gated.as_secs_f64() / plain.as_secs_f64(), plain, gated));
             }
@@ -106,7 +106,7 @@ mod linux {
         Ok(decision.permit(request).ok_or("not allowed")?)
     }
 
-    /// The decision is made once: its cost is no part of the comparison.
+    /// Makes the decision once; its cost is not part of the comparison.
     fn allowed(
         gate: &Gate,
         file: &Path,

@@ -1,23 +1,23 @@
-//! What can go wrong with a file.
+//! Errors of file operations.
 
 use std::io;
 
-/// A file operation failed. Paths are in [`portcullis_decision::path_text`] form.
+/// The reason why a file operation failed. Paths are in [`portcullis_decision::path_text`] form.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// Nothing has this name.
+    /// The path does not exist.
     #[error("`{path}` does not exist")]
     NotFound {
         /// The path.
         path: String,
     },
-    /// It is a directory and a file was wanted.
+    /// It is a directory, but a file is required.
     #[error("`{path}` is a directory; list it instead")]
     IsDirectory {
         /// The path.
         path: String,
     },
-    /// A part of the path, or the thing to be listed, is no directory.
+    /// A component of the path is not a directory, or the path to be listed is not.
     #[error("`{path}` is not a directory, or something above it is not")]
     NotADirectory {
         /// The path.
@@ -29,13 +29,13 @@ pub enum FileError {
         /// The path.
         path: String,
     },
-    /// It belongs to a file system through which the kernel is controlled.
+    /// It belongs to a file system that is an interface of the kernel.
     #[error("`{path}` is an interface of the kernel, not a file; use a command to look at it")]
     Special {
         /// The path.
         path: String,
     },
-    /// It holds more than the limit.
+    /// It exceeds the size limit.
     #[error("`{path}` is larger than {limit} bytes; read a part of it with a command")]
     TooLarge {
         /// The path.
@@ -43,7 +43,7 @@ pub enum FileError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// It holds more names than a listing may have.
+    /// It contains more names than the limit of a listing.
     #[error("`{path}` holds more than {limit} names; search in it for those you need")]
     TooManyNames {
         /// The path.
@@ -51,59 +51,59 @@ pub enum FileError {
         /// The limit.
         limit: usize,
     },
-    /// It is not what was read before, or it came or went in the meantime.
+    /// It was changed, created or removed since it was read or located.
     #[error("`{path}` was changed by someone else; read it again")]
     Conflict {
         /// The path.
         path: String,
     },
-    /// It has other names, which nobody judged.
+    /// It has other names, which were not part of the decision.
     #[error("`{path}` has {links} names (hard links); write to a copy of it")]
     Linked {
         /// The path.
         path: String,
-        /// How many names it has.
+        /// The number of its names.
         links: u32,
     },
-    /// It was moved away or removed while it was being used.
+    /// It was moved or removed during the operation.
     #[error("`{path}` was moved or removed while it was being used; try again")]
     Moved {
         /// The path.
         path: String,
     },
-    /// Its links lead in a circle, or through a link that only the kernel understands.
+    /// It leads through a loop of links, or through a magic link of `/proc`.
     #[error("`{path}` leads through too many links, or through one of /proc")]
     Loop {
         /// The path.
         path: String,
     },
-    /// The kernel forbids it.
+    /// The kernel denies it.
     #[error("cannot {doing} `{path}`: the system does not permit it")]
     Denied {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
         /// The path.
         path: String,
-        /// What the kernel said: `EACCES`, `EPERM` or `EROFS`.
+        /// The error of the kernel: `EACCES`, `EPERM` or `EROFS`.
         #[source]
         source: io::Error,
     },
-    /// The name belongs to the session's own temporary directory and does not exist there.
+    /// The name belongs to the session's private temporary directory and does not exist there.
     #[error("`{path}` lies in the host's temporary directory, which the session does not share")]
     HostTemp {
         /// The path.
         path: String,
     },
-    /// It lies in the session's own temporary directory, and somebody else was to open it.
+    /// It is in the session's private temporary directory, which other programs cannot open.
     #[error("`{path}` lies in the sandbox's own temporary directory, which other programs do not share")]
     SessionTemp {
         /// The path.
         path: String,
     },
-    /// The permit is for something else.
+    /// The permit is for another path, operation or content.
     #[error("the permit is not for this: {detail}")]
     WrongPermit {
-        /// What does not fit.
+        /// The mismatch.
         detail: String,
     },
     /// The path was located for another purpose.
@@ -112,30 +112,30 @@ pub enum FileError {
         /// The path.
         path: String,
     },
-    /// The sandbox has ended, and its view of the files with it.
+    /// The sandbox has ended, and with it its view of the files.
     #[error("the sandbox has ended, so its files cannot be reached; start it again")]
     ViewEnded(#[source] io::Error),
-    /// This system cannot do it.
+    /// This system does not support the operation.
     #[error("files cannot be opened safely on this system; Linux 5.6 or later with /proc is needed")]
     Unsupported,
-    /// Anything else.
+    /// Any other error.
     #[error("cannot {doing} `{path}`")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
         /// The path.
         path: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         #[source]
         source: io::Error,
     },
 }
 
 impl FileError {
-    /// Returns the error number with which the system itself would have failed, where there is one.
+    /// Returns the error number with which the system call would have failed, if there is one.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
-        // The numbers are those of Linux, which is the only system with other errors than `Unsupported`.
+        // The numbers are those of Linux; other systems return only `Unsupported`.
         match self {
             Self::NotFound { .. } | Self::HostTemp { .. } => Some(2),
             Self::NotADirectory { .. } => Some(20),

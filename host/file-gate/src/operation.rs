@@ -1,37 +1,37 @@
-//! What operations are told and what they return.
+//! Parameters and results of file operations.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use portcullis_decision::request::PathKind;
 
-/// What a path is located for.
+/// The purpose for which a path is located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To use what is there: read it, list it. Every link is followed.
+    /// Use an existing file or directory: read or list it. Every link is followed.
     Existing,
-    /// To write or edit: the last name may be missing, and so may directories above it.
+    /// Write or edit: the last name may be missing, and directories above it as well.
     ForWriting,
 }
 
-/// Bounds on what one operation takes from the disk.
+/// Limits for one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest file, in bytes.
+    /// The size limit of a file, in bytes.
     pub bytes: u64,
-    /// Longest directory listing, in names.
+    /// The most names in a directory listing.
     pub entries: usize,
 }
 
 impl Default for Limits {
-    /// 64 MiB hold every file that makes sense to a model, images included, and 100,000 names every
+    /// 64 MiB are enough for every file that is useful to a model, images included, and 100,000 names for every
     /// directory; both fit into memory many times.
     fn default() -> Self {
         Self { bytes: 64 << 20, entries: 100_000 }
     }
 }
 
-/// The content of a file and which state of the file it was.
+/// The content of a file, and the state in which it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileContent {
     /// The content.
@@ -40,7 +40,7 @@ pub struct FileContent {
     pub identity: Identity,
 }
 
-/// One state of one file, to notice that it was changed or replaced.
+/// The state of a file, for noticing that it was changed or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     pub(crate) inode: Inode,
@@ -52,17 +52,17 @@ pub struct Identity {
 /// The names of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
-    /// Those that were found, as canonical paths.
+    /// The names that were found, as canonical paths.
     pub paths: Vec<PathBuf>,
-    /// Whether these are all.
+    /// True if these are all names of the file.
     pub is_complete: bool,
-    /// How many it has.
+    /// The number of its names.
     pub count: u32,
-    /// The state of the file when they were looked for.
+    /// The state of the file during the search.
     pub identity: Identity,
 }
 
-/// Which file, whatever its names and content.
+/// The identity of a file, independent of its names and content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Inode {
     pub(crate) device: (u32, u32),
@@ -70,7 +70,7 @@ pub struct Inode {
 }
 
 impl Inode {
-    /// Returns major and minor number of the device, and the file's number on it.
+    /// Returns the major and minor number of the device, and the inode number.
     #[must_use]
     pub fn numbers(self) -> ((u32, u32), u64) {
         (self.device, self.number)
@@ -84,42 +84,42 @@ pub(crate) struct Time {
     pub(crate) nanoseconds: u32,
 }
 
-/// How a file is written.
+/// Options for writing a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// The state in which the file must still be; none: whatever it contains.
+    /// The state that the file must still have; `None` accepts any state.
     pub expect: Option<Identity>,
-    /// What is done with a file of several names.
+    /// The treatment of a file with several names.
     pub links: Links,
 }
 
-/// What is done when the file to be written has hard links elsewhere.
+/// The treatment of a file that has further hard links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Links {
-    /// It is refused: only one of the names was judged.
+    /// Refuse to write: the decision was about only one of the names.
     #[default]
     Refuse,
-    /// It is written in place, so all names see it; the caller's decision knew of the links.
+    /// Write in place, which affects all names; the decision took the links into account.
     Allow,
 }
 
-/// What was written.
+/// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// The state of the file afterwards.
     pub identity: Identity,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Whether the file is new.
+    /// True if the file is new.
     pub created: bool,
 }
 
 /// The names in a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// The names that the caller's predicate let pass, in the order of the directory.
+    /// The names that the caller's predicate accepted, in the order of the directory.
     pub entries: Vec<Entry>,
-    /// Whether there were more than the limit permits.
+    /// True if there were more names than the limit.
     pub truncated: bool,
 }
 
@@ -128,6 +128,6 @@ pub struct Listing {
 pub struct Entry {
     /// The name.
     pub name: OsString,
-    /// What it names; links are not followed.
+    /// The kind of the file; links are not followed.
     pub kind: PathKind,
 }

@@ -1,4 +1,4 @@
-//! What searches are told and what they return.
+//! Parameters and results of searches.
 
 use std::path::{Path, PathBuf};
 
@@ -7,52 +7,52 @@ use portcullis_decision::request::PathKind;
 use crate::FileError;
 use crate::operation::Inode;
 
-/// Says what a search may look at. It is asked for each name, with the canonical path.
+/// Decides which files a search may access. It is called with the canonical path of each name.
 pub trait SearchGuard {
-    /// Whether the search may go into a directory or look at a file. Asked for everything on the way.
+    /// Returns true if the search may enter a directory or read a file. Called for every name on the way.
     fn may_enter(&self, path: &Path, kind: PathKind) -> bool;
 
-    /// Whether a name may stand in the result, with what is in it. Asked for results only.
+    /// Returns true if a name may appear in the result, with its content. Called for results only.
     fn may_show(&self, path: &Path, kind: PathKind) -> bool;
 
-    /// Whether the search may look into a file that has several names, beside the one it came by.
+    /// Returns true if the search may read a file that has other names besides the one found.
     fn may_read_linked(&self, file: Inode) -> bool;
 
-    /// Whether nobody waits for the result any more.
+    /// Returns true if the result is no longer needed.
     fn is_cancelled(&self) -> bool;
 }
 
-/// Whether a search goes on.
+/// Tells a search to continue or stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// It goes on.
+    /// Continue.
     Continue,
-    /// Enough was found.
+    /// Stop; the caller has enough results.
     Stop,
 }
 
-/// Which files say what a search leaves out, beside `.ignore`, `.gitignore` and `.git/info/exclude`.
+/// The ignore files and patterns of a search, besides `.ignore`, `.gitignore` and `.git/info/exclude`.
 #[derive(Debug, Clone, Default)]
 pub struct IgnoreFiles {
-    /// Name of the ignore file that counts more than the others.
+    /// The name of the ignore file with the highest precedence.
     pub own_name: &'static str,
-    /// Patterns that the user has for all git repositories.
+    /// The user's patterns for all git repositories.
     pub of_git: Vec<String>,
-    /// Patterns that the user has for all searches; they count least.
+    /// The user's patterns for all searches; they have the lowest precedence.
     pub of_user: Vec<String>,
-    /// Whether `.gitignore` counts in git repositories only.
+    /// Tells where `.gitignore` files apply.
     pub git: GitRepositories,
-    /// Further directories whose presence makes a repository, beside `.git`.
+    /// Further directories whose presence marks a repository, besides `.git`.
     pub also_repository: &'static [&'static str],
 }
 
-/// Where `.gitignore` files count.
+/// The scope of `.gitignore` files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum GitRepositories {
-    /// In git repositories only, and those of an outer repository not in an inner one.
+    /// In git repositories only; those of an outer repository do not apply in an inner one.
     #[default]
     Required,
-    /// As `Required` where the search starts in a repository, else as `NotRequired`.
+    /// Like `Required` if the search starts in a repository, otherwise like `NotRequired`.
     RequiredInside,
     /// Everywhere.
     NotRequired,
@@ -61,104 +61,104 @@ pub enum GitRepositories {
 /// A search for names.
 #[derive(Debug, Clone)]
 pub struct FindQuery {
-    /// The glob. Where it holds a slash it is matched against the whole path, else against the last name; one
-    /// with a slash that starts neither with `/` nor with `**/` fits below any directory.
+    /// The glob. If it contains a slash it is matched against the whole path, otherwise against the last name; one with
+    /// a slash that starts neither with `/` nor with `**/` matches below any directory.
     pub glob: String,
-    /// The directory as the caller names it; whole paths start with it.
+    /// The directory as the caller names it; the prefix of whole paths.
     pub named: PathBuf,
-    /// What is left out.
+    /// The files to leave out.
     pub ignore: IgnoreFiles,
 }
 
-/// One name that was found.
+/// A name that was found.
 #[derive(Debug)]
 pub struct Found<'a> {
-    /// Relative to the directory of the search.
+    /// The path relative to the directory of the search.
     pub relative: &'a Path,
-    /// What it is; links are not followed.
+    /// The kind of the file; links are not followed.
     pub kind: PathKind,
 }
 
 /// A search in the content of files.
 #[derive(Debug, Clone)]
 pub struct GrepQuery {
-    /// A regular expression, or a text.
+    /// A regular expression or a literal text.
     pub pattern: String,
-    /// What the pattern is.
+    /// The syntax of the pattern.
     pub syntax: PatternSyntax,
-    /// Whether upper and lower case are the same.
+    /// The case sensitivity.
     pub case: Case,
-    /// Only files whose path fits this glob; with `!` before it only the others.
+    /// Searches only files whose path matches this glob, or does not match it if it starts with `!`.
     pub glob: Option<String>,
-    /// The directory that globs with a slash start at, canonical; none: where the search starts.
+    /// The canonical directory to which globs with a slash are relative; `None` means the start of the search.
     pub glob_root: Option<PathBuf>,
-    /// How many lines before and after a match are wanted.
+    /// The number of context lines before and after a match.
     pub context: usize,
-    /// Whether files with matches are wanted as a whole.
+    /// True if the whole content of files with matches is wanted.
     pub whole_files: bool,
-    /// What is left out.
+    /// The files to leave out.
     pub ignore: IgnoreFiles,
 }
 
-/// What a pattern is.
+/// The syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternSyntax {
     /// A regular expression.
     Regex,
-    /// The text itself.
+    /// A literal text.
     Literal,
 }
 
-/// Whether case counts.
+/// The case sensitivity of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
-    /// It does.
+    /// Upper and lower case differ.
     Sensitive,
-    /// It does not.
+    /// Upper and lower case match each other.
     Insensitive,
 }
 
-/// A line that matches, or one around it.
+/// A matching line or a context line.
 #[derive(Debug)]
 pub struct Line<'a> {
-    /// Relative to the directory of the search; empty where the search started at the file itself.
+    /// The path relative to the directory of the search; empty if the search started at the file itself.
     pub relative: &'a Path,
-    /// Counted from 1.
+    /// The line number, from 1.
     pub number: u64,
-    /// Its bytes, with the end of the line.
+    /// The bytes, including the line end.
     pub bytes: &'a [u8],
-    /// Whether it matches.
+    /// True if the line matches.
     pub is_match: bool,
-    /// The file, if whole files are wanted and it is not too long.
+    /// The content of the file, if whole files are wanted and it is not too long.
     pub file: Option<&'a [u8]>,
 }
 
-/// How a search ended.
+/// The summary of a finished search.
 #[derive(Debug, Default)]
 pub struct SearchEnd {
-    /// What could not be looked at though it was allowed, each with the canonical path.
+    /// Files that were allowed but could not be read, each with its canonical path.
     pub failures: Vec<(PathBuf, std::io::Error)>,
 }
 
-/// Why a search could not be carried out.
+/// The reason why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// The place cannot be searched.
+    /// The path cannot be searched.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The pattern makes no sense; the text is that of the regular expressions' library.
+    /// The pattern is invalid; the text is that of the regular expression library.
     #[error("{0}")]
     Pattern(String),
-    /// The glob makes no sense.
+    /// The glob is invalid.
     #[error("{0}")]
     Glob(String),
-    /// Nobody waits for the result any more.
+    /// The search was cancelled.
     #[error("the search was taken back")]
     Cancelled,
-    /// There is more than any search will look at.
+    /// There are more names than a search may visit.
     #[error("below `{path}` are more than {limit} names; search in a directory below it")]
     TooMany {
-        /// Where the search started.
+        /// The start of the search.
         path: String,
         /// The limit.
         limit: u64,

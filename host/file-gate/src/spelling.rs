@@ -1,26 +1,26 @@
-//! From what was written to an absolute path, by the rules of pi.
+//! Resolves a written path to an absolute path, by the rules of pi.
 //!
-//! pi 0.x and 1.x agree but for two things: 1.x understands `file://` addresses, and takes `..` away as text also in
-//! absolute paths, where 0.x leaves it to the kernel.
-//! A path that pi has resolved itself goes through [`absolute`], which changes nothing.
+//! pi 0.x and 1.x differ in two points only: 1.x understands `file://` URLs, and removes `..` as text in absolute paths
+//! as well, where 0.x leaves it to the kernel. A path that pi has resolved itself goes through [`absolute`], which does
+//! not change it.
 
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::path_text;
 
-/// Longest path in bytes, as PATH_MAX of Linux.
+/// The longest path in bytes; PATH_MAX of Linux.
 const PATH_MAX: usize = 4096;
 
-/// What is written cannot be a path.
+/// The reason why a text is not a valid path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpellingError {
-    /// It holds a NUL character.
+    /// It contains a NUL character.
     #[error("the path holds a NUL character; leave it out")]
     Nul,
-    /// It is longer than any path can be.
+    /// It exceeds the length limit.
     #[error("the path has {length} bytes, more than the {PATH_MAX} of the longest path")]
     TooLong {
-        /// Its length in bytes.
+        /// The length in bytes.
         length: usize,
     },
     /// It does not start at the root.
@@ -29,17 +29,17 @@ pub enum SpellingError {
         /// The path.
         path: String,
     },
-    /// It is a `file://` address that names no file of this machine.
+    /// It is a `file://` URL that does not name a file of this machine.
     #[error("`{address}` names no local file: {problem}; write the path instead")]
     Address {
-        /// The address.
+        /// The URL.
         address: String,
-        /// What is wrong with it.
+        /// The reason.
         problem: &'static str,
     },
 }
 
-/// Which pi wrote it, or would read it.
+/// A release line of pi, whose rules apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PiLine {
     /// 0.x.
@@ -49,22 +49,22 @@ pub enum PiLine {
 }
 
 impl PiLine {
-    /// The line that a version belongs to.
+    /// Returns the release line of a version.
     #[must_use]
     pub fn of(version: &str) -> Self {
         if version.starts_with("0.") { Self::V0 } else { Self::V1 }
     }
 }
 
-/// Resolves what the user wrote, by the rules of the current pi.
+/// Resolves a path that the user wrote, by the rules of the current pi.
 ///
 /// # Errors
-/// When it cannot be a path, or `cwd` or `home` is needed and not absolute.
+/// If it is not a valid path, or `cwd` or `home` is needed and not absolute.
 pub fn resolve(given: &str, cwd: &Path, home: &Path) -> Result<PathBuf, SpellingError> {
     resolve_as(PiLine::V1, given, cwd, home)
 }
 
-/// Resolves what the model wrote, as the pi of `line` does.
+/// Resolves a path that the model wrote, as the pi of `line` does.
 ///
 /// # Errors
 /// As for [`resolve`].
@@ -75,7 +75,7 @@ pub fn resolve_as(line: PiLine, given: &str, cwd: &Path, home: &Path) -> Result<
     let path = if written == "~" {
         home.to_owned()
     } else if let Some(below) = written.strip_prefix("~/") {
-        // Without its slashes: joined with them, the path would start at the root again.
+        // Without the leading slashes: joined with them, the path would start at the root again.
         home.join(below.trim_start_matches('/'))
     } else if line == PiLine::V1 && written.starts_with("file://") {
         local_file(written).map_err(|problem| SpellingError::Address { address: shown(written), problem })?
@@ -93,10 +93,10 @@ pub fn resolve_as(line: PiLine, given: &str, cwd: &Path, home: &Path) -> Result<
     }
 }
 
-/// Takes over a path that pi has resolved, letter for letter.
+/// Returns a path that pi has resolved, unchanged.
 ///
 /// # Errors
-/// When it is not absolute or cannot be a path.
+/// If it is not absolute or not a valid path.
 pub fn absolute(path: &str) -> Result<PathBuf, SpellingError> {
     checked(path)?;
     if path.starts_with('/') {
@@ -118,7 +118,7 @@ fn shown(text: &str) -> String {
     path_text::encode(Path::new(text))
 }
 
-/// The spaces that pi takes for an ordinary one.
+/// Replaces the kinds of space that pi treats as an ordinary space.
 fn plain_space(character: char) -> char {
     match character {
         '\u{00A0}' | '\u{2000}'..='\u{200A}' | '\u{202F}' | '\u{205F}' | '\u{3000}' => ' ',
@@ -126,8 +126,8 @@ fn plain_space(character: char) -> char {
     }
 }
 
-/// The path in a `file://` address, as the URL standard and Node's `fileURLToPath` find it; stricter where
-/// they guess.
+/// Returns the path in a `file://` URL, as defined by the URL standard and Node's `fileURLToPath`; stricter where they
+/// guess.
 fn local_file(address: &str) -> Result<PathBuf, &'static str> {
     let is_edge = |character: char| character <= ' ';
     let address: String =

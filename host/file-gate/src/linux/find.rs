@@ -1,4 +1,4 @@
-//! Finding names by a glob, as fd does.
+//! Finds names by a glob, as fd does.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,7 +17,7 @@ use crate::system::located::Located;
 use crate::system::read::require_ordinary;
 use crate::system::walk::{Step, Visitor, Walk};
 
-/// Tells `tell` each name below `located` that fits the query.
+/// Passes each name below `located` that matches the query to `tell`.
 pub(crate) fn names(
     walk: Walk<'_>,
     located: &Located,
@@ -35,7 +35,7 @@ pub(crate) fn names(
 
 struct Finder<'a> {
     regex: Regex,
-    /// What whole paths start with; none: only the last name is matched.
+    /// The prefix of whole paths; `None` if only the last name is matched.
     named: Option<&'a Path>,
     guard: &'a dyn SearchGuard,
     tell: &'a mut dyn FnMut(&Found<'_>) -> Flow,
@@ -62,7 +62,7 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// A glob of several names fits below any directory, unless it says where it starts.
+/// Makes a glob with a slash match below any directory, unless it starts with `/` or `**/`.
 fn anywhere(glob: &str) -> Cow<'_, str> {
     if glob.contains('/') && !glob.starts_with('/') && !glob.starts_with("**/") {
         Cow::Owned(format!("**/{glob}"))
@@ -71,7 +71,7 @@ fn anywhere(glob: &str) -> Cow<'_, str> {
     }
 }
 
-/// Case counts only where the glob has a letter in upper case.
+/// Compiles a glob. It is case-sensitive only if it contains an upper-case letter.
 fn regex(glob: &str) -> Result<Regex, SearchError> {
     check_glob_size(glob).map_err(|error| SearchError::Glob(error.to_string()))?;
     let glob = GlobBuilder::new(glob).literal_separator(true).build();
@@ -129,7 +129,7 @@ mod tests {
         check("", "x", false);
     }
 
-    /// The parser recurses: without the check this overflows the stack, which ends the host.
+    /// The glob parser recurses: without the size check this overflows the stack and ends the host.
     #[test]
     fn a_glob_that_is_nested_without_end_is_refused() {
         let error = regex(&"{".repeat(1_000_000)).expect_err("too long").to_string();

@@ -1,4 +1,4 @@
-//! The gate: where paths are located, and permits are checked and used up.
+//! The gate: it locates paths, and checks and uses up permits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::system::walk::Walk;
 use crate::system::{find, grep, links, list, read, write};
 use crate::view::{View, Views};
 
-/// Carries out file operations, each only with the permit for it.
+/// Carries out file operations, each only with a permit for it.
 #[derive(Debug)]
 pub struct Gate {
     views: Views,
@@ -31,16 +31,16 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Makes a gate that opens paths in `views`.
+    /// Creates a gate that opens paths in `views`.
     ///
     /// # Errors
-    /// When `/proc` is not the kernel's, or the sandbox's root does not count as `/`.
+    /// If `/proc` is not the kernel's, or the sandbox's root is not `/` of its mount namespace.
     pub fn new(views: Views) -> Result<Self, FileError> {
         let proc = Path::new("/proc/self/fd");
         let descriptors = Descriptors::open().map_err(|errno| failure("open", proc, errno))?;
         let gate = Self { views, descriptors, outputs: RwLock::default() };
-        // Canonical paths are relative to the root of the mount namespace. Were the view's root another
-        // directory, they would name other files than those that rules speak of.
+        // Canonical paths are relative to the root of the mount namespace. If the view had another root, they would
+        // name other files than the rules mean.
         let root = gate.locate(Path::new("/"), Purpose::Existing)?;
         if root.canonical() != Path::new("/") {
             return Err(FileError::Moved { path: root.text });
@@ -48,11 +48,11 @@ impl Gate {
         Ok(gate)
     }
 
-    /// Lets a file into which pi put the truncated output of a command be located by exactly this name,
-    /// though it lies in the host's temporary directory.
+    /// Registers a file in which pi stored the truncated output of a command. It can then be located by exactly this
+    /// name, although it is in the host's temporary directory.
     ///
     /// # Errors
-    /// When the name is not `pi-<tool>-<hex>.<ending>` in an absolute directory.
+    /// If the name is not `pi-<tool>-<hex>.<extension>` in an absolute directory.
     pub fn register_output(&self, path: &Path) -> Result<(), FileError> {
         if !path.is_absolute() || path_text::normalize(path) != path || !is_output_name(path) {
             return Err(failure("register", path, Errno::INVAL));
@@ -61,10 +61,10 @@ impl Gate {
         Ok(())
     }
 
-    /// Opens what `path` names without touching it, as commands see it. Nothing is decided yet.
+    /// Opens a path as commands see it, without accessing its content. This makes no decision.
     ///
     /// # Errors
-    /// [`FileError::NotFound`] and the like for what commands do not see, also when the host does.
+    /// [`FileError::NotFound`] and similar errors for files that commands cannot see, even if the host can.
     pub fn locate(&self, path: &Path, purpose: Purpose) -> Result<Located, FileError> {
         match &self.views {
             Views::Host => self.locate_from(Root::Host, View::Host, path, purpose),
@@ -82,11 +82,11 @@ impl Gate {
         }
     }
 
-    /// Opens what `path` names without touching it, as the host sees it, for an exception that the user
-    /// approves: [`Located::view`] says so. Without a sandbox this is [`Gate::locate`].
+    /// Opens a path as the host sees it, without accessing its content, for an exception that the user approves;
+    /// [`Located::view`] tells so. Without a sandbox this is [`Gate::locate`].
     ///
     /// # Errors
-    /// [`FileError::HostTemp`] for paths that mean another file to commands.
+    /// [`FileError::HostTemp`] for paths that name another file for commands.
     pub fn locate_in_host_view(&self, path: &Path, purpose: Purpose) -> Result<Located, FileError> {
         let Views::Session { private_temp, .. } = &self.views else {
             return self.locate(path, purpose);
@@ -105,7 +105,7 @@ impl Gate {
     /// Reads a whole file, with a permit to read or edit it.
     ///
     /// # Errors
-    /// For everything but regular files, and for those longer than the limit.
+    /// If it is not a regular file, or exceeds the size limit.
     pub fn read(&self, located: Located, permit: Permit, limits: Limits) -> Result<FileContent, FileError> {
         let operation = operation(&located, &permit)?;
         if !matches!(operation, FileOperation::Read | FileOperation::Edit(_)) {
@@ -114,8 +114,8 @@ impl Gate {
         read::whole(&self.descriptors, &located, limits)
     }
 
-    /// Reads what is there for a decision about writing it, which needs no permit: nothing of it may be passed on,
-    /// to a policy neither. None where nothing is there.
+    /// Reads a file for a decision about writing it; `None` if it does not exist. This needs no permit, so the content
+    /// must not be passed on, not even to a policy.
     ///
     /// # Errors
     /// As for [`Gate::read`].
@@ -129,10 +129,10 @@ impl Gate {
         }
     }
 
-    /// Reads a whole file to edit it, with a permit to edit it; [`Gate::replace`] ends the edit.
+    /// Reads a whole file to edit it, with a permit to edit it; [`Gate::replace`] completes the edit.
     ///
     /// # Errors
-    /// As for [`Gate::read`], and when it was not located for writing.
+    /// As for [`Gate::read`], and if it was not located for writing.
     pub fn edit(&self, located: Located, permit: Permit, limits: Limits) -> Result<Editing, FileError> {
         let operation = operation(&located, &permit)?;
         if !matches!(operation, FileOperation::Edit(_)) {
@@ -143,21 +143,21 @@ impl Gate {
         Ok(Editing { located, content })
     }
 
-    /// Replaces the content of a file that is being edited, if it is still what was read.
+    /// Replaces the content of a file that is being edited, if the file has not changed since it was read.
     ///
     /// # Errors
-    /// [`FileError::Conflict`] when it is not.
+    /// [`FileError::Conflict`] if it has changed.
     pub fn replace(&self, editing: Editing, bytes: &[u8], links: Links) -> Result<Written, FileError> {
         let options = WriteOptions { expect: Some(editing.content.identity), links };
         write::whole(&self.descriptors, &editing.located, bytes, options)
     }
 
-    /// Writes a whole file, creating it and the directories above it, with a permit to write it; or with a
-    /// permit to edit it, if it is said which state is replaced.
+    /// Writes a whole file with a permit to write it, and creates missing directories above it. A permit to edit is
+    /// sufficient if `options` name the state that is replaced.
     ///
     /// # Errors
-    /// [`FileError::Conflict`] when the file changed, came or went since it was located: the caller
-    /// locates it again and has that decided.
+    /// [`FileError::Conflict`] if the file was changed, created or removed since it was located: the caller locates it
+    /// again and asks for a new decision.
     pub fn write(
         &self,
         located: Located,
@@ -176,11 +176,11 @@ impl Gate {
         write::whole(&self.descriptors, &located, bytes, options)
     }
 
-    /// Lists the names in a directory that `keep` lets pass, with a permit to list it. `keep` is told
-    /// the canonical path of each name and what it is.
+    /// Lists the names in a directory that `keep` accepts, with a permit to list it. `keep` gets the canonical path and
+    /// the kind of each name.
     ///
     /// # Errors
-    /// For everything but directories.
+    /// If it is not a directory.
     pub fn list(
         &self,
         located: Located,
@@ -195,10 +195,10 @@ impl Gate {
         list::directory(&self.descriptors, &located, limits, keep)
     }
 
-    /// Tells `tell` the names below a directory that fit the query, with a permit to search it.
+    /// Passes the names below a directory that match the query to `tell`, with a permit to search it.
     ///
     /// # Errors
-    /// For everything but directories, and for a glob that makes no sense.
+    /// If it is not a directory, or the glob is invalid.
     pub fn find(
         &self,
         located: Located,
@@ -213,11 +213,11 @@ impl Gate {
         Ok(end)
     }
 
-    /// Tells `tell` the lines that fit the query in a file or in the files below a directory, with a permit
-    /// to search there.
+    /// Passes the lines that match the query to `tell`, from a file or the files below a directory, with a permit to
+    /// search there.
     ///
     /// # Errors
-    /// For devices and the like, and for a pattern that makes no sense.
+    /// If it is a device or another special file, or the pattern is invalid.
     pub fn grep(
         &self,
         located: Located,
@@ -233,20 +233,20 @@ impl Gate {
         Ok(end)
     }
 
-    /// Finds those names of a located file that lie at and below `tops`, in the view in which it was located. Names
-    /// elsewhere are nobody's to know.
+    /// Returns the names of a located file at and below `tops`, in the view in which it was located. Names elsewhere
+    /// are not searched for.
     ///
     /// # Errors
-    /// When nothing is there any more.
+    /// If the file no longer exists.
     pub fn names_of(&self, located: &Located, tops: &[PathBuf]) -> Result<Names, FileError> {
         links::names(self.root_of(located), located, tops)
     }
 
-    /// Uses a permit up for somebody else, who will open what was located by its canonical name, in the host's own
-    /// view. Until then the name can come to mean another file: nothing but this call itself is free of races.
+    /// Uses up a permit for another program, which will open the file by its canonical name in the host's view. The
+    /// name may be replaced before that: only the check in this call is free of races.
     ///
     /// # Errors
-    /// For what none of the other operations would have been carried out on, and for what has another name for the host.
+    /// If it is not a file or directory that the other operations accept, or has another name for the host.
     pub fn leave_to_others(&self, located: Located, permit: Permit) -> Result<(), FileError> {
         operation(&located, &permit)?;
         if let Views::Session { private_temp: Some(temp), .. } = &self.views
@@ -274,7 +274,7 @@ impl Gate {
         Ok(Walk { descriptors, root, view, guard, files, end: SearchEnd::default() })
     }
 
-    /// Where the walk to something located began.
+    /// Returns the root in which a path was located.
     fn root_of(&self, located: &Located) -> Root<'_> {
         match (&self.views, located.view) {
             (Views::Session { root, .. }, View::Session) => Root::Session(root.as_ref()),
@@ -299,8 +299,8 @@ impl Gate {
         self.outputs.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// The name itself is no link here, or anyone who can write to the host's temporary directory could
-    /// choose the file.
+    /// Locates a registered output file. The last name must not be a link; otherwise anyone who can write to the host's
+    /// temporary directory could choose the file.
     fn locate_output(&self, path: &Path) -> Result<Located, FileError> {
         let located = locate::existing(&self.descriptors, Root::Host, View::Output, path, OFlags::NOFOLLOW)?;
         match located.kind() {
@@ -312,14 +312,14 @@ impl Gate {
     }
 }
 
-/// The operation that a permit allows on what was located.
+/// Returns the operation that a permit allows on a located path.
 fn operation<'a>(located: &Located, permit: &'a Permit) -> Result<&'a FileOperation, FileError> {
     permit.file_operation(located.canonical_text()).ok_or_else(|| FileError::WrongPermit {
         detail: format!("`{}` was located", located.canonical_text()),
     })
 }
 
-/// Whether a permit is for a search for `pattern` in what was located.
+/// Checks that a permit is for a search for `pattern` in a located path.
 fn searching(located: &Located, permit: &Permit, pattern: &str) -> Result<(), FileError> {
     let operation = operation(located, permit)?;
     let FileOperation::Search(query) = operation else { return Err(wrong_operation(operation, "search")) };
@@ -333,7 +333,7 @@ fn wrong_operation(permitted: &FileOperation, wanted: &str) -> FileError {
     FileError::WrongPermit { detail: format!("it allows to {}, not to {wanted}", permitted.verb()) }
 }
 
-/// Whether `bytes` are what was decided about, as far as the decision saw them.
+/// Returns true if `bytes` are the content that was decided about, as far as the decision saw it.
 fn is_content(content: &Content, bytes: &[u8]) -> bool {
     let is_length = |length: u32| u32::try_from(bytes.len()).unwrap_or(u32::MAX) == length;
     match content {
@@ -346,8 +346,8 @@ fn is_content(content: &Content, bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether the last name is one that pi gives to what a tool brought back, `pi-bash-<hex>.log` and the like, or to an
-/// image that was pasted, `pi-clipboard-<hex>-…-<hex>.png`.
+/// Returns true if the last name is one that pi gives to the output of a tool, such as `pi-bash-<hex>.log`, or to a
+/// pasted image, `pi-clipboard-<hex>-…-<hex>.png`.
 fn is_output_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let parts = || {

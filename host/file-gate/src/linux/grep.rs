@@ -1,4 +1,4 @@
-//! Searching in the content of files, with the searcher and the regular expressions of ripgrep.
+//! Searches the content of files, with the searcher and the regular expressions of ripgrep.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,10 +22,10 @@ use crate::system::located::Located;
 use crate::system::read;
 use crate::system::walk::{Step, Visitor, Walk};
 
-/// Longest line that is kept in memory; a file without line ends must not fill it.
+/// The longest line kept in memory, in bytes; a file without line ends must not fill the memory.
 const LONGEST_LINE: usize = 64 << 20;
 
-/// Tells `tell` each line in or below `located` that fits the query, and those around it.
+/// Passes each line in or below `located` that matches the query, with its context lines, to `tell`.
 pub(crate) fn lines(
     walk: Walk<'_>,
     located: &Located,
@@ -93,7 +93,7 @@ impl Visitor for Grep<'_> {
 }
 
 impl Grep<'_> {
-    /// A file that was named itself is searched though it looks binary.
+    /// Searches a file that the caller named itself, even if it looks binary.
     fn named_file(
         &mut self,
         located: &Located,
@@ -121,7 +121,7 @@ impl Grep<'_> {
         Ok(())
     }
 
-    /// The file, if it is a regular one that is no window of the kernel's.
+    /// Returns the file if it is a regular file and not an interface of the kernel.
     fn ordinary(&self, opened: OwnedFd, device: (u32, u32)) -> Result<Option<OwnedFd>, rustix::io::Errno> {
         let status = Status::of(&opened)?;
         let is_file = status.kind == PathKind::File;
@@ -172,7 +172,7 @@ impl Grep<'_> {
     }
 }
 
-/// Whether the lines of a file may be told.
+/// The decision whether the lines of a file may be shown.
 #[derive(PartialEq, Eq)]
 enum Standing {
     Unknown,
@@ -180,7 +180,7 @@ enum Standing {
     Hidden,
 }
 
-/// Takes the lines of one file.
+/// Receives the lines of one file.
 struct Lines<'a, 'b> {
     file: &'a File,
     path: &'a Path,
@@ -189,7 +189,7 @@ struct Lines<'a, 'b> {
     guard: &'a dyn SearchGuard,
     tell: &'b mut dyn FnMut(&Line<'_>) -> Flow,
     content: Option<Vec<u8>>,
-    /// Longest file that is wanted as a whole.
+    /// The size limit of a file that is passed on whole; `None` if whole files are not wanted.
     wanted: Option<u64>,
     standing: Standing,
     flow: Flow,
@@ -198,7 +198,7 @@ struct Lines<'a, 'b> {
 impl Lines<'_, '_> {
     fn line(&mut self, number: Option<u64>, bytes: &[u8], is_match: bool) -> bool {
         if self.standing == Standing::Unknown {
-            // What was opened is judged by where it lies, not by the name it was found under.
+            // The decision is about the path of the opened file, not about the name by which it was found.
             let is_there = self.descriptors.name_of(self.file.as_fd()).is_ok_and(|name| name == self.path);
             let is_shown = is_there && self.guard.may_show(self.path, PathKind::File);
             self.standing = if is_shown { Standing::Shown } else { Standing::Hidden };
@@ -228,7 +228,7 @@ impl Sink for Lines<'_, '_> {
     }
 }
 
-/// Reads until nobody waits any more.
+/// A reader that fails when the search is cancelled.
 struct Watched<'a> {
     file: &'a File,
     guard: &'a dyn SearchGuard,
@@ -243,7 +243,7 @@ impl Read for Watched<'_> {
     }
 }
 
-/// The whole of a file, wherever its descriptor stands.
+/// Reads a whole file, whatever the position of its descriptor.
 fn whole(file: &File, longest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut chunk = vec![0; 64 << 10];
@@ -260,10 +260,10 @@ fn whole(file: &File, longest: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Longest pattern to search for; a compiled one takes up to a thousand times its length of memory.
+/// The longest pattern in bytes; a compiled one takes up to a thousand times as much memory.
 const PATTERN_MAX: usize = 64 << 10;
 
-/// The same matcher that ripgrep makes of its default options.
+/// Builds the matcher that ripgrep uses with its default options.
 fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
     if query.pattern.len() > PATTERN_MAX {
         return Err(SearchError::Pattern(format!("it is longer than {PATTERN_MAX} bytes")));

@@ -1,7 +1,7 @@
-//! Which names a search leaves out because ignore files say so.
+//! Evaluates ignore files: tells which names a search leaves out.
 //!
-//! The order in which they count is that of ripgrep and fd: the file of the search program itself, `.ignore`,
-//! `.gitignore`, `.git/info/exclude`, each from the innermost directory outwards; then the user's own.
+//! The precedence is that of ripgrep and fd: the search program's own file, `.ignore`, `.gitignore`,
+//! `.git/info/exclude`, each from the innermost directory outwards; then the user's own patterns.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(crate) struct Level {
     is_repository: bool,
 }
 
-/// The content of the ignore files of one directory, as far as they are there and may be read.
+/// The content of the ignore files of one directory; `None` for files that are missing or may not be read.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     pub(crate) own: Option<Vec<u8>>,
@@ -30,7 +30,7 @@ pub(crate) struct Texts {
     pub(crate) is_repository: bool,
 }
 
-/// All ignore rules that count at one place of a walk.
+/// All ignore rules in force at the current directory of a walk.
 #[derive(Debug)]
 pub(crate) struct Ignores {
     levels: Vec<Level>,
@@ -40,7 +40,7 @@ pub(crate) struct Ignores {
 }
 
 impl Ignores {
-    /// The user's own rules; patterns with a slash in them start at `root`.
+    /// Creates the rules with only the user's own patterns; those with a slash are relative to `root`.
     pub(crate) fn new(files: &IgnoreFiles, root: &Path) -> Self {
         Self {
             levels: Vec::new(),
@@ -50,7 +50,7 @@ impl Ignores {
         }
     }
 
-    /// Goes into the directory at the canonical path `directory`.
+    /// Enters the directory at the canonical path `directory`.
     pub(crate) fn enter(&mut self, directory: &Path, texts: &Texts) {
         let rules = |text: &Option<Vec<u8>>| of_text(directory, text.as_deref().unwrap_or_default());
         self.levels.push(Level {
@@ -62,7 +62,7 @@ impl Ignores {
         });
     }
 
-    /// Settles whether the search starts in a repository, once its start was entered.
+    /// Determines whether the search starts in a repository. Called once the starting directory is entered.
     pub(crate) fn started(&mut self) {
         if self.repositories == GitRepositories::RequiredInside {
             let inside = self.levels.iter().any(|level| level.is_repository);
@@ -75,7 +75,7 @@ impl Ignores {
         self.levels.pop();
     }
 
-    /// Whether the canonical path `path` is left out.
+    /// Returns true if the canonical path `path` is left out.
     pub(crate) fn is_ignored(&self, path: &Path, is_directory: bool) -> bool {
         let required = self.repositories != GitRepositories::NotRequired;
         let git_counts = !required || self.levels.iter().any(|level| level.is_repository);
@@ -100,7 +100,7 @@ impl Ignores {
     }
 }
 
-/// Notes what `rules` say, unless something nearer has spoken.
+/// Records the result of `rules`, unless a rule with higher precedence has matched.
 fn look(found: &mut Option<bool>, rules: &Gitignore, path: &Path, is_directory: bool) {
     if found.is_none() && !rules.is_empty() {
         *found = match rules.matched(path, is_directory) {
@@ -111,7 +111,7 @@ fn look(found: &mut Option<bool>, rules: &Gitignore, path: &Path, is_directory: 
     }
 }
 
-/// As ripgrep and fd read them: up to the first line that is not UTF-8; a pattern that makes no sense is left out.
+/// Parses an ignore file as ripgrep and fd do: up to the first line that is not UTF-8, without invalid patterns.
 fn of_text(root: &Path, text: &[u8]) -> Gitignore {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let lines = text.split(|&byte| byte == b'\n').map_while(|line| std::str::from_utf8(line).ok());

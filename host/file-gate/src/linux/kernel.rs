@@ -1,4 +1,4 @@
-//! The system calls of this crate, each with what makes it safe to use.
+//! The system calls of this crate, each with the reason why it is safe to use.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,15 +18,15 @@ use rustix::path::DecInt;
 use crate::FileError;
 use crate::operation::{Identity, Inode, Time};
 
-/// Longest path in bytes with the NUL at its end, as PATH_MAX of Linux.
+/// The longest path in bytes, including the NUL at its end; PATH_MAX of Linux.
 const PATH_MAX: usize = 4096;
 
-/// The descriptors of this process as the kernel lists them in `/proc/self/fd`.
+/// The directory `/proc/self/fd`, in which the kernel lists the file descriptors of this process.
 #[derive(Debug)]
 pub(crate) struct Descriptors(OwnedFd);
 
 impl Descriptors {
-    /// Opens the list, and makes sure that it is the kernel's and not a directory of that name.
+    /// Opens the directory, and checks that it belongs to procfs and is not an ordinary directory.
     pub(crate) fn open() -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let list = rustix::fs::openat(CWD, "/proc/self/fd", flags, Mode::empty())?;
@@ -36,15 +36,15 @@ impl Descriptors {
         }
     }
 
-    /// Returns where an open file lies, as the kernel knows it at this moment.
+    /// Returns the current path of an open file, as the kernel reports it.
     pub(crate) fn name_of(&self, file: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
-        // A path of the kernel's own is never longer than PATH_MAX.
+        // A path that the kernel reports is never longer than PATH_MAX.
         let mut room = [MaybeUninit::uninit(); PATH_MAX];
         let (name, _) = rustix::fs::readlinkat_raw(&self.0, DecInt::from_fd(file), &mut room)?;
         if name.len() == PATH_MAX {
             return Err(Errno::NAMETOOLONG);
         }
-        // Sockets, pipes and the like have names such as `pipe:[1]`.
+        // Sockets and pipes have names such as `pipe:[1]`.
         if name.first() != Some(&b'/') {
             return Err(Errno::NOENT);
         }
@@ -53,22 +53,21 @@ impl Descriptors {
 
     /// Gives a name to an open file that has none.
     pub(crate) fn link(&self, file: BorrowedFd<'_>, directory: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
-        // By its entry in /proc: linking a descriptor itself needs a capability, see open(2) on O_TMPFILE.
+        // Use the entry in /proc: linking a descriptor itself needs a capability, see open(2) on O_TMPFILE.
         rustix::fs::linkat(&self.0, DecInt::from_fd(file), directory, name, AtFlags::SYMLINK_FOLLOW)
     }
 
-    /// Opens the very file behind a descriptor anew, with other rights.
+    /// Opens the same file again, with other access rights.
     pub(crate) fn reopen(&self, file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // NONBLOCK and NOCTTY: should the file be no regular one after all, opening it has no effect.
+        // NONBLOCK and NOCTTY: if the file is not a regular one after all, opening it has no side effect.
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         rustix::fs::openat(&self.0, DecInt::from_fd(file), flags, Mode::empty())
     }
 }
 
-/// Opens what `path` names, without any right on it, in the host's own view.
+/// Opens a path in the host's view with `O_PATH`.
 ///
-/// openat2 is in Linux since 5.6. Without RESOLVE_BENEATH or RESOLVE_IN_ROOT concurrent renames cannot make
-/// it fail.
+/// openat2 exists since Linux 5.6. Without RESOLVE_BENEATH or RESOLVE_IN_ROOT, concurrent renames cannot make it fail.
 pub(crate) fn open_on_host(path: &Path, extra: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(
         CWD,
@@ -79,9 +78,9 @@ pub(crate) fn open_on_host(path: &Path, extra: OFlags) -> Result<OwnedFd, Errno>
     )
 }
 
-/// Opens what `path` names, without any right on it, as if `root` were `/`.
+/// Opens a path with `O_PATH`, as if `root` were `/`.
 ///
-/// Fails with `EAGAIN` when something is renamed at the same time.
+/// Fails with `EAGAIN` if there is a concurrent rename.
 pub(crate) fn open_in_root(root: BorrowedFd<'_>, path: &Path, extra: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(
         root,
@@ -92,13 +91,13 @@ pub(crate) fn open_in_root(root: BorrowedFd<'_>, path: &Path, extra: OFlags) -> 
     )
 }
 
-/// Opens one name of a directory, without any right on it and without following a link.
+/// Opens one name in a directory with `O_PATH`, without following a link.
 pub(crate) fn open_name(directory: &OwnedFd, name: &OsStr, extra: OFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | extra;
     rustix::fs::openat(directory, name, flags, Mode::empty())
 }
 
-/// Returns the target of a link; none when the name is no link.
+/// Returns the target of a symbolic link; `None` if the name is not a link.
 pub(crate) fn link_target(directory: &OwnedFd, name: &OsStr) -> Result<Option<PathBuf>, Errno> {
     match rustix::fs::readlinkat(directory, name, Vec::new()) {
         Ok(target) => Ok(Some(PathBuf::from(OsString::from_vec(target.into_bytes())))),
@@ -107,7 +106,7 @@ pub(crate) fn link_target(directory: &OwnedFd, name: &OsStr) -> Result<Option<Pa
     }
 }
 
-/// What the kernel says of a file.
+/// The metadata of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Status {
     pub(crate) kind: PathKind,
@@ -115,24 +114,24 @@ pub(crate) struct Status {
     pub(crate) links: u32,
     pub(crate) owner: u32,
     pub(crate) group: u32,
-    /// Whether a mount begins here. Kernels before 5.8 do not tell, which counts as yes.
+    /// True if a mount begins here. Kernels before 5.8 do not report it, which counts as true.
     pub(crate) is_mount: bool,
     pub(crate) identity: Identity,
 }
 
 impl Status {
-    /// Looks at an open file.
+    /// Returns the metadata of an open file.
     pub(crate) fn of(file: impl AsFd) -> Result<Self, Errno> {
         rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).map(Self::from)
     }
 
-    /// Looks at one name of a directory, not following a link.
+    /// Returns the metadata of one name in a directory, without following a link.
     pub(crate) fn of_name(directory: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         rustix::fs::statx(directory, name, flags, StatxFlags::BASIC_STATS).map(Self::from)
     }
 
-    /// The facts that policies are told.
+    /// Returns the facts for policies.
     pub(crate) fn facts(&self) -> FileFacts {
         FileFacts {
             size: u32::try_from(self.identity.size).unwrap_or(u32::MAX),
@@ -166,7 +165,7 @@ impl From<Statx> for Status {
     }
 }
 
-/// The kind of a file in the words of requests.
+/// Returns the kind of a file in the terms of requests.
 pub(crate) fn kind(file_type: FileType) -> PathKind {
     match file_type {
         FileType::RegularFile => PathKind::File,
@@ -180,9 +179,9 @@ pub(crate) fn kind(file_type: FileType) -> PathKind {
     }
 }
 
-/// File systems whose files are switches and windows of the kernel, though they look regular:
-/// `/proc/self/environ` is no link and holds secrets, `/sys` and cgroups have switches.
-/// The numbers are from linux/magic.h and the sources of each file system.
+/// File systems that expose the kernel, although their files look regular: `/proc/self/environ` is not a link and
+/// contains secrets, `/sys` and cgroups contain control files. The numbers are from linux/magic.h and the sources of
+/// each file system.
 const KERNEL_INTERFACES: &[FsWord] = &[
     rustix::fs::PROC_SUPER_MAGIC,
     0x6265_6572, // sysfs
@@ -206,23 +205,23 @@ const KERNEL_INTERFACES: &[FsWord] = &[
     0x1cd1,      // devpts
 ];
 
-/// Whether a file belongs to a file system through which the kernel is watched or controlled.
+/// Returns true if a file belongs to a file system that exposes or controls the kernel.
 pub(crate) fn is_kernel_interface(file: impl AsFd) -> Result<bool, Errno> {
     Ok(KERNEL_INTERFACES.contains(&rustix::fs::fstatfs(file)?.f_type))
 }
 
-/// Whether files of a device lie on a disk: what the kernel makes up itself has devices without a driver.
+/// Returns true if the files of a device are on a disk: virtual file systems have devices without a driver.
 pub(crate) fn is_disk(device: (u32, u32)) -> bool {
     device.0 != 0
 }
 
-/// Whether a file lies on a mount that lets nobody write.
+/// Returns true if a file is on a read-only mount.
 pub(crate) fn is_on_read_only_mount(file: impl AsFd) -> Result<bool, Errno> {
     Ok(rustix::fs::fstatvfs(file)?.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
-/// Gives what root has just made to the owner of the directory around it, as whom root acts there; it would be
-/// locked for them otherwise.
+/// Gives a file that root has just created to the owner of its directory, for whom root acts there; otherwise that user
+/// could not access it.
 pub(crate) fn hand_over(made: impl AsFd, directory: &OwnedFd) -> Result<(), Errno> {
     let (own, around) = (Status::of(&made)?, Status::of(directory)?);
     if own.owner != ROOT || around.owner == ROOT {
@@ -234,7 +233,7 @@ pub(crate) fn hand_over(made: impl AsFd, directory: &OwnedFd) -> Result<(), Errn
 
 const ROOT: u32 = 0;
 
-/// Says in the words of this crate what the kernel said.
+/// Converts an error of the kernel into an error of this crate.
 pub(crate) fn failure(doing: &'static str, path: &Path, errno: Errno) -> FileError {
     let path = path_text::encode(path);
     match errno {
@@ -243,7 +242,7 @@ pub(crate) fn failure(doing: &'static str, path: &Path, errno: Errno) -> FileErr
         Errno::ISDIR => FileError::IsDirectory { path },
         Errno::LOOP => FileError::Loop { path },
         Errno::NOSYS => FileError::Unsupported,
-        // Something was renamed again and again while the path was walked.
+        // Concurrent renames kept interrupting the walk of the path.
         Errno::AGAIN => FileError::Moved { path },
         Errno::ACCESS | Errno::PERM | Errno::ROFS => {
             FileError::Denied { doing, path, source: io::Error::from(errno) }
@@ -252,7 +251,7 @@ pub(crate) fn failure(doing: &'static str, path: &Path, errno: Errno) -> FileErr
     }
 }
 
-/// Whether `name` ends like the name that the kernel gives to a removed file.
+/// Returns true if `name` ends like the name that the kernel reports for a removed file.
 pub(crate) fn looks_removed(name: &Path) -> bool {
     name.as_os_str().as_bytes().ends_with(b" (deleted)")
 }

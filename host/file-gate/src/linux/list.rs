@@ -1,4 +1,4 @@
-//! Listing a directory.
+//! Lists a directory.
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
@@ -41,7 +41,7 @@ pub(crate) fn directory(
         }
         let mut kind = kernel::kind(name.file_type());
         if name.file_type() == FileType::Unknown {
-            // Some file systems do not say.
+            // Some file systems do not report the type.
             kind = match Status::of_name(&directory, file_name) {
                 Ok(status) => status.kind,
                 Err(Errno::NOENT) => continue,

@@ -1,4 +1,4 @@
-//! From a path to descriptors: nothing is read, written or decided here.
+//! Resolves paths to descriptors, without reading, writing or deciding anything.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,14 +15,14 @@ use crate::system::kernel::{self, Descriptors, Status, failure};
 use crate::system::located::{Located, Slot, Target};
 use crate::view::{RootView, View};
 
-/// How often a walk is tried again when something is renamed at the same time. A hostile command that
-/// renames for ever can make a path fail, not make it lead elsewhere.
+/// How often a walk is retried after a concurrent rename. A hostile command that keeps renaming can make a path fail,
+/// but cannot redirect it.
 const WALKS: usize = 256;
 
-/// As many links in one path as the kernel itself follows, see path_resolution(7).
+/// The most links in one path, as in the kernel itself, see path_resolution(7).
 const LINKS: usize = 40;
 
-/// Where a walk starts.
+/// The root of a walk.
 #[derive(Clone, Copy)]
 pub(crate) enum Root<'a> {
     /// The host's `/`.
@@ -32,7 +32,7 @@ pub(crate) enum Root<'a> {
 }
 
 impl Root<'_> {
-    /// Opens what `path` names, without any right on it.
+    /// Opens a path with `O_PATH`.
     pub(crate) fn open(self, path: &Path, extra: OFlags) -> Result<OwnedFd, FileError> {
         if !path.is_absolute() {
             return Err(failure("open", path, Errno::INVAL));
@@ -52,7 +52,7 @@ impl Root<'_> {
         }
     }
 
-    /// Makes sure that everything opened so far was seen with all mounts in place.
+    /// Checks that the sandbox still exists, so that everything opened before was seen with all mounts in place.
     pub(crate) fn still_stands(self) -> Result<(), FileError> {
         match self {
             Self::Host => Ok(()),
@@ -61,7 +61,7 @@ impl Root<'_> {
     }
 }
 
-/// Returns where an open file lies, and what it is; refuses one that lies nowhere any more.
+/// Returns the canonical path and the metadata of an open file; fails if it was removed.
 pub(crate) fn canonical(
     descriptors: &Descriptors,
     root: Root<'_>,
@@ -77,7 +77,7 @@ pub(crate) fn canonical(
     if status.links == 0 {
         return Err(moved());
     }
-    // The kernel adds ` (deleted)` to the name of a removed file; a file may also be called so.
+    // The kernel appends ` (deleted)` to the name of a removed file, but an existing file may have such a name.
     if kernel::looks_removed(&name) {
         let there = root.open(&name, OFlags::NOFOLLOW).map_err(|_| moved())?;
         let there = Status::of(&there).map_err(|_| moved())?;
@@ -88,7 +88,7 @@ pub(crate) fn canonical(
     Ok((name, status))
 }
 
-/// Locates what is there, following every link.
+/// Locates an existing file, following every link.
 pub(crate) fn existing(
     descriptors: &Descriptors,
     root: Root<'_>,
@@ -106,8 +106,8 @@ pub(crate) fn existing(
     Ok(located)
 }
 
-/// Locates a name to write to. Its links are followed here and not by the kernel, so that a link to
-/// nothing leads to the name that would be created.
+/// Locates a name to write to. The links are followed here and not by the kernel, so that a dangling link leads to the
+/// name that would be created.
 pub(crate) fn for_writing(
     descriptors: &Descriptors,
     root: Root<'_>,
@@ -136,13 +136,13 @@ pub(crate) fn for_writing(
 struct Walk<'a> {
     descriptors: &'a Descriptors,
     root: Root<'a>,
-    /// As given, for messages.
+    /// The path as given, for messages.
     path: &'a Path,
-    /// How many more links may be followed.
+    /// The number of links that may still be followed.
     steps: usize,
 }
 
-/// What stands at a name.
+/// The result of looking up one name.
 enum Found {
     Nothing,
     Link(PathBuf),
@@ -152,13 +152,13 @@ enum Found {
 impl Walk<'_> {
     fn slot(mut self) -> Result<Slot, FileError> {
         let mut path = self.path.to_owned();
-        // Names below `path` for which no directory was found yet, deepest first.
+        // The names below `path` whose directories have not been found yet, deepest first.
         let mut below: Vec<OsString> = Vec::new();
         loop {
             let (directory, name) = self.split(&path, !below.is_empty())?;
             let parent = match self.root.open(&directory, OFlags::DIRECTORY) {
                 Ok(parent) => parent,
-                // It is created later; so climb to what exists.
+                // The directory will be created later; continue with its parent.
                 Err(FileError::NotFound { .. }) => {
                     below.push(name);
                     path = directory;
@@ -170,23 +170,23 @@ impl Walk<'_> {
             self.refuse_kernel_interface(&parent)?;
             match self.look(&parent, &name)? {
                 Found::Link(target) => {
-                    // Relative to the canonical path, in which `..` means what it means to the kernel. The
-                    // walk starts at the root again: starting at `parent`, RESOLVE_IN_ROOT would take it
-                    // for the root, and without it an absolute link would lead to the host's.
+                    // A link is relative to the canonical path, in which `..` has the meaning that the kernel gives it.
+                    // The walk starts at the root again: from `parent`, RESOLVE_IN_ROOT would treat it as the root, and
+                    // without that flag an absolute link would lead to the host's.
                     path = parent_path.join(target);
                     self.step()?;
                 }
                 Found::File(file) if below.is_empty() => {
                     return Ok(Slot { parent, parent_path, missing: Vec::new(), name, file: Some(file) });
                 }
-                // It was missing when it was wanted as a directory.
+                // The name was missing when it was looked up as a directory.
                 Found::File(_) => return Err(FileError::Moved { path: path_text::encode(self.path) }),
                 Found::Nothing => return Ok(slot_of_missing(parent, parent_path, name, below)),
             }
         }
     }
 
-    /// Splits a path into directory and last name; a directory may be written with slashes at its end.
+    /// Splits a path into its directory and its last name; a directory may end with slashes.
     fn split(&self, path: &Path, wants_directory: bool) -> Result<(PathBuf, OsString), FileError> {
         let mut bytes = path.as_os_str().as_bytes();
         while wants_directory && bytes.len() > 1 && bytes.ends_with(b"/") {
@@ -218,7 +218,7 @@ impl Walk<'_> {
                 Ok(file) if Status::of(&file).map_err(failed)?.kind != PathKind::Symlink => {
                     return Ok(Found::File(file));
                 }
-                // It became a link, or went away, after it was looked at.
+                // The name became a link, or was removed, after the first look.
                 Ok(_) | Err(Errno::NOENT) => self.step()?,
                 Err(errno) => return Err(failed(errno)),
             }
@@ -230,7 +230,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Links in `/proc` lead where their text does not say, so they are not followed by hand either.
+    /// Refuses kernel interfaces: the links in `/proc` do not lead where their text says, so they must not be followed
+    /// by hand.
     fn refuse_kernel_interface(&self, directory: &OwnedFd) -> Result<(), FileError> {
         match kernel::is_kernel_interface(directory) {
             Ok(false) => Ok(()),
@@ -240,7 +241,7 @@ impl Walk<'_> {
     }
 }
 
-/// `below` are the names below `name`, deepest first.
+/// Returns the slot of a missing name. `below` are the names below `name`, deepest first.
 fn slot_of_missing(parent: OwnedFd, parent_path: PathBuf, name: OsString, below: Vec<OsString>) -> Slot {
     let mut names = vec![name];
     names.extend(below.into_iter().rev());

@@ -1,4 +1,4 @@
-//! What was found at a path, before anything is decided about it.
+//! A located path, before anything is decided about it.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -11,10 +11,9 @@ use crate::operation::{FileContent, Inode};
 use crate::system::kernel::Status;
 use crate::view::View;
 
-/// Something that was located: the descriptor on which an operation will be carried out, and what is
-/// known of it.
+/// A located path: the descriptor that the operation will use, and its metadata.
 ///
-/// It can be kept while the user is asked: what is decided about is what will be used.
+/// It can be kept while the user is asked: the decision is about the same descriptor as the operation.
 #[derive(Debug)]
 pub struct Located {
     pub(crate) view: View,
@@ -23,32 +22,32 @@ pub struct Located {
     pub(crate) kind: PathKind,
     pub(crate) facts: FileFacts,
     pub(crate) read_only: bool,
-    /// Whether what is there lies on a disk, and so is no interface of the kernel.
+    /// True if the file is on a disk, and so is not an interface of the kernel.
     pub(crate) on_disk: bool,
     pub(crate) target: Target,
 }
 
-/// The descriptors of something located.
+/// The descriptors of a located path.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// The thing itself, opened without any right on it.
+    /// The file itself, opened with `O_PATH`.
     Opened(OwnedFd),
     /// A name in a directory.
     Slot(Slot),
 }
 
-/// A name in a directory, and the file that has it.
+/// A name in a directory, and the file of this name.
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// The deepest directory that exists.
     pub(crate) parent: OwnedFd,
     /// Its canonical path.
     pub(crate) parent_path: PathBuf,
-    /// The directories missing below it, top first.
+    /// The missing directories below it, top first.
     pub(crate) missing: Vec<OsString>,
-    /// The last name, which is no link.
+    /// The last name, which is not a link.
     pub(crate) name: OsString,
-    /// What has this name, opened without any right on it.
+    /// The file of this name, opened with `O_PATH`.
     pub(crate) file: Option<OwnedFd>,
 }
 
@@ -66,37 +65,37 @@ impl Located {
         }
     }
 
-    /// Returns the canonical path: absolute, every link followed, as the kernel says it.
+    /// Returns the canonical path: absolute, with every link followed, as the kernel reports it.
     #[must_use]
     pub fn canonical(&self) -> &Path {
         &self.canonical
     }
 
-    /// Returns the canonical path as [`portcullis_decision::path_text`], as permits name it.
+    /// Returns the canonical path in [`portcullis_decision::path_text`] form, as in permits.
     #[must_use]
     pub fn canonical_text(&self) -> &str {
         &self.text
     }
 
-    /// Returns what is there.
+    /// Returns the kind of the file.
     #[must_use]
     pub fn kind(&self) -> PathKind {
         self.kind
     }
 
-    /// Returns what policies are told of it; all zero where nothing is there.
+    /// Returns the facts for policies; all zero if the file does not exist.
     #[must_use]
     pub fn facts(&self) -> FileFacts {
         self.facts
     }
 
-    /// Returns which file it is; none where nothing is there.
+    /// Returns the inode; `None` if the file does not exist.
     #[must_use]
     pub fn inode(&self) -> Option<Inode> {
         Status::of(self.file()?).ok().map(|status| status.identity.inode)
     }
 
-    /// Returns the view in which it was found.
+    /// Returns the view in which it was located.
     #[must_use]
     pub fn view(&self) -> View {
         self.view
@@ -111,15 +110,15 @@ impl Located {
         }
     }
 
-    /// Returns whether a write would fail because of the mount, as with a path that commands see
-    /// read-only. Known only of what was located for writing.
+    /// Returns true if a write would fail because of a read-only mount, as for a path that is read-only for commands.
+    /// Known only if it was located for writing.
     #[must_use]
     pub fn is_on_read_only_mount(&self) -> bool {
         self.read_only
     }
 
-    /// Returns the deepest directory that exists above a name, opened without any right on it. Known only of what was
-    /// located for writing.
+    /// Returns the deepest existing directory above the name, opened with `O_PATH`. Known only if it was located for
+    /// writing.
     #[must_use]
     pub fn directory(&self) -> Option<BorrowedFd<'_>> {
         match &self.target {
@@ -128,7 +127,7 @@ impl Located {
         }
     }
 
-    /// The descriptor of what is there.
+    /// Returns the descriptor of the file, if it exists.
     pub(crate) fn file(&self) -> Option<&OwnedFd> {
         match &self.target {
             Target::Opened(file) => Some(file),
@@ -148,8 +147,8 @@ impl Slot {
     }
 }
 
-/// A file that was read to be edited: its permit is used up, and one replacement of exactly this state of
-/// the file is still to come.
+/// A file that was read to be edited. Its permit is used up, and allows one replacement of exactly this state of the
+/// file.
 #[derive(Debug)]
 pub struct Editing {
     pub(crate) located: Located,
@@ -157,7 +156,7 @@ pub struct Editing {
 }
 
 impl Editing {
-    /// Returns what the file contains.
+    /// Returns the content of the file.
     #[must_use]
     pub fn content(&self) -> &FileContent {
         &self.content

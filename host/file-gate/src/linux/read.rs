@@ -1,4 +1,4 @@
-//! Reading a whole file.
+//! Reads whole files.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -24,13 +24,13 @@ pub(crate) fn whole(
     require_file(located, file)?;
     let failed = |errno| failure("read", &located.canonical, errno);
     let file = descriptors.reopen(file.as_fd(), OFlags::RDONLY).map_err(failed)?;
-    // Before the content, so that a change during the reading is noticed later.
+    // Taken before the content is read, so that a change during the read is noticed later.
     let identity = Status::of(&file).map_err(failed)?.identity;
     let bytes = content(located, file, identity.size, limits.bytes)?;
     Ok(FileContent { bytes, identity })
 }
 
-/// Refuses what is no regular file, by a name that says why.
+/// Fails with a specific error if it is not a regular file.
 pub(crate) fn require_file(located: &Located, file: &OwnedFd) -> Result<(), FileError> {
     let path = || located.text.clone();
     match located.kind {
@@ -42,7 +42,7 @@ pub(crate) fn require_file(located: &Located, file: &OwnedFd) -> Result<(), File
     require_ordinary(located, file)
 }
 
-/// Refuses what belongs to the kernel.
+/// Fails if the file is an interface of the kernel.
 pub(crate) fn require_ordinary(located: &Located, file: &OwnedFd) -> Result<(), FileError> {
     if located.on_disk {
         return Ok(());
@@ -59,8 +59,8 @@ fn content(located: &Located, file: OwnedFd, size: u64, limit: u64) -> Result<Ve
     if size > limit {
         return Err(too_large());
     }
-    // One byte more than expected, so that the end is seen without another call; and never more than the
-    // limit, should the file grow.
+    // One byte more than expected, so that the end is detected without another call; never more than the limit, even if
+    // the file grows.
     let capacity = usize::try_from(size.saturating_add(1)).map_err(|_| too_large())?;
     let mut bytes = Vec::with_capacity(capacity);
     let read = File::from(file).take(limit.saturating_add(1)).read_to_end(&mut bytes);

@@ -1,4 +1,4 @@
-//! A new file on the way to the place of another.
+//! Temporary files that replace other files or take a free name.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,32 +12,33 @@ use rustix::io::Errno;
 use crate::operation::Inode;
 use crate::system::kernel::{self, Descriptors, Status};
 
-/// Longest list of names and longest value of an extended attribute, see xattr(7).
+/// The longest list of names, and the longest value, of an extended attribute, see xattr(7).
 const XATTR_MAX: usize = 64 * 1024;
 
-/// How often two files are exchanged to get the right one back, when others do the same.
+/// How often an exchange is repeated to restore the right file while other processes exchange it too.
 const EXCHANGES: usize = 16;
 
-/// Held from an exchange to its end. Two writers of this process would otherwise take each other for strangers, and
+/// Held during an exchange. Otherwise two writers of this process would take each other for other processes, and
 /// exchange the same names in turns until one of them gives up.
 static EXCHANGING: Mutex<()> = Mutex::new(());
 
-/// The access control list of a file, which is also in its mode.
+/// The access control list of a file; part of it is also in the mode.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// A file that will take a name. It has none until it is complete, where the file system knows such files, so that
-/// nobody can open it or put another in its place; otherwise one of its own. It is removed when it is dropped.
+/// A new file that will take a name. If the file system supports it (`O_TMPFILE`), it has no name until it is complete,
+/// so that no other process can open or replace it; otherwise it has a temporary name. It is removed when it is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Temporary<'a> {
     directory: &'a OwnedFd,
     descriptors: &'a Descriptors,
-    /// The name of its own, which no command gets (see `portcullis-names`).
+    /// The temporary name. Commands cannot use such a name (see `portcullis-names`).
     name: Option<String>,
     file: File,
     inode: Inode,
 }
 
-/// What a file has besides its content.
+/// The owner, group and mode of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looks {
     pub(crate) mode: u32,
@@ -46,8 +47,8 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// The looks of a file whose content is replaced. Set-id bits are dropped, as the kernel does when
-    /// someone else writes: nobody vouches for the new content.
+    /// Returns the attributes of a file after its content is replaced. Set-id bits are dropped, as the kernel does on a
+    /// write, because they do not apply to unknown content.
     pub(crate) fn after_write(status: &Status) -> Self {
         Self { mode: status.mode & 0o1777, owner: status.owner, group: status.group }
     }
@@ -64,7 +65,7 @@ impl<'a> Temporary<'a> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let (file, name) = match rustix::fs::openat(directory, ".", flags | OFlags::TMPFILE, mode) {
             Ok(file) => (file, None),
-            // Some file systems do not know it, and kernels without it take it for opening the directory.
+            // Some file systems do not support O_TMPFILE, and kernels without it try to open the directory itself.
             Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
                 let name = random_name()?;
                 let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -87,7 +88,7 @@ impl<'a> Temporary<'a> {
         self.file.write_all(bytes)
     }
 
-    /// Gives the file to the owner of its directory, where root made it.
+    /// Gives the file to the owner of its directory, if root created it.
     pub(crate) fn hand_over(&self) -> Result<(), Errno> {
         kernel::hand_over(&self.file, self.directory)
     }
@@ -96,7 +97,7 @@ impl<'a> Temporary<'a> {
         Status::of(&self.file)
     }
 
-    /// Takes over owner, mode and extended attributes of `original`.
+    /// Copies the extended attributes of `original` and sets the owner, group and mode in `looks`.
     pub(crate) fn dress(&self, looks: Looks, original: impl AsFd) -> Result<(), Errno> {
         let now = self.status()?;
         if (now.owner, now.group) != (looks.owner, looks.group) {
@@ -117,7 +118,7 @@ impl<'a> Temporary<'a> {
                     self.name = Some(own);
                     return Err(errno);
                 }
-                // Nothing is moved back: the name was free, and what has it now is nobody's loss.
+                // There is no rollback: the name was free, so no file was displaced.
                 if !self.is_named(name)? {
                     return Err(Errno::BUSY);
                 }
@@ -126,8 +127,8 @@ impl<'a> Temporary<'a> {
         self.status()
     }
 
-    /// Exchanges the names of this file and of what is called `name`, if the latter is as `is_expected`
-    /// wants it; returns whether it was. What was displaced is removed.
+    /// Exchanges this file with the file called `name`, if that is the one that `is_expected` accepts. Returns the new
+    /// state, or `None` after undoing the exchange. The displaced file is removed.
     pub(crate) fn exchange(
         mut self,
         name: &OsStr,
@@ -152,22 +153,22 @@ impl<'a> Temporary<'a> {
         if self.is_named(name)? {
             return self.status().map(Some);
         }
-        // Something else stood under our own name and was installed, or took this one at once. Which of them nobody
-        // knows: what was there before comes back, the other stays beside it.
+        // Another process replaced the file under the temporary name, or the installed file right afterwards; it is
+        // unknown which. The original file is restored, and the other file stays under the temporary name.
         self.name = None;
         self.rename(&own, name, RenameFlags::EXCHANGE)?;
         Ok(None)
     }
 
-    /// Undoes an exchange. When someone put a third file in our place meanwhile, it would come back here;
-    /// then it is exchanged again, so that the newest file of others stays and only ours is removed.
+    /// Undoes an exchange. If another process has put a third file in our place meanwhile, that file would come back
+    /// here. Then exchange again, so that the newest file of others stays and only ours is removed.
     fn put_back(mut self, own: &str, name: &OsStr) -> Result<(), Errno> {
-        // Until our own file is back, the temporary name is someone else's only one.
+        // Until our own file is back, the temporary name may be the only name of a file of others.
         self.name = None;
         for _ in 0..EXCHANGES {
             match self.rename(own, name, RenameFlags::EXCHANGE) {
                 Ok(()) => {}
-                // Someone removed ours: what was displaced gets its name back, if it is still free.
+                // Another process removed our file: the displaced file gets its name back, if that is still free.
                 Err(Errno::NOENT) => match self.rename(own, name, RenameFlags::NOREPLACE) {
                     Err(Errno::EXIST) => continue,
                     result => return result,
@@ -182,7 +183,7 @@ impl<'a> Temporary<'a> {
         Err(Errno::BUSY)
     }
 
-    /// Whether `name` is this file and no other.
+    /// Returns true if `name` is this file.
     fn is_named(&self, name: &OsStr) -> Result<bool, Errno> {
         match Status::of_name(self.directory, name) {
             Ok(status) => Ok(status.identity.inode == self.inode),
@@ -199,7 +200,7 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // Nothing can be done about a name that cannot be removed, and the result is known already.
+            // A name that cannot be removed stays; the result of the operation is already known.
             let _ = rustix::fs::unlinkat(self.directory, name, AtFlags::empty());
         }
     }
@@ -207,12 +208,12 @@ impl Drop for Temporary<'_> {
 
 fn random_name() -> Result<String, Errno> {
     let mut random = [0; 8];
-    // So few bytes are never given in part, see getrandom(2).
+    // getrandom(2) never returns fewer bytes for such a small request.
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     Ok(format!(".portcullis-{:016x}.tmp", u64::from_ne_bytes(random)))
 }
 
-/// Copies the extended attributes that belong to a file rather than to its content.
+/// Copies the extended attributes that belong to the file rather than to its content.
 fn copy_attributes(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
     let names = match attribute_names(&from) {
         Err(Errno::NOTSUP) => return Ok(()),
@@ -222,12 +223,12 @@ fn copy_attributes(from: impl AsFd, to: impl AsFd) -> Result<(), Errno> {
         let copied = value_of(&from, name)
             .and_then(|value| rustix::fs::fsetxattr(&to, name.as_slice(), &value, XattrFlags::empty()));
         match copied {
-            // A label of a security module is set by the module itself.
+            // A security module sets its own labels.
             Err(_) if name.starts_with(b"security.") => {}
             result => result?,
         }
     }
-    // A default list of the directory may have given the new file one that the old one does not have.
+    // A default ACL of the directory may have given the new file an ACL that the old one does not have.
     if !names.iter().any(|name| name == ACCESS_LIST.as_bytes()) {
         match rustix::fs::fremovexattr(&to, ACCESS_LIST) {
             Ok(()) | Err(Errno::NODATA | Errno::NOTSUP) => {}
@@ -254,7 +255,8 @@ fn value_of(file: impl AsFd, name: &[u8]) -> Result<Vec<u8>, Errno> {
     Ok(value)
 }
 
-/// Capabilities and signatures vouch for the old content; `trusted.` is the file system's own.
+/// Returns true for attributes that survive a change of content. Capabilities and signatures apply only to the old
+/// content; `trusted.` belongs to the file system itself.
 fn belongs_to_file(name: &[u8]) -> bool {
     let vouches: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
     !vouches.contains(&name) && !name.starts_with(b"trusted.")

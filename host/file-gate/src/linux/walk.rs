@@ -1,5 +1,5 @@
-//! Walking a directory tree on descriptors: each step opens one name below a directory that is open already, and
-//! follows no link, so nothing can lead elsewhere.
+//! Walks a directory tree by descriptors. Each step opens one name in an open directory and does not follow links, so
+//! the walk cannot leave the tree.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,11 +18,11 @@ use crate::system::locate::{self, Root};
 use crate::system::located::Located;
 use crate::view::View;
 
-/// Deepest directory below the start: each level keeps a descriptor, of which a process has 1024 as a rule.
+/// The deepest directory below the start. Each level keeps a file descriptor, and the usual limit of a process is 1024.
 const DEEPEST: usize = 256;
-/// Names that one walk looks at; a process that makes names for ever must not keep it going.
+/// The most names that one walk visits; a process that keeps creating names must not keep it running forever.
 const NAMES: u64 = 4_000_000;
-/// Longest ignore file that counts.
+/// The longest part of an ignore file that is read, in bytes.
 const LONGEST_IGNORE_FILE: u64 = 1 << 20;
 
 /// A walk below one directory.
@@ -35,21 +35,21 @@ pub(crate) struct Walk<'a> {
     pub(crate) end: SearchEnd,
 }
 
-/// A name that the walk came to.
+/// A name that the walk has reached.
 pub(crate) struct Step<'a> {
-    /// The directory that has the name.
+    /// The directory that contains the name.
     pub(crate) directory: &'a OwnedFd,
     pub(crate) name: &'a OsStr,
-    /// Canonical.
+    /// The canonical path.
     pub(crate) path: &'a Path,
-    /// Relative to the start.
+    /// The path relative to the start.
     pub(crate) relative: &'a Path,
     pub(crate) kind: PathKind,
     /// The device of the directory.
     pub(crate) device: (u32, u32),
 }
 
-/// A directory on the way down.
+/// A directory between the start and the current name.
 struct Level {
     directory: OwnedFd,
     path: PathBuf,
@@ -58,18 +58,17 @@ struct Level {
     names: std::vec::IntoIter<(OsString, PathKind)>,
 }
 
-/// What is done at each name that no rule and no ignore file leaves out, and whether an override of the caller's
-/// settles the ignore files' question before.
+/// The action of a walk for each name that no rule and no ignore file leaves out.
 pub(crate) trait Visitor {
-    /// Whether the caller itself leaves a name out or wants it in any case; none: the ignore files say.
+    /// Returns whether the caller includes or leaves out a name; `None` if the ignore files decide.
     fn wants(&self, path: &Path, is_directory: bool) -> Option<bool>;
 
-    /// Looks at a name.
+    /// Processes a name.
     fn visit(&mut self, step: &Step<'_>, end: &mut SearchEnd) -> Result<Flow, SearchError>;
 }
 
 impl Walk<'_> {
-    /// Visits everything below `located`, which is the open directory `start`, in the order of the names' bytes.
+    /// Visits all names below `located`, whose open directory is `start`, in byte order.
     pub(crate) fn run(
         mut self,
         located: &Located,
@@ -139,8 +138,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Opens the directory that `step` names; none where that is no part of the tree any more, or no file system
-    /// of files.
+    /// Opens the directory of `step`; returns `None` if it is no longer part of the tree, or is an interface of the
+    /// kernel.
     fn below(&mut self, step: &Step<'_>, depth: usize, left: &mut u64) -> Option<Level> {
         if depth >= DEEPEST {
             return None;
@@ -150,7 +149,7 @@ impl Walk<'_> {
         if device != step.device && !matches!(kernel::is_kernel_interface(&opened), Ok(false)) {
             return None;
         }
-        // Moved since its name was read: what is below it has other paths, which nobody judged.
+        // If it was moved since its name was read, the files below it have other paths, which were not decided about.
         if self.descriptors.name_of(opened.as_fd()).ok()? != step.path {
             return None;
         }
@@ -181,7 +180,7 @@ impl Walk<'_> {
             *left -= 1;
             let mut kind = kernel::kind(entry.file_type());
             if entry.file_type() == FileType::Unknown {
-                // Some file systems do not say.
+                // Some file systems do not report the type.
                 let Ok(status) = Status::of_name(&directory, name) else { continue };
                 kind = status.kind;
             }
@@ -206,12 +205,12 @@ impl Walk<'_> {
         ignores.enter(&level.path, &texts);
     }
 
-    /// Goes through the directories above `start`, whose ignore files count below it, too.
+    /// Enters the directories above `start`, whose ignore files also apply below it.
     fn enter_parents(&self, start: &Path, ignores: &mut Ignores) {
         let mut above: Vec<&Path> = start.ancestors().skip(1).collect();
         above.reverse();
         for path in above {
-            // Where a directory cannot be opened its rules do not count, as with the programs themselves.
+            // The rules of a directory that cannot be opened do not count, as in the search programs themselves.
             let located = locate::existing(self.descriptors, self.root, self.view, path, OFlags::DIRECTORY);
             let directory = located.as_ref().ok().filter(|located| located.canonical == path);
             let directory = directory.and_then(Located::file);
@@ -237,7 +236,7 @@ impl Walk<'_> {
         self.text(&info, &path.join(".git/info"), "exclude")
     }
 
-    /// The content of an ignore file, if it may be read: what it hides shows what is in it.
+    /// Returns the content of an ignore file, if it may be read: the names that it hides reveal its content.
     fn text(&self, directory: &OwnedFd, path: &Path, name: &str) -> Option<Vec<u8>> {
         if name.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Writing a whole file: a new one beside it takes its place, or it is written in place.
+//! Writes whole files: a new file replaces the old one, or the old one is overwritten in place.
 
 mod create;
 mod overwrite;
@@ -15,7 +15,7 @@ use crate::system::kernel::{Descriptors, Status, failure};
 use crate::system::located::{Located, Slot, Target};
 use crate::system::read;
 
-/// Writes `bytes` as the located file.
+/// Writes `bytes` as the content of the located file.
 pub(crate) fn whole(
     descriptors: &Descriptors,
     located: &Located,
@@ -35,7 +35,7 @@ pub(crate) fn whole(
     }
 }
 
-/// The name that something was located under for writing.
+/// Returns the name that was located for writing.
 pub(crate) fn slot(located: &Located) -> Result<&Slot, FileError> {
     match &located.target {
         Target::Slot(slot) => Ok(slot),
@@ -43,7 +43,7 @@ pub(crate) fn slot(located: &Located) -> Result<&Slot, FileError> {
     }
 }
 
-/// One write.
+/// One write operation.
 struct Job<'a> {
     descriptors: &'a Descriptors,
     located: &'a Located,
@@ -52,8 +52,8 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Makes sure that a directory still has the canonical path that was decided about. It may have
-    /// been moved while the user was asked.
+    /// Checks that a directory still has the canonical path that was decided about. It may have been moved while the
+    /// user was asked.
     fn require_place(&self, directory: &OwnedFd, path: &Path) -> Result<(), FileError> {
         match self.descriptors.name_of(directory.as_fd()) {
             Ok(name) if name == path => Ok(()),

@@ -1,4 +1,4 @@
-//! Edits: what is replaced is what was read.
+//! Edits replace exactly the content that was read.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("no_edit_is_lost", no_edit_is_lost),
 ];
 
-/// What somebody else does to `p/f`, and how that is called.
+/// A change of `p/f` by another program, with its name.
 type Change = (&'static str, fn(&Place));
 
 pub(crate) fn begin(place: &Place, name: &str) -> Result<Editing, Refusal> {

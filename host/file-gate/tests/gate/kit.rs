@@ -1,4 +1,4 @@
-//! A place with files, and decisions about them.
+//! A test directory with files, and decisions about them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -20,12 +20,12 @@ pub(crate) struct Place {
     pub(crate) gate: Gate,
 }
 
-/// What came of a request.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// It was not allowed.
     Denied,
-    /// It failed.
+    /// It was allowed, but failed.
     Failed(FileError),
 }
 
@@ -66,7 +66,7 @@ impl Place {
         fs::symlink_metadata(self.path(name)).expect("a file").mode() & 0o7777
     }
 
-    /// Decides as a policy would that allows everything in the project and nothing else.
+    /// Decides like a policy that allows only the files in the project.
     pub(crate) fn decide(&self, located: &Located, operation: FileOperation) -> Option<Permit> {
         permit_below(&self.path("p"), located, operation)
     }
@@ -107,7 +107,7 @@ impl Place {
         Ok(self.gate.list(located, permit, limits, keep)?)
     }
 
-    /// The names in a directory, sorted, as the disk has them.
+    /// Returns the names in a directory, sorted, without the gate.
     pub(crate) fn names(&self, name: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(name)).expect("a directory");
         let name = |entry: std::io::Result<fs::DirEntry>| {
@@ -129,7 +129,7 @@ pub(crate) fn writing(content: &str) -> FileOperation {
     FileOperation::Write(Content::Text(Text::cut(content)))
 }
 
-/// A permit from the real chain, with rules that allow everything below `top` and ask for the rest.
+/// Returns a permit from the real chain, with rules that allow everything below `top` and ask for the rest.
 pub(crate) fn permit_below(top: &Path, located: &Located, operation: FileOperation) -> Option<Permit> {
     let text = located.canonical_text().to_owned();
     let path = PathRef {
@@ -165,7 +165,7 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").expect("procfs").uid() == 0
 }
 
-/// Checks that something failed with a certain error.
+/// Checks that an operation failed with a certain error.
 #[macro_export]
 macro_rules! assert_fails {
     ($result:expr, $error:pat) => {

@@ -42,9 +42,9 @@ fn all_names_of_a_file_are_found() {
     place.link("a", "p/no-name-of-it");
     let paths = |names: &[&str]| names.iter().map(|name| place.path(name)).collect::<Vec<_>>();
     assert_eq!(names(&place, "p/a", &["p", "q"]), (paths(&["p/a", "p/deep/er/b", "q/c"]), true));
-    // One file may be a place, and places may overlap.
+    // A place may be a single file, and places may overlap.
     assert_eq!(names(&place, "q/c", &["p", "p/deep", "q/c"]), (paths(&["p/a", "p/deep/er/b", "q/c"]), true));
-    // A link to a directory is none of its names, and a place that is not there has none.
+    // A link to a directory does not count as a name, and a missing place has no names.
     place.link("../q", "p/to-q");
     assert_eq!(names(&place, "p/a", &["p", "nowhere"]), (paths(&["p/a", "p/deep/er/b"]), false));
 }
@@ -77,11 +77,11 @@ fn what_has_several_names_in_a_place() {
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [(inode, place.path("secret/f"))]);
 }
 
-/// How often the names are looked for while they move.
+/// How often the names are searched for while they move.
 const TRIES: usize = 3_000;
 
-/// A hostile process moves the one name that is in the project, and the directory that has it, so that it is met twice.
-/// The control counts paths, and is deceived.
+/// A hostile process moves the only name in the project, and its directory, so that a walk meets the name twice. The
+/// control counts paths, and is deceived.
 fn a_name_that_moves_is_not_two() {
     let place = Place::new();
     linked(&place, "secret/f", "p/a/one/h");
@@ -123,7 +123,7 @@ fn a_name_that_moves_is_not_two() {
     assert!(matches!(found_twice, Ok(1)), "{found_twice:?}");
 }
 
-/// Finds linked files as a careless walk does.
+/// Finds linked files by their paths, like a careless walk.
 fn by_path(top: &Path, found: &mut HashSet<PathBuf>) {
     let Ok(entries) = fs::read_dir(top) else { return };
     for entry in entries.flatten() {
@@ -146,7 +146,7 @@ fn a_linked_file_is_written_for_all_its_names() {
     let options = WriteOptions { expect: Some(known.identity), links: Links::Allow };
     place.write_with("p/a", "short", options).expect("written");
     assert_eq!((place.content("p/a").as_str(), place.content("p/b").as_str()), ("short", "short"));
-    // A name was made since they were looked for.
+    // A name was added after the search.
     let located = place.locate("p/a", Purpose::ForWriting).expect("located");
     let known = place.gate.names_of(&located, &[place.path("p")]).expect("names");
     linked(&place, "p/a", "p/c");

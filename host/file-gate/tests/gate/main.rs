@@ -1,7 +1,7 @@
-//! The gate against real files and hostile processes, as root and as an ordinary user.
+//! Tests the gate against real files and hostile processes, as root and as an ordinary user.
 //!
-//! Every attack comes with a control that succeeds without the gate.
-//! A test that cannot run says what is missing; it fails when `CI` is set.
+//! Every attack has a control that succeeds without the gate. A test that cannot run prints what is missing; it fails
+//! if `CI` is set.
 #![cfg_attr(
     target_os = "linux",
     expect(

@@ -1,4 +1,4 @@
-//! A permit is good for one path and one operation.
+//! A permit is valid for one path and one operation.
 
 use portcullis_decision::Permit;
 use portcullis_decision::request::{Content, FileOperation};

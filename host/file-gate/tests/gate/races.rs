@@ -1,5 +1,5 @@
-//! A hostile process that exchanges two names for ever (a directory and a link, a file and a hard link to another),
-//! while files are read, written, edited and listed.
+//! Races against a hostile process that keeps exchanging two names (a directory and a link, or a file and a hard link
+//! to another) while files are read, written, edited and listed.
 
 use std::env;
 use std::fs;
@@ -16,13 +16,13 @@ use rustix::fs::{CWD, RenameFlags};
 use crate::edits::begin;
 use crate::kit::{Place, Refusal};
 
-/// Makes this program the hostile process: `__flip <one name> <other name> <pause in µs>`.
+/// Runs this program as the hostile process: `__flip <one name> <other name> <pause in µs>`.
 pub(crate) const FLIP: &str = "__flip";
 
-/// Multiplies the number of tries; for long runs.
+/// Multiplies the number of tries, for long runs.
 const MORE: &str = "PORTCULLIS_RACE_FACTOR";
 
-/// Pauses between two exchanges, in µs; which one hits a window best depends on the machine.
+/// Pauses between two exchanges, in µs. The one that hits a window best depends on the machine.
 pub(crate) const PAUSES: [u64; 4] = [0, 20, 50, 500];
 
 /// How long a control may take to show the leak that the gate must not have.
@@ -49,7 +49,7 @@ pub(crate) fn flip_for_ever(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// The hostile process; it ends with its handle.
+/// The hostile process; it ends when this is dropped.
 pub(crate) struct Attacker(Child);
 
 impl Attacker {
@@ -88,14 +88,14 @@ pub(crate) fn tries(least: usize) -> usize {
     least * factor
 }
 
-/// What a gate does that checks a name and then opens it: the real path first, then the file.
+/// Imitates a gate that checks a name and then opens it: it resolves the real path first, and then returns the name.
 fn naively(place: &Place) -> Option<PathBuf> {
     let name = place.path("p/real/f");
     let real = fs::canonicalize(&name).ok()?;
     real.starts_with(place.path("p")).then_some(name)
 }
 
-/// Tries `leaks` under attack until it is true, and fails if it never is.
+/// Repeats `leaks` under attack until it returns true; fails if it never does.
 fn control(place: &Place, leaks: impl Fn(&Path) -> bool) {
     let start = Instant::now();
     let mut tries = 0_usize;
@@ -159,7 +159,7 @@ fn no_write_leaks_in_a_race() {
     for pause in PAUSES {
         let mut attacker = Attacker::start(&place, pause);
         for round in 0..tries(1_250) {
-            // Every other time to a name that does not exist, in a directory that does not either.
+            // Every second write goes to a new name in a directory that does not exist either.
             let name = if round % 2 == 0 { "p/real/f".into() } else { format!("p/real/{round}/new") };
             count.add(&place.write(name, &round.to_string()));
             assert_eq!(place.content("secret/f"), "TOPSECRET");
@@ -170,7 +170,7 @@ fn no_write_leaks_in_a_race() {
     report("writes", &count);
 }
 
-/// An edit is two steps, and names are exchanged between them as well.
+/// An edit has two steps, and names are exchanged between them as well.
 fn no_edit_leaks_in_a_race() {
     let place = Place::new();
     contest(&place);
@@ -181,7 +181,7 @@ fn no_edit_leaks_in_a_race() {
         place.put("secret/f", "TOPSECRET");
         edited && leaked
     });
-    // The control has written to either, and left the names as they were at its end.
+    // The control has written to either file, and stopped with the names in either order.
     let real = ["p/real", "p/link"].into_iter().find(|name| !place.path(name).is_symlink()).expect("one is");
     place.put(&format!("{real}/f"), "public");
     let mut count = Count::default();
@@ -225,7 +225,7 @@ fn no_listing_leaks_in_a_race() {
     report("listings", &count);
 }
 
-/// Whether a file has further names is looked at on the file that is read, not on a name.
+/// The number of names is checked on the file that is read, not on a name.
 fn no_other_name_leaks_in_a_race() {
     let place = Place::new();
     place.put("p/f", "public");
@@ -256,7 +256,7 @@ fn no_other_name_leaks_in_a_race() {
     report("reads of what may have other names", &count);
 }
 
-/// Reads a file as the session does: not if it has names that are not all in the project.
+/// Reads a file as the session does: only if all its names are in the project.
 fn read_if_alone(place: &Place, name: &str) -> Result<FileContent, Refusal> {
     let located = place.locate(name, Purpose::Existing)?;
     let names = place.gate.names_of(&located, &[place.path("p")])?;

@@ -34,7 +34,7 @@ fn reads_what_was_located() {
     assert_eq!(place.read("p/f").expect("read").bytes, b"content");
     let located = place.locate("p/f", Purpose::Existing).expect("located");
     assert_eq!((located.canonical(), located.view()), (place.path("p/f").as_path(), View::Host));
-    // What was decided about is the file, not the name.
+    // The decision was about the file, not about its name.
     fs::rename(place.path("p/f"), place.path("p/g")).expect("moved");
     place.put("p/f", "another");
     let permit = place.decide(&located, FileOperation::Read).expect("allowed");
@@ -84,7 +84,7 @@ fn only_regular_files_are_read() {
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is there");
     assert!(made.success());
     let _socket = UnixListener::bind(place.path("p/socket")).expect("a socket");
-    // A reader without the gate would wait here for ever.
+    // A reader without the gate would block here forever.
     assert_fails!(place.read("p/fifo"), FileError::NotAFile { .. });
     assert_fails!(place.read("p/socket"), FileError::NotAFile { .. });
     assert_fails!(place.read("p"), FileError::IsDirectory { .. });

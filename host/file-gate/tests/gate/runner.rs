@@ -1,4 +1,4 @@
-//! What is started: the tests, or the hostile process of one.
+//! The entry point: runs the tests, or the hostile process of a test.
 
 use std::env;
 use std::process::ExitCode;

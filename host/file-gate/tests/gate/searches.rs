@@ -1,4 +1,4 @@
-//! Finding and searching: what is left out, and that no link leads out of the tree.
+//! Finding and searching: ignored names are left out, and no link leads out of the tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("no_search_leaks_in_a_race", no_search_leaks_in_a_race),
 ];
 
-/// Keeps out what lies at or below one path.
+/// A guard that hides the files at or below one path.
 struct Without {
     hidden: PathBuf,
     kept_back: Vec<Inode>,
@@ -51,7 +51,7 @@ impl SearchGuard for Without {
     }
 }
 
-/// A guard like that of a session: only what lies in the project.
+/// A guard like that of a session: it allows only files in the project.
 struct Within(PathBuf);
 
 impl SearchGuard for Within {
@@ -149,7 +149,7 @@ fn lines_are_found() {
     place.put("p/d/binary", "two\n\0\ntwo\n");
     place.put("p/d/bom", "\u{FEFF}two\n");
     let (lines, _) = grep(&place, "p", &query("^t[wh]"), &all()).expect("found");
-    // A file with a NUL is no text, unless it is named itself.
+    // A file with a NUL counts as binary, unless it is named itself.
     assert_eq!(lines, ["d/bom:1:two", "d/f:2:two", "d/f:3:three"]);
     let (lines, _) = grep(&place, "p/d/binary", &query("two"), &all()).expect("found");
     assert_eq!(lines, [":1:two", ":3:two"]);
@@ -171,12 +171,12 @@ fn what_may_not_be_read_is_not_found() {
     assert_eq!(find(&place, "p", "*", &guard).expect("found"), ["open.txt"]);
     let (lines, _) = grep(&place, "p", &query("needle"), &guard).expect("found");
     assert_eq!(lines, ["open.txt:1:needle"]);
-    // The control: both are there.
+    // The control: both are found.
     assert!(find(&place, "p", "*", &all()).expect("found").contains(&"closed/deep/needle.txt".to_owned()));
     assert_eq!(grep(&place, "p", &query("needle"), &all()).expect("found").0.len(), 2);
 }
 
-/// What an ignore file hides shows what is in it: through a link it would be a way to guess a secret.
+/// The names that an ignore file hides reveal its content: through a link, it would be a way to guess a secret.
 fn ignore_files_are_no_way_to_read() {
     let place = Place::new();
     for name in ["p/TOPSECRET", "p/guess"] {
@@ -185,7 +185,7 @@ fn ignore_files_are_no_way_to_read() {
     place.link("../secret/f", "p/.gitignore");
     let inside = Within(place.path("p"));
     assert_eq!(find(&place, "p", "[!.]*", &inside).expect("found"), ["TOPSECRET", "guess"]);
-    // The control: where the secret may be read, its content hides the file that is called like it.
+    // The control: where the secret may be read, its content hides the file of the same name.
     assert_eq!(find(&place, "p", "[!.]*", &all()).expect("found"), ["guess"]);
 }
 
@@ -248,7 +248,7 @@ fn a_permit_is_for_one_pattern() {
     assert!(matches!(result, Err(SearchError::File(FileError::WrongPermit { .. }))));
 }
 
-/// What a search does that looks at names and then opens them by name.
+/// Imitates a search that looks at names and then opens them by name.
 fn naively(place: &Place) -> bool {
     let is_directory = |path: &Path| fs::symlink_metadata(path).is_ok_and(|status| status.is_dir());
     let top = place.path("p/real");
@@ -280,7 +280,7 @@ fn no_search_leaks_in_a_race() {
         let mut attacker = Attacker::start(&place, pause);
         for _ in 0..tries(2_500) {
             searches += 1;
-            // No rule keeps the secret out here: the way the tree is walked alone does.
+            // No rule protects the secret here; only the way of walking the tree does.
             let (lines, _) = grep(&place, "p", &query("."), &all()).expect("searched");
             assert!(!lines.iter().any(|line| line.contains("TOPSECRET")), "it leaked: {lines:?}");
             found += usize::from(!lines.is_empty());

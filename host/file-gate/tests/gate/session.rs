@@ -1,4 +1,4 @@
-//! A place with a sandbox around it, made of mounts only.
+//! A test directory with a sandbox around it, made of mounts only.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
@@ -17,8 +17,8 @@ use rustix::fs::OFlags;
 use crate::kit::{self, Place, Refusal, writing};
 use portcullis_each_user::cannot_run;
 
-/// `$1` is the place: `secret` is hidden, `p/masked` too, `readonly` cannot be written, `p/bound` is another
-/// file, and `/tmp` is `temp`.
+/// A script whose `$1` is the test directory: it hides `secret` and `p/masked`, makes `readonly` read-only, mounts
+/// another file on `p/bound` and mounts `temp` on `/tmp`.
 const MOUNTS: &str = r#"
 set -e
 mount -t tmpfs -o mode=755,ro tmpfs "$1/secret"
@@ -31,13 +31,13 @@ echo ready
 exec cat
 "#;
 
-/// A process with mounts of its own, and the root it sees.
+/// A process with its own mounts, and a handle to its root.
 pub(crate) struct Keeper {
     child: Mutex<Child>,
     pub(crate) root: File,
 }
 
-/// The handle that the gate gets.
+/// The root handle that the gate gets.
 struct KeptRoot(Arc<Keeper>);
 
 impl RootView for KeptRoot {
@@ -63,7 +63,7 @@ impl Drop for Keeper {
     }
 }
 
-/// A place, and a sandbox around it.
+/// A test directory with a sandbox around it.
 pub(crate) struct Session {
     pub(crate) place: Place,
     pub(crate) keeper: Arc<Keeper>,
@@ -71,7 +71,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// None where the system does not let us make mounts.
+    /// Starts a session; returns `None` if the system does not allow mounts.
     pub(crate) fn start() -> Option<Self> {
         let place = Place::new();
         for directory in ["readonly", "temp"] {

@@ -1,4 +1,4 @@
-//! The view of a sandbox: the same masks and binds for tools as for commands.
+//! The view of a sandbox: tools see the same masks and binds as commands.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -35,14 +35,14 @@ fn tools_see_what_commands_see() {
         assert_fails!(session.read(&place.path(hidden)), FileError::NotFound { .. });
     }
     assert_eq!(session.read(&place.path("p/bound")).expect("read").bytes, b"other");
-    // Root reads the empty file that is mounted there; others may not.
+    // Root can read the empty file that is mounted there; other users cannot.
     match session.read(&place.path("p/masked")) {
         Ok(content) => assert!(content.bytes.is_empty() && kit::is_root()),
         Err(refusal) => assert!(matches!(refusal, Refusal::Failed(FileError::Denied { .. })), "{refusal:?}"),
     }
     session.write(&place.path("p/new/file"), "x").expect("written");
     assert_eq!(place.content("p/new/file"), "x");
-    // The session's own /tmp has the name of the host's, and other files.
+    // The session's own /tmp has the same name as the host's, but other files.
     let name = format!("portcullis-{}", std::process::id());
     session.write(&Path::new("/tmp").join(&name), "private").expect("written");
     assert_eq!(place.content(&format!("temp/{name}")), "private");
@@ -104,7 +104,7 @@ fn exceptions_are_marked() {
     let permit = kit::permit_below(&secret, &located, FileOperation::Read).expect("allowed");
     let content = session.gate.read(located, permit, Limits::default()).expect("read");
     assert_eq!(content.bytes, b"TOPSECRET");
-    // Without a sandbox there is one view, and nothing is an exception.
+    // Without a sandbox there is one view and no exception.
     let located = session.place.gate.locate_in_host_view(&secret, Purpose::Existing).expect("located");
     assert_eq!(located.view(), View::Host);
 }
@@ -152,7 +152,7 @@ fn the_hosts_temporary_directory_stays_closed() {
                 assert_fails!(beyond(path), FileError::HostTemp { .. });
             }
         }
-        // A link under a registered name would let others choose the file.
+        // A link under a registered name would let other users choose the file.
         assert_fails!(find(&link), FileError::NotAFile { .. });
         let for_writing = session.gate.locate_in_host_view(&output, Purpose::ForWriting);
         assert_fails!(for_writing.map_err(Refusal::Failed), FileError::HostTemp { .. });
@@ -182,7 +182,7 @@ fn a_view_ends_with_its_keeper() {
         assert_fails!(session.read(&place.path(path)), FileError::ViewEnded(_));
         assert_fails!(session.write(&place.path(path), "x"), FileError::ViewEnded(_));
     }
-    // Control: the root that was kept shows now what its mounts hid.
+    // Control: the root handle reveals the files that its mounts hid.
     let root = session.keeper.root.as_fd();
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     let secret = place.path("secret/f");
@@ -190,7 +190,7 @@ fn a_view_ends_with_its_keeper() {
     let mut content = String::new();
     File::from(shown.expect("control: opened")).read_to_string(&mut content).expect("read");
     assert_eq!(content, "TOPSECRET");
-    // What was located while the keeper lived was seen through its mounts.
+    // A file located while the keeper lived was seen through its mounts.
     let permit = kit::permit_below(Path::new("/"), &located, FileOperation::Read).expect("allowed");
     let content = session.gate.read(located, permit, Limits::default()).expect("read");
     assert_eq!(content.bytes, b"p/f");
@@ -199,7 +199,7 @@ fn a_view_ends_with_its_keeper() {
 fn nothing_hidden_leaks_in_a_race() {
     let Some(session) = Session::start() else { return };
     races::contest(&session.place);
-    // Renames going on make the kernel give up walks below a root, so they are tried again.
+    // With constant renames, the kernel aborts walks below a root, so they are retried.
     let (mut read, mut written, mut failed) = (0, 0, 0);
     for pause in races::PAUSES {
         let mut attacker = Attacker::start(&session.place, pause);

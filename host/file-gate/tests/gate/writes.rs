@@ -33,7 +33,7 @@ fn writes_new_and_old_files() {
     let written = place.write("p/f", "other").expect("written");
     assert_eq!((place.content("p/f").as_str(), written.size, written.created), ("other", 5, false));
     assert_eq!(place.names("p"), ["f"], "no temporary file stays");
-    // The state after a write is the one that the next edit sees.
+    // The state after a write is the one that the next edit expects.
     let located = place.locate("p/f", Purpose::ForWriting).expect("located");
     let permit = place.decide(&located, writing("third")).expect("allowed");
     let options = WriteOptions { expect: Some(written.identity), ..WriteOptions::default() };
@@ -127,7 +127,7 @@ fn set_id_bits_go() {
         assert_eq!(place.mode("p/f"), 0o6755, "control");
         place.write_with("p/f", "new", options).expect("written");
         assert_eq!(place.mode("p/f"), 0o755);
-        // The second time it has two names and is written in place.
+        // The second time, it has two names and is written in place.
         drop(fs::hard_link(&file, place.path("p/g")));
     }
 }
@@ -164,7 +164,7 @@ fn a_name_that_appears_is_a_conflict() {
     place.link("../secret/f", "p/f");
     let result = place.gate.write(located, permit, b"x", WriteOptions::default()).map_err(Refusal::Failed);
     assert_fails!(result, FileError::Conflict { .. });
-    // The same with a file that became a link.
+    // The same for a file that was replaced by a link.
     place.put("p/g", "old");
     let located = place.locate("p/g", Purpose::ForWriting).expect("located");
     let permit = place.decide(&located, writing("x")).expect("allowed");
@@ -203,7 +203,7 @@ fn a_directory_that_cannot_be_written() {
     fs::create_dir(place.path("p/d")).expect("a directory");
     let file = place.put("p/d/f", "a long old content");
     if kit::is_root() {
-        // Root may write to every directory; the same test runs as an ordinary user.
+        // Root can write to every directory; the same test runs as an ordinary user.
         return;
     }
     fs::set_permissions(place.path("p/d"), Permissions::from_mode(0o555)).expect("set");
@@ -216,7 +216,7 @@ fn a_directory_that_cannot_be_written() {
 
 fn a_foreign_file_stays_foreign() {
     if !kit::is_root() {
-        // Only root can make a file that belongs to somebody else.
+        // Only root can create a file that belongs to another user.
         return;
     }
     let place = Place::new();

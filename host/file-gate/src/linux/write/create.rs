@@ -1,4 +1,4 @@
-//! Writing a file that does not exist yet.
+//! Writes a file that does not exist yet.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use crate::operation::Written;
 use crate::system::kernel::{self, Status, failure};
 use crate::system::temporary::Temporary;
 
-/// Mode of new files and directories before the umask, as every program has it.
+/// The modes of new files and directories before the umask is applied, as in other programs.
 const FILE_MODE: u32 = 0o666;
 const DIRECTORY_MODE: u32 = 0o777;
 
@@ -28,13 +28,13 @@ impl Job<'_> {
         match temporary.install(&self.slot.name) {
             Ok(status) => Ok(self.written(&status, true)),
             Err(Errno::EXIST) => Err(self.conflict()),
-            // NFS and some FUSE file systems know no flags of renameat2.
+            // NFS and some FUSE file systems do not support the flags of renameat2.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => self.create_directly(parent),
             Err(errno) => Err(self.failed(errno)),
         }
     }
 
-    /// Makes the missing directories one by one, each inside the one made before; returns the last.
+    /// Creates the missing directories one by one, each inside the one before; returns the last.
     fn make_parents(&self) -> Result<Option<OwnedFd>, FileError> {
         let mut made: Option<OwnedFd> = None;
         for (name, path) in self.slot.missing.iter().zip(self.slot.missing_paths()) {
@@ -42,7 +42,7 @@ impl Job<'_> {
             let failed = |errno| failure("create the directory", &path, errno);
             let is_ours = match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(DIRECTORY_MODE)) {
                 Ok(()) => true,
-                // Someone else made it in the meantime; it is used only if it is a directory.
+                // Another process created it in the meantime; it is used only if it is a directory.
                 Err(Errno::EXIST) => false,
                 Err(errno) => return Err(failed(errno)),
             };

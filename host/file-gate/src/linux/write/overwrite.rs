@@ -1,4 +1,4 @@
-//! Writing a file that exists.
+//! Writes a file that exists.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -14,18 +14,18 @@ use crate::system::kernel::Status;
 use crate::system::temporary::{Looks, Temporary};
 use crate::view::View;
 
-/// How an attempt to put a new file in the old one's place ended.
+/// The outcome of an attempt to replace the file by a new one.
 enum Attempt {
     Done(Status),
     Conflict,
-    /// It cannot be done here, so the file itself has to be written.
+    /// The file cannot be replaced, so it must be written in place.
     NotHere,
 }
 
 impl Job<'_> {
     pub(super) fn overwrite(&self, file: &OwnedFd, options: WriteOptions) -> Result<Written, FileError> {
-        // Opening it for writing asks the kernel whether this file may be written: replacing it by another
-        // would only need the right to write to the directory.
+        // Opening it for writing makes the kernel check the permission on this file: replacing it would only need write
+        // permission on the directory.
         let file = self.descriptors.reopen(file.as_fd(), OFlags::WRONLY);
         let file = file.map_err(|errno| self.failed(errno))?;
         let before = Status::of(&file).map_err(|errno| self.failed(errno))?;
@@ -36,9 +36,9 @@ impl Job<'_> {
         if linked && options.links == Links::Refuse {
             return Err(FileError::Linked { path: self.located.text.clone(), links: before.links });
         }
-        // A mount on this very name, which hides or binds a single file, goes with the file that is renamed
-        // away, see rename(2): the kernel refuses that only in the namespace of the mount, which is not ours.
-        // In the host's view such a mount is not seen at all.
+        // A mount on this name, which hides or binds a single file, would be lost with the renamed file, see rename(2):
+        // the kernel refuses the rename only in the namespace of the mount, which is not ours. In the host's view such
+        // a mount is not visible at all.
         let has_mount = before.is_mount || self.located.view == View::BeyondSession;
         let in_place = linked || has_mount;
         let attempt = if in_place { Attempt::NotHere } else { self.replace(&file, &before, options)? };
@@ -51,17 +51,17 @@ impl Job<'_> {
 
     fn replace(&self, file: &OwnedFd, before: &Status, options: WriteOptions) -> Result<Attempt, FileError> {
         let mut temporary = match Temporary::create(&self.slot.parent, self.descriptors, 0o600) {
-            // The directory cannot be written, the file can.
+            // The directory is not writable, but the file is.
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Ok(Attempt::NotHere),
             created => created.map_err(|errno| self.failed(errno))?,
         };
-        // Somebody else's file would become ours, or lose what it has besides its content.
+        // Replacing the file would change its owner or lose its attributes.
         if temporary.dress(Looks::after_write(before), file).is_err() {
             return Ok(Attempt::NotHere);
         }
         temporary.write(self.bytes).map_err(|error| self.broken(error))?;
         let is_expected = |displaced: &Status| match options.expect {
-            // The time of change is not compared: the rename itself sets it.
+            // The change time is not compared: the rename itself sets it.
             Some(_) => {
                 let (now, then) = (displaced.identity, before.identity);
                 (now.inode, now.size, now.modified) == (then.inode, then.size, then.modified)
@@ -72,7 +72,7 @@ impl Job<'_> {
         match temporary.exchange(&self.slot.name, is_expected) {
             Ok(Some(status)) => Ok(Attempt::Done(status)),
             Ok(None) | Err(Errno::NOENT) => Ok(Attempt::Conflict),
-            // A mount on the name, or a file system without exchange (NFS, some FUSE).
+            // There is a mount on the name, or the file system cannot exchange files (NFS, some FUSE).
             Err(Errno::BUSY | Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 Ok(Attempt::NotHere)
             }
@@ -91,7 +91,7 @@ impl Job<'_> {
             return Err(self.conflict());
         }
         if before.mode != Looks::after_write(before).mode {
-            // The kernel drops set-id bits for others than root; root has to do it.
+            // The kernel drops set-id bits only for writers other than root, so root has to do it.
             let mode = Mode::from_raw_mode(Looks::after_write(before).mode);
             rustix::fs::fchmod(&file, mode).map_err(|errno| self.failed(errno))?;
         }
