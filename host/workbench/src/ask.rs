@@ -1,4 +1,4 @@
-//! One question to one policy.
+//! Puts one question to one policy.
 
 use portcullis_decision::verdict::{Cause, Evaluation, Verdict};
 use portcullis_decision::{Context, Policy};
@@ -6,10 +6,11 @@ use portcullis_sdk::cases::{Case, Expected, Given, Question};
 
 use crate::question;
 
-/// Asks a policy, which is told to say how it comes to its answer. What it does not judge it abstains from.
+/// Asks a policy, with the request to explain its answer. The result is an abstention if the policy does not handle
+/// such requests.
 ///
 /// # Errors
-/// When the question cannot be put, or the policy fails; the text says which.
+/// If the question cannot be put, or the policy fails; the text says which.
 pub fn ask(policy: &dyn Policy, question: Question, context: &Context) -> Result<Evaluation, String> {
     let expected = Expected::Refused(Vec::new());
     let case = Case { name: String::new(), given: Given::plain(), question, expected };

@@ -1,4 +1,4 @@
-//! How long a policy takes.
+//! Measures the speed of policies.
 
 use std::time::{Duration, Instant};
 
@@ -8,29 +8,28 @@ use serde::Serialize;
 
 use crate::corpus::Item;
 
-/// Calls before the measurement, for caches to fill.
+/// Calls before the measurement, which fill the caches.
 const WARM_UP: usize = 20;
 
-/// How long one call took, in microseconds.
+/// Statistics of the time of one call, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
-    /// How many were measured.
+    /// The number of measured calls.
     pub calls: usize,
-    /// Half of them were faster.
+    /// The median.
     pub p50: f64,
-    /// 99 of 100 were faster.
+    /// The 99th percentile.
     pub p99: f64,
-    /// The longest.
+    /// The maximum.
     pub max: f64,
 }
 
-/// Measures policies against each other: every round asks each of them the same
-/// request, so that a busy machine is equally busy for all. Each call runs in a
-/// fresh copy, as decisions do.
+/// Measures policies against each other. Every round puts the same request to each of them, so that a busy machine
+/// slows all of them down equally. Each call runs in a fresh instance, as for decisions.
 ///
 /// # Errors
-/// When a policy fails on a request.
+/// If a policy fails on a request.
 pub fn measure(
     policies: &[&ComponentPolicy],
     corpus: &[Item],
@@ -41,7 +40,7 @@ pub fn measure(
     for (round, item) in corpus.iter().cycle().take(WARM_UP + rounds).enumerate() {
         progress(round);
         for shift in 0..policies.len() {
-            // Who goes first changes from round to round.
+            // The first policy changes from round to round.
             let place = (round + shift) % policies.len();
             let Some(policy) = policies.get(place) else { continue };
             let started = Instant::now();

@@ -1,4 +1,4 @@
-//! Comparing what two policies say to the same requests.
+//! Compares the answers of two policies to the same requests.
 
 use portcullis_decision::request::Request;
 use portcullis_decision::verdict::Effect;
@@ -12,40 +12,40 @@ use crate::run::effect_of;
 /// One request of a corpus.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// Where it comes from: a case, or a line of a log.
+    /// The source: a case, or a line of a log.
     pub name: String,
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// In which surroundings.
+    /// The context of the request.
     pub context: Context,
 }
 
-/// What a policy says to a request.
+/// The answer of a policy to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Said {
     /// `allow`, `ask`, `deny`, `abstain` or `failed`.
     pub verdict: String,
-    /// The rule.
+    /// The id of the rule.
     pub rule: String,
-    /// The reason, or what failed.
+    /// The reason, or the error.
     pub reason: String,
 }
 
-/// A request to which two policies say something else.
+/// A request to which two policies give different verdicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Where the request comes from.
+    /// The source of the request.
     pub name: String,
-    /// What the one says.
+    /// The answer of the old policy.
     pub old: Said,
-    /// What the other says.
+    /// The answer of the new policy.
     pub new: Said,
-    /// Whether the new answer is milder, so that something may now go ahead that did not.
+    /// True if the new answer is less strict, so that a denied action may become possible.
     pub loosens: bool,
 }
 
 impl Change {
-    /// The difference between two answers; none where there is none.
+    /// Returns the difference between two answers; `None` if the verdicts are the same.
     #[must_use]
     pub fn between(name: String, old: Said, new: Said) -> Option<Self> {
         let loosens = new.strength() < old.strength();
@@ -54,13 +54,13 @@ impl Change {
 }
 
 impl Said {
-    /// An answer that was written down.
+    /// Creates an answer from its texts.
     #[must_use]
     pub fn new(verdict: &str, rule: &str, reason: &str) -> Self {
         Self { verdict: verdict.to_owned(), rule: rule.to_owned(), reason: reason.to_owned() }
     }
 
-    /// How strict it is; abstaining counts as the `ask` that comes of it.
+    /// Returns the strictness of the answer; an abstention counts as `ask`, its effect.
     fn strength(&self) -> Effect {
         match self.verdict.as_str() {
             "allow" => Effect::Allow,
@@ -70,10 +70,10 @@ impl Said {
     }
 }
 
-/// The requests of a file of cases.
+/// Returns the requests in a file of cases.
 ///
 /// # Errors
-/// When it is no file of cases.
+/// If it is not a valid file of cases.
 pub fn of_cases(file: &str, text: &str) -> Result<Vec<Item>, CasesError> {
     let items = cases::read(text)?.into_iter().filter_map(|case| {
         let context = question::context(&case.given);
@@ -83,7 +83,7 @@ pub fn of_cases(file: &str, text: &str) -> Result<Vec<Item>, CasesError> {
     Ok(items.collect())
 }
 
-/// Asks a policy.
+/// Returns the answer of a policy to a request.
 #[must_use]
 pub fn say(policy: &dyn Policy, item: &Item) -> Said {
     if !policy.handles().includes(&item.request.action) {
@@ -97,7 +97,7 @@ pub fn say(policy: &dyn Policy, item: &Item) -> Said {
     }
 }
 
-/// The requests to which two policies say something else, in their order.
+/// Returns the requests to which two policies give different verdicts, in the order of the corpus.
 pub fn changes<'a>(
     old: &'a dyn Policy,
     new: &'a dyn Policy,

@@ -1,6 +1,6 @@
-//! Requests by chance: lawful ones of every kind, from what rules, shells and hosts stumble over.
+//! Puts random requests to a policy: valid ones of every kind, made of text that trips rules, shells and hosts.
 //!
-//! A probe of `lint` is always the same; this is for leaving alone for a while. The same seed asks the same.
+//! The probes of `lint` are always the same; this is for long unattended runs. The same seed gives the same requests.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ use serde::Serialize;
 
 use crate::question;
 
-/// Findings are told once for each way of failing, and so many of them at most.
+/// The most findings; each distinct error is reported once.
 const MOST_FINDINGS: usize = 20;
 
-/// What texts are made of.
+/// The pieces of random texts.
 const PIECES: [&str; 40] = [
     "", "/", "//", ".", "..", "~", " ", "\n", "\t", "'", "\"", "\\", "$", "$(", ")", "`", "{a,b}", "*", "**",
     "?", "[x]", "!", "#", ";", "&&", "|", ">", "<<EOF", "=", "%", "é", "\u{202e}", "\u{200b}", "漢",
@@ -79,27 +79,28 @@ const HOSTS: [&str; 8] = [
     "registry.npmjs.org",
 ];
 
-/// What came of putting requests to a policy.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fuzzed {
-    /// How many requests were put.
+    /// The number of requests.
     pub run: u64,
-    /// How often it allowed, asked, denied, and abstained.
+    /// The number of verdicts: allow, ask, deny, abstain.
     pub verdicts: [u64; 4],
-    /// What was wrong.
+    /// The errors found.
     pub found: Vec<Misstep>,
 }
 
 /// A request that the policy failed on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Misstep {
-    /// What is wrong with the answer.
+    /// The error.
     pub message: String,
-    /// The request, as the log would have it; for outputs, that of the tool.
+    /// The request, as in the log; for an error in `inspect`, the request of the tool call.
     pub request: Request,
 }
 
-/// Puts requests to a configured policy for as long as `goes_on` says so, which is told how many have been put.
+/// Puts requests to a configured policy as long as `goes_on` returns true; its argument is the number of requests so
+/// far.
 #[must_use]
 pub fn fuzz(policy: &ComponentPolicy, seed: u64, mut goes_on: impl FnMut(u64) -> bool) -> Fuzzed {
     let mut dice = Dice::new(seed);
@@ -110,7 +111,7 @@ pub fn fuzz(policy: &ComponentPolicy, seed: u64, mut goes_on: impl FnMut(u64) ->
         let request = dice.request(&context);
         fuzzed.run += 1;
         if let Err(message) = fuzzed.put(policy, &declared, &request, &context, &mut dice) {
-            // One mistake shows in thousands of requests.
+            // One mistake affects thousands of requests.
             if fuzzed.found.iter().all(|known| known.message != message) {
                 fuzzed.found.push(Misstep { message, request });
             }
@@ -120,7 +121,7 @@ pub fn fuzz(policy: &ComponentPolicy, seed: u64, mut goes_on: impl FnMut(u64) ->
 }
 
 impl Fuzzed {
-    /// Says what is wrong with the answer.
+    /// Puts one request to the policy; the error describes what is wrong with the answer.
     fn put(
         &mut self,
         policy: &ComponentPolicy,
@@ -154,7 +155,7 @@ impl Fuzzed {
     }
 }
 
-/// Numbers that look like chance (SplitMix64), the same for the same seed.
+/// A pseudo-random number generator (SplitMix64); the same seed gives the same numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -169,7 +170,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit.max(1)).unwrap_or(1);
         usize::try_from(self.next() % limit).unwrap_or_default()
@@ -194,7 +195,7 @@ impl Dice {
             .collect()
     }
 
-    /// Absolute and normal, as the host hands paths over.
+    /// Returns an absolute, normalized path, as the host passes it.
     fn path(&mut self, context: &Context) -> String {
         let root = context.workspace.roots.first().map_or("", String::as_str);
         let tops = [root, &context.machine.home, &context.agent.directory, "/tmp", "/etc", "/usr/lib", ""];
@@ -266,7 +267,7 @@ impl Dice {
     }
 
     fn connection(&mut self) -> Action {
-        // Only what is a host is ever put to a policy.
+        // The host puts only valid host names to a policy.
         let name = format!("{}{}", self.of(&["", "", "not", "sub."], ""), self.of(&HOSTS, "a"));
         let host = HostName::parse(&name).or_else(|_| HostName::parse("example.com"));
         let Ok(target) = host else { return Action::Command(question::execution("", &self.context())) };

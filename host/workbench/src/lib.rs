@@ -1,13 +1,10 @@
-//! What authors of policies need, on the engine of the enforcer: running cases,
-//! measuring, probing, comparing.
+//! Tools for authors of policies, on the engine of the enforcer: running cases, measuring, probing, comparing.
 //!
-//! Owns: putting a component to questions and judging the answers. Must never
-//! know: arguments, files, what is printed. Cases come as text, components as
-//! loaded policies.
+//! Owns: putting questions to a component and checking the answers. Must never know: arguments, files, output. Cases
+//! come as text, components as loaded policies.
 //!
-//! Terms: a **case** is a question with the answer it must have, written in TOML
-//! (`portcullis_sdk::cases`). A **corpus** is a list of requests with their
-//! contexts. A **probe** is a question that every policy must survive.
+//! Terms: a **case** is a question with the expected answer, written in TOML (`portcullis_sdk::cases`). A **corpus** is
+//! a list of requests with their contexts. A **probe** is a question that every policy must survive.
 
 mod ask;
 mod bench;
@@ -26,7 +23,7 @@ pub use lint::{Finding, Gravity, lint};
 pub use run::{Failure, Report, RunError, Source, run};
 pub use written::{case, given};
 
-/// Questions of cases.
+/// The types of questions in cases.
 pub mod cases {
     pub use portcullis_sdk::Origin;
     pub use portcullis_sdk::cases::{Connection, Operation, Question};

@@ -1,5 +1,5 @@
-//! Probes that every policy must survive, and samples of where its rules and its
-//! verdicts disagree.
+//! Checks a policy with probes that every policy must survive, and compares its rules with its verdicts on sample
+//! paths.
 
 mod probes;
 
@@ -19,29 +19,29 @@ use serde::Serialize;
 use crate::question;
 use crate::run::file_rule;
 
-/// Most samples of rules against verdicts.
+/// The most sample paths.
 const SAMPLES_MAX: usize = 400;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gravity {
-    /// Worth knowing.
+    /// A hint.
     Note,
-    /// Probably not what was meant.
+    /// Probably a mistake.
     Warning,
-    /// Breaks the contract.
+    /// A violation of the contract.
     Error,
 }
 
-/// Something that lint found.
+/// A finding of lint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub gravity: Gravity,
-    /// Which check found it, for example `probe.trap`.
+    /// The check, for example `probe.failed`.
     pub check: &'static str,
-    /// What was found.
+    /// The description.
     pub message: String,
 }
 
@@ -49,7 +49,7 @@ fn finding(gravity: Gravity, check: &'static str, message: String) -> Finding {
     Finding { gravity, check, message }
 }
 
-/// Puts every probe to a configured policy. The worst findings come first.
+/// Runs every check on a configured policy. The most severe findings come first.
 #[must_use]
 pub fn lint(policy: &ComponentPolicy) -> Vec<Finding> {
     let context = question::context(&Given::plain());
@@ -61,7 +61,7 @@ pub fn lint(policy: &ComponentPolicy) -> Vec<Finding> {
     found
 }
 
-/// What is wrong with what a policy says of itself.
+/// Checks the description of a policy.
 fn describing(description: &Description) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut add = |gravity, check, message: String| found.push(finding(gravity, check, message));
@@ -97,7 +97,7 @@ fn describing(description: &Description) -> Vec<Finding> {
     found
 }
 
-/// Questions with odd values, to each of which any verdict is fine but a failure is not.
+/// Puts odd questions to a policy. Any verdict is accepted, except `allow` for some of them; a failure is not.
 fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
     let declared: BTreeSet<&str> = policy.description().rules.iter().map(|rule| rule.id.as_str()).collect();
     let mut found = Vec::new();
@@ -151,8 +151,8 @@ fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
     found
 }
 
-/// Where verdicts and rules on files say something else: the host takes the
-/// stricter answer for tools, and commands are held to the rules alone.
+/// Finds files on which the verdicts and the rules disagree: for tools the host takes the stricter answer, but for
+/// commands only the rules apply.
 fn comparing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
     let Ok(Some(profile)) = policy.standing(context) else { return Vec::new() };
     if !policy.handles().file {
@@ -194,7 +194,7 @@ fn file(path: &str, operation: FileOperation, context: &Context) -> Request {
     Request { id: "1".into(), parent: None, origin: Origin::Agent, action, attributes: Vec::new() }
 }
 
-/// Paths at, below and beside what the rules name.
+/// Returns typical paths, and paths at, below and beside those in the rules.
 fn samples(profile: &Profile, context: &Context) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     let places = context.workspace.roots.iter().chain([&context.machine.home, &context.machine.temp]);

@@ -1,4 +1,4 @@
-//! Questions of cases, as the host would put them.
+//! Converts questions of cases into requests, as the host would put them.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use portcullis_decision::request::{
 use portcullis_decision::{Context, context};
 use portcullis_sdk::cases::{Case, Connection, Given, Operation, Question};
 
-/// The context that a case is asked in.
+/// Returns the context of a case.
 pub(crate) fn context(given: &Given) -> Context {
     Context {
         session_id: "test".into(),
@@ -41,10 +41,10 @@ pub(crate) fn context(given: &Given) -> Context {
     }
 }
 
-/// The request of a case that asks `evaluate`; none for the others.
+/// Returns the request of a case for `evaluate`; `None` for other cases.
 ///
 /// # Errors
-/// When a host is none.
+/// If the host of a connection is invalid.
 pub(crate) fn request(case: &Case, context: &Context) -> Result<Option<Request>, String> {
     let Some(action) = action(&case.question, context)? else { return Ok(None) };
     let (origin, parent) = match &case.question {
@@ -62,13 +62,13 @@ pub(crate) fn request(case: &Case, context: &Context) -> Result<Option<Request>,
     Ok(Some(Request { parent, origin, ..plain(action, &case.given) }))
 }
 
-/// The request of the command for which rules are asked; none where they are asked for the session.
+/// Returns the request of the command for which rules are requested; `None` if they are for the session.
 pub(crate) fn during(given: &Given, context: &Context) -> Option<Request> {
     let script = given.during.as_deref()?;
     Some(plain(Action::Command(execution(script, context)), given))
 }
 
-/// The request of a tool whose output is looked at.
+/// Returns the request of a tool whose output is inspected.
 pub(crate) fn tool(name: &str, given: &Given) -> Request {
     let call = ToolCall { name: name.to_owned(), provider: "builtin".into(), input: "{}".into() };
     plain(Action::Tool(call), given)
@@ -108,7 +108,7 @@ fn action(question: &Question, context: &Context) -> Result<Option<Action>, Stri
     }))
 }
 
-/// A command as the host reads it, but for what it looks up on the disk.
+/// Returns a command as the host parses it, but without lookups on the disk.
 pub(crate) fn execution(script: &str, context: &Context) -> CommandExecution {
     let cwd = context.workspace.roots.first().map(String::as_str).unwrap_or_default();
     CommandExecution {
@@ -147,7 +147,7 @@ fn file_operation(operation: Operation, content: &str) -> FileOperation {
     }
 }
 
-/// As the host would describe an existing file: the innermost zone that holds it.
+/// Returns an existing file as the host describes it, with the innermost zone that contains it.
 pub(crate) fn path_ref(context: &Context, path: &str) -> PathRef {
     let root = context.workspace.roots.first().map(String::as_str).unwrap_or_default();
     let innermost = [

@@ -1,4 +1,4 @@
-//! Running cases against a component.
+//! Runs cases against a component.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,68 +13,68 @@ use serde::Serialize;
 
 use crate::question;
 
-/// What came of the cases.
+/// The result of running cases.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
-    /// How many were run.
+    /// The number of cases run.
     pub run: usize,
-    /// Those with another answer than expected.
+    /// The cases with an unexpected answer.
     pub failures: Vec<Failure>,
-    /// The rules that the policy declares, and whether a case saw each.
+    /// The rules that the policy declares; true if a case covers the rule.
     pub rules: BTreeMap<String, bool>,
 }
 
 impl Report {
-    /// How many of the declared rules were seen.
+    /// Returns the number of declared rules that a case covers.
     #[must_use]
     pub fn seen(&self) -> usize {
         self.rules.values().filter(|seen| **seen).count()
     }
 }
 
-/// A case with another answer than expected.
+/// A case with an unexpected answer.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
     /// The file of cases.
     pub file: String,
-    /// The case.
+    /// The name of the case.
     pub case: String,
-    /// What was expected and what came.
+    /// The expected and the actual answer.
     pub message: String,
-    /// The rules that were looked at on the way, where the policy tells.
+    /// The rules that the policy checked, if it reports them.
     pub trace: Vec<String>,
 }
 
-/// Why cases could not be run.
+/// The reason why cases could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A file of cases is none.
+    /// A file of cases is invalid.
     #[error("reading the cases `{file}`")]
     Cases {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: CasesError,
     },
-    /// The component is no policy.
+    /// The component is not a valid policy.
     #[error("loading the policy")]
     Load(#[source] Box<LoadError>),
 }
 
-/// A component and its cases: name of a file, and its text.
+/// A component and its cases.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     /// The component.
     pub component: &'a [u8],
-    /// Files of cases by name.
+    /// The text of each file of cases, by file name.
     pub cases: &'a BTreeMap<String, String>,
 }
 
-/// Runs every case. `progress` is told the name of each file.
+/// Runs every case. `progress` gets the name of each file.
 ///
 /// # Errors
-/// When a file is no file of cases, or the component no policy.
+/// If a file of cases or the component is invalid.
 pub fn run(
     runtime: &Runtime,
     source: Source<'_>,
@@ -85,7 +85,7 @@ pub fn run(
         rules: described.rules.into_iter().map(|rule| (rule.id, false)).collect(),
         ..Report::default()
     };
-    // Configuring takes most of the time, and many cases share one configuration.
+    // Configuring a policy takes most of the time, and many cases share a configuration.
     let mut loaded: BTreeMap<String, Result<ComponentPolicy, LoadError>> = BTreeMap::new();
     for (file, text) in source.cases {
         progress(file);
@@ -132,7 +132,7 @@ impl Report {
     }
 }
 
-/// The answer to a case, and the rules that spoke.
+/// Returns the answer to a case, with the rule that gave it.
 fn answer(policy: &Result<ComponentPolicy, LoadError>, case: &Case) -> Result<(Answer, Vec<String>), String> {
     let policy = match (policy, &case.question) {
         (Ok(_), Question::Configure) => return Ok((Answer::Configured(Vec::new()), Vec::new())),
@@ -174,7 +174,7 @@ fn evaluate(policy: &ComponentPolicy, case: &Case, explain: bool) -> Result<Eval
     policy.evaluate(&request, &context).map_err(|error| format!("the policy {error}"))
 }
 
-/// What the policy tells of its way to a wrong answer.
+/// Returns the policy's explanation of an unexpected answer.
 fn trace(policy: &Result<ComponentPolicy, LoadError>, case: &Case) -> Vec<TraceStep> {
     let Ok(policy) = policy else { return Vec::new() };
     evaluate(policy, case, true).map(|evaluation| evaluation.trace).unwrap_or_default()
@@ -248,7 +248,7 @@ fn standing(policy: &ComponentPolicy, case: &Case) -> Result<(&'static str, Stri
     })
 }
 
-/// The last rule that matches answers; conditions are met for those that do not allow.
+/// Returns the last rule that matches. A rule with a condition counts only if it does not allow.
 pub(crate) fn file_rule<'a>(profile: &'a Profile, path: &str, right: FileRight) -> Option<&'a FileRule> {
     let path = portcullis_decision::path_text::decode(path)?;
     profile.files.iter().rfind(|rule| {

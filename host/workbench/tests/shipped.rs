@@ -1,5 +1,5 @@
-//! The policies that come with Portcullis: their cases hold, every rule is seen, and
-//! they survive the probes.
+//! Tests of the policies that ship with Portcullis: their cases pass, every rule is covered, and they survive the
+//! probes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, read_component};
 use portcullis_workbench::{Gravity, Source, changes, lint, measure, of_cases, run};
 
-/// Rules that no case sees, with the reason.
+/// Rules that no case covers, with the reason.
 const UNSEEN: [(&str, &str); 2] = [
     ("pattern.broken", "no configuration that is accepted leads to it"),
     ("output.pass", "says nothing but that it looked"),
@@ -23,7 +23,7 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Those whose components are in the tree. The others are scripts, which tests/it builds and tries.
+/// Returns the policies whose components are in the tree. The others are scripts; tests/it builds and tests them.
 fn policies() -> Vec<PathBuf> {
     let is_script = |folder: &Path| ["policy.js", "policy.py"].iter().any(|name| folder.join(name).exists());
     folders().into_iter().filter(|folder| !is_script(folder)).collect()
@@ -106,7 +106,7 @@ fn a_policy_against_itself_in_another_configuration() {
     let corpus: Vec<_> =
         cases(&policy).iter().flat_map(|(file, text)| of_cases(file, text).unwrap()).collect();
     assert_eq!(changes(&asks, &asks, &corpus).count(), 0);
-    // What is asked and what nobody has an opinion on both end as a question, so this is no loosening.
+    // An `ask` and an abstention both lead to a question, so this does not loosen the policy.
     let different: Vec<_> = changes(&asks, &allows, &corpus).collect();
     assert!(!different.is_empty() && different.iter().all(|change| !change.loosens), "{different:#?}");
     let denies = runtime.load("strict", &component, r#"{"push": "deny", "rewrite": "deny"}"#).unwrap();

@@ -1,5 +1,4 @@
-//! Odd but lawful questions: every case of every variant, empty and very long
-//! values, text that is not ASCII.
+//! Odd but valid questions: every case of every variant, empty and very long values, text that is not ASCII.
 
 use portcullis_decision::Context;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
@@ -16,11 +15,11 @@ use crate::question;
 pub(super) struct Probe {
     pub(super) name: String,
     pub(super) request: Request,
-    /// Whether nobody can know enough to allow it.
+    /// True if a policy cannot know enough to allow it.
     pub(super) no_allow: bool,
 }
 
-/// A context in which every list and every text that may be empty is.
+/// Returns a context in which every optional list and text is empty.
 pub(super) fn empty(context: &Context) -> Context {
     Context {
         agent: AgentInfo::default(),
@@ -33,7 +32,7 @@ pub(super) fn empty(context: &Context) -> Context {
     }
 }
 
-/// Every question.
+/// Returns all questions.
 pub(super) fn all(context: &Context) -> Vec<Probe> {
     let mut probes = Vec::new();
     let mut add = |name: String, action: Action, no_allow: bool| {
@@ -138,7 +137,7 @@ fn connections(text: &str) -> Vec<NetworkAccess> {
     ]
 }
 
-/// Outputs of tools.
+/// Returns outputs of tools.
 pub(super) fn outputs(context: &Context) -> Vec<ToolOutput> {
     let long = "password=hunter2 ".repeat(4_000);
     let blocks = [
