@@ -1,6 +1,6 @@
 //! The DNS server inside the sandbox. Every name has an address, and no query leaves the machine.
 //!
-//! The host resolves a name only after the connection is allowed. So a query reveals nothing about the outside, and
+//! The host resolves a name only after the connection is allowed. So a query reveals no fact about the outside, and
 //! cannot carry data there.
 
 use std::net::Ipv4Addr;
@@ -22,7 +22,7 @@ const SVCB: u16 = 64;
 const HTTPS: u16 = 65;
 const ANY: u16 = 255;
 const INTERNET: u16 = 1;
-/// TTL of an answer in seconds. A repeated query costs almost nothing.
+/// The TTL of an answer in seconds; repeated queries are cheap.
 const LIFETIME: u32 = 1;
 /// Bits of the flags word in the header.
 const RESPONSE: u16 = 0x8000;

@@ -330,7 +330,7 @@ impl Inspector {
         Err(self.another(named.as_ref().map(|named| &named.host), "a line `Host` of what is no request"))
     }
 
-    /// Forwards the next client hello, and nothing after it, once it is complete and names the right server.
+    /// Forwards the next client hello, but no byte after it, once it is complete and names the right server.
     fn takes_hello(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         match client_hello::read(&self.pending) {
             Hello::Incomplete => Ok(false),

@@ -143,7 +143,7 @@ impl Scope {
         }
     }
 
-    /// Has it decided whether the connection may exceed its budget. The caller sends nothing until then.
+    /// Has it decided whether the connection may exceed its budget. The caller must not send until then.
     pub(crate) async fn clear_more(
         &self,
         attempt: &Attempt,
