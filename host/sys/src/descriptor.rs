@@ -1,4 +1,4 @@
-//! Descriptors that a new program must not inherit.
+//! Inheritance of file descriptors, and leases on files.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -7,54 +7,55 @@ use crate::process::SingleThread;
 
 /// Closes every descriptor from `first` on.
 ///
-/// This is for the very beginning of a process, to let go of what its parent left open by mistake.
-/// It is only allowed while nothing in the process owns such a descriptor: an owner would be left with a
-/// number that may soon mean another file.
+/// Call this at the very start of a process, to close descriptors that its parent leaked. No value in the
+/// process may own such a descriptor: the owner would keep a number that may soon refer to another file.
 ///
 /// Since Linux 5.9, see close_range(2).
 ///
 /// # Errors
 /// `ENOSYS` on older kernels.
 pub fn close_inherited(_proof: &SingleThread, first: u32) -> io::Result<()> {
-    // SAFETY: no memory is touched; nothing owns these descriptors, as the caller has promised.
+    // SAFETY: the call touches no memory, and no value owns these descriptors, as the caller promises.
     let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Marks every descriptor from `first` on to be closed when the process replaces itself.
+/// Sets the close-on-exec flag on every descriptor from `first` on.
 ///
 /// Since Linux 5.11, see close_range(2).
 ///
 /// # Errors
 /// `ENOSYS` or `EINVAL` on older kernels.
 pub fn close_on_exec_from(first: u32) -> io::Result<()> {
-    // SAFETY: with CLOSE_RANGE_CLOEXEC nothing is closed now, so no owner loses its descriptor.
+    // SAFETY: with CLOSE_RANGE_CLOEXEC the call closes nothing, so every owner keeps its descriptor.
     let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns a copy of a descriptor that the process was started with, closed on exec.
+/// Returns a close-on-exec copy of an inherited descriptor.
 ///
-/// The original stays as it is: whoever passed it may have told others of it.
+/// The original stays open, because other code may know its number.
 ///
 /// # Errors
-/// `EBADF` when nothing was passed under this number.
+/// `EBADF` when no descriptor with this number was inherited.
 pub fn copy_inherited(number: i32) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is touched; a new descriptor is made of an open one.
+    // SAFETY: the call touches no memory; it duplicates a descriptor.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     if copy < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows its number.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
-/// Whether anybody has the file open for writing, or mapped to be written; `file` is opened for reading, by its
-/// owner. Where the file system cannot tell, nobody has.
+/// Returns true if a process has the file open for writing, or mapped writable.
+///
+/// `file` must be open for reading only, and the caller must own it. Returns false if the file system has no
+/// leases.
 pub fn has_writers(file: impl AsFd) -> bool {
     let number = file.as_fd().as_raw_fd();
-    // A lease for reading is refused while there are writers, see fcntl(2).
-    // SAFETY: the call takes a descriptor, which is open, and two numbers.
+    // The kernel refuses a read lease while there are writers, see fcntl(2).
+    // SAFETY: the call takes an open descriptor and two numbers.
     let leased = unsafe { libc::fcntl(number, libc::F_SETLEASE, libc::F_RDLCK) };
     if leased < 0 {
         return io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);

@@ -1,10 +1,10 @@
-//! File handles, which name a file on its file system for as long as it exists.
+//! File handles, which identify a file on its file system for as long as it exists.
 
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// The longest handle that the kernel gives (`MAX_HANDLE_SZ`).
+/// Size of the longest handle (`MAX_HANDLE_SZ`).
 const LONGEST: usize = 128;
 
 /// `struct file_handle` with room for the longest handle.
@@ -15,19 +15,20 @@ struct Buffer {
     handle: [u8; LONGEST],
 }
 
-/// Returns the handle of `name` in `holder`, of `holder` itself if the name is empty. Links are not followed.
+/// Returns the handle of `name` in `holder`, or of `holder` itself if the name is empty. Does not follow
+/// symlinks.
 ///
-/// Most file systems put a generation number into it, so a file that gets the inode number of a removed one has another
+/// Most file systems include a generation number, so a new file that reuses an inode number has another
 /// handle. See name_to_handle_at(2).
 ///
 /// # Errors
-/// `EOPNOTSUPP` where the file system has no handles.
+/// `EOPNOTSUPP` when the file system has no handles.
 pub fn file_handle(holder: impl AsFd, name: &CStr) -> io::Result<Vec<u8>> {
     let capacity = u32::try_from(LONGEST).unwrap_or_default();
     let mut buffer = Buffer { bytes: capacity, kind: 0, handle: [0; LONGEST] };
     let mut mount = 0;
-    // SAFETY: the name ends with a NUL; the kernel writes one number, and at most as many bytes of the handle as
-    // `bytes` says, which is what the buffer has room for.
+    // SAFETY: the name is NUL-terminated. The kernel writes one number, and at most `bytes` bytes of the
+    // handle, which is the capacity of the buffer.
     let result = unsafe {
         libc::syscall(
             libc::SYS_name_to_handle_at,

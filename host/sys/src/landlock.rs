@@ -1,39 +1,39 @@
-//! Landlock: rights on files that a process gives up for good, see landlock(7).
+//! Landlock: a process permanently gives up rights on files, see landlock(7).
 
 use std::io;
 use std::ops::{BitAnd, BitOr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-/// Rights on files and directories.
+/// Access rights on files and directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights(u64);
 
 impl Rights {
-    /// No right.
+    /// No rights.
     pub const NONE: Self = Self(0);
-    /// To execute a file.
+    /// Execute a file.
     pub const EXECUTE: Self = Self(1);
-    /// To open a file for writing.
+    /// Open a file for writing.
     pub const WRITE_FILE: Self = Self(1 << 1);
-    /// To open a file for reading.
+    /// Open a file for reading.
     pub const READ_FILE: Self = Self(1 << 2);
-    /// To list a directory.
+    /// List a directory.
     pub const READ_DIRECTORY: Self = Self(1 << 3);
-    /// To remove and to make every kind of name: files, directories, links, sockets, pipes, devices.
+    /// Create and remove names of every type: files, directories, symlinks, sockets, pipes, devices.
     pub const CHANGE_NAMES: Self = Self(0x1ff << 4);
-    /// To move a file, or give it a further name, across directories. Since version 2, Linux 5.19.
+    /// Rename or hard-link a file to another directory. Since version 2, Linux 5.19.
     pub const MOVE: Self = Self(1 << 13);
-    /// To shorten a file. Since version 3, Linux 6.2.
+    /// Truncate a file. Since version 3, Linux 6.2.
     pub const TRUNCATE: Self = Self(1 << 14);
-    /// To make requests of a device that is opened later. Since version 5, Linux 6.10.
+    /// Use ioctls on a device that is opened later. Since version 5, Linux 6.10.
     pub const DEVICE_REQUESTS: Self = Self(1 << 15);
-    /// What makes sense for something that is not a directory.
+    /// The rights that apply to anything but a directory.
     pub const OF_A_FILE: Self = Self(
         Self::EXECUTE.0 | Self::WRITE_FILE.0 | Self::READ_FILE.0 | Self::TRUNCATE.0 | Self::DEVICE_REQUESTS.0,
     );
 
-    /// Returns the rights that a version of the interface knows.
+    /// Returns the rights that an ABI version supports.
     pub const fn known_to(version: u32) -> Self {
         let first = (1 << 13) - 1;
         Self(match version {
@@ -62,16 +62,16 @@ impl BitAnd for Rights {
     }
 }
 
-/// Whether a process reaches others that are not under the same rules.
+/// Whether a process can reach processes outside of its Landlock domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
-    /// As far as the user may.
+    /// As far as the user's permissions allow.
     Reachable,
     /// Neither by a signal nor through an abstract socket. Since version 6, Linux 6.12.
     Unreachable,
 }
 
-/// `struct landlock_ruleset_attr`. Older kernels know the first field only, and accept zeros after it.
+/// `struct landlock_ruleset_attr`. Older kernels know only the first field and accept zeros after it.
 #[repr(C)]
 struct RulesetAttributes {
     handled_access_fs: u64,
@@ -91,29 +91,29 @@ const RULE_PATH_BENEATH: u32 = 1;
 const SCOPE_ABSTRACT_UNIX_SOCKET: u64 = 1;
 const SCOPE_SIGNAL: u64 = 2;
 
-/// Returns the version of the interface that the kernel offers.
+/// Returns the Landlock ABI version of the kernel.
 ///
 /// # Errors
-/// `ENOSYS` when the kernel is built without it, `EOPNOTSUPP` when it is switched off at boot.
+/// `ENOSYS` when the kernel is built without Landlock, `EOPNOTSUPP` when Landlock is disabled at boot.
 pub fn version() -> io::Result<u32> {
     let nothing = ptr::null::<RulesetAttributes>();
-    // SAFETY: with this flag the kernel wants no attributes and touches no memory.
+    // SAFETY: with this flag the kernel expects no attributes and touches no memory.
     let version =
         unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0_usize, CREATE_RULESET_VERSION) };
     u32::try_from(version).map_err(|_negative| io::Error::last_os_error())
 }
 
-/// Makes a set of rules; the `handled` rights are refused wherever no rule gives them.
+/// Creates a ruleset. The `handled` rights are denied wherever no rule grants them.
 ///
 /// # Errors
-/// `EINVAL` when the kernel's version does not know all of it.
+/// `EINVAL` when the kernel's version does not support all of the arguments.
 pub fn create(handled: Rights, others: Others) -> io::Result<OwnedFd> {
     let scoped = match others {
         Others::Reachable => 0,
         Others::Unreachable => SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL,
     };
     let attributes = RulesetAttributes { handled_access_fs: handled.0, handled_access_net: 0, scoped };
-    // SAFETY: `attributes` is a whole structure of the size that is given and outlives the call.
+    // SAFETY: `attributes` is a complete structure of the given size and outlives the call.
     let rules = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
@@ -124,18 +124,18 @@ pub fn create(handled: Rights, others: Others) -> io::Result<OwnedFd> {
     };
     let rules =
         RawFd::try_from(rules).ok().filter(|&rules| rules >= 0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the kernel has just made this descriptor, closed on exec, and nobody else knows its number.
+    // SAFETY: the kernel has just created this close-on-exec descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(rules) })
 }
 
-/// Gives rights on what `place` is open on, and on everything below it.
+/// Adds a rule that grants rights on the file or directory behind `place`, and on everything below it.
 ///
 /// # Errors
-/// `EINVAL` for rights that the set does not handle, or rights of a directory on something else.
+/// `EINVAL` for rights that the ruleset does not handle, or for directory rights on another type of file.
 pub fn allow(rules: impl AsFd, place: impl AsFd, rights: Rights) -> io::Result<()> {
     let attributes = PathBeneathAttributes { allowed_access: rights.0, parent_fd: place.as_fd().as_raw_fd() };
-    // SAFETY: both descriptors are borrowed and so open; `attributes` is the structure that goes with this
-    // kind of rule and outlives the call.
+    // SAFETY: both descriptors are borrowed and so open. `attributes` is the structure for this type of rule
+    // and outlives the call.
     let result = unsafe {
         libc::syscall(
             libc::SYS_landlock_add_rule,
@@ -148,12 +148,12 @@ pub fn allow(rules: impl AsFd, place: impl AsFd, rights: Rights) -> io::Result<(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Puts the calling thread, and everything it starts from now on, under the rules.
+/// Enforces the ruleset on the calling thread and its future children.
 ///
 /// # Errors
-/// `EPERM` without "no new privileges" or the right to administer, `E2BIG` after too many sets of rules.
+/// `EPERM` without `no_new_privs` or `CAP_SYS_ADMIN`, `E2BIG` when too many rulesets are stacked.
 pub fn restrict_self(rules: impl AsFd) -> io::Result<()> {
-    // SAFETY: no memory is touched; the descriptor is borrowed and so open.
+    // SAFETY: the call touches no memory; the descriptor is borrowed and so open.
     let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_fd().as_raw_fd(), 0) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

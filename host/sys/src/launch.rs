@@ -1,8 +1,8 @@
-//! Starting a command below an init of its own, both made without copying this process.
+//! Starts a command under its own init process, without copying the address space.
 //!
-//! The init shares this process's memory for good, the command until it replaces itself: nothing is copied,
-//! which is what makes it fast. In exchange neither may use anything that belongs to a thread (`errno`, the
-//! allocator, a panic): what they do is prepared here, as [`Script`]s of system calls.
+//! The init shares this process's memory until it exits, and the command until it calls `execve`. Nothing is
+//! copied, which makes the start fast. In return neither may use thread-local state (`errno`, the allocator,
+//! a panic). This process prepares all their work as [`Script`]s of system calls.
 
 mod raw;
 mod script;
@@ -23,66 +23,68 @@ use raw::{number, word};
 pub use script::{Refused, Script, Standard};
 pub use stacks::Stacks;
 
-/// A command and all it takes to start it.
+/// A command and all data needed to start it.
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// What the init does before there is a command.
+    /// The calls that the init makes before it creates the command.
     pub init: Rc<Script<'static>>,
-    /// What the command does before it replaces itself.
+    /// The calls that the command makes before it executes the program.
     pub command: Script<'a>,
-    /// The paths to try, in their order, as in execvp(3).
+    /// The paths to try, in this order, as in execvp(3).
     pub candidates: Vec<CString>,
     /// The program's arguments.
     pub argv: ExecVector,
     /// The program's environment.
     pub env: ExecVector,
-    /// What is written to a descriptor once the program runs.
+    /// A descriptor, and the bytes that the init writes to it once the program runs.
     pub notice: (BorrowedFd<'a>, Vec<u8>),
-    /// What is told when the command cannot be made.
+    /// The label to report when the command's process cannot be created.
     pub process_label: u32,
-    /// What is told when the program cannot be executed.
+    /// The label to report when the program cannot be executed.
     pub exec_label: u32,
 }
 
-/// What ends with an init all that is below it.
+/// The mechanism that kills all processes below an init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fence {
-    /// A pid namespace, of which the init is process 1, and further namespaces: the kernel ends it.
+    /// A pid namespace with the init as process 1, and further namespaces. The kernel kills its processes
+    /// when the init ends.
     Namespaces(CloneFlags),
-    /// Landlock rules beyond which no signal goes, under which the init's script puts it: the init ends whoever is
-    /// under them, in one call that nobody outruns. Its script also has it adopt orphans, and hear [`END`] when its
-    /// parent ends.
+    /// A Landlock domain with a signal scope, which the init's script installs. The init kills all processes
+    /// in it with a single `kill(-1)`, which no process can escape by forking. The script must also make the
+    /// init a subreaper and set [`END`] as its parent-death signal.
     Signals,
 }
 
-/// The signal by which an init behind a fence of signals is told to end all that is below it. It has no name, so nobody
-/// asks for it to be passed on.
+/// The signal that tells an init with [`Fence::Signals`] to kill all processes below it.
+///
+/// It is a real-time signal without a name, so no user sends it to be forwarded.
 pub const END: i32 = 62;
 
-/// An init and what is below it; dropping it kills all of them.
+/// A running init with its processes. Dropping it kills all of them.
 ///
-/// Behind a fence of signals dropping it kills the init only: see [`Launched::end`].
+/// With [`Fence::Signals`], dropping it kills only the init: see [`Launched::end`].
 #[derive(Debug)]
 pub struct Launched {
     init: OwnedFd,
     number: u32,
     shared: Rc<Shared>,
-    /// Whether the init is known to have ended, and so nobody uses `shared` any more.
+    /// True once the init is known to have ended, so that `shared` has no other user.
     ended: bool,
 }
 
-/// How it ended.
+/// The result of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The program was never run.
+    /// The program was never executed.
     Refused(Refused),
-    /// The init was killed, and with it, behind a fence of namespaces, all that was below it.
+    /// The init was killed. With [`Fence::Namespaces`] all processes below it were killed too.
     Killed,
-    /// The program ended.
+    /// The program exited.
     Ended(ExitStatus),
 }
 
-/// What this process, the init and the command all see.
+/// The data shared by this process, the init and the command.
 #[derive(Debug)]
 struct Shared {
     init: Rc<Script<'static>>,
@@ -95,11 +97,11 @@ struct Shared {
     exec_label: u32,
     stacks: Stacks,
     record: Record,
-    /// The number of the process that makes the init, behind a fence of signals; 0 in namespaces.
+    /// The pid of the process that starts the init with [`Fence::Signals`]; 0 with namespaces.
     maker: i32,
 }
 
-/// What the two have to say. Whoever reads it here has waited for the init's end.
+/// The results that the init and the command report. This process reads them only after the init has ended.
 #[derive(Debug, Default)]
 struct Record {
     refused: AtomicBool,
@@ -113,7 +115,8 @@ impl Launch<'_> {
     /// Starts the init behind a fence.
     ///
     /// # Errors
-    /// The kernel's errno: `EAGAIN` when there are too many processes, `EPERM` when namespaces are refused.
+    /// The errno of the kernel: `EAGAIN` when there are too many processes, `EPERM` when namespaces are not
+    /// permitted.
     pub fn start(
         self,
         (_single, _settled): (&SingleThread, &Settled),
@@ -142,15 +145,16 @@ impl Launch<'_> {
         let stack = shared.stacks.of_init();
         let argument = Rc::as_ptr(&shared).cast_mut().cast::<c_void>();
         let mut pidfd: RawFd = -1;
-        // SAFETY: the stack is `shared`'s, which nobody else runs on and which lives until the init has ended,
-        // as `Launched` sees to; `run_init` gets the pointer it wants and keeps to what may be done there;
-        // `pidfd` outlives the call. No other thread (`_single`) and no handler of a signal (`_settled`) runs in
-        // the memory. The init has a copy of the descriptor table, so the scripts' numbers mean the same there.
+        // SAFETY: the stack belongs to `shared`. No other process runs on it, and `Launched` keeps it alive
+        // until the init has ended. `run_init` gets a pointer of the type it expects and follows the rules
+        // for shared memory. `pidfd` outlives the call. No other thread (`_single`) and no signal handler
+        // (`_settled`) runs in this memory. The init has a copy of the descriptor table, so the descriptor
+        // numbers in the scripts stay valid.
         let pid = unsafe { raw::clone_onto(flags, stack, ptr::from_mut(&mut pidfd), run_init, argument) };
         if let Some(errno) = raw::errno(pid) {
             return Err(io::Error::from_raw_os_error(errno));
         }
-        // SAFETY: the kernel has just made this descriptor for us and nobody else owns it.
+        // SAFETY: the kernel has just created this descriptor, so it has no other owner.
         let init = unsafe { OwnedFd::from_raw_fd(pidfd) };
         let number = u32::try_from(pid).unwrap_or_default();
         Ok(Launched { init, number, shared, ended: false })
@@ -158,38 +162,38 @@ impl Launch<'_> {
 }
 
 impl Launched {
-    /// Ends all of them; [`Launched::try_end`] tells when that is done.
+    /// Kills all processes. [`Launched::try_end`] returns the result when they have ended.
     pub fn end(&self) {
         let signal = if self.shared.maker == 0 { libc::SIGKILL } else { END };
         send(&self.init, signal);
     }
 
-    /// Returns the init's pidfd, which becomes readable when nothing is left.
+    /// Returns the init's pidfd, which becomes readable when all processes have ended.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.init.as_fd()
     }
 
-    /// Returns the init's number in the caller's pid namespace.
+    /// Returns the init's pid in the caller's pid namespace.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns how it ended when nothing is left, and the memory that can be used for another.
+    /// Returns the outcome when all processes have ended, and the stacks for another launch.
     ///
     /// # Errors
-    /// Gives itself back while something is left.
+    /// Returns `self` while processes remain.
     pub fn try_end(mut self) -> Result<(Outcome, Option<Stacks>), Self> {
         if !self.wait(libc::WNOHANG) {
             return Err(self);
         }
         let outcome = self.shared.record.outcome();
-        // The init has ended, so this is the only one who still has it.
+        // The init has ended, so this is the last user.
         let shared = Rc::clone(&self.shared);
         drop(self);
         Ok((outcome, Rc::into_inner(shared).map(|shared| shared.stacks)))
     }
 
-    /// Waits for the init's end, which comes after the end of all below it (pid_namespaces(7)).
+    /// Waits for the end of the init, which ends after all processes below it (pid_namespaces(7)).
     fn wait(&mut self, options: libc::c_int) -> bool {
         if self.ended {
             return true;
@@ -197,13 +201,14 @@ impl Launched {
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let pidfd = libc::id_t::try_from(self.init.as_raw_fd()).unwrap_or_default();
         let options = options | libc::WEXITED;
-        // SAFETY: `info` is good to be written to and outlives the call.
+        // SAFETY: `info` is writable and outlives the call.
         let result = unsafe { libc::waitid(libc::P_PIDFD, pidfd, info.as_mut_ptr(), options) };
-        // SAFETY: the memory is zeroed, which is a valid value, and what the kernel writes is one as well.
+        // SAFETY: zeroed memory is a valid value, and so is everything that the kernel writes.
         let info = unsafe { info.assume_init() };
-        // SAFETY: waitid(2) fills in this part, or leaves it zero when nobody has ended.
+        // SAFETY: waitid(2) sets this field, or leaves it zero when no child has ended.
         let pid = unsafe { info.si_pid() };
-        // Without such a child it has ended, too: somebody wants no children reported.
+        // `ECHILD` also means that the init has ended: the process ignores SIGCHLD, so the kernel reaps its
+        // children.
         let no_child = result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD);
         self.ended = no_child || (result == 0 && pid != 0);
         self.ended
@@ -212,7 +217,7 @@ impl Launched {
 
 impl Drop for Launched {
     fn drop(&mut self) {
-        // Its memory must not go before it has.
+        // The memory must outlive the init.
         while !self.ended {
             send(&self.init, libc::SIGKILL);
             self.wait(0);
@@ -220,10 +225,10 @@ impl Drop for Launched {
     }
 }
 
-/// Sends a signal; one that has ended in the meantime needs none.
+/// Sends a signal. An error means that the process has already ended.
 fn send(process: &OwnedFd, signal: i32) {
     let nothing = ptr::null::<libc::siginfo_t>();
-    // SAFETY: the call takes a descriptor, which is open, two numbers and no details.
+    // SAFETY: the call takes an open descriptor, two numbers and a null pointer.
     unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, nothing, 0) };
 }
 
@@ -250,18 +255,18 @@ impl Record {
         }
         match self.ended.load(Ordering::Acquire) {
             true => Outcome::Ended(ExitStatus::from_raw(self.status.load(Ordering::Relaxed))),
-            // By its user or for want of memory: it never ends without a word otherwise.
+            // Killed by the user or the OOM killer. In every other case the init reports a result.
             false => Outcome::Killed,
         }
     }
 }
 
-// From here on: what runs in memory that is shared. Nothing may be allocated, dropped, locked or unwound.
+// The code below runs in shared memory. It must not allocate, drop, lock or unwind.
 
-/// The init of a command: process 1 of its pid namespace, if it has one.
+/// The init of a command. It is process 1 if it has its own pid namespace.
 unsafe extern "C" fn run_init(argument: *mut c_void) -> ! {
-    // SAFETY: it is the `Shared` that `start` passed, which lives until this process has ended, and of which
-    // only atomic parts are changed.
+    // SAFETY: `argument` is the `Shared` that `start` passed. It lives until this process has ended, and only
+    // its atomic fields change.
     let shared = unsafe { &*argument.cast::<Shared>() };
     if let Err(refused) = shared.init.perform() {
         shared.record.refuse(refused);
@@ -275,8 +280,9 @@ unsafe extern "C" fn run_init(argument: *mut c_void) -> ! {
     }
     let flags = word(libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD);
     let stack = shared.stacks.of_command();
-    // SAFETY: nobody else runs on that stack, and it lives as long as this process; the new process ends with
-    // this one at the latest. `run_command` gets the pointer it wants and keeps to what may be done there.
+    // SAFETY: no other process runs on that stack, and it lives as long as this process. The new process ends
+    // with this one at the latest. `run_command` gets a pointer of the type it expects and follows the rules
+    // for shared memory.
     let command = unsafe { raw::clone_onto(flags, stack, ptr::null_mut(), run_command, argument) };
     if let Some(errno) = raw::errno(command) {
         shared.record.refuse(Refused { label: shared.process_label, errno });
@@ -286,10 +292,11 @@ unsafe extern "C" fn run_init(argument: *mut c_void) -> ! {
     }
     let (descriptor, notice) = &shared.notice;
     let notice = [word(*descriptor), notice.as_ptr().expose_provenance(), notice.len(), 0, 0, 0];
-    // SAFETY: the bytes are there, as many as are given, and are only read. When nobody listens, the end is near.
+    // SAFETY: the pointer and length describe valid bytes, which are only read. A failed write
+    // is ignored: without a reader this process is about to be killed.
     unsafe { raw::call(number(libc::SYS_write), notice) };
-    // The command's pipes must not stay open here when it closes them.
-    // SAFETY: this process has a table of its own, in which nothing is owned by anybody.
+    // Close the init's copies of the command's pipes, so that the command's own close has an effect.
+    // SAFETY: this process has its own descriptor table, and no value in it owns a descriptor.
     unsafe { raw::call(number(libc::SYS_close_range), [0, number(i64::from(u32::MAX)), 0, 0, 0, 0]) };
     let status = wait_for(command, shared.maker != 0);
     if shared.maker != 0 {
@@ -300,12 +307,12 @@ unsafe extern "C" fn run_init(argument: *mut c_void) -> ! {
     raw::exit(0)
 }
 
-/// Makes sure, before there is anything to be ended, that the maker lives and that no signal reaches it: whoever may
-/// signal it may signal all processes of the user.
+/// Checks that the maker is alive and that signals cannot reach it, before any process has to be killed. A
+/// process that may signal the maker may signal all processes of the user.
 fn check_fence(maker: i32) -> Result<(), i32> {
     // SAFETY: the call takes no address.
     let parent = unsafe { raw::call(number(libc::SYS_getppid), [0; 6]) };
-    // SAFETY: the call takes no address, and 0 is no signal.
+    // SAFETY: the call takes no address, and signal 0 sends nothing.
     let answer = unsafe { raw::call(number(libc::SYS_kill), [word(maker), 0, 0, 0, 0, 0]) };
     match raw::errno(answer) {
         Some(libc::EPERM) if parent == word(maker).cast_signed() => Ok(()),
@@ -313,16 +320,17 @@ fn check_fence(maker: i32) -> Result<(), i32> {
     }
 }
 
-/// Kills every process behind the fence but this one. The kernel lets none of them make another meanwhile.
+/// Kills every process behind the fence except this one. Forks that race with the call are killed too.
 fn end_all() {
-    // SAFETY: the call takes no address; it ends nobody outside the fence, which has been checked.
+    // SAFETY: the call takes no address, and `check_fence` made sure that it reaches no process outside of
+    // the fence.
     unsafe { raw::call(number(libc::SYS_kill), [word(-1), word(libc::SIGKILL), 0, 0, 0, 0]) };
 }
 
-/// Waits until no child is left, nor an orphan of one.
+/// Waits until no children and no adopted orphans are left.
 fn reap_all() {
     loop {
-        // SAFETY: no status is asked for, so nothing is written.
+        // SAFETY: no status is requested, so the kernel writes nothing.
         let ended = unsafe { raw::call(number(libc::SYS_wait4), [word(-1), 0, word(libc::__WALL), 0, 0, 0]) };
         if raw::errno(ended).is_some_and(|errno| errno != libc::EINTR) {
             return;
@@ -330,9 +338,10 @@ fn reap_all() {
     }
 }
 
-/// Reaps everything, passes signals on, and returns the status with which the command ended.
+/// Reaps all children, forwards signals, and returns the wait status of the command.
 ///
-/// All signals are blocked: process 1 would lose them otherwise. Where it ends what is below it, [`END`] has it do so.
+/// All signals are blocked, because process 1 would ignore them otherwise. If `ends` is set, [`END`] kills
+/// all processes.
 fn wait_for(command: isize, ends: bool) -> i32 {
     let every_signal = u64::MAX;
     let group = command.wrapping_neg().cast_unsigned();
@@ -341,7 +350,7 @@ fn wait_for(command: isize, ends: bool) -> i32 {
         let mut status = 0_i32;
         loop {
             let place = ptr::from_mut(&mut status).expose_provenance();
-            // SAFETY: the status is good to be written to and outlives the call.
+            // SAFETY: the status is writable and outlives the call.
             let ended = unsafe { raw::call(number(libc::SYS_wait4), [word(-1), place, options, 0, 0, 0]) };
             if ended == command {
                 return status;
@@ -352,21 +361,22 @@ fn wait_for(command: isize, ends: bool) -> i32 {
         }
         let set = ptr::from_ref(&every_signal).expose_provenance();
         let arguments = [set, 0, 0, script::SIGNALS_BYTES, 0, 0];
-        // SAFETY: the set is as long as is said and outlives the call; no details are asked for.
+        // SAFETY: the set has the given length and outlives the call; no details are requested.
         let signal = unsafe { raw::call(number(libc::SYS_rt_sigtimedwait), arguments) };
         if ends && signal == word(END).cast_signed() {
             end_all();
         } else if signal > 0 && signal != word(libc::SIGCHLD).cast_signed() {
-            // The command's group has its number. It may have ended just now, which the next round finds.
+            // The command's process group has its pid. If it has ended meanwhile, the next iteration finds
+            // out.
             // SAFETY: the call takes no address.
             unsafe { raw::call(number(libc::SYS_kill), [group, signal.cast_unsigned(), 0, 0, 0, 0]) };
         }
     }
 }
 
-/// The command, until it replaces itself.
+/// The command, until it calls `execve`.
 unsafe extern "C" fn run_command(argument: *mut c_void) -> ! {
-    // SAFETY: as in `run_init`, which passed it on.
+    // SAFETY: as in `run_init`, which passed the argument on.
     let shared = unsafe { &*argument.cast::<Shared>() };
     let refused = match shared.command.perform() {
         Ok(()) => Refused { label: shared.exec_label, errno: replace(shared) },
@@ -376,14 +386,14 @@ unsafe extern "C" fn run_command(argument: *mut c_void) -> ! {
     raw::exit(127)
 }
 
-/// Tries the candidates in their order; one that may not be executed is remembered, as in execvp(3).
+/// Executes the first candidate that works. Remembers an `EACCES` while trying the others, as execvp(3) does.
 fn replace(shared: &Shared) -> i32 {
     let mut reason = libc::ENOENT;
     let (argv, env) = (shared.argv.address(), shared.env.address());
     for candidate in &shared.candidates {
         let arguments = [candidate.as_ptr().expose_provenance(), argv, env, 0, 0, 0];
-        // SAFETY: all three are NUL-terminated strings or null-terminated vectors of such strings, which live
-        // until this process has replaced itself or ended.
+        // SAFETY: all three are NUL-terminated strings or null-terminated vectors of such strings. They live
+        // until this process has called `execve` or ended.
         let answer = unsafe { raw::call(number(libc::SYS_execve), arguments) };
         match raw::errno(answer) {
             Some(libc::ENOENT | libc::ENOTDIR) => {}

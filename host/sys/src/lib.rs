@@ -1,10 +1,9 @@
-//! The few Linux calls that no safe library offers.
+//! The few Linux system calls that no safe library offers.
 //!
-//! Everything here is a small safe function over one system call, but for [`launch`], where two processes run
-//! in the memory of their maker.
-//! There is no policy, no profile and no error but [`std::io::Error`] in this crate, and it is the only
-//! crate of the workspace in which `unsafe` may stand.
-//! On systems other than Linux the crate is empty.
+//! Every item is a small safe function over one system call, except for [`launch`], where two processes run
+//! in the memory of their parent. The crate has no policies, no profiles, and no error type but
+//! [`std::io::Error`]. Apart from one module of `policy-runtime`, it is the only crate of the workspace with
+//! `unsafe` code. On systems other than Linux it is empty.
 #![cfg(target_os = "linux")]
 
 pub mod descriptor;

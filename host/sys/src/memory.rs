@@ -1,18 +1,18 @@
-//! Memory: that of other processes, and such as two processes share.
+//! Memory of other processes, and memory shared between processes.
 
 use std::ffi::CString;
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Strings are read in pieces that do not cross a page, because the next page may not be there.
+/// Page size. Strings are read in chunks that do not cross a page, because the next page may be unmapped.
 const PAGE: usize = 4096;
 
-/// Reads a string that ends with NUL from another process's memory, of at most `max` bytes with it.
+/// Reads a NUL-terminated string of at most `max` bytes, including the NUL, from another process's memory.
 ///
 /// # Errors
-/// `EFAULT` when there is no such memory, `ENAMETOOLONG` when it does not end in time, `ESRCH` when the process
-/// has gone, `EPERM` when it may not be looked at.
+/// `EFAULT` when the memory is not mapped, `ENAMETOOLONG` when there is no NUL within `max` bytes, `ESRCH`
+/// when the process has ended, `EPERM` when the process may not be inspected.
 pub fn read_string(process: i32, address: u64, max: usize) -> io::Result<CString> {
     let mut bytes = Vec::with_capacity(128);
     let mut from =
@@ -38,7 +38,8 @@ pub fn read_string(process: i32, address: u64, max: usize) -> io::Result<CString
 /// Fills `buffer` from another process's memory.
 ///
 /// # Errors
-/// `EFAULT` when not all of it is there, `ESRCH` when the process has gone, `EPERM` when it may not be looked at.
+/// `EFAULT` when a part of the memory is not mapped, `ESRCH` when the process has ended, `EPERM` when the
+/// process may not be inspected.
 pub fn read_exactly(process: i32, address: u64, buffer: &mut [u8]) -> io::Result<()> {
     let fault = || io::Error::from_raw_os_error(libc::EFAULT);
     let from = usize::try_from(address).map_err(|_too_large| fault())?;
@@ -48,32 +49,31 @@ pub fn read_exactly(process: i32, address: u64, buffer: &mut [u8]) -> io::Result
 fn read(process: i32, from: usize, buffer: &mut [u8]) -> io::Result<usize> {
     let ours = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let theirs = libc::iovec { iov_base: ptr::without_provenance_mut(from), iov_len: buffer.len() };
-    // SAFETY: `ours` is the buffer, which is good to be written to; `theirs` lies in another process, and the
-    // kernel checks it.
+    // SAFETY: `ours` is a writable buffer. `theirs` is in another process, and the kernel checks it.
     let read = unsafe { libc::process_vm_readv(process, &raw const ours, 1, &raw const theirs, 1, 0) };
     usize::try_from(read).map_err(|_negative| io::Error::last_os_error())
 }
 
-/// Marks a segment of System V's shared memory as removed: it goes with the last who has it mapped.
+/// Marks a System V shared memory segment for removal. The kernel removes it after its last detach.
 ///
 /// # Errors
-/// `EINVAL` when there is none with this number, `EPERM` when it is somebody else's.
+/// `EINVAL` when there is no segment with this id, `EPERM` when it belongs to another user.
 pub fn remove_segment(id: i32) -> io::Result<()> {
-    // SAFETY: this request takes no pointer, so none is followed.
+    // SAFETY: this request does not use the pointer.
     let done = unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// How many numbers a [`SharedNumbers`] holds: as many as processes can have commands at once, and more.
+/// Capacity of a [`SharedNumbers`]: more than the number of commands that processes can have at once.
 const NUMBERS: usize = 2048;
 
-/// Numbers that a process and the children that it makes later all see.
+/// A set of numbers in memory that a process shares with its later children.
 #[derive(Debug)]
 pub struct SharedNumbers {
     start: NonNull<AtomicU64>,
 }
 
-// SAFETY: what it leads to is atomic and lives as long as it.
+// SAFETY: the memory behind the pointer is atomic and lives as long as the value.
 unsafe impl Send for SharedNumbers {}
 // SAFETY: as above.
 unsafe impl Sync for SharedNumbers {}
@@ -81,13 +81,13 @@ unsafe impl Sync for SharedNumbers {}
 impl SharedNumbers {
     const BYTES: usize = NUMBERS * size_of::<AtomicU64>();
 
-    /// Reserves the memory; all numbers are 0.
+    /// Reserves the memory. The set is empty.
     ///
     /// # Errors
-    /// `ENOMEM` and the like.
+    /// The errno of mmap(2), such as `ENOMEM`.
     pub fn new() -> io::Result<Self> {
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping where the kernel likes it takes nothing from anybody.
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps no existing memory.
         let start = unsafe { libc::mmap(ptr::null_mut(), Self::BYTES, access, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -97,23 +97,23 @@ impl SharedNumbers {
     }
 
     fn all(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping holds so many numbers, zeroed by the kernel, which is a valid value, and lives as
-        // long as `self`.
+        // SAFETY: the mapping has room for this many numbers and lives as long as `self`. The kernel zeroes
+        // it, which is a valid value.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), NUMBERS) }
     }
 
-    /// Adds a number that is not 0; returns whether there was room.
+    /// Adds a number other than 0. Returns false if the set is full.
     pub fn add(&self, number: u64) -> bool {
         let free =
             |slot: &&AtomicU64| slot.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         self.all().iter().find(free).is_some()
     }
 
-    /// Takes a number away again.
+    /// Removes a number.
     pub fn remove(&self, number: u64) {
         let same =
             |slot: &&AtomicU64| slot.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        // Only the one who added it takes it away, so it is there once or not at all.
+        // Only the process that added a number removes it, so it is present once or not at all.
         let _ = self.all().iter().find(same);
     }
 
@@ -128,7 +128,7 @@ impl SharedNumbers {
 
 impl Drop for SharedNumbers {
     fn drop(&mut self) {
-        // SAFETY: this is the whole mapping that `new` made, and nothing borrowed from it is left.
+        // SAFETY: this is the whole mapping that `new` made, and no borrows of it are left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), Self::BYTES) };
     }
 }

@@ -1,21 +1,21 @@
-//! Attributes of mounts, for which the safe libraries have no call.
+//! Mount attributes, which the safe libraries do not cover.
 
 use std::io;
 use std::ops::BitOr;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Attributes that [`add_attributes`] can switch on.
+/// Attributes that [`add_attributes`] can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes(u64);
 
 impl Attributes {
-    /// Nothing can be written through the mount.
+    /// The mount is read-only.
     pub const READ_ONLY: Self = Self(libc::MOUNT_ATTR_RDONLY);
     /// Set-user-id bits have no effect.
     pub const NO_SETUID: Self = Self(libc::MOUNT_ATTR_NOSUID);
     /// Device nodes cannot be opened.
     pub const NO_DEVICES: Self = Self(libc::MOUNT_ATTR_NODEV);
-    /// Nothing can be executed.
+    /// Programs cannot be executed.
     pub const NO_EXEC: Self = Self(libc::MOUNT_ATTR_NOEXEC);
 }
 
@@ -27,7 +27,7 @@ impl BitOr for Attributes {
     }
 }
 
-/// How far a change of attributes goes.
+/// The mounts that a change of attributes affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// The mount itself.
@@ -36,7 +36,7 @@ pub enum Reach {
     Tree,
 }
 
-/// Switches attributes on for the mount that `mount` is the root of; it never switches one off.
+/// Sets attributes on the mount whose root is `mount`. Never clears any.
 ///
 /// Since Linux 5.12, see mount_setattr(2).
 ///
@@ -50,7 +50,7 @@ pub fn add_attributes(mount: impl AsFd, reach: Reach, attributes: Attributes) ->
             Reach::Tree => libc::AT_RECURSIVE,
         };
     // SAFETY: the descriptor is borrowed and so open; the path is a NUL-terminated literal; `change` is a
-    // whole `mount_attr` of the size that is given.
+    // complete `mount_attr` of the given size.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

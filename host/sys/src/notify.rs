@@ -1,47 +1,47 @@
-//! System calls that a filter hands over, see seccomp_unotify(2).
+//! System calls that a seccomp filter passes to a supervisor, see seccomp_unotify(2).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
-/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: the two threads take turns on one processor. Since Linux 6.6.
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: both threads take turns on one processor. Since Linux 6.6.
 const SYNC_WAKE_UP: u64 = 1;
 
-/// Where calls are heard and answered; usable from several threads.
+/// A seccomp listener, which receives and answers system calls. Several threads can use it.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
-/// A call that waits for an answer.
+/// A system call that waits for an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// Names the call for as long as it waits; never used again.
+    /// The id of the notification, unique for the lifetime of the listener.
     pub id: u64,
-    /// The calling thread, as this process sees it.
+    /// The thread id of the caller, in this process's pid namespace.
     pub thread: i32,
-    /// The call's number.
+    /// The number of the system call.
     pub number: libc::c_long,
-    /// What it was called with.
+    /// The arguments of the system call.
     pub arguments: [u64; 6],
 }
 
-/// How a call goes on.
+/// The answer to a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// The kernel carries it out. What was looked at in the caller's memory may have changed since.
+    /// The kernel executes the call. Data read from the caller's memory may have changed since.
     Continue,
-    /// It returns this.
+    /// The call returns this value.
     Value(i64),
-    /// It fails with this errno.
+    /// The call fails with this errno.
     Error(i32),
 }
 
 impl Listener {
-    /// Takes over the descriptor of a listener.
+    /// Wraps a listener descriptor.
     pub fn new(listener: OwnedFd) -> Self {
         Self(listener)
     }
 
-    /// Makes hand-overs cheap when both sides wait for each other anyway.
+    /// Enables synchronous wake-ups, which make a handover cheap if both sides wait for each other anyway.
     ///
     /// # Errors
     /// `EINVAL` or `ENOTTY` on kernels before 6.6.
@@ -55,7 +55,7 @@ impl Listener {
     /// Waits for a call.
     ///
     /// # Errors
-    /// `ENOENT` when the caller has gone in the meantime, `EINTR`: both mean to try again.
+    /// `ENOENT` when the caller has ended meanwhile, or `EINTR`. Try again after both.
     pub fn receive(&self) -> io::Result<Call> {
         let mut call = libc::seccomp_notif {
             id: 0,
@@ -69,7 +69,8 @@ impl Listener {
         Ok(Call { id: call.id, thread, number, arguments: call.data.args })
     }
 
-    /// Whether the call still waits. What was read of the caller before is its own if it does.
+    /// Returns true if the call still waits. Data that was read from the caller before then really comes from
+    /// it.
     pub fn is_waiting(&self, id: u64) -> bool {
         let mut id = id;
         self.request(libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id).is_ok()
@@ -78,7 +79,7 @@ impl Listener {
     /// Answers a call.
     ///
     /// # Errors
-    /// `ENOENT` when the caller has gone.
+    /// `ENOENT` when the caller has ended.
     pub fn answer(&self, id: u64, answer: Answer) -> io::Result<()> {
         let mut response = libc::seccomp_notif_resp { id, val: 0, error: 0, flags: 0 };
         match answer {
@@ -92,17 +93,19 @@ impl Listener {
     /// Answers a call with a copy of a descriptor.
     ///
     /// # Errors
-    /// `ENOENT` when the caller has gone, `EMFILE` when it can have no more descriptors.
+    /// `ENOENT` when the caller has ended, `EMFILE` when it has too many descriptors.
     pub fn give(&self, id: u64, descriptor: BorrowedFd<'_>, close_on_exec: bool) -> io::Result<()> {
         let mut given = addition(id, SEND, descriptor, close_on_exec);
         self.request(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut given).map(drop)
     }
 
-    /// As [`Self::give`], and no copy is left here when the caller goes on. It takes half as long again: the caller is
-    /// woken twice. The call must not end by a signal that its process survives, or the copy stays there unused.
+    /// Like [`Self::give`], but closes the descriptor here before the caller continues.
+    ///
+    /// It takes half as long again, because the caller wakes twice. The call must not be interrupted by a
+    /// signal that its process survives, or the copy stays in the caller unused.
     ///
     /// # Errors
-    /// As for [`Self::give`].
+    /// Those of [`Self::give`].
     pub fn give_away(&self, id: u64, descriptor: OwnedFd, close_on_exec: bool) -> io::Result<()> {
         let mut given = addition(id, 0, descriptor.as_fd(), close_on_exec);
         let number = self.request(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut given)?;
@@ -111,13 +114,13 @@ impl Listener {
     }
 
     fn request<T>(&self, request: libc::Ioctl, argument: &mut T) -> io::Result<i32> {
-        // SAFETY: the callers above pass the structure that goes with the request; it outlives the call.
+        // SAFETY: the callers above pass the structure for the request, and it outlives the call.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request, ptr::from_mut(argument)) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
     }
 }
 
-/// What a caller gets a copy of.
+/// Returns the request that copies a descriptor to the caller.
 fn addition(
     id: u64,
     flags: u32,
@@ -141,5 +144,5 @@ impl AsFd for Listener {
 
 /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`.
 const CONTINUE: u32 = 1;
-/// `SECCOMP_ADDFD_FLAG_SEND`: give and answer in one. Since Linux 5.14.
+/// `SECCOMP_ADDFD_FLAG_SEND`: copy the descriptor and answer in one step. Since Linux 5.14.
 const SEND: u32 = 2;

@@ -1,4 +1,4 @@
-//! Filters of system calls, see seccomp(2).
+//! Seccomp filters for system calls, see seccomp(2).
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -7,22 +7,23 @@ use std::ptr;
 /// One instruction of a filter.
 pub use libc::sock_filter as Instruction;
 
-/// Whether calls can be handed to somebody else.
+/// Whether a filter can pass system calls to a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handing {
-    /// The filter answers by itself.
+    /// The filter decides by itself.
     None,
-    /// What it answers with `SECCOMP_RET_USER_NOTIF` is heard by who has the listener. While it is at work the
-    /// caller can only be killed, so that a call that is half done is not begun anew. Since Linux 5.19.
+    /// The listener receives the calls for which the filter returns `SECCOMP_RET_USER_NOTIF`. While it
+    /// handles a call, only a fatal signal can interrupt the caller, so that a half-finished call is not
+    /// restarted. Since Linux 5.19.
     ToListener,
 }
 
-/// Puts the calling thread, and everything it starts from now on, under a filter that cannot be taken off;
-/// returns the listener, where one is wanted.
+/// Installs a permanent filter for the calling thread and its future children. Returns the listener if one
+/// was requested.
 ///
 /// # Errors
-/// `EACCES` without "no new privileges", `EBUSY` when there is a listener already, `EINVAL` for a program that
-/// makes no sense.
+/// `EACCES` without `no_new_privs`, `EBUSY` when there is a listener already, `EINVAL` for an invalid
+/// program.
 pub fn load(program: &[Instruction], handing: Handing) -> io::Result<Option<OwnedFd>> {
     let length = u16::try_from(program.len()).map_err(|_too_long| io::ErrorKind::InvalidInput)?;
     let flags = match handing {
@@ -32,7 +33,7 @@ pub fn load(program: &[Instruction], handing: Handing) -> io::Result<Option<Owne
         }
     };
     let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
-    // SAFETY: the program is as long as is said, is only read, and outlives the call.
+    // SAFETY: the program has the given length, is only read, and outlives the call.
     let answer = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, ptr::from_ref(&program))
     };
@@ -43,6 +44,6 @@ pub fn load(program: &[Instruction], handing: Handing) -> io::Result<Option<Owne
         return Ok(None);
     }
     let listener = RawFd::try_from(answer).map_err(|_too_large| io::ErrorKind::InvalidData)?;
-    // SAFETY: the kernel has just made this descriptor, closed on exec, and nobody else knows its number.
+    // SAFETY: the kernel has just created this close-on-exec descriptor, so it has no other owner.
     Ok(Some(unsafe { OwnedFd::from_raw_fd(listener) }))
 }

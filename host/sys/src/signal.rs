@@ -9,21 +9,21 @@ use crate::process::SingleThread;
 /// The signal that cannot be caught.
 pub const KILL: i32 = libc::SIGKILL;
 
-/// The highest number of a signal on the processors we know.
+/// The highest signal number on the supported architectures.
 const LAST: i32 = 64;
 
-/// Proof that no signal runs any code in this process, nor in what it starts: all are blocked, and all have
-/// their default meaning.
+/// Proof that no signal handler runs in this process or its children: all signals are blocked and have their
+/// default disposition.
 ///
-/// Whoever holds it changes nothing about that.
+/// The holder must not change that.
 #[derive(Debug)]
 pub struct Settled(PhantomData<*const ()>);
 
 impl Settled {
-    /// Blocks all signals and gives them their default meaning.
+    /// Blocks all signals and restores their default dispositions.
     ///
     /// # Errors
-    /// The kernel's errno.
+    /// The errno of the kernel.
     pub fn settle(_proof: &SingleThread) -> io::Result<Self> {
         block_all()?;
         for number in 1..=LAST {
@@ -35,9 +35,9 @@ impl Settled {
 
 fn block_all() -> io::Result<()> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigfillset writes a whole set to the place it is given.
+    // SAFETY: sigfillset initializes the whole set behind the pointer.
     unsafe { libc::sigfillset(set.as_mut_ptr()) };
-    // SAFETY: the set is filled; the old mask is not asked for.
+    // SAFETY: the set is initialized; the old mask is not requested.
     let result = unsafe { libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -48,7 +48,7 @@ fn restore_default(number: i32) -> io::Result<()> {
         return Ok(());
     }
     let error = io::Error::last_os_error();
-    // Two signals always have their default meaning, and the C library keeps two to itself, for threads only.
+    // Two signals always have the default disposition, and libc reserves two for its threads.
     if error.raw_os_error() == Some(libc::EINVAL) { Ok(()) } else { Err(error) }
 }
 
@@ -67,7 +67,8 @@ mod tests {
     fn a_blocked_signal_waits() {
         let pending = std::thread::spawn(|| {
             block_all()?;
-            // SAFETY: raise takes an integer; the signal is blocked in this thread, and ends the process if not.
+            // SAFETY: raise takes an integer. The signal is blocked in this thread; otherwise it would end
+            // the process.
             assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
             io::Result::Ok(())
         });

@@ -3,18 +3,19 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Returns the number that the other end has in `/dev/pts`.
+/// Returns the number of the other end in `/dev/pts`.
 ///
 /// # Errors
-/// `ENOTTY` when it is no end of a pseudo-terminal that was opened as `/dev/ptmx`.
+/// `ENOTTY` when the descriptor is not the master of a pseudo-terminal, opened as `/dev/ptmx`.
 pub fn number(terminal: BorrowedFd<'_>) -> io::Result<u32> {
     let mut number: libc::c_uint = 0;
-    // SAFETY: the request writes one unsigned int, which the pointer leads to and which lives until after the call.
+    // SAFETY: the request writes one unsigned int behind the pointer, which outlives the call.
     let result = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGPTN, &raw mut number) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(number) }
 }
 
-/// Opens the other end, whatever is called by its number by now; `flags` are those of open(2).
+/// Opens the other end, even if its name in `/dev/pts` now refers to another file. `flags` are those of
+/// open(2).
 ///
 /// # Errors
 /// `ENOTTY` as for [`number`]; `EIO` while the other end is locked.
@@ -24,7 +25,7 @@ pub fn other_end(terminal: BorrowedFd<'_>, flags: i32) -> io::Result<OwnedFd> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the request returns a new descriptor, which nobody else has.
+    // SAFETY: the request returns a new descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(result) })
 }
 
@@ -43,7 +44,7 @@ mod tests {
         let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
         assert_eq!(other_end(ours.as_fd(), flags).expect_err("locked").raw_os_error(), Some(libc::EIO));
         let unlocked: libc::c_int = 0;
-        // SAFETY: the request reads one int, which the pointer leads to and which lives until after the call.
+        // SAFETY: the request reads one int behind the pointer, which outlives the call.
         let result = unsafe { libc::ioctl(ours.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlocked) };
         assert_eq!(result, 0);
         let theirs = std::fs::File::from(other_end(ours.as_fd(), flags).expect("the other end"));

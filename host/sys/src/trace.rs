@@ -1,58 +1,59 @@
-//! Looking at a thread at the end of a call of it, before its program goes on, see ptrace(2).
+//! Stops a thread at the end of its current system call, before its program continues, see ptrace(2).
 
 use std::io;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// `PTRACE_EVENT_STOP`: the stop that an interruption makes.
+/// `PTRACE_EVENT_STOP`: the stop after an interrupt.
 const EVENT_STOP: i32 = 128;
 
-/// A thread that is going to stop at the end of the call that it is in.
+/// A traced thread that will stop at the end of its current system call.
 ///
-/// Tracing belongs to one thread of the tracer, so this cannot be sent to another. That thread has no other children.
+/// Tracing belongs to one thread of the tracer, so this value cannot be sent to another one. That thread must
+/// have no other children.
 #[derive(Debug)]
 pub struct Seized {
     thread: i32,
     here: PhantomData<*const ()>,
 }
 
-/// A thread that has stopped; it goes on when this is dropped.
+/// A stopped thread. It continues when this is dropped.
 #[derive(Debug)]
 pub struct Stopped {
     thread: i32,
     here: PhantomData<*const ()>,
-    /// Whether it has become another program in that call, of which nothing has run yet.
+    /// True if the thread has executed a new program in that call. No code of it has run yet.
     pub has_executed: bool,
 }
 
 impl Seized {
-    /// Has a thread stop before its program goes on.
+    /// Makes a thread stop before its program continues.
     ///
     /// # Errors
-    /// `EPERM` when it may not be looked at, `ESRCH` when it has gone.
+    /// `EPERM` when the thread may not be traced, `ESRCH` when it has ended.
     pub fn seize(thread: i32) -> io::Result<Self> {
         request(libc::PTRACE_SEIZE, thread, libc::PTRACE_O_TRACEEXEC)?;
         let seized = Self { thread, here: PhantomData };
         match request(libc::PTRACE_INTERRUPT, thread, 0) {
             Ok(()) => Ok(seized),
             Err(error) => {
-                // It is dying, and with it all that is between us.
+                // The thread is dying, and its end also ends the tracing.
                 drop(seized.wait());
                 Err(error)
             }
         }
     }
 
-    /// The number that the thread had.
+    /// Returns the id that the thread had.
     #[must_use]
     pub fn thread(&self) -> i32 {
         self.thread
     }
 
-    /// Waits until the thread stops; none when it has ended.
+    /// Waits until the thread stops. Returns `None` if it has ended.
     ///
     /// # Errors
-    /// None that are known.
+    /// None are known.
     pub fn wait(self) -> io::Result<Option<Stopped>> {
         loop {
             let (thread, status) = match next_status() {
@@ -62,12 +63,12 @@ impl Seized {
             if !libc::WIFSTOPPED(status) {
                 return Ok(None);
             }
-            // The first thread of a process has executed in the name of another one: it is this one now.
+            // If another thread of the process executed a program, it now has the id of the first thread.
             let stopped = |has_executed| Stopped { thread, here: PhantomData, has_executed };
             match status >> 16 {
                 libc::PTRACE_EVENT_EXEC => return Ok(Some(stopped(true))),
                 EVENT_STOP => return Ok(Some(stopped(false))),
-                // A signal that came before: it goes on to where it was meant for.
+                // A signal arrived first. Deliver it.
                 _ => request(libc::PTRACE_CONT, thread, libc::WSTOPSIG(status))?,
             }
         }
@@ -75,7 +76,7 @@ impl Seized {
 }
 
 impl Stopped {
-    /// The number of the thread, which is that of its process when it has executed a program.
+    /// Returns the id of the thread. After it executed a program that is the pid of its process.
     #[must_use]
     pub fn thread(&self) -> i32 {
         self.thread
@@ -84,7 +85,8 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // It fails when the thread has been killed. Its parent hears of that once its tracer has.
+        // This fails when the thread was killed. Its parent is notified only after the tracer has waited for
+        // it.
         while request(libc::PTRACE_DETACH, self.thread, 0).is_err() {
             match next_status() {
                 Ok((_, status)) if libc::WIFSTOPPED(status) => {}
@@ -94,12 +96,12 @@ impl Drop for Stopped {
     }
 }
 
-/// Waits for what becomes of the thread that is traced from here.
+/// Waits for the next status change of the thread traced by this one.
 fn next_status() -> io::Result<(i32, i32)> {
     loop {
         let mut status = 0;
         let options = libc::__WALL | libc::__WNOTHREAD;
-        // SAFETY: the status is good to be written to, and outlives the call.
+        // SAFETY: the status is writable and outlives the call.
         let thread = unsafe { libc::waitpid(-1, &raw mut status, options) };
         if thread >= 0 {
             return Ok((thread, status));
@@ -138,7 +140,8 @@ mod tests {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
         let (mut input, mut output) =
             (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-        // Before it answers it may still be becoming that program, which would be another kind of stop.
+        // Before its first answer the child may still be executing the program, which is another kind of
+        // stop.
         let mut echo = [0];
         input.write_all(b"a").and_then(|()| output.read_exact(&mut echo)).expect("answers");
         let thread = i32::try_from(child.id()).expect("small");

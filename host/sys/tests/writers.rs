@@ -1,5 +1,5 @@
-//! Writers of a file. In a program of its own: another test that starts a process would keep a copy of every
-//! descriptor until that process replaces itself.
+//! Detection of writers of a file. This is a separate test program, because another test that starts a
+//! process would hold copies of all descriptors until that process calls `execve`.
 
 #![cfg(target_os = "linux")]
 

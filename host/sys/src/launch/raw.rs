@@ -1,21 +1,22 @@
-//! System calls without the C library, for processes that share their memory with the one that made them.
+//! System calls without libc, for processes that share memory with their parent.
 //!
-//! The C library's wrappers write `errno`, which all of them would share; these touch nothing but registers.
+//! The wrappers of libc write `errno`, which all these processes would share. These functions touch only
+//! registers.
 
 use std::ffi::c_void;
 
-/// What a process made by [`clone_onto`] runs; it ends by [`exit`], or by replacing itself.
+/// The function that a process made by [`clone_onto`] runs. It ends with [`exit`] or `execve`.
 pub(super) type Entry = unsafe extern "C" fn(*mut c_void) -> !;
 
-/// Makes a system call and returns the kernel's answer; from -4095 to -1 it is an error.
+/// Makes a system call and returns the kernel's answer. Values from -4095 to -1 are errors.
 ///
 /// # Safety
-/// Arguments that are addresses must be good for what this call does with them.
+/// Arguments that are addresses must be valid for the call's use of them.
 #[inline(always)]
 pub(super) unsafe fn call(number: usize, [a, b, c, d, e, f]: [usize; 6]) -> isize {
     let mut answer: usize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the caller vouches for the addresses; the kernel changes rax, rcx and r11 only (syscall(2)).
+    // SAFETY: the caller vouches for the addresses; the kernel changes only rax, rcx and r11 (syscall(2)).
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -26,7 +27,7 @@ pub(super) unsafe fn call(number: usize, [a, b, c, d, e, f]: [usize; 6]) -> isiz
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the caller vouches for the addresses; the kernel changes x0 only (syscall(2)).
+    // SAFETY: the caller vouches for the addresses; the kernel changes only x0 (syscall(2)).
     unsafe {
         std::arch::asm!(
             "svc #0",
@@ -37,7 +38,7 @@ pub(super) unsafe fn call(number: usize, [a, b, c, d, e, f]: [usize; 6]) -> isiz
         );
     }
     #[cfg(target_arch = "riscv64")]
-    // SAFETY: the caller vouches for the addresses; the kernel changes a0 only (syscall(2)).
+    // SAFETY: the caller vouches for the addresses; the kernel changes only a0 (syscall(2)).
     unsafe {
         std::arch::asm!(
             "ecall",
@@ -50,15 +51,15 @@ pub(super) unsafe fn call(number: usize, [a, b, c, d, e, f]: [usize; 6]) -> isiz
     answer.cast_signed()
 }
 
-/// Makes a process that runs `entry` on a stack of its own, and returns its number or an error as [`call`]
-/// does. It has no thread-local storage of its own.
+/// Creates a process that runs `entry` on its own stack, and returns its pid or an error as [`call`] does.
+///
+/// The process has no thread-local storage of its own.
 ///
 /// # Safety
-/// `flags` must hold `CLONE_VM` and nothing that wants further arguments but `CLONE_PIDFD`, for which `pidfd`
-/// must be good to write to. `stack` must be the upper end, aligned to 16, of memory that nobody else uses for
-/// as long as the process lives or has not replaced itself. `entry` must be good to be called with `argument`
-/// there, may not return, and may do nothing that needs storage of the thread: no allocation, no `errno`, no
-/// panic.
+/// `flags` must contain `CLONE_VM`, and no flag that needs further arguments except `CLONE_PIDFD`, for which
+/// `pidfd` must be writable. `stack` must be the upper end, aligned to 16, of memory that has no other user
+/// until the process has ended or called `execve`. `entry` must be callable with `argument` there and must
+/// not return. It must not use thread-local storage: no allocation, no `errno`, no panic.
 pub(super) unsafe fn clone_onto(
     flags: usize,
     stack: usize,
@@ -68,8 +69,9 @@ pub(super) unsafe fn clone_onto(
 ) -> isize {
     let mut answer: usize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: in this process it is an ordinary call that changes rax, rcx and r11. The new process goes on
-    // after it with the same registers but for rax and the stack; it calls `entry` and never comes back here.
+    // SAFETY: in this process it is an ordinary call that changes rax, rcx and r11. The new process continues
+    // after it with the same registers except rax and the stack pointer; it calls `entry` and never returns
+    // here.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -87,7 +89,7 @@ pub(super) unsafe fn clone_onto(
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above, with x0 the only register that changes in this process.
+    // SAFETY: as above, with x0 as the only register that changes in this process.
     unsafe {
         std::arch::asm!(
             "svc #0",
@@ -104,7 +106,7 @@ pub(super) unsafe fn clone_onto(
         );
     }
     #[cfg(target_arch = "riscv64")]
-    // SAFETY: as above, with a0 the only register that changes in this process.
+    // SAFETY: as above, with a0 as the only register that changes in this process.
     unsafe {
         std::arch::asm!(
             "ecall",
@@ -130,18 +132,18 @@ pub(super) fn exit(code: usize) -> ! {
     }
 }
 
-/// Returns an answer's error number.
+/// Returns the errno of an answer.
 pub(super) fn errno(answer: isize) -> Option<i32> {
     if answer >= 0 { None } else { i32::try_from(answer.wrapping_neg()).ok() }
 }
 
-/// Returns a call's number in the form in which it is passed.
+/// Returns the number of a system call as a register value.
 #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "they are small and positive")]
 pub(super) const fn number(call: libc::c_long) -> usize {
     call as usize
 }
 
-/// Returns a small number, such as a descriptor's or a set of flags, in the form in which it is passed.
+/// Returns a small number, such as a descriptor or a set of flags, as a register value.
 #[expect(clippy::cast_sign_loss, reason = "the kernel looks at the lower half, where nothing changes")]
 pub(super) const fn word(value: i32) -> usize {
     value as usize
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn negative_words_arrive_as_they_are() {
-        // AT_FDCWD and an absolute path: what counts is that the call is not refused for the number.
+        // AT_FDCWD and an absolute path: the test is that the kernel accepts the number.
         let arguments = [word(libc::AT_FDCWD), c"/".as_ptr().addr(), 0, 0, 0, 0];
         // SAFETY: the path is a NUL-terminated literal.
         let answer = unsafe { call(number(libc::SYS_faccessat), arguments) };

@@ -1,4 +1,4 @@
-//! System calls prepared in one process to be made in another.
+//! System calls that one process prepares and another one makes.
 
 use std::ffi::CString;
 use std::marker::PhantomData;
@@ -9,9 +9,9 @@ use super::raw::{self, number, word};
 /// `_LINUX_CAPABILITY_VERSION_3` and the calling process, see capset(2).
 static CAPABILITIES_OF_SELF: [u32; 2] = [0x2008_0522, 0];
 static NO_CAPABILITIES: [u32; 6] = [0; 6];
-/// No signal is blocked.
+/// The empty signal set.
 static NO_SIGNALS: u64 = 0;
-/// How long the kernel's set of signals is.
+/// Size of the kernel's signal set in bytes.
 pub(super) const SIGNALS_BYTES: usize = size_of::<u64>();
 
 const FSCONFIG_CMD_CREATE: usize = 6;
@@ -32,15 +32,14 @@ pub enum Standard {
     Error,
 }
 
-/// What a process does before it is what it is to be, one system call after the other.
+/// A sequence of system calls that sets up a process.
 ///
-/// Everything in it is named by a `label`, which is what is told of a call that fails; the rest is not made then.
-/// All that the calls need is prepared and owned here; descriptors are borrowed for as long as the script is
-/// not started.
+/// Each call has a `label`, which is reported if it fails; the script then stops. The script prepares and
+/// owns all memory that the calls need. It borrows descriptors until it is started.
 #[derive(Debug, Default)]
 pub struct Script<'descriptors> {
     calls: Vec<Call>,
-    // Where the addresses in `calls` lead.
+    // The memory that the addresses in `calls` refer to.
     strings: Vec<CString>,
     #[expect(clippy::vec_box, reason = "their addresses must stay when the list grows")]
     limits: Vec<Box<libc::rlimit64>>,
@@ -59,7 +58,7 @@ struct Call {
 #[derive(Debug, Clone, Copy)]
 enum Argument {
     Value(usize),
-    /// The descriptor that a call before this one made.
+    /// The descriptor that the preceding call returned.
     LastDescriptor,
 }
 
@@ -69,19 +68,19 @@ enum Answer {
     Unused,
 }
 
-/// A call that failed.
+/// A failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// What was being done.
+    /// The label of the call.
     pub label: u32,
-    /// The kernel's answer.
+    /// The error number.
     pub errno: i32,
 }
 
 use Argument::{LastDescriptor, Value};
 
 impl<'descriptors> Script<'descriptors> {
-    /// Mounts a new file system, with attributes as for fsmount(2).
+    /// Mounts a new file system, with attributes as in fsmount(2).
     pub fn mount_new(&mut self, label: u32, filesystem: CString, attributes: u32, target: CString) {
         let (filesystem, target) = (self.keep(filesystem), self.keep(target));
         let attributes = usize::try_from(attributes).unwrap_or(usize::MAX);
@@ -92,7 +91,7 @@ impl<'descriptors> Script<'descriptors> {
         self.attach(label, target);
     }
 
-    /// Mounts a copy of what is at `source` over `target`.
+    /// Mounts a copy of the tree at `source` over `target`.
     pub fn mount_copy(&mut self, label: u32, source: CString, target: CString) {
         let (source, target) = (self.keep(source), self.keep(target));
         let flags = OPEN_TREE_CLONE | word(libc::O_CLOEXEC);
@@ -100,18 +99,18 @@ impl<'descriptors> Script<'descriptors> {
         self.attach(label, target);
     }
 
-    /// Begins a session and a process group.
+    /// Starts a new session and process group.
     pub fn new_session(&mut self, label: u32) {
         self.push(label, libc::SYS_setsid, [], Answer::Unused);
     }
 
-    /// Makes standard input the controlling terminal of the session that was begun, see ioctl_tty(2).
+    /// Makes standard input the controlling terminal of the new session, see ioctl_tty(2).
     pub fn take_terminal(&mut self, label: u32) {
-        // 0: not one that another session has.
+        // 0: do not take the terminal from another session.
         self.simple(label, libc::SYS_ioctl, [word(libc::STDIN_FILENO), TIOCSCTTY, 0]);
     }
 
-    /// Puts a descriptor in the place of a standard one.
+    /// Duplicates a descriptor onto a standard one.
     pub fn connect(&mut self, label: u32, from: BorrowedFd<'descriptors>, to: Standard) {
         let to = match to {
             Standard::Input => libc::STDIN_FILENO,
@@ -121,13 +120,13 @@ impl<'descriptors> Script<'descriptors> {
         self.simple(label, libc::SYS_dup3, [word(from.as_raw_fd()), word(to), 0]);
     }
 
-    /// Marks all but the standard descriptors to be closed when the process replaces itself.
+    /// Sets the close-on-exec flag on all descriptors except the standard ones.
     pub fn close_on_exec(&mut self, label: u32) {
         let flags = number(i64::from(libc::CLOSE_RANGE_CLOEXEC));
         self.simple(label, libc::SYS_close_range, [3, number(i64::from(u32::MAX)), flags]);
     }
 
-    /// Bounds a resource, see setrlimit(2).
+    /// Sets a resource limit, see setrlimit(2).
     pub fn limit(&mut self, label: u32, resource: u32, current: u64, maximum: u64) {
         let limit = Box::new(libc::rlimit64 { rlim_cur: current, rlim_max: maximum });
         let address = std::ptr::from_ref(&*limit).expose_provenance();
@@ -135,34 +134,34 @@ impl<'descriptors> Script<'descriptors> {
         self.simple(label, libc::SYS_prlimit64, [0, number(i64::from(resource)), address]);
     }
 
-    /// Gives up all capabilities.
+    /// Drops all capabilities.
     pub fn drop_capabilities(&mut self, label: u32) {
         let of_self = CAPABILITIES_OF_SELF.as_ptr().expose_provenance();
         self.simple(label, libc::SYS_capset, [of_self, NO_CAPABILITIES.as_ptr().expose_provenance(), 0]);
     }
 
-    /// Enters a directory.
+    /// Changes the working directory.
     pub fn enter(&mut self, label: u32, directory: CString) {
         let directory = self.keep(directory);
         self.simple(label, libc::SYS_chdir, [directory, 0, 0]);
     }
 
-    /// Has the process become the parent of all below it that lose theirs.
+    /// Makes the process a subreaper, which adopts the orphans below it.
     pub fn adopt_orphans(&mut self, label: u32) {
         self.simple(label, libc::SYS_prctl, [word(libc::PR_SET_CHILD_SUBREAPER), 1, 0]);
     }
 
-    /// Has the process get a signal when its parent ends.
+    /// Sets the parent-death signal of the process.
     pub fn hear_of_parents_end(&mut self, label: u32, signal: i32) {
         self.simple(label, libc::SYS_prctl, [word(libc::PR_SET_PDEATHSIG), word(signal), 0]);
     }
 
-    /// Puts the process under Landlock rules.
+    /// Enforces a Landlock ruleset on the process.
     pub fn restrict(&mut self, label: u32, rules: BorrowedFd<'descriptors>) {
         self.simple(label, libc::SYS_landlock_restrict_self, [word(rules.as_raw_fd()), 0, 0]);
     }
 
-    /// Lets every signal through.
+    /// Unblocks all signals.
     pub fn unblock_signals(&mut self, label: u32) {
         let none = std::ptr::from_ref(&NO_SIGNALS).expose_provenance();
         let arguments = [word(libc::SIG_SETMASK), none, 0, SIGNALS_BYTES].map(Value);
@@ -170,7 +169,7 @@ impl<'descriptors> Script<'descriptors> {
     }
 
     fn keep(&mut self, string: CString) -> usize {
-        // What a `CString` owns does not move with it.
+        // The buffer of a `CString` does not move with it.
         let address = string.as_ptr().expose_provenance();
         self.strings.push(string);
         address
@@ -198,15 +197,17 @@ impl<'descriptors> Script<'descriptors> {
         self.calls.push(Call { label, number: number(call), arguments, answer });
     }
 
-    /// Ends the loan of the descriptors.
+    /// Ends the borrow of the descriptors.
     ///
-    /// The numbers stay in the calls; whoever makes them must have descriptors of its own by these numbers.
+    /// The calls keep the numbers. The process that makes the calls must have its own descriptors with these
+    /// numbers.
     pub(super) fn into_prepared(self) -> Script<'static> {
         let Self { calls, strings, limits, descriptors: _ } = self;
         Script { calls, strings, limits, descriptors: PhantomData }
     }
 
-    /// Makes the calls in the calling process, which may share its memory: nothing is allocated or locked here.
+    /// Makes the calls in the calling process. Does not allocate or lock, because the process may share its
+    /// memory.
     pub(super) fn perform(&self) -> Result<(), Refused> {
         let mut last = 0;
         for call in &self.calls {
@@ -216,8 +217,8 @@ impl<'descriptors> Script<'descriptors> {
             };
             let [a, b, c, d, e, f] = call.arguments;
             let arguments = [value(a), value(b), value(c), value(d), value(e), value(f)];
-            // SAFETY: every address comes from a method above, which took it from what this script owns or from
-            // what lives for ever, in the form that the call wants; the kernel only reads there.
+            // SAFETY: every address comes from a method above, in the form that the call expects, and refers
+            // to memory that this script owns or that is static. The kernel only reads it.
             let answer = unsafe { raw::call(call.number, arguments) };
             if let Some(errno) = raw::errno(answer) {
                 return Err(Refused { label: call.label, errno });

@@ -1,16 +1,17 @@
-//! Memory to run on.
+//! Stacks for the init and the command.
 
 use std::io;
 use std::ptr::{self, NonNull};
 
-/// What an init and its command need until the command replaces itself: a few calls deep, also unoptimised.
+/// Size of one stack. The init and the command only make a few nested calls, even in unoptimised builds.
 const BYTES: usize = 64 * 1024;
-/// Not less than a page of any processor.
+/// Size of a guard: at least one page on every architecture.
 const GUARD_BYTES: usize = 64 * 1024;
-/// Each stack has a guard below it, so that an overflow ends the process instead of spoiling memory.
+/// Size of both stacks. Each has a guard below it, so that an overflow ends the process instead of corrupting
+/// memory.
 const ALL_BYTES: usize = 2 * (GUARD_BYTES + BYTES);
 
-/// Two stacks, for an init and its command; they can be used again when both have ended.
+/// Two stacks, for an init and its command. They can be reused when both processes have ended.
 #[derive(Debug)]
 pub struct Stacks {
     start: NonNull<libc::c_void>,
@@ -20,10 +21,10 @@ impl Stacks {
     /// Reserves the memory.
     ///
     /// # Errors
-    /// `ENOMEM` and the like.
+    /// The errno of mmap(2), such as `ENOMEM`.
     pub fn new() -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping where the kernel likes it takes nothing from anybody.
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps no existing memory.
         let start = unsafe { libc::mmap(ptr::null_mut(), ALL_BYTES, libc::PROT_NONE, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -32,7 +33,7 @@ impl Stacks {
         let stacks = Self { start };
         for top in [stacks.of_init(), stacks.of_command()] {
             let bottom = start.as_ptr().with_addr(top - BYTES);
-            // SAFETY: these pages belong to the mapping just made, and nothing refers to them yet.
+            // SAFETY: these pages belong to the new mapping, and no references to them exist yet.
             let result = unsafe { libc::mprotect(bottom, BYTES, libc::PROT_READ | libc::PROT_WRITE) };
             if result < 0 {
                 return Err(io::Error::last_os_error());
@@ -41,12 +42,12 @@ impl Stacks {
         Ok(stacks)
     }
 
-    /// Returns the upper end of the first.
+    /// Returns the upper end of the init's stack.
     pub(super) fn of_init(&self) -> usize {
         self.start.addr().get() + GUARD_BYTES + BYTES
     }
 
-    /// Returns the upper end of the second.
+    /// Returns the upper end of the command's stack.
     pub(super) fn of_command(&self) -> usize {
         self.start.addr().get() + ALL_BYTES
     }
@@ -54,7 +55,8 @@ impl Stacks {
 
 impl Drop for Stacks {
     fn drop(&mut self) {
-        // SAFETY: this is the whole mapping that `new` made, and its owner goes; who runs on it keeps it alive.
+        // SAFETY: this is the whole mapping that `new` made, and its owner is dropped. A process that runs on
+        // it keeps it alive.
         unsafe { libc::munmap(self.start.as_ptr(), ALL_BYTES) };
     }
 }
