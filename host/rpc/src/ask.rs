@@ -1,4 +1,4 @@
-//! What the host sends by itself: questions, their withdrawal, events.
+//! Messages that the host sends on its own: questions, their withdrawal, and events.
 
 use serde::{Deserialize, Serialize};
 
@@ -142,14 +142,14 @@ pub enum EventNotification {
     },
 }
 
-/// A notification of the host, as it stands in the message.
+/// A notification of the host, as a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "method", content = "params")]
 pub enum HostNotification {
-    /// Takes a question back.
+    /// Withdraws a question.
     #[serde(rename = "ask/withdraw")]
     AskWithdraw(AskWithdrawNotification),
-    /// Something to show.
+    /// An event for the client to show.
     #[serde(rename = "event")]
     Event(EventNotification),
 }

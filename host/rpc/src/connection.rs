@@ -1,5 +1,4 @@
-//! Both directions of the messages, with the state that belongs to the connection itself:
-//! whether the handshake is done, and which ids and streams are in use.
+//! Both directions of a connection, with its own state: the handshake, and the ids and streams in use.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -15,7 +14,7 @@ use crate::{
     Request, RequestId, RpcError, StreamId,
 };
 
-/// How many requests may wait for a reply; pi runs a handful of tools at once.
+/// Largest number of requests without a reply. pi runs a handful of tools at once.
 const MAX_IN_FLIGHT: usize = 1024;
 
 /// Returns the two ends of a connection on `input` and `output`.
@@ -24,16 +23,16 @@ pub fn connection<R: Read, W: Write>(input: R, output: W) -> (Receiver<R, W>, Se
     (Receiver { lines: Lines::new(input, MAX_MESSAGE_BYTES), sender: sender.clone(), length: 0 }, sender)
 }
 
-/// Takes messages in; what cannot be accepted is answered here and never seen by the host.
+/// Receives messages. It answers invalid messages with an error itself and does not pass them on.
 #[derive(Debug)]
 pub struct Receiver<R, W> {
     lines: Lines<R>,
     sender: Sender<W>,
-    /// Of the last message, in bytes.
+    /// Length of the last message, in bytes.
     length: usize,
 }
 
-/// Sends messages; clones write to the same output, one message at a time.
+/// Sends messages. Clones write to the same output, one message at a time.
 #[derive(Debug)]
 pub struct Sender<W> {
     shared: Arc<Mutex<Shared<W>>>,
@@ -48,7 +47,7 @@ struct Shared<W> {
 #[derive(Debug, Default)]
 struct State {
     handshake: Handshake,
-    /// Requests without a reply, with the stream each one uses.
+    /// Requests without a reply, each with the stream that it uses.
     in_flight: HashMap<RequestId, Option<StreamId>>,
     next_ask: u64,
 }
@@ -57,16 +56,16 @@ struct State {
 enum Handshake {
     #[default]
     Missing,
-    /// The host has the `hello` of this id and has not answered it.
+    /// The host has received the `hello` with this id and has not answered it.
     Pending(RequestId),
     Done,
 }
 
 impl<R: Read, W: Write> Receiver<R, W> {
-    /// Returns the next acceptable message, or nothing when the client closed its end.
+    /// Returns the next valid message, or `None` when the client has closed its end.
     ///
     /// # Errors
-    /// When the connection broke; everything that was permitted must then end.
+    /// Fails when the connection broke. The caller must then end everything that was permitted.
     pub fn receive(&mut self) -> Result<Option<Incoming>, RpcError> {
         while let Some(line) = self.lines.next_line()? {
             self.length = match &line {
@@ -81,7 +80,7 @@ impl<R: Read, W: Write> Receiver<R, W> {
         Ok(None)
     }
 
-    /// Returns how many bytes the message had that came last.
+    /// Returns the length of the last message in bytes.
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
@@ -99,7 +98,7 @@ impl<R: Read, W: Write> Receiver<R, W> {
         let incoming = match message::parse(&bytes) {
             Ok(incoming) => incoming,
             Err(mut refused) => {
-                // An id that is in use gets its one reply from whoever has the request.
+                // A request in progress gets its one reply from the host, so this error must not use its id.
                 let state = &self.sender.lock()?.state;
                 refused.id = refused.id.filter(|id| !state.in_flight.contains_key(id));
                 return Ok(Err(refused));
@@ -115,10 +114,10 @@ impl<R: Read, W: Write> Receiver<R, W> {
 }
 
 impl State {
-    /// Takes a request in, or says why not.
+    /// Registers a request, or returns the reason to refuse it.
     fn admit(&mut self, id: RequestId, request: &Request) -> Result<(), Refused> {
         if self.in_flight.contains_key(&id) {
-            // Without an id: a reply under it would be taken for the answer to the first.
+            // The error has no id: the client would take it for the reply to the first request.
             let text = format!("the id {} is in use by a request that has no reply yet", u64::from(id));
             return Err(Refused { id: None, error: ErrorObject::new(ErrorCode::InvalidRequest, text) });
         }
@@ -197,7 +196,7 @@ impl<W: Write> Sender<W> {
     /// Answers a request.
     ///
     /// # Errors
-    /// When the client is gone.
+    /// Fails when the client is gone.
     pub fn respond(&self, id: RequestId, result: &impl Serialize) -> Result<(), RpcError> {
         let result = raw(result)?;
         self.settle(
@@ -210,7 +209,7 @@ impl<W: Write> Sender<W> {
     /// Answers a request with an error.
     ///
     /// # Errors
-    /// When the client is gone.
+    /// Fails when the client is gone.
     pub fn fail(&self, id: RequestId, error: &ErrorObject) -> Result<(), RpcError> {
         self.settle(
             id,
@@ -219,10 +218,10 @@ impl<W: Write> Sender<W> {
         )
     }
 
-    /// Sends a question and returns the id its reply will have.
+    /// Sends a question and returns the id of its reply.
     ///
     /// # Errors
-    /// When the client is gone.
+    /// Fails when the client is gone.
     pub fn ask(&self, params: &AskParams) -> Result<RequestId, RpcError> {
         let params = raw(params)?;
         let mut shared = self.lock()?;
@@ -237,7 +236,7 @@ impl<W: Write> Sender<W> {
     /// Sends a notification.
     ///
     /// # Errors
-    /// When the client is gone.
+    /// Fails when the client is gone.
     pub fn notify(&self, notification: &HostNotification) -> Result<(), RpcError> {
         #[derive(Serialize)]
         struct Notification<'a> {
@@ -255,7 +254,7 @@ impl<W: Write> Sender<W> {
 
     fn settle(&self, id: RequestId, answered: Answered, message: &Outgoing<'_>) -> Result<(), RpcError> {
         let mut shared = self.lock()?;
-        // INVARIANT: the id is free before the reply is on its way, so the client may use it again at once.
+        // INVARIANT: the id is released before the reply is sent, so the client may reuse it at once.
         shared.state.settle(id, answered);
         shared.send(message)
     }
@@ -273,7 +272,7 @@ impl<W: Write> Shared<W> {
     }
 }
 
-/// A message to the client; `id` is present as null where the request's id could not be read.
+/// A message to the client. `id` is null if the id of the request could not be read.
 #[derive(Serialize)]
 struct Outgoing<'a> {
     jsonrpc: &'static str,

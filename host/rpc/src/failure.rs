@@ -1,58 +1,58 @@
-//! Errors: those that travel in a reply, and those that end the connection.
+//! Errors in replies, and errors that end the connection.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{wire_structs, wire_words};
 
-/// The connection itself broke; nothing more can be received or sent on it.
+/// An error that ends the connection. It cannot receive or send any more.
 #[derive(Debug, thiserror::Error)]
 pub enum RpcError {
-    /// The other side cannot be read.
+    /// Reading from the client failed.
     #[error("cannot read from the client")]
     Read(#[source] std::io::Error),
-    /// The other side cannot be written to.
+    /// Writing to the client failed.
     #[error("cannot write to the client")]
     Write(#[source] std::io::Error),
-    /// A reply cannot be put into JSON.
+    /// A message could not be encoded as JSON.
     #[error("cannot encode a message")]
     Encode(#[source] serde_json::Error),
-    /// The input ended in the middle of a message, or of a frame.
+    /// The input ended inside a message or a frame.
     #[error("the client's input ends inside a message")]
     Truncated,
-    /// A frame says it is longer than any frame may be.
+    /// A frame announces more bytes than a frame may have.
     #[error("a frame of {length} bytes is longer than the permitted {limit}")]
     FrameTooLong {
-        /// What the frame says.
+        /// The announced length.
         length: u32,
-        /// What is permitted.
+        /// The limit.
         limit: u32,
     },
-    /// A thread died while it held the connection.
+    /// A thread panicked while it held the connection's lock.
     #[error("the connection was left in an unknown state by another thread")]
     Poisoned,
 }
 
-/// The numbers that stand in `error.code`.
+/// The values of `error.code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// The line is no JSON: not UTF-8, cut off, too deep, or with a key twice.
+    /// The line is not valid JSON: not UTF-8, truncated, nested too deep, or with a duplicate key.
     Parse,
-    /// JSON, but no message of this protocol.
+    /// The JSON is not a message of this protocol.
     InvalidRequest,
-    /// No such method.
+    /// The method does not exist.
     MethodNotFound,
-    /// The method is known, its parameters are wrong.
+    /// The parameters of the method are invalid.
     InvalidParams,
-    /// The host failed; the request had no effect that it knows of.
+    /// The host failed. As far as it knows, the request had no effect.
     Internal,
-    /// The client speaks another version of the protocol.
+    /// The client uses another version of the protocol.
     VersionMismatch,
     /// `hello` has not been answered yet.
     NotReady,
-    /// Too many requests at once.
+    /// There are too many requests at once.
     Busy,
-    /// The host cannot do this kind of thing at present, such as when no sandbox can be set up.
+    /// The host cannot do this at present, for example because it cannot set up a sandbox.
     Unavailable,
     /// A file operation failed or was denied; see [`FailureData`].
     File,
@@ -61,7 +61,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// Returns the number on the wire.
+    /// Returns the number that is sent.
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {
@@ -80,14 +80,14 @@ impl ErrorCode {
     }
 }
 
-/// What stands under `error` in a reply.
+/// The `error` object of a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorObject {
-    /// See [`ErrorCode`].
+    /// The number of an [`ErrorCode`].
     pub code: i32,
     /// One line for people.
     pub message: String,
-    /// More for programs; a [`FailureData`] with [`ErrorCode::File`].
+    /// Data for programs: a [`FailureData`] with [`ErrorCode::File`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -102,7 +102,7 @@ impl ErrorObject {
     /// Returns the error of a file operation.
     #[must_use]
     pub fn file(message: impl Into<String>, data: &FailureData) -> Self {
-        // A struct of strings and numbers always encodes; without data the client still sees an error.
+        // A struct of strings and numbers always encodes. Even without data the client gets an error.
         let data = serde_json::to_value(data).ok();
         Self { code: ErrorCode::File.number(), message: message.into(), data }
     }

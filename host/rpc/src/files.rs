@@ -1,4 +1,4 @@
-//! What pi's read, write and edit tools need: a file is opened once, and what was opened is used.
+//! Requests of pi's read, write and edit tools. A file is opened once, and later requests use that open file.
 
 use serde_json::{Map, Number, Value};
 

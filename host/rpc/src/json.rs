@@ -1,17 +1,17 @@
-//! JSON, read more strictly than `serde_json` does: keys once, nesting bounded.
+//! A JSON parser that is stricter than `serde_json`: it refuses duplicate keys and deep nesting.
 //!
-//! A key that stands twice means one thing to one reader and another to the next.
+//! Two parsers can disagree about the meaning of a duplicate key.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// How deep arrays and objects may nest; tool arguments seen in practice stay below ten.
+/// Largest nesting of arrays and objects. Tool arguments seen in practice stay below ten.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// Reads one JSON object as strictly as messages are read: no key twice, nesting bounded.
+/// Parses one JSON object with the same strictness as messages: no duplicate keys, limited nesting.
 ///
 /// # Errors
-/// When the bytes are no such object.
+/// Fails when the bytes are not such an object.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, serde_json::Error> {
     match parse(bytes)? {
         Value::Object(object) => Ok(object),
@@ -31,7 +31,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// Builds a [`Value`] inside `depth` arrays and objects.
+/// Builds a [`Value`] that may contain `depth` levels of arrays and objects.
 #[derive(Clone, Copy)]
 struct Strict {
     depth: usize,

@@ -1,29 +1,29 @@
 //! The wire protocol between the pi extension (the *client*) and the *host*.
 //!
-//! JSON-RPC 2.0, one message a line: requests on the host's stdin, replies on its stdout.
-//! Raw bytes (the output of commands) travel beside it as frames on descriptor 3.
+//! Messages are JSON-RPC 2.0, one per line: requests on the host's stdin, replies on its stdout. Raw bytes
+//! (the output of commands) are sent as frames on descriptor 3.
 //!
 //! Terms:
-//! - **request**: a message with `id` and `method`; exactly one reply follows.
-//! - **notification**: a message with `method` and no `id`; nothing follows.
-//! - **ask**: the one request that goes from the host to the client.
-//! - **stream**: the raw output of one command, under a number that the client chose.
+//! - **request**: a message with `id` and `method`; it gets exactly one reply.
+//! - **notification**: a message with `method` and no `id`; it gets no reply.
+//! - **ask**: the only request from the host to the client.
+//! - **stream**: the raw output of one command, with a number that the client chose.
 //!
-//! This crate frames, parses and refuses; it does nothing else.
-//! It must never know what a request means: no policy, no file, no process, no clock.
-//! It must never panic on what arrives, and holds no more of it than [`MAX_MESSAGE_BYTES`].
+//! This crate frames, parses and validates messages. It must never know the meaning of a request: no policy,
+//! no file, no process, no clock. It must never panic on input, and never holds more than
+//! [`MAX_MESSAGE_BYTES`] of it.
 //!
 //! ```
 //! use portcullis_rpc::{connection, Incoming, Request, StatusResponse};
 //!
 //! let input: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}\n";
 //! let (mut receiver, _sender) = connection(input, Vec::new());
-//! // `status` before `hello` was answered with an error by the receiver itself; the input is over.
+//! // The receiver itself answers `status` before `hello` with an error, then the input ends.
 //! assert!(receiver.receive()?.is_none());
 //! # Ok::<(), portcullis_rpc::RpcError>(())
 //! ```
 //!
-//! `docs/protocol.md` describes the same for people who write another client.
+//! `docs/protocol.md` describes the protocol for authors of other clients.
 
 mod connection;
 mod message;

@@ -1,19 +1,19 @@
-//! Cutting the input into lines without ever holding more than one message.
+//! Splits the input into lines and never holds more than one message.
 
 use std::io::{BufRead, BufReader, Read};
 
 use crate::RpcError;
 
-/// The longest message, without its newline: room for a file of several MiB as JSON text, and a bound
-/// on what a client can make the host hold.
+/// The longest message, without its newline. It has room for a file of several MiB as JSON text, and bounds
+/// the memory that a client can use.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// One line of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A line that may be parsed.
+    /// A complete line.
     Complete(Vec<u8>),
-    /// A line longer than the limit; it was read to its end and dropped.
+    /// A line above the limit. The rest of it was read and dropped.
     TooLong,
 }
 
@@ -29,7 +29,7 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::new(input), limit }
     }
 
-    /// Returns the next line, or nothing when the input ended after a complete one.
+    /// Returns the next line, or `None` when the input ended after a complete line.
     pub(crate) fn next_line(&mut self) -> Result<Option<Line>, RpcError> {
         let mut line = Vec::new();
         let mut too_long = false;
@@ -40,7 +40,7 @@ impl<R: Read> Lines<R> {
                 Err(error) => return Err(RpcError::Read(error)),
             };
             if available.is_empty() {
-                // A message that was cut off is not guessed at: what is missing may have changed its sense.
+                // A truncated message is never parsed: the missing part may have changed its meaning.
                 return if line.is_empty() && !too_long { Ok(None) } else { Err(RpcError::Truncated) };
             }
             let (part, newline) = split_at_newline(available);
@@ -59,7 +59,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// Returns what stands before the first newline, and whether there is one.
+/// Returns the bytes before the first newline, and whether there is a newline.
 fn split_at_newline(bytes: &[u8]) -> (&[u8], bool) {
     let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
     let part = parts.next().unwrap_or_default();

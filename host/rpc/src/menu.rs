@@ -1,4 +1,4 @@
-//! `/sandbox`: the host makes the screens, the client draws them and says what was pressed.
+//! `/sandbox`: the host builds the screens; the client draws them and reports key presses.
 
 use serde::{Deserialize, Serialize};
 

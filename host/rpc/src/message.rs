@@ -1,4 +1,4 @@
-//! The messages of the client, parsed once into types that cannot be wrong.
+//! Messages of the client, parsed once into validated types.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,21 +11,21 @@ use crate::{
     wire_structs,
 };
 
-/// The largest id: a JavaScript number holds every integer up to here, and none is rounded to another.
+/// The largest id. JavaScript numbers represent every integer up to this one exactly.
 const MAX_REQUEST_ID: u64 = (1 << 53) - 1;
 
 /// A message of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
-    /// A request; it wants exactly one reply under its id.
+    /// A request. It gets exactly one reply under its id.
     Request(RequestId, Request),
-    /// A notification; nothing is replied.
+    /// A notification. It gets no reply.
     Notification(ClientNotification),
     /// The reply to an `ask`.
     Reply(Reply),
 }
 
-/// Everything a client can ask of the host.
+/// The requests of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// `hello`, answered with a `HelloResponse`.
@@ -62,14 +62,14 @@ pub enum Request {
     Status,
     /// `menu`, answered with a `MenuScreen`.
     Menu(MenuParams),
-    /// `shutdown`, answered with `Empty` when everything is cleared away.
+    /// `shutdown`, answered with `Empty` after the cleanup.
     Shutdown,
 }
 
-/// The notifications of the client.
+/// The notifications of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientNotification {
-    /// Aborts a request; it is still replied to.
+    /// Aborts a request, which still gets its reply.
     Cancel(CancelNotification),
 }
 
@@ -78,7 +78,7 @@ pub enum ClientNotification {
 pub struct Reply {
     /// The id of the host's request.
     pub id: RequestId,
-    /// The answer, or what went wrong with it; an error permits nothing.
+    /// The answer, or an error, which permits nothing.
     pub outcome: Result<AskResponse, ErrorObject>,
 }
 
@@ -97,7 +97,7 @@ wire_structs! {
 }
 
 impl RequestId {
-    /// Returns the id when it is at most 2^53 - 1.
+    /// Returns the id, or `None` if it is above 2^53 - 1.
     #[must_use]
     pub fn new(number: u64) -> Option<Self> {
         (number <= MAX_REQUEST_ID).then_some(Self(number))
@@ -118,7 +118,7 @@ impl From<RequestId> for u64 {
     }
 }
 
-/// A line that is no acceptable message, with the id to reply under where one could be read.
+/// An invalid message, with its id if that could be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) id: Option<RequestId>,
@@ -206,7 +206,7 @@ fn notification(method: &str, params: Option<Value>) -> Result<ClientNotificatio
 fn typed<T: DeserializeOwned>(method: &str, params: Option<Value>) -> Result<T, ErrorObject> {
     let params = params.unwrap_or_else(|| Value::Object(Map::new()));
     if !params.is_object() {
-        // serde would also take an array, field by field.
+        // serde would accept an array as well, field by field.
         return Err(ErrorObject::new(
             ErrorCode::InvalidParams,
             format!("`{method}` takes an object of parameters"),
@@ -225,7 +225,7 @@ fn unknown_method(method: &str) -> ErrorObject {
     )
 }
 
-/// Reads the outcome of a question. One that cannot be read permits nothing, and nobody waits for another.
+/// Reads the answer to a question. An unreadable answer permits nothing and ends the question.
 fn outcome(fields: &mut Map<String, Value>) -> Result<AskResponse, ErrorObject> {
     let unreadable = |what: &str| Err(ErrorObject::new(ErrorCode::InvalidRequest, what));
     let read = match (fields.remove("result"), fields.remove("error")) {

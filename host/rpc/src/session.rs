@@ -2,7 +2,7 @@
 
 use crate::{AbsolutePath, Text, wire_structs, wire_words};
 
-/// The version of this protocol; a client and a host must have the same.
+/// The version of this protocol. Client and host must have the same version.
 pub const PROTOCOL_VERSION: u32 = 1;
 
 wire_structs! {

@@ -1,7 +1,8 @@
-//! The side channel: raw bytes on descriptor 3, so that output is neither escaped nor waits for messages.
+//! The side channel: raw bytes on descriptor 3, so that output needs no escaping and does not wait for
+//! messages.
 //!
-//! A frame is the stream's number and the length of what follows, each as four bytes, lowest first.
-//! A frame of length zero ends its stream.
+//! A frame has a header of two little-endian `u32`s, the number of the stream and the length of the payload,
+//! and then the payload. A frame of length zero ends its stream.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::RpcError;
 
-/// The largest payload of one frame; small enough that commands which run at once take turns.
+/// Largest payload of one frame. It is small so that commands that run at the same time take turns.
 pub const MAX_FRAME_BYTES: u32 = 64 * 1024;
 
 /// The number of one command's output, chosen by the client.
@@ -22,13 +23,13 @@ pub struct StreamId(pub u32);
 /// One frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// Some output.
+    /// Output of a command.
     Data(StreamId, Vec<u8>),
     /// The end of a stream.
     End(StreamId),
 }
 
-/// Writes frames; clones write to the same channel, one frame at a time.
+/// Writes frames. Clones write to the same channel, one frame at a time.
 #[derive(Debug)]
 pub struct StreamWriter<W> {
     output: Arc<Mutex<W>>,
@@ -46,7 +47,7 @@ impl<W: Write> StreamWriter<W> {
         Self { output: Arc::new(Mutex::new(output)) }
     }
 
-    /// Writes output of a stream, in as many frames as it takes; blocks while the client does not read.
+    /// Writes the output of a stream in one or more frames. Blocks while the client does not read.
     ///
     /// # Errors
     /// [`RpcError::Write`] when the client is gone.
@@ -74,10 +75,11 @@ impl<W: Write> StreamWriter<W> {
     }
 }
 
-/// Reads one frame, or nothing when the channel ended between two.
+/// Reads one frame. Returns `None` if the channel ended between two frames.
 ///
 /// # Errors
-/// [`RpcError::FrameTooLong`] before anything of it is held, [`RpcError::Truncated`] at an early end.
+/// [`RpcError::FrameTooLong`] before any of the payload is read, [`RpcError::Truncated`] when the channel
+/// ends inside a frame.
 pub fn read_frame(input: &mut impl Read) -> Result<Option<Frame>, RpcError> {
     let mut first = [0_u8; 1];
     if read_some(input, &mut first)? == 0 {

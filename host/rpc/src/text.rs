@@ -1,4 +1,4 @@
-//! Strings that were checked once and need no second look.
+//! Strings that are validated once, when they are created.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Text(String);
 pub struct AbsolutePath(String);
 
 impl Text {
-    /// Returns the text when it has no NUL.
+    /// Returns the text, or `None` if it contains a NUL.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = text.into();
@@ -28,7 +28,7 @@ impl Text {
         &self.0
     }
 
-    /// Returns the text as a string of its own.
+    /// Converts the text into a `String`.
     #[must_use]
     pub fn into_string(self) -> String {
         self.0
@@ -36,7 +36,7 @@ impl Text {
 }
 
 impl AbsolutePath {
-    /// Returns the path when it is absolute and has no NUL.
+    /// Returns the path, or `None` if it is not absolute or contains a NUL.
     #[must_use]
     pub fn new(path: impl Into<String>) -> Option<Self> {
         let path = path.into();

@@ -1,4 +1,4 @@
-//! Decisions about tools the host does not carry out, and commands, which it does.
+//! Requests about tools that the host does not run, and about commands, which it does run.
 
 use std::collections::BTreeMap;
 

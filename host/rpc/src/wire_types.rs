@@ -1,6 +1,6 @@
-//! How every type of the wire is declared.
+//! Macros that declare the wire types.
 
-/// Derives what every wire type has: strict field names going in, camel case, TypeScript on demand.
+/// Derives the common traits of wire types: strict field names, camel case, TypeScript on demand.
 macro_rules! wire_structs {
     ($($(#[$attribute:meta])* pub struct $name:ident { $($fields:tt)* })*) => {$(
         $(#[$attribute])*
@@ -11,7 +11,7 @@ macro_rules! wire_structs {
     )*};
 }
 
-/// The same for enums whose variants are plain words.
+/// The same for enums of plain words.
 macro_rules! wire_words {
     ($($(#[$attribute:meta])* pub enum $name:ident { $($variants:tt)* })*) => {$(
         $(#[$attribute])*
