@@ -1,5 +1,5 @@
-//! What one call costs that the broker carries out, and what reading costs where names are judged as they are read.
-//! `cargo bench -p portcullis-benches --bench calls`
+//! The cost of a system call that the broker executes, and of reads when every name is checked. `cargo bench
+//! -p portcullis-benches --bench calls`
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
@@ -16,9 +16,9 @@ use portcullis_confine::{
 use portcullis_decision::Base;
 use portcullis_session::{make_names, plain_name_rules};
 
-/// What makes this program do one of [`KINDS`] so many times.
+/// The argument that makes this program repeat one of [`KINDS`].
 const DO: &str = "__do";
-/// Kinds of calls, and how many of them a round makes; each comes with the one that undoes it.
+/// Kinds of calls, and the number of them in a round. Each call is followed by the one that undoes it.
 const KINDS: [(&str, usize); 7] = [
     ("make and remove a file", 500),
     ("make and remove a directory", 500),
@@ -28,7 +28,7 @@ const KINDS: [(&str, usize); 7] = [
     ("look at a name", 1000),
     ("execute", 20),
 ];
-/// Commands after which memory is looked at.
+/// Number of commands before memory is measured.
 const COMMANDS: usize = 200;
 
 fn main() -> ExitCode {
@@ -114,7 +114,7 @@ fn inside(sandbox: &Confinement, program: &Path, project: &Path, kind: &str, cou
     assert_eq!(running.wait(), Exit::Code(0), "{kind}");
 }
 
-/// The sandbox of a session that runs on the base alone.
+/// Starts a sandbox as for a session with only the base rules.
 fn sandbox(project: &Path, temp: &Path, reads: Reads) -> Confinement {
     fs::create_dir(temp).expect("a directory");
     let base =
@@ -133,7 +133,7 @@ fn sandbox(project: &Path, temp: &Path, reads: Reads) -> Confinement {
     Confinement::start(&PathBuf::from("/proc/self/exe"), &profile).expect("a sandbox")
 }
 
-/// What the keeper and the broker have in memory.
+/// Returns the memory use of the keeper and the broker.
 fn memory(sandbox: &Confinement) -> String {
     let view = sandbox.view();
     let info =

@@ -1,6 +1,5 @@
-//! What one decision of the default policy costs: natively, in an instance that
-//! is used again, and in a fresh copy of the configured instance, as the host
-//! takes its decisions. `cargo bench -p portcullis-benches --bench decision`
+//! The cost of one decision of the default policy: in native code, in a reused instance, and in a fresh copy
+//! of the configured instance, as in the host. `cargo bench -p portcullis-benches --bench decision`
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
@@ -28,7 +27,7 @@ fn main() {
     }
 }
 
-/// Half of the places to read, half to write; the last ones are those that answer.
+/// A configuration with as many paths to read as to write. The last ones match the request.
 fn configuration(pairs: usize, domains: usize) -> Value {
     let places = |kind: &str| -> Vec<Value> {
         let others = (1..pairs).map(|number| json!({ "tree": format!("/srv/{kind}/{number}") }));

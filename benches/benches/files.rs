@@ -1,5 +1,5 @@
-//! What reading a small file costs through the gate, against the standard library.
-//! `cargo bench -p portcullis-benches --bench files`
+//! The cost of reading a small file through the gate, compared with the standard library. `cargo bench -p
+//! portcullis-benches --bench files`
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
@@ -16,7 +16,7 @@ use portcullis_file_gate::{Gate, Limits, Purpose, Views};
 
 /// Calls in one round.
 const CALLS: u32 = 2_000;
-/// As long as most sources.
+/// Length of the file, that of a typical source file.
 const LENGTH: usize = 2_000;
 
 fn main() {
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// What decides: the workspace is allowed, and no policy has an opinion.
+/// A policy chain without opinions and rules that allow the workspace.
 struct Rules {
     chain: Chain,
     rules: RuleSet,

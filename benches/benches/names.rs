@@ -1,7 +1,7 @@
-//! What commands that write much cost when every name is judged, against no sandbox: on a disk, and where the file
-//! system itself costs nothing. `cargo bench -p portcullis-benches --bench names`
+//! The cost of write-heavy commands when every name is checked, compared with no sandbox: on disk, and in
+//! memory, where the file system costs almost nothing. `cargo bench -p portcullis-benches --bench names`
 //!
-//! Behind `--` it takes names of places: `disk`, `memory`.
+//! Arguments after `--` select the places: `disk`, `memory`.
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
@@ -18,13 +18,13 @@ use portcullis_confine::{
 use portcullis_decision::Base;
 use portcullis_session::{make_names, plain_name_rules};
 
-/// Each round takes some tenths of a second.
+/// Number of rounds. Each takes some tenths of a second.
 const ROUNDS: usize = 10;
-/// Files of the tree, and directories to put them in.
+/// Number of files in the tree, and of directories for them.
 const FILES: usize = 2500;
 const DIRECTORIES: usize = 250;
 
-/// What is run, in a directory that holds `tree`, `tree.tar` and `repository`.
+/// The commands, which run in a directory with `tree`, `tree.tar` and `repository`.
 const WORK: [(&str, &str); 4] = [
     ("git clone", "git clone -q --no-hardlinks repository clone && rm -rf clone"),
     ("tar x", "mkdir out && tar xf tree.tar -C out && rm -rf out"),
@@ -114,7 +114,7 @@ fn inside(sandbox: &Confinement, project: &Path, script: &str) {
     assert_eq!(running.wait(), Exit::Code(0), "{script}");
 }
 
-/// The profile of a session that runs on the base alone.
+/// The profile of a session with only the base rules.
 fn profile(project: &Path, temp: PathBuf) -> Profile {
     let base =
         Base { workspace: vec![project.to_owned()], temp: "/tmp".into(), closed: vec!["/home".into()] };

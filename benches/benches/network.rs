@@ -1,9 +1,10 @@
-//! What a connection costs: direct, through the gate, and through sandbox-runtime's proxies.
-//! `cargo build --release -p portcullis-cli`, then `cargo bench -p portcullis-benches --bench network`
+//! The cost of a connection: direct, through the gate, and through sandbox-runtime's proxies. `cargo build
+//! --release -p portcullis-cli`, then `cargo bench -p portcullis-benches --bench network`
 //!
-//! One client runs in each of the three, for as long as the race takes, and connects to a server outside: to `localhost`,
-//! which stands for the one host that is allowed. It knows nothing of proxies, but for sandbox-runtime, where it asks
-//! the proxy that the environment names; see `src/wrapped.mjs`. Where sandbox-runtime is found, `launch.rs` says.
+//! Each of the three has one client, which runs for the whole race and connects to a server outside of the
+//! sandbox, on `localhost`, the only allowed host. The client does not use proxies, except with
+//! sandbox-runtime, where it uses the proxy from the environment; see `src/wrapped.mjs`. `launch.rs`
+//! describes how sandbox-runtime is found.
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
@@ -18,15 +19,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portcullis_benches::{Contestant, Race, Told};
 
-/// What makes this program the client.
+/// The argument that makes this program the client.
 const CLIENT: &str = "--client";
-/// The variable by which the client is told to use the proxy of the environment.
+/// The environment variable that makes the client use the proxy.
 const BY_PROXY: &str = "BENCH_BY_PROXY";
 /// Connections in one round.
 const CONNECTIONS: usize = 50;
 /// Bytes in one round, each way.
 const BYTES: usize = 64 << 20;
-/// What a connection begins with: what the server is to do.
+/// The first byte of a connection, the order to the server.
 const ECHO: u8 = b'e';
 const TAKE: u8 = b't';
 const GIVE: u8 = b'g';
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
     let scratch = tempfile::tempdir_in("/var/tmp").expect("a directory to work in");
     let project = scratch.path().canonicalize().expect("the directory").join("project");
     std::fs::create_dir(&project).expect("a directory");
-    // The file itself may lie where nothing inside sees it.
+    // The original file may be in a directory that the sandbox hides.
     let program = project.join("client");
     std::fs::copy(std::env::current_exe().expect("own path"), &program).expect("a copy");
     let port = serve();
@@ -77,7 +78,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A client somewhere, which does what it is told and says when it has.
+/// Starts a client, which executes orders and reports each as done.
 fn station(mut command: Command, project: &Path) -> Told {
     command.current_dir(project);
     Told::start(command)
@@ -96,7 +97,7 @@ fn gated(binary: &Path, settings: &Path, program: &Path, port: u16) -> Command {
     command
 }
 
-/// The program itself: what `PORTCULLIS_BIN` names, or what lies beside what is built for benchmarks.
+/// Returns the path of portcullis: `PORTCULLIS_BIN`, or the program beside this one.
 fn portcullis() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("PORTCULLIS_BIN") {
         return Some(named.into());
@@ -115,13 +116,13 @@ fn settings(directory: &Path, port: u16) -> PathBuf {
     path
 }
 
-/// Serves the clients, for as long as this program runs.
+/// Runs the server for the clients until this program ends.
 fn serve() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // Who goes in the middle of it is a client that was ended.
+            // A connection that breaks belongs to a client that was killed.
             thread::spawn(move || drop(attend(stream)));
         }
     });
@@ -132,8 +133,8 @@ fn attend(mut stream: TcpStream) -> std::io::Result<()> {
     let mut order = [0];
     stream.read_exact(&mut order)?;
     match order[0] {
-        // In both directions somebody says that all has come, and nobody relies on an end: what stands between the two may
-        // drop what is under way when one side closes.
+        // In both directions the receiver confirms that all bytes have arrived, because a proxy may drop data
+        // in flight when one side closes the connection.
         GIVE => {
             move_bytes(&mut std::io::repeat(0).take(BYTES as u64), &mut stream)?;
             stream.read_exact(&mut order)?;
@@ -147,7 +148,7 @@ fn attend(mut stream: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// In pieces of a size that costs no side much.
+/// Copies bytes in chunks of a size that is cheap for both sides.
 fn move_bytes(from: &mut impl Read, to: &mut impl Write) -> std::io::Result<()> {
     let mut piece = vec![0; 256 << 10];
     loop {

@@ -1,10 +1,11 @@
-//! What the way from pi to the host costs: the extension's own connection in a real Node, the host as it is built.
-//! `cargo xtask build --release`, then `cargo bench -p portcullis-benches --bench pi`
+//! The cost of the path from pi to the host: the extension's own connection in a real Node, with the real
+//! host. `cargo xtask build --release`, then `cargo bench -p portcullis-benches --bench pi`
 //!
-//! Behind `--` it takes names of races: `calls`, `once`.
+//! Arguments after `--` select the races: `calls`, `once`.
 //!
-//! `PORTCULLIS_BIN` names the host, if it is not in the target directory; `node` on `PATH` must read TypeScript, as the
-//! one that `cargo xtask setup` fetches does. sandbox-runtime takes part as in the benchmark `launch`.
+//! `PORTCULLIS_BIN` is the path of the host, if it is not in the target directory. The `node` on `PATH` must
+//! read TypeScript, like the one that `cargo xtask setup` fetches. sandbox-runtime takes part as in the
+//! benchmark `launch`.
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
@@ -15,9 +16,9 @@ use std::process::{Command, Stdio};
 
 use portcullis_benches::{Contestant, Race, Told, is_wanted};
 
-/// What Node holds of its own in the second half of the measurements, in megabytes.
+/// Size of Node's own heap in the second half of the measurements, in megabytes.
 const HELD: u32 = 300;
-/// Bytes of output that a command makes.
+/// Bytes of output of a command.
 const OUTPUT: u32 = 100_000_000;
 
 fn main() {
@@ -39,7 +40,7 @@ fn main() {
     }
 }
 
-/// Where everything is.
+/// The paths that the benchmarks use.
 struct Place {
     host: PathBuf,
     home: PathBuf,
@@ -54,7 +55,7 @@ impl Place {
     }
 }
 
-/// The host that was built beside this program, or the one that the user names.
+/// Returns the path of the host: `PORTCULLIS_BIN`, or the program beside this one.
 fn host() -> PathBuf {
     let named = std::env::var_os("PORTCULLIS_BIN").map(PathBuf::from);
     let host = named.unwrap_or_else(|| {
@@ -99,7 +100,7 @@ fn calls(place: &Place, held: u32) {
     );
 }
 
-/// What a host costs that is started for one thing.
+/// Measures the cost of starting a host for a single task.
 fn once(place: &Place) {
     let run = |mut command: Command| {
         let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().expect("a process");

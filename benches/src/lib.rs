@@ -1,8 +1,7 @@
-//! Benchmarks: every speed claim is a ratio printed here.
+//! Benchmarks. Every claim about speed is a ratio that one of them prints.
 //!
-//! The machines that measure are shared and busy, so absolute times mean little.
-//! A [`Race`] therefore lets all contestants run in every round, in rotating
-//! order, and judges by the median of the ratios within the rounds.
+//! The machines are shared and busy, so absolute times mean little. A [`Race`] therefore runs all contestants
+//! in every round, in rotating order, and compares the median of the ratios within the rounds.
 //!
 //! ```
 //! use portcullis_benches::{Contestant, Race};
@@ -23,21 +22,21 @@ use std::time::{Duration, Instant};
 
 pub use told::Told;
 
-/// Rounds that do not count, for caches and clocks of the processor.
+/// Number of warm-up rounds, which do not count. They fill caches and raise the processor's clock.
 const WARM_UPS: usize = 2;
-/// Rounds, where nothing else is said; fewer say nothing on a shared machine.
+/// Default number of rounds. Fewer are not significant on a shared machine.
 pub const ROUNDS: usize = 20;
-/// Above this load a race is run once more.
+/// Load above which a race is repeated once.
 const BUSY: f64 = 3.0;
 
-/// Whether a race is to be run: each is, where the program's arguments name none.
+/// Returns true if a race should run. All run if the program's arguments name none.
 #[must_use]
 pub fn is_wanted(race: &str) -> bool {
     let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     named.is_empty() || named.iter().any(|name| name == race)
 }
 
-/// One way of doing the thing that is measured.
+/// One implementation of the measured operation.
 pub struct Contestant<'a> {
     name: String,
     calls: u32,
@@ -45,14 +44,13 @@ pub struct Contestant<'a> {
 }
 
 impl<'a> Contestant<'a> {
-    /// Takes part under `name`; each round makes `calls` calls of `run` and counts
-    /// the time of one.
+    /// Creates a contestant. Each round calls `run` `calls` times and measures the mean time of one call.
     pub fn new(name: &str, calls: u32, mut run: impl FnMut() + 'a) -> Self {
         Self::at_once(name, calls, move |calls| (0..calls).for_each(|_| run()))
     }
 
-    /// Takes part under `name`, with a `run` that is told how many calls to make: for
-    /// what runs elsewhere, where telling it of each would count as well.
+    /// Creates a contestant whose `run` gets the number of calls. For operations in another process, where
+    /// one request per call would count as well.
     pub fn at_once(name: &str, calls: u32, run: impl FnMut(u32) + 'a) -> Self {
         Self { name: name.to_owned(), calls, run: Box::new(run) }
     }
@@ -73,20 +71,20 @@ impl fmt::Debug for Contestant<'_> {
 /// A comparison of contestants.
 #[derive(Debug, Clone)]
 pub struct Race {
-    /// What is measured.
+    /// The title of the measurement.
     pub title: String,
-    /// How many rounds count.
+    /// The number of rounds that count.
     pub rounds: usize,
 }
 
 impl Race {
-    /// A race of [`ROUNDS`] rounds.
+    /// Creates a race of [`ROUNDS`] rounds.
     #[must_use]
     pub fn new(title: &str) -> Self {
         Self { title: title.to_owned(), rounds: ROUNDS }
     }
 
-    /// Runs it, and once more when the machine was busy: the calmer run counts.
+    /// Runs the race, and repeats it once if the machine was busy. Returns the run with the lower load.
     #[must_use]
     pub fn run(&self, mut contestants: Vec<Contestant<'_>>) -> Outcome {
         let first = self.run_once(&mut contestants);
@@ -101,7 +99,7 @@ impl Race {
         let mut times: Vec<Vec<Duration>> = contestants.iter().map(|_| Vec::new()).collect();
         for round in 0..WARM_UPS + self.rounds {
             for place in 0..contestants.len() {
-                // Whoever comes first has the colder caches, so everyone does once.
+                // The first in a round has the coldest caches, so the order rotates.
                 let turn = (place + round) % contestants.len();
                 let (Some(contestant), Some(times)) = (contestants.get_mut(turn), times.get_mut(turn)) else {
                     continue;
@@ -117,7 +115,7 @@ impl Race {
     }
 }
 
-/// What came of a race.
+/// The result of a race.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     title: String,
@@ -125,18 +123,17 @@ pub struct Outcome {
     times: Vec<(String, Vec<Duration>)>,
 }
 
-/// How one contestant compares to another.
+/// The times of one contestant in relation to another's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     /// Median of the ratios within the rounds.
     pub median: f64,
-    /// Lower quartile of the one against lower quartile of the other: what a calm
-    /// machine would show.
+    /// Ratio of the lower quartiles, an estimate for an idle machine.
     pub calm: f64,
 }
 
 impl Outcome {
-    /// How `name` compares to `base`; none: one of them took no part.
+    /// Returns the ratio of `name` to `base`, or `None` if one of them did not take part.
     #[must_use]
     pub fn ratio(&self, name: &str, base: &str) -> Option<Ratio> {
         let (times, bases) = (self.times_of(name)?, self.times_of(base)?);
@@ -147,7 +144,7 @@ impl Outcome {
         })
     }
 
-    /// A quantile of a contestant's times, in seconds.
+    /// Returns a quantile of a contestant's times, in seconds.
     #[must_use]
     pub fn seconds(&self, name: &str, part: f64) -> Option<f64> {
         quantile(self.times_of(name)?.iter().map(Duration::as_secs_f64).collect(), part)
@@ -158,7 +155,7 @@ impl Outcome {
     }
 }
 
-/// A table; all ratios are against the first contestant.
+/// Prints a table. All ratios are relative to the first contestant.
 impl fmt::Display for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(formatter, "{} (load {:.1})", self.title, self.load)?;
@@ -178,7 +175,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The value below which `part` of the values lie.
+/// Returns the value below which the fraction `part` of the values lies.
 fn quantile(mut values: Vec<f64>, part: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
@@ -192,8 +189,7 @@ fn quantile(mut values: Vec<f64>, part: f64) -> Option<f64> {
     values.get(place).copied()
 }
 
-/// Processes that wanted to run, averaged over the last minute; 0 where the
-/// machine does not say.
+/// Returns the load average of the last minute, or 0 if the system does not report it.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(0.0)

@@ -1,11 +1,11 @@
-//! A program that takes part in a race from its own process: it does what it is told, line by line.
+//! A contestant in its own process, which executes orders line by line.
 
 #![expect(clippy::expect_used, reason = "a benchmark ends where it cannot measure")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A running program that reads what to do, a line at a time, and answers each with `done`.
+/// A running program that reads one order per line and answers each with a line, usually `done`.
 #[derive(Debug)]
 pub struct Told {
     program: Child,
@@ -14,10 +14,10 @@ pub struct Told {
 }
 
 impl Told {
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Panics
-    /// When the program cannot be started.
+    /// Panics when the program cannot be started.
     pub fn start(mut command: Command) -> Self {
         let mut program =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
@@ -26,19 +26,19 @@ impl Told {
         Self { program, say, hear }
     }
 
-    /// Has it do `what`, and returns when that is done.
+    /// Sends an order and waits until it is done.
     ///
     /// # Panics
-    /// When it fails, or has ended.
+    /// Panics when the order fails or the program has ended.
     pub fn say(&mut self, what: &str) {
         let answer = self.ask(what);
         assert_eq!(answer, "done", "what came of `{what}`");
     }
 
-    /// Returns its answer to `what`, which is one line.
+    /// Sends an order and returns the answer, one line.
     ///
     /// # Panics
-    /// When it has ended.
+    /// Panics when the program has ended.
     pub fn ask(&mut self, what: &str) -> String {
         writeln!(self.say, "{what}").expect("it listens");
         let mut answer = String::new();
@@ -49,7 +49,7 @@ impl Told {
 
 impl Drop for Told {
     fn drop(&mut self) {
-        // It ends with its input otherwise; either way it is gone.
+        // The program may have ended with its input already, so errors are ignored.
         drop(self.program.kill());
         drop(self.program.wait());
     }

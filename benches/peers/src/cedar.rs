@@ -6,12 +6,12 @@ use cedar_policy::{
 
 use crate::rules::{Ask, PORT, Rules};
 
-/// How the rules are written.
+/// The form of the rules.
 #[derive(Clone, Copy)]
 pub enum Form {
-    /// Each as a policy of its own, as one writes them: the answer names the policy.
+    /// One policy for each rule, the usual style. The answer names the policy.
     Many,
-    /// All as one condition, which ends with the first that holds.
+    /// One policy with a single condition, which short-circuits.
     One,
 }
 

@@ -1,10 +1,10 @@
-//! One decision, by the default policy and by other engines that are given the same rules: natively, as a component,
-//! by Cedar, by Rego (regorus) and by JavaScript in Node.
+//! One decision of the default policy compared with other engines that have the same rules: in native code,
+//! as a component, by Cedar, by Rego (regorus) and by JavaScript in Node.
 //!
-//! `cargo run --release --manifest-path benches/peers/Cargo.toml`; `node` is looked for on `PATH`.
+//! `cargo run --release --manifest-path benches/peers/Cargo.toml`; `node` must be on `PATH`.
 //!
-//! Before anything is measured, every engine answers thousands of requests, and all have to answer alike. The others
-//! are given requests in their own form, made beforehand; ours includes what it takes to hand a request over to the
+//! Before the measurement every engine answers thousands of requests, and all answers must agree. The other
+//! engines get requests prepared in their own form. Our times include the conversion of a request for the
 //! component.
 
 mod cedar;
@@ -19,9 +19,9 @@ use std::hint::black_box;
 use portcullis_benches::{Contestant, Outcome, Race, Told};
 use rules::{Ask, Rules};
 
-/// How many requests are answered by all before the race.
+/// Number of requests that all engines answer before the race.
 const CHECKED: usize = 5_000;
-/// Over how many of them the race goes.
+/// Number of these requests in the race.
 const RACED: usize = 64;
 
 const NATIVE: &str = "native Rust";
@@ -31,7 +31,7 @@ const CEDAR: [&str; 2] = ["cedar, a policy for a rule", "cedar, one policy"];
 const REGO: [&str; 2] = ["regorus, interpreter", "regorus, its machine"];
 const NODE: [&str; 2] = ["node, in its process", "node, asked by a pipe"];
 
-/// Whom a decision is compared with, how often the other may be as fast, and what for.
+/// Targets: two contestants, and the largest wanted ratio of their times.
 const TARGETS: [(&str, &str, f64); 6] = [
     (AGAIN, NATIVE, 5.0),
     (AGAIN, CEDAR[0], 0.1),
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// Has every engine answer every request, and returns how many were allowed.
+/// Checks that all engines give the same answers, and returns the number of allowed requests.
 fn check(rules: &Rules, asks: &[Ask]) -> usize {
     let ours = ours::Policy::load(rules);
     let mut again = ours.again();
@@ -85,7 +85,7 @@ fn check(rules: &Rules, asks: &[Ask]) -> usize {
         }
         allowed += usize::from(expected);
     }
-    // Requests that are all answered by the same would compare nothing.
+    // If all answers were the same, the comparison would prove nothing.
     assert!(
         (asks.len() / 5..asks.len() * 4 / 5).contains(&allowed),
         "only {allowed} of {} are allowed",
@@ -123,7 +123,7 @@ fn race(title: &str, rules: &Rules, asks: &[Ask]) -> Outcome {
     ])
 }
 
-/// Answers one item after the other, over and over.
+/// Returns a function that answers the next item at each call, in an endless cycle.
 fn turns<'a, T, A>(items: &'a [T], mut answer: impl FnMut(&'a T) -> A + 'a) -> impl FnMut() + 'a {
     let mut rest = items.iter().cycle();
     move || {

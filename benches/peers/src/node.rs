@@ -1,4 +1,4 @@
-//! The rules in JavaScript, in a Node of their own.
+//! The rules in JavaScript, in a separate Node process.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::rules::{Ask, Rules};
 
-/// Starts it with rules, and with the requests that its own race goes over.
+/// Starts Node with the rules, and with the requests of its in-process race.
 pub fn start(rules: &Rules, asks: &[Ask]) -> Told {
     let mut node = Command::new("node");
     node.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/policy.mjs"));
@@ -16,7 +16,7 @@ pub fn start(rules: &Rules, asks: &[Ask]) -> Told {
     Told::start(node)
 }
 
-/// A request, as a line for it.
+/// Returns a request as a line for the Node process.
 pub fn line(ask: &Ask) -> String {
     request(ask).to_string()
 }

@@ -1,4 +1,4 @@
-//! The default policy: natively, and as the component that is shipped.
+//! The default policy in native code, and as the shipped component.
 
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::pattern::HostName;
@@ -62,7 +62,7 @@ impl Policy {
         Request { id: "1".into(), parent: None, origin, action, attributes: Vec::new() }
     }
 
-    /// In a copy of the configured instance that nobody has used, as the host decides.
+    /// Answers in a fresh copy of the configured instance, as the host does.
     pub fn answer(&self, request: &Request) -> Evaluation {
         self.component.evaluate(request, &self.context).expect("an answer")
     }
@@ -71,7 +71,7 @@ impl Policy {
         self.component.copy().expect("a copy")
     }
 
-    /// In one that goes on being used.
+    /// Answers in a reused copy.
     pub fn answer_again(&self, copy: &mut PolicyCopy<'_>, request: &Request) -> Evaluation {
         copy.evaluate(request, &self.context).expect("an answer")
     }
@@ -105,7 +105,7 @@ fn connection(host: &str, port: u16) -> Action {
     })
 }
 
-/// What `testing::context` gives the native policy.
+/// The same context that `testing::context` gives the native policy.
 fn context() -> Context {
     Context {
         session_id: "test".into(),

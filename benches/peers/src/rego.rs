@@ -56,7 +56,7 @@ pub fn input(ask: &Ask) -> Value {
     Value::from_json_str(&input.to_string()).expect("an input")
 }
 
-/// What regorus does with a policy by itself.
+/// The interpreter of regorus, its default.
 pub struct Interpreter(Engine);
 
 impl Interpreter {
@@ -70,7 +70,7 @@ impl Interpreter {
     }
 }
 
-/// Its compiler, and the machine that runs what that makes.
+/// The compiler of regorus and its virtual machine.
 pub struct Machine(RegoVM);
 
 impl Machine {

@@ -1,28 +1,28 @@
-//! The rules that every engine is given, and the requests that they answer.
+//! The rules that every engine gets, and the requests.
 
 use serde_json::{Value, json};
 
-/// What may be read, what may be changed, and where commands may connect; everything else is not allowed.
+/// Rules for reading, changing and connecting. Everything else is denied.
 pub struct Rules {
-    /// Directories that may be read, with all below them.
+    /// Directory trees that may be read.
     pub read: Vec<String>,
-    /// Directories that may be changed, and so also read.
+    /// Directory trees that may be changed, and so also read.
     pub write: Vec<String>,
-    /// Names below which every host may be reached, at [`PORT`].
+    /// Domains whose subdomains may be reached, at [`PORT`].
     pub domains: Vec<String>,
 }
 
-/// The port of all rules on hosts.
+/// The port of all host rules.
 pub const PORT: u16 = 443;
-/// Where the agent was started.
+/// The workspace.
 pub const PROJECT: &str = "/srv/app";
-/// What the default policy lets be read whatever the settings say.
+/// Directories that the default policy always allows to read.
 pub const PROGRAMS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix"];
-/// What it lets be changed.
+/// The directory that the default policy always allows to change.
 pub const TEMP: &str = "/tmp";
 
-/// What an engine is asked.
+/// A request.
 #[derive(Debug, Clone)]
 pub enum Ask {
     Read(String),
@@ -31,7 +31,7 @@ pub enum Ask {
 }
 
 impl Rules {
-    /// As many directories to read as to change, and some domains.
+    /// Makes rules with the same number of directories to read and to change, and some domains.
     pub fn new(pairs: usize, domains: usize) -> Self {
         let places = |kind: &str| -> Vec<String> {
             let others = (1..pairs).map(|number| format!("/srv/{kind}/{number}"));
@@ -41,25 +41,25 @@ impl Rules {
         Self { read: places("read"), write: places("write"), domains }
     }
 
-    /// As the default policy is configured.
+    /// Returns the rules as a configuration of the default policy.
     pub fn configuration(&self) -> Value {
         let trees = |tops: &[String]| -> Value { tops.iter().map(|top| json!({ "tree": top })).collect() };
         let domains: Vec<_> = self.domains.iter().map(|name| format!("*.{name}:{PORT}")).collect();
         json!({ "allowRead": trees(&self.read), "allowWrite": trees(&self.write), "allowedDomains": domains })
     }
 
-    /// Every directory that may be read, by whatever rule.
+    /// Returns every directory that may be read, by any rule.
     pub fn readable(&self) -> impl Iterator<Item = &str> {
         let own = self.read.iter().map(String::as_str);
         own.chain(self.writable()).chain(PROGRAMS)
     }
 
-    /// Every directory that may be changed.
+    /// Returns every directory that may be changed.
     pub fn writable(&self) -> impl Iterator<Item = &str> {
         self.write.iter().map(String::as_str).chain([TEMP])
     }
 
-    /// The same for engines that are given data: ends of paths and names.
+    /// Returns the rules for engines that take data: prefixes of paths and suffixes of names.
     pub fn data(&self) -> Value {
         let below = |top: &str| format!("{top}/");
         let domains: Vec<_> =
@@ -71,7 +71,7 @@ impl Rules {
         })
     }
 
-    /// Requests in, beside and around what the rules name; the same at every start.
+    /// Returns requests that match, nearly match or miss the rules. They are the same at every start.
     pub fn asks(&self, count: usize) -> Vec<Ask> {
         let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
         let elsewhere = ["/etc", "/home/u", "/home/u/.ssh", "/srv", "/var/lib", "/srv/app2"];
@@ -94,7 +94,7 @@ impl Rules {
         let top = tops[dice.below(tops.len())];
         let path = match dice.below(8) {
             0 => top.to_owned(),
-            // Begins alike and is another name.
+            // Another name with the same prefix.
             1 => format!("{top}0/file"),
             2 => top.rsplit_once('/').map(|(parent, _)| format!("{parent}/x")).unwrap_or_default(),
             3 => format!("{top}/{}", "deep/".repeat(12) + "down.rs"),
@@ -105,7 +105,7 @@ impl Rules {
     }
 }
 
-/// Numbers that look like chance (xorshift).
+/// A pseudo-random number generator (xorshift).
 struct Dice(u64);
 
 impl Dice {
