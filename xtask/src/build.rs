@@ -1,4 +1,4 @@
-//! `build`, `gen` and `demo`: short tasks over what the others leave.
+//! `build`, `gen` and `demo`: short tasks that use the results of the others.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ Examples:
 
 const PROTOCOL: &str = "pi/src/protocol.ts";
 
-/// What `build` can be told.
+/// Options of `build`.
 #[derive(Debug, Args)]
 pub(crate) struct BuildOptions {
     /// Optimises, as for a release
@@ -37,7 +37,7 @@ pub(crate) struct BuildOptions {
     release: bool,
 }
 
-/// What `gen` can be told.
+/// Options of `gen`.
 #[derive(Debug, Args)]
 pub(crate) struct GenOptions {
     /// Writes nothing; fails when a file is not up to date
@@ -51,7 +51,7 @@ pub(crate) fn build(options: &BuildOptions) -> Result<()> {
     Ok(())
 }
 
-/// Builds the host binary and returns where it lies.
+/// Builds the host program and returns its path.
 pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
     guests::shipped_policies()?;
     let mut cargo = project::cargo();
@@ -65,7 +65,8 @@ pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
     let built = project::target_directory()?.join(relative);
     let binary = project::root().join("target").join(relative);
     if built != binary {
-        // Someone builds elsewhere; people and scripts still find the binary where the README says.
+        // With another target directory, people and scripts still find the program at the path that the
+        // README names.
         fs::create_dir_all(binary.with_file_name("")).context("creating the directory for the binary")?;
         let partial = binary.with_extension("partial");
         fs::copy(&built, &partial).with_context(|| format!("copying `{}`", built.display()))?;
@@ -74,8 +75,8 @@ pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// Has a built host compile the shipped policies, and builds it again with their machine code in it. Where that has
-/// not changed there is nothing to build.
+/// Compiles the shipped policies with a built host, and builds the host again with their machine code. If the
+/// machine code has not changed, cargo has nothing to build.
 pub(crate) fn embed_machine_code(release: bool, build: impl FnOnce() -> Result<()>) -> Result<()> {
     let profile = project::target_directory()?.join(if release { "release" } else { "debug" });
     let mut compile = Command::new(profile.join("portcullis"));

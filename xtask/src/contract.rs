@@ -1,4 +1,5 @@
-//! The contract in C, and the promise of its track: work of a program whose needs are not those of the host.
+//! The C bindings and the compatibility check of the contract, done by a separate program because its
+//! dependencies are not those of the host.
 
 use std::fs;
 use std::process::Command;
@@ -15,17 +16,17 @@ Examples:
 Additions are new interfaces, new worlds, and new functions in interfaces that the host provides.
 A change that is refused needs a new track: a new version, a frozen folder, and an adapter in policy-runtime.";
 
-/// Where the bindings lie, by the names that the generator gives them.
+/// Paths of the bindings, by the generator's file names.
 const BINDINGS: [(&str, &str); 2] =
     [("policy.h", "host/cli/templates/c/bindings.h"), ("policy.c", "host/cli/templates/c/bindings.c")];
 
-/// Fails unless the contract keeps what its released versions promise; the comparison itself is tried first.
+/// Checks that the contract is compatible with its released versions. Tests the comparison itself first.
 pub(crate) fn check() -> Result<()> {
     show(cargo("test")?.arg("--quiet"))?;
     show(cargo("run")?.args(["--quiet", "--", "wit-check"]).arg(project::root()))
 }
 
-/// Returns the files of the contract in C, each with the text it should have.
+/// Returns the paths of the C bindings, each with its expected content.
 pub(crate) fn bindings() -> Result<Vec<(&'static str, String)>> {
     let folder = project::target_directory()?.join("contract-in-c");
     fs::create_dir_all(&folder).context("making a folder for the contract in C")?;
@@ -39,7 +40,7 @@ pub(crate) fn bindings() -> Result<Vec<(&'static str, String)>> {
 fn cargo(verb: &str) -> Result<Command> {
     let mut cargo = project::cargo();
     cargo.arg(verb).arg("--manifest-path").arg(project::root().join("xtask/contract/Cargo.toml"));
-    // Its dependencies are other builds of ours.
+    // It builds our dependencies with other features, so it has its own target directory.
     cargo.env("CARGO_TARGET_DIR", project::target_directory()?.join("contract"));
     Ok(cargo)
 }

@@ -1,4 +1,4 @@
-//! The mark that ties a component in the tree to the sources it was built from.
+//! The digest in a shipped component, which identifies the sources that it was built from.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,12 +10,12 @@ use wasm_encoder::{CustomSection, Encode, Section};
 use wasmparser::{Parser, Payload};
 
 const SECTION: &str = "portcullis:source-digest";
-/// Folders (and, beside them, components and texts for people) whose contents do not reach the component.
+/// Directories that do not affect the component. Components and text files are ignored as well.
 const NOT_COMPILED: [&str; 2] = ["tests", "target"];
 
-/// Returns the digest of all files below `folders` and of `facts`, as hexadecimal text.
+/// Returns the digest of all files below `folders` and of `facts`, in hexadecimal.
 ///
-/// Names are taken relative to `root`, so that it is the same in every clone.
+/// File names are relative to `root`, so the digest is the same in every clone.
 pub(crate) fn of_sources(root: &Path, folders: &[&str], facts: &str) -> Result<String> {
     let mut files = Vec::new();
     for folder in folders {
@@ -26,7 +26,7 @@ pub(crate) fn of_sources(root: &Path, folders: &[&str], facts: &str) -> Result<S
     for file in files {
         let text = fs::read(&file).with_context(|| format!("reading `{}`", file.display()))?;
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-        // Lengths keep one file's end and the next one's beginning apart.
+        // The length separates the end of one file from the start of the next.
         hasher.update(format!("{name}\n{}\n", text.len()));
         hasher.update(text);
     }
@@ -38,7 +38,7 @@ pub(crate) fn of_sources(root: &Path, folders: &[&str], facts: &str) -> Result<S
     }))
 }
 
-/// Returns the component with its digest added.
+/// Returns the component with the digest added.
 pub(crate) fn mark(mut component: Vec<u8>, digest: &str) -> Vec<u8> {
     let section = CustomSection { name: SECTION.into(), data: digest.as_bytes().into() };
     component.push(Section::id(&section));
@@ -46,9 +46,9 @@ pub(crate) fn mark(mut component: Vec<u8>, digest: &str) -> Vec<u8> {
     component
 }
 
-/// Returns the digest a component carries, if it does.
+/// Returns the digest in a component, if it has one.
 pub(crate) fn read(component: &[u8]) -> Result<Option<String>> {
-    // Sections of modules inside the component are not the component's own.
+    // Ignore the sections of modules inside the component.
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(component) {
         let payload = payload.context("reading the component")?;

@@ -1,4 +1,4 @@
-//! `elsewhere`: the workspace compiles for a system that is not Linux.
+//! `elsewhere`: checks that the workspace compiles for a system other than Linux.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ Examples:
 Nothing is linked, so no foreign linker or system library is needed.";
 
 const TARGET: &str = "x86_64-apple-darwin";
-/// They drive a Linux kernel.
+/// Crates that need a Linux kernel.
 const LINUX_ONLY: [&str; 2] = ["portcullis-it", "portcullis-benches"];
-/// wasmtime compiles one file of C. What is checked and not linked does not need its object.
+/// A C compiler that does nothing. wasmtime compiles one C file, and `cargo check` does not link its object.
 const NO_COMPILER: &str = "#!/bin/sh\n";
 
 pub(crate) fn task() -> Result<()> {
@@ -41,7 +41,7 @@ pub(crate) fn task() -> Result<()> {
     Ok(())
 }
 
-/// Writes a C compiler, and archiver, that makes nothing.
+/// Writes a C compiler and archiver that does nothing.
 fn no_compiler() -> Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
     let script = project::target_directory()?.join("no-compiler");

@@ -12,10 +12,10 @@ use crate::run::show;
 
 const PACKAGE: &str = "@earendil-works/pi-coding-agent";
 
-/// Checks the extension's types against what this pi declares.
+/// Checks the extension's types against the declarations of this pi.
 ///
-/// The extension is installed beside pi, not pi beside the extension, so its own configuration cannot
-/// say where the declarations are.
+/// The extension is installed beside pi, not pi beside the extension, so its own configuration cannot contain
+/// the path of the declarations.
 pub(crate) fn check_types(tools: &Tools, pi: &Pi) -> Result<()> {
     let tsc = tools.tsc.as_ref().context("set-up left no TypeScript")?;
     let modules =
@@ -38,7 +38,7 @@ pub(crate) fn check_types(tools: &Tools, pi: &Pi) -> Result<()> {
     show(Command::new(&pi.node).arg(tsc).arg("--project").arg(&file))
 }
 
-/// Returns the extension's own tests, run by the newer Node, which reads TypeScript.
+/// Returns the command that runs the extension's own tests, with the newer Node, which reads TypeScript.
 pub(crate) fn tests(node: &Path) -> Result<Command> {
     let rest = std::env::var_os("PATH").unwrap_or_default();
     let first = node.parent().map(Path::to_path_buf);

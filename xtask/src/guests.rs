@@ -1,4 +1,4 @@
-//! `guests`: policies and test guests, compiled to components.
+//! `guests`: compiles policies and test guests to components.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ A crate is built for wasm32-wasip2, or without any import if its manifest has
   [package.metadata.portcullis]
   target = \"wasm32-unknown-unknown\"";
 
-/// Policies whose components lie in the tree and in the program.
+/// Policies whose components are in the source tree and in the program.
 const SHIPPED: [Shipped; 5] = [
     Shipped { name: "workspace", folder: "guest/workspace" },
     Shipped { name: "guard", folder: "policies/guard" },
@@ -35,14 +35,14 @@ const SHIPPED: [Shipped; 5] = [
 #[derive(Debug, Clone, Copy)]
 struct Shipped {
     name: &'static str,
-    /// Where its crate lies.
+    /// The directory of its crate.
     folder: &'static str,
 }
 
 const COMPONENT_TARGET: &str = "wasm32-wasip2";
 const MODULE_TARGET: &str = "wasm32-unknown-unknown";
 
-/// Components are read at every start: small comes first.
+/// Build profile of guests. Components are read at every start, so size matters most.
 const PROFILE: [(&str, &str); 6] = [
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s"),
     ("CARGO_PROFILE_RELEASE_LTO", "fat"),
@@ -52,7 +52,7 @@ const PROFILE: [(&str, &str); 6] = [
     ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true"),
 ];
 
-/// What `guests` can be told.
+/// Options of `guests`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Builds nothing; fails when the default policy in the tree is not up to date
@@ -68,18 +68,18 @@ pub(crate) fn task(options: &Options) -> Result<()> {
     test_guests()
 }
 
-/// Fails unless the shipped policies in the tree were built from the sources in the tree.
+/// Checks that the shipped policies in the tree were built from the sources in the tree.
 pub(crate) fn check() -> Result<()> {
     SHIPPED.iter().try_for_each(Shipped::check)
 }
 
-/// Builds the shipped policies, but for those in the tree that are up to date.
+/// Builds the shipped policies that are not up to date in the tree.
 pub(crate) fn shipped_policies() -> Result<()> {
     SHIPPED.iter().try_for_each(Shipped::build)
 }
 
 impl Shipped {
-    /// Where its component lies in the tree.
+    /// Returns the path of the component in the tree.
     fn component(&self) -> String {
         format!("policies/{}/policy.wasm", self.name)
     }
@@ -122,7 +122,7 @@ impl Shipped {
         digest::read(&fs::read(&path).with_context(|| format!("reading `{component}`"))?)
     }
 
-    /// The digest of its sources, of the crates it uses and of how it is built.
+    /// Returns the digest of the policy's sources, of the crates that it uses and of the build settings.
     fn digest(&self) -> Result<String> {
         let Guest { name, target, .. } = Guest::read(self.manifest())?;
         let mut tree = project::cargo();
@@ -155,7 +155,7 @@ pub(crate) fn test_guests() -> Result<()> {
     Ok(())
 }
 
-/// A crate that becomes a component.
+/// A crate that is compiled to a component.
 #[derive(Debug)]
 struct Guest {
     manifest: PathBuf,
@@ -215,7 +215,7 @@ fn component(module: &[u8]) -> Result<Vec<u8>> {
     made.context("making a component of the module")
 }
 
-/// Keeps this machine's directories out of the component.
+/// Returns the compiler flags that keep this machine's paths out of the component.
 fn flags(wasm: &Wasm) -> String {
     let mut flags = wasm.flags.clone();
     flags.push(format!("--remap-path-prefix={}=.", project::root().display()));

@@ -1,7 +1,7 @@
 //! Build and test tasks that plain cargo cannot do: `cargo xtask <task>`.
 //!
-//! Everything a task needs beyond Rust and Node is fetched once by `setup` into a cache outside the
-//! clone, from the registries the clients are configured for. Nothing here is part of the product.
+//! If a task needs more than Rust and Node, `setup` fetches it once into a cache outside the clone, from the
+//! configured registries. This program is not part of the product.
 
 mod build;
 mod cache;

@@ -1,4 +1,4 @@
-//! Places in the clone and in cargo's target directory.
+//! Directories of the clone and of cargo's output.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,28 +7,28 @@ use anyhow::{Context, Result};
 
 use crate::run::quiet;
 
-/// Returns the top folder of the clone.
+/// Returns the root of the clone.
 pub(crate) fn root() -> &'static Path {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest)
 }
 
-/// Returns `cargo`, to be run in the clone.
+/// Returns a `cargo` command that runs in the clone.
 pub(crate) fn cargo() -> Command {
-    // Cargo names itself to the programs it runs, so that they use the same one.
+    // Cargo sets this variable so that the programs it runs use the same cargo.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Returns what `cargo metadata` says about the workspace.
+/// Returns the output of `cargo metadata` for the workspace.
 pub(crate) fn metadata() -> Result<serde_json::Value> {
     let text =
         quiet(cargo().args(["metadata", "--format-version", "1"])).context("reading cargo's metadata")?;
     serde_json::from_str(&text).context("reading cargo's metadata")
 }
 
-/// Returns the directory that cargo builds into.
+/// Returns cargo's target directory.
 pub(crate) fn target_directory() -> Result<PathBuf> {
     let text = quiet(cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&text).context("reading cargo's metadata")?;
@@ -36,7 +36,7 @@ pub(crate) fn target_directory() -> Result<PathBuf> {
     Ok(directory.context("cargo's metadata names no target directory")?.into())
 }
 
-/// Returns the compiler flag that keeps the place of cargo's registry out of what is compiled.
+/// Returns the compiler flag that keeps the path of cargo's registry out of compiled code.
 pub(crate) fn no_cargo_home() -> Option<String> {
     let default = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"));
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(default)?;

@@ -1,4 +1,4 @@
-//! Runs other programs, says what is going on, and turns their failure into a readable error.
+//! Runs other programs, prints progress, and turns their failures into readable errors.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-/// How many last lines of a failed program's output are worth showing.
+/// Number of last output lines of a failed program to show.
 const TAIL_LINES: usize = 25;
 
 /// Prints one progress line.
@@ -17,13 +17,13 @@ pub(crate) fn say(line: impl Display) {
     eprintln!("xtask: {line}");
 }
 
-/// Prints a result, for programs to read.
+/// Prints a result for other programs to read.
 #[expect(clippy::print_stdout, reason = "the only place where results are written")]
 pub(crate) fn answer(text: impl Display) {
     println!("{text}");
 }
 
-/// Runs `work` between a line that says what begins and one that says how long it took.
+/// Runs `work`, with one line before it and one line after it that shows how long it took.
 pub(crate) fn step<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     say(format_args!("{what} ..."));
@@ -33,7 +33,7 @@ pub(crate) fn step<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T>
     result
 }
 
-/// Runs a program whose output the developer wants to see as it comes.
+/// Runs a program and shows its output as it appears.
 pub(crate) fn show(command: &mut Command) -> Result<()> {
     let status =
         command.stdin(Stdio::null()).status().with_context(|| format!("starting {}", line(command)))?;
@@ -43,7 +43,7 @@ pub(crate) fn show(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program silently and returns what it wrote to standard output.
+/// Runs a program silently and returns its standard output.
 pub(crate) fn quiet(command: &mut Command) -> Result<String> {
     let output =
         command.stdin(Stdio::null()).output().with_context(|| format!("starting {}", line(command)))?;
@@ -55,7 +55,7 @@ pub(crate) fn quiet(command: &mut Command) -> Result<String> {
     bail!("{} ended with {}\n{}", line(command), output.status, last_lines(&all));
 }
 
-/// Returns where `program` lies in PATH.
+/// Returns the path of `program`, searched on PATH.
 pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| is_executable(file))

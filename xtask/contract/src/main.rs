@@ -1,4 +1,4 @@
-//! What `cargo xtask gen` and `cargo xtask wit-check` do with the contract.
+//! The contract tasks of `cargo xtask gen` and `cargo xtask wit-check`.
 
 mod c_bindings;
 mod wit_check;

@@ -1,5 +1,5 @@
-//! The promise of a track: what was released stays; additions are new interfaces, new worlds, and new functions in
-//! interfaces that the host provides.
+//! Checks the compatibility promise of a track: released items stay unchanged, and additions are new
+//! interfaces, new worlds, and new functions in interfaces that the host provides.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use wit_parser::{PackageId, Resolve};
 
 /// Released contracts of the track that `wit/` continues.
 const RELEASED: [&str; 1] = ["tests/golden/0.1.0/wit"];
-/// What the package line of a contract begins with.
+/// Start of the package line of a contract.
 const PACKAGE: &str = "package portcullis:policy@";
 
 pub(crate) fn check(root: &Path) -> Result<()> {
@@ -20,11 +20,11 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless every world of `old` is there in `new`, and a policy that was built for the one runs on a host that
-/// speaks the other.
+/// Checks that every world of `old` exists in `new`, and that a policy built for one of the two contracts
+/// runs on a host of the other.
 fn compare(old: &[(String, String)], new: &[(String, String)]) -> Result<()> {
     let mut resolve = Resolve::default();
-    // Two packages of one name need two versions; the check does not look at them.
+    // Two packages of the same name need different versions. The check ignores the versions.
     let old = push(&mut resolve, old, "0.1.998")?;
     let new = push(&mut resolve, new, "0.1.999")?;
     let worlds: Vec<_> =
@@ -51,7 +51,7 @@ fn push(resolve: &mut Resolve, texts: &[(String, String)], version: &str) -> Res
     resolve.push_str("contract.wit", &text).context("reading the contract")
 }
 
-/// The files of a contract, by name.
+/// Returns the files of a contract, by name.
 fn texts(folder: &Path) -> Result<Vec<(String, String)>> {
     let context = || format!("reading `{}`", folder.display());
     let mut texts = Vec::new();
@@ -104,7 +104,7 @@ mod tests {
             ("    escalation,\n    other,\n  }", "    escalation,\n    added,\n    other,\n  }"),
             ("normalize: func(path: string, base: string)", "normalize: func(path: string)"),
             ("brief: func(context: context) -> string;", "brief: func(context: context) -> list<string>;"),
-            // An export that every policy would need, and a world that is gone.
+            // An export that every policy would need, and a removed world.
             (
                 "  brief: func(context: context) -> string;",
                 "  brief: func(context: context) -> string;\n  added: func() -> string;",

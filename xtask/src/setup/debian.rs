@@ -1,7 +1,7 @@
-//! Debian packages without installing them: fetched with apt, unpacked into the cache.
+//! Unpacks Debian packages into the cache with apt, without installing them.
 //!
-//! This needs no privilege and changes nothing on the system. apt reads the system's list of sources
-//! and of installed packages; its own lists lie in the cache.
+//! This needs no privileges and changes nothing on the system. apt reads the system's source list and the
+//! list of installed packages; its own lists are in the cache.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,34 +14,34 @@ use anyhow::{Context, Result};
 use crate::cache::Cache;
 use crate::run::{find_program, quiet};
 
-/// A program of a Debian package.
+/// A program in a Debian package.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// What it is called by those who look for it.
+    /// The command name.
     pub(super) name: &'static str,
-    /// The package to ask for.
+    /// The package to request.
     pub(super) package: &'static str,
-    /// How packages begin that hold the program itself, where `package` only stands for the current one of several.
+    /// Prefix of the real package's name, if `package` is only an alias for the current one of several.
     pub(super) stands_for: Option<&'static str>,
-    /// The program's path in the package; one component may be a `*`, for a version.
+    /// The program's path in the package. One component may be a `*` that stands for a version.
     pub(super) path: &'static str,
     pub(super) start: Start,
 }
 
-/// How an unpacked program is started. In the script `$root` is where the package lies.
+/// How to start an unpacked program.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Start {
-    /// With the libraries that were unpacked with it.
+    /// Directly, with the libraries that were unpacked with it.
     Plain,
-    /// By these lines.
+    /// By these shell lines, where `$root` is the directory of the package.
     Script(&'static str),
 }
 
-/// Where the scripts lie that start what is unpacked beside them.
+/// Directory of the start scripts, inside the unpacked package.
 const SCRIPTS: &str = "scripts";
 
 impl Program {
-    /// Unpacks it and returns a script that starts it. The directory may be copied as a whole.
+    /// Unpacks the program and returns a script that starts it. The directory can be copied as a whole.
     pub(super) fn provide(&self, cache: &Cache) -> Result<PathBuf> {
         let stands_for = |name: &str| self.stands_for.is_some_and(|start| name.starts_with(start));
         let directory = format!("debian-{}", self.package);
@@ -68,7 +68,8 @@ impl Program {
     }
 }
 
-/// Finds a path with at most one `*` in it below `root`; the last of several.
+/// Returns the path that matches a pattern with at most one `*`, relative to `root`. Prefers the last of
+/// several matches.
 fn found(root: &Path, path: &str) -> Option<String> {
     let Some((before, after)) = path.split_once('*') else {
         return root.join(path).exists().then(|| path.to_owned());
@@ -78,9 +79,9 @@ fn found(root: &Path, path: &str) -> Option<String> {
     paths.filter(|path| root.join(path).exists()).max()
 }
 
-/// Returns a directory with the `packages` unpacked, and with what they need that the system lacks.
+/// Returns a directory with the `packages` unpacked, with all dependencies that the system lacks.
 ///
-/// Those that `always` picks are unpacked even if the system has them.
+/// Packages that `always` selects are unpacked even if they are installed.
 pub(super) fn unpack(
     cache: &Cache,
     name: &str,
@@ -113,7 +114,7 @@ pub(super) fn unpack(
     })
 }
 
-/// Makes links to what was unpacked with them, by a path of the whole system, lead there.
+/// Turns absolute symlinks to unpacked files into relative ones that stay inside `root`.
 fn keep_links_inside(root: &Path, directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -132,13 +133,14 @@ fn keep_links_inside(root: &Path, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the line of a script that lets programs find the libraries unpacked below `root`.
+/// Returns a script line that lets programs find the libraries unpacked below `root`.
 pub(super) fn library_path(root: &Path) -> String {
     let libraries = root.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH));
     format!("export LD_LIBRARY_PATH='{}'\n", libraries.display())
 }
 
-/// Writes a script, unless it says that already: who copies it looks at its time.
+/// Writes a script. Leaves a file with the same content alone, because copies are refreshed by modification
+/// time.
 pub(super) fn write_script(path: &Path, body: &str) -> Result<()> {
     let text = format!("#!/bin/sh\n{body}");
     if fs::read_to_string(path).is_ok_and(|known| known == text) {
@@ -148,10 +150,10 @@ pub(super) fn write_script(path: &Path, body: &str) -> Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).context("making the script executable")
 }
 
-/// Whether the package lists were fetched in this run.
+/// True if the package lists were fetched in this run.
 static FETCHED: AtomicBool = AtomicBool::new(false);
 
-/// Fetches the package lists into the cache, once for each run that needs them.
+/// Fetches the package lists into the cache, at most once per run.
 fn lists(cache: &Cache) -> Result<PathBuf> {
     let root = cache.path("apt");
     for part in ["lists/partial", "archives/partial"] {
@@ -165,12 +167,13 @@ fn lists(cache: &Cache) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// Returns the packages and all that they depend on, installed or not.
+/// Returns the packages and all their dependencies, installed or not.
 fn needed(lists: &Path, packages: &[&str]) -> Result<Vec<String>> {
     let mut command = apt("apt-cache", lists);
     command.args(["depends", "--recurse", "--no-recommends", "--no-suggests", "--no-enhances"]);
     command.args(["--no-conflicts", "--no-breaks", "--no-replaces"]).args(packages);
-    // A package stands at the start of a line, its dependencies are indented, virtual ones in brackets.
+    // Package names start at the beginning of a line. Dependencies are indented, and virtual packages are in
+    // angle brackets.
     let text = quiet(&mut command)?;
     Ok(text.lines().filter(|line| !line.starts_with([' ', '|', '<'])).map(str::to_owned).collect())
 }
@@ -179,12 +182,12 @@ fn apt(program: &str, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.arg("--quiet").arg("--option").arg(format!("Dir::State::lists={}", root.join("lists").display()));
     command.arg("--option").arg(format!("Dir::Cache={}", root.display()));
-    // Reading as the package manager's own user is pointless here and fails in private directories.
+    // apt's own user cannot read private directories, and dropping privileges has no use here.
     command.args(["--option", "APT::Sandbox::User=root"]).env("LC_ALL", "C");
     command
 }
 
-/// Reads `Inst NAME (VERSION ...)` from a simulated installation.
+/// Parses a line `Inst NAME (VERSION ...)` of a simulated installation.
 fn new_package(line: &str) -> Option<String> {
     line.strip_prefix("Inst ")?.split_whitespace().next().map(str::to_owned)
 }

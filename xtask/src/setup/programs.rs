@@ -1,4 +1,4 @@
-//! The programs that pi's tools and the tests call, in one directory to be put first in PATH.
+//! The programs that pi's tools and the tests call, in one directory for the front of PATH.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ use crate::cache::Cache;
 use crate::run::{find_program, quiet, step};
 
 const RIPGREP: &str = "1.18.0";
-/// pi passes `--no-require-git`, which versions before 10 refuse; Debian has 8.
+/// pi passes `--no-require-git`, which versions before 10 reject. Debian has version 8.
 const FD: &str = "10.3.0";
-/// The program that others use for components in registries; nobody ships it built.
+/// The usual client for components in registries. There are no prebuilt packages of it.
 const WKG: &str = "0.16.1";
 
-/// What asks gcc for another C library: nothing of the system's own is looked for.
+/// Start lines that make gcc use musl and ignore the system's own C library.
 const WITH_MUSL: &str = "lib=$(echo \"$root\"/usr/lib/*-linux-musl)\n\
     include=$(echo \"$root\"/usr/include/*-linux-musl)\n\
     unset LD_LIBRARY_PATH\n\
     exec cc -static -no-pie -nostdinc -isystem \"$include\" -nostdlib \"$lib/crt1.o\" \"$lib/crti.o\" \"$@\" \
     \"$lib/libc.a\" -lgcc \"$lib/crtn.o\"";
 
-/// Programs used as the system has them, or else unpacked from their Debian package.
+/// Programs that are taken from the system, or else unpacked from their Debian package.
 const FROM_DEBIAN: [Program; 15] = [
     plain("tmux", "tmux", "usr/bin/tmux"),
     plain("bwrap", "bubblewrap", "usr/bin/bwrap"),
     plain("mkfs.btrfs", "btrfs-progs", "sbin/mkfs.btrfs"),
     plain("docker-registry", "docker-registry", "usr/bin/docker-registry"),
     plain("minisign", "minisign", "usr/bin/minisign"),
-    // Servers and clients of all kinds, for the tests of connections.
+    // Servers and clients of different kinds, for the connection tests.
     plain("sshd", "openssh-server", "usr/sbin/sshd"),
     plain("dig", "bind9-dnsutils", "usr/bin/dig"),
     plain("wget", "wget", "usr/bin/wget"),
     plain("busybox", "busybox-static", "bin/busybox"),
-    // Both are Go's own: the first has no C library at all, the second need not ask it.
+    // Both are written in Go: the first does not use libc, the second does not need it to resolve names.
     plain("certinfo", "certinfo", "usr/bin/certinfo"),
     plain("hey", "hey", "usr/bin/hey"),
     Program { start: Start::Script(WITH_MUSL), ..plain("musl-gcc", "musl-tools", "usr/bin/musl-gcc") },
@@ -44,7 +44,7 @@ const FROM_DEBIAN: [Program; 15] = [
         stands_for: Some("postgresql-client-"),
         ..plain("psql", "postgresql-client", "usr/lib/postgresql/*/bin/psql")
     },
-    // Part of every Java, and makes connections.
+    // Part of every Java runtime; makes connections.
     Program {
         stands_for: Some("openjdk-"),
         ..plain("keytool", "default-jre-headless", "usr/lib/jvm/*/bin/keytool")
@@ -75,15 +75,15 @@ pub(super) fn bin_dir(cache: &Cache) -> Result<PathBuf> {
     Ok(bin)
 }
 
-/// Returns the program of the system, where everybody finds it: one in somebody's home is no use to tests that run as
-/// another user. Without apt there is no choice.
+/// Returns the path of a program in a system directory. A program in a home directory is useless for tests
+/// that run as another user. Without apt, any program on PATH has to do.
 fn own(program: &str) -> Option<PathBuf> {
     let places = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
     let found = places.into_iter().map(|place| Path::new(place).join(program)).find(|path| path.exists());
     found.or_else(|| find_program("apt-get").map_or_else(|| find_program(program), |_apt| None))
 }
 
-/// From npm: the same version on every system, and no right to install packages is needed.
+/// Installs ripgrep from npm, which has the same version on every system and needs no privileges.
 fn ripgrep(cache: &Cache) -> Result<PathBuf> {
     let package = format!("@vscode/ripgrep-linux-{}", node::npm_arch()?);
     let root = cache.directory(&format!("ripgrep-{RIPGREP}"), |root| {
@@ -102,13 +102,13 @@ fn wkg(cache: &Cache) -> Result<PathBuf> {
     Ok(root.join("bin/wkg"))
 }
 
-/// Compiles a program of crates.io into `root`, for being compiled quickly: not optimised, and without what debuggers
-/// read. The tests give it little to do.
+/// Compiles a program from crates.io into `root`, without optimisation and debug information. That is quick,
+/// and the tests give the program little to do.
 fn compile(root: &Path, name: &str, version: &str) -> Result<()> {
     let mut cargo = Command::new("cargo");
     cargo.args(["install", name, "--version", version, "--locked", "--root"]).arg(root);
     cargo.args(["--debug", "--no-default-features"]).env("CARGO_PROFILE_DEV_DEBUG", "0");
-    // A shared target directory would let this build wait for, and mix with, the project's own.
+    // In a shared target directory this build would wait for the project's own builds and mix with them.
     cargo.arg("--target-dir").arg(root.join("build")).current_dir(root);
     step(&format!("compiling {name} (minutes)"), || quiet(&mut cargo))?;
     fs::remove_dir_all(root.join("build")).with_context(|| format!("removing what the build of {name} left"))

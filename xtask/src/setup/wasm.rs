@@ -1,5 +1,5 @@
-//! The compiler for guests: the wasm targets of rustup's toolchain, or else Debian's rustc with a
-//! standard library that is built here once.
+//! The compiler for guests: the wasm targets of rustup's toolchain, or else Debian's rustc with a standard
+//! library that is built here once.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,14 @@ use crate::cache::{Cache, Wasm};
 use crate::project;
 use crate::run::{find_program, quiet, say, step};
 
-/// A component with WASI imports, and a plain module to be turned into one without imports.
+/// The target for components with WASI imports, and the one for plain modules that become components without
+/// imports.
 const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
-/// Changes with the recipe below, so that an older result is not taken for a new one.
+/// Name of the directory. Change it with the recipe below, so that an older result is not reused.
 const DEBIAN_DIRECTORY: &str = "debian-rust-3";
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "rust-web-src", "wasi-libc"];
 
-/// Returns a compiler that has both targets, fetching or building them if need be.
+/// Returns a compiler with both targets. Fetches or builds them if necessary.
 pub(super) fn compiler(cache: &Cache) -> Result<Wasm> {
     if TARGETS.iter().all(|target| has_target(Path::new("rustc"), target)) {
         return Ok(Wasm::default());
@@ -50,9 +51,10 @@ fn has_target(rustc: &Path, target: &str) -> bool {
         .is_ok_and(|directory| Path::new(directory.trim()).is_dir())
 }
 
-/// Unpacks Debian's rustc into the cache and gives it the targets.
+/// Unpacks Debian's rustc into the cache and adds the targets.
 fn debian_compiler(cache: &Cache) -> Result<Wasm> {
-    // What the standard library goes into, or is made of, cannot be the system's own copy.
+    // The packages that contain the standard library or its sources must be unpacked, because the system's
+    // copy is read-only.
     let always = |name: &str| name.contains("rust") || name == "wasi-libc";
     let root = debian::unpack(cache, DEBIAN_DIRECTORY, &DEBIAN_PACKAGES, always)?;
     let script = root.join("rustc");
@@ -69,12 +71,12 @@ fn debian_compiler(cache: &Cache) -> Result<Wasm> {
     Ok(Wasm { flags: vec![no_machine_paths(&root)], rustc: Some(script) })
 }
 
-/// Returns the flag that makes messages name the standard library's files as they are named upstream.
+/// Returns the flag that gives the standard library's files their upstream names in messages.
 fn no_machine_paths(root: &Path) -> String {
     format!("--remap-path-prefix={}=/rustc", root.join("usr/lib/rustlib/src/rust").display())
 }
 
-/// rustup's toolchain carries the linkers that Debian's lacks.
+/// Links to the linkers in rustup's toolchain, which Debian's package lacks.
 fn link_linkers(root: &Path) -> Result<()> {
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let libdir = quiet(Command::new("rustc").args(["--print", "target-libdir", "--target", &host]))?;
@@ -88,14 +90,14 @@ fn link_linkers(root: &Path) -> Result<()> {
     super::link(&linkers, &root.join("usr/lib/rustlib").join(host).join("bin"))
 }
 
-/// Builds std with cargo and puts the libraries where this rustc looks for them.
+/// Builds std with cargo and copies the libraries to the directory where this rustc finds them.
 fn standard_library(root: &Path, rustc: &Path, target: &str) -> Result<()> {
     let work = root.join("std");
     fs::create_dir_all(&work).context("creating the build directory")?;
     fs::write(work.join("Cargo.toml"), EMPTY_CRATE).context("writing the crate that std is built for")?;
     fs::write(work.join("lib.rs"), "#![no_std]\n").context("writing the crate that std is built for")?;
     let wasi = root.join("usr/lib/wasm32-wasi");
-    // Only what is compiled with bitcode can take part in link-time optimisation.
+    // Link-time optimisation needs code with embedded bitcode.
     let mut flags = format!("-Cembed-bitcode=yes {}", no_machine_paths(root));
     if let Some(flag) = project::no_cargo_home() {
         flags += &format!(" {flag}");
@@ -118,7 +120,7 @@ fn standard_library(root: &Path, rustc: &Path, target: &str) -> Result<()> {
         .env("RUSTC", rustc)
         .env("RUSTFLAGS", flags)
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
-    // Debian's release compiler only takes the unstable flag above with this.
+    // Debian's stable compiler accepts the unstable flag above only with this variable.
     quiet(cargo.env("RUSTC_BOOTSTRAP", "1"))?;
     let libraries = root.join("usr/lib/rustlib").join(target).join("lib");
     let partial = libraries.with_file_name("lib.partial");

@@ -1,4 +1,4 @@
-//! The steps of a run: how long each took, and how it ended.
+//! The results and times of the steps of a test run.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use crate::run::{answer, say};
 pub(super) struct Ledger {
     total: Tally,
     steps: Vec<(String, Duration)>,
-    /// The time of each test that told it.
+    /// The times of the single tests, as far as they are reported.
     tests: Vec<(String, Duration)>,
 }
 
 impl Ledger {
-    /// Records a step that counts as no test.
+    /// Records a step that does not count as a test.
     pub(super) fn took(&mut self, what: &str, time: Duration) {
         self.steps.push((what.to_owned(), time));
     }
@@ -33,7 +33,7 @@ impl Ledger {
         self.tests(what, || work().map(|()| (Tally { passed: 1, ..Tally::default() }, true)));
     }
 
-    /// Runs a step that counts its own tests, and says whether its program ended with success.
+    /// Runs a step that counts its own tests and returns whether its program succeeded.
     pub(super) fn tests(&mut self, what: &str, work: impl FnOnce() -> Result<(Tally, bool)>) {
         say(format_args!("{what} ..."));
         let start = Instant::now();
@@ -41,10 +41,10 @@ impl Ledger {
         self.record(what, start.elapsed(), result);
     }
 
-    /// Records how a step ended that has run already.
+    /// Records the result of a finished step.
     pub(super) fn record(&mut self, what: &str, time: Duration, result: Result<(Tally, bool)>) {
         let mut tally = match result {
-            // A program that fails without naming a failed test has failed all the same.
+            // A program that fails without naming a failed test counts as one failure.
             Ok((tally, is_success)) => Tally { failed: tally.failed.max(u64::from(!is_success)), ..tally },
             Err(error) => {
                 say(format_args!("{what}: {error:#}"));
@@ -60,11 +60,10 @@ impl Ledger {
         self.took(what, time);
     }
 
-    /// Prints the times and the total, which is the last line.
+    /// Prints the times, and the total on the last line.
     ///
     /// # Errors
-    ///
-    /// When a test failed or was ignored.
+    /// Fails when a test failed or was ignored.
     pub(super) fn close(&self) -> Result<()> {
         for line in report::steps(&self.steps).into_iter().chain(report::slowest(&self.tests)) {
             say(line);

@@ -31,10 +31,10 @@ Examples:
 
 Every step runs, even after one has failed. The time of each step and the slowest tests are printed.";
 
-/// Variables that ask tests for their long forms, and the values that `--full` gives them.
+/// Environment variables that make tests run longer, with the values that `--full` sets.
 const LONG_FORMS: [(&str, &str); 2] = [("PORTCULLIS_RACE_TRIES", "10000"), ("PORTCULLIS_RACE_FACTOR", "20")];
 
-/// The options of `test`.
+/// Options of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Runs only what takes a few minutes: formatting, lints, and tests without a sandbox or pi
@@ -95,7 +95,7 @@ fn clippy() -> Result<()> {
     show(project::cargo().args(words))
 }
 
-/// Returns the variables that tell the tests which programs to use, and how long to try.
+/// Returns the environment variables for the tests: paths of programs, and how long to try.
 fn environment(tools: &Tools, target: &Path, long_forms: &[(&str, &str)]) -> Result<Environment> {
     let mut variables: Vec<(OsString, OsString)> = vec![
         ("PATH".into(), tools.search_path()?),
@@ -105,7 +105,7 @@ fn environment(tools: &Tools, target: &Path, long_forms: &[(&str, &str)]) -> Res
     Ok(Environment { variables })
 }
 
-/// Returns `program`, to be run without input by a step.
+/// Returns a command for `program` without input.
 fn silent_input(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());

@@ -1,4 +1,5 @@
-//! The test programs of the workspace: built by cargo, run by us, so that the slow ones run side by side.
+//! The test programs of the workspace. Cargo builds them and this module runs them, so that slow ones run in
+//! parallel.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,21 +13,21 @@ use super::runner::{self, Environment};
 use crate::project;
 use crate::run::say;
 
-/// Which test programs are run.
+/// The test programs to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// All.
+    /// All programs.
     All,
-    /// Those that need no sandbox, no pi and no built policies.
+    /// Programs that need no sandbox, no pi and no built policies.
     Quick,
 }
 
-/// Who runs the tests of a program.
+/// The test harness of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Harness {
-    /// Rust's own, which runs tests side by side.
+    /// Rust's own harness, which runs tests in parallel.
     Rust,
-    /// `portcullis-each-user`, which runs them one after the other, as root and as an ordinary user.
+    /// `portcullis-each-user`, which runs tests one after another, as root and as an ordinary user.
     EachUser,
 }
 
@@ -36,12 +37,12 @@ pub(super) struct Program {
     /// `crate` for unit tests, `crate/target` for others.
     pub(super) name: String,
     pub(super) path: PathBuf,
-    /// The crate's directory, in which cargo runs tests.
+    /// The crate's directory, where cargo runs its tests.
     pub(super) directory: PathBuf,
     pub(super) harness: Harness,
 }
 
-/// Programs that take long, the longest first: the others fill the time that these leave.
+/// Slow programs, the slowest first. The others fill the remaining time.
 const SLOW: [&str; 6] = [
     "portcullis-it/it",
     "portcullis-confine/kernel",
@@ -51,10 +52,10 @@ const SLOW: [&str; 6] = [
     "portcullis-file-gate/gate",
 ];
 
-/// Programs of the quick run's exclusions beside the slow ones: they need built guests.
+/// Programs that need built guests. The quick run leaves them out, like the slow ones.
 const NEED_GUESTS: [&str; 2] = ["portcullis-workbench", "portcullis-workbench/shipped"];
 
-/// Programs with a harness of their own.
+/// Programs that use `portcullis-each-user`.
 const EACH_USER: [&str; 2] = ["portcullis-confine/kernel", "portcullis-file-gate/gate"];
 
 /// Builds the test programs and runs those of `choice`.
@@ -84,7 +85,7 @@ fn ordered(programs: Vec<Program>, choice: Choice) -> Vec<Program> {
 
 fn build() -> Result<Vec<Program>> {
     let mut cargo = project::cargo();
-    // Errors of the compiler go to standard error as people read them, the list of programs to standard output.
+    // The compiler's errors go to standard error in readable form, the list of programs to standard output.
     cargo.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
     let output = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("starting cargo")?;
     if !output.status.success() {
@@ -102,7 +103,7 @@ fn build() -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Reads a test program from one of cargo's messages.
+/// Parses a test program from one of cargo's messages.
 fn program(message: &Value) -> Option<Program> {
     let is_test = message.pointer("/profile/test")?.as_bool()?;
     let path = message.get("executable")?.as_str().filter(|_| is_test)?;
@@ -116,8 +117,8 @@ fn program(message: &Value) -> Option<Program> {
     Some(Program { name, path: path.into(), directory, harness })
 }
 
-/// Reads the package's name from an id: `path+file:///clone/host/names#portcullis-names@0.1.0`, or without the name
-/// where the directory has the same.
+/// Parses the package name from an id: `path+file:///clone/host/names#portcullis-names@0.1.0`. The id omits
+/// the name if it equals that of the directory.
 fn package_name(id: &str) -> Option<String> {
     let (source, fragment) = id.split_once('#')?;
     let name = fragment.split_once('@').map(|(name, _)| name).or_else(|| source.rsplit('/').next())?;

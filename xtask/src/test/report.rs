@@ -1,8 +1,8 @@
-//! Where the time of a run went.
+//! The time report of a test run.
 
 use std::time::Duration;
 
-/// How many of the slowest tests are listed.
+/// Number of slow tests to list.
 const SLOWEST: usize = 20;
 
 /// Returns a line for each step.
@@ -10,7 +10,7 @@ pub(super) fn steps(steps: &[(String, Duration)]) -> Vec<String> {
     steps.iter().map(|(what, time)| format!("{:>7.1} s  {what}", time.as_secs_f32())).collect()
 }
 
-/// Returns a heading and a line for each of the slowest tests, the slowest first; nothing where no test told its time.
+/// Returns a heading and a line for each of the slowest tests, or nothing if no test reported its time.
 pub(super) fn slowest(tests: &[(String, Duration)]) -> Vec<String> {
     let mut sorted: Vec<_> = tests.iter().collect();
     sorted.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
@@ -22,7 +22,7 @@ pub(super) fn slowest(tests: &[(String, Duration)]) -> Vec<String> {
     if lines.is_empty() { lines } else { std::iter::once("slowest tests:".to_owned()).chain(lines).collect() }
 }
 
-/// Reads the time that a line of a test runner gives for one test: `test NAME ... ok <1.234s>`.
+/// Parses a test's name and time from a runner's line: `test NAME ... ok <1.234s>`.
 pub(super) fn time_of_test(line: &str) -> Option<(&str, Duration)> {
     let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let seconds = rest.split_once('<')?.1.strip_suffix("s>")?;

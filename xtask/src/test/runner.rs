@@ -1,4 +1,4 @@
-//! Runs test programs side by side, and shows what a program printed when it has ended.
+//! Runs test programs in parallel, and shows the output of each when it has ended.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -16,24 +16,24 @@ use super::silent_input;
 use super::tally::Tally;
 use crate::run::{answer, say};
 
-/// How many programs run at once. Most of the slow ones wait for processes or run one test at a time, so that two of
-/// them keep two processors busy.
+/// Number of programs that run at once. Most slow programs wait for processes or run one test at a time, so
+/// two of them keep two processors busy.
 const LANES: usize = 2;
 
-/// Variables that the tests get beside those of this process.
+/// Environment variables for the tests, in addition to those of this process.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pub(super) variables: Vec<(OsString, OsString)>,
 }
 
-/// What a program did.
+/// The result of a program.
 struct Ended {
     program: Program,
     time: Duration,
     output: Result<(String, bool)>,
 }
 
-/// Runs `programs`, taken in this order by whichever lane is free.
+/// Runs `programs` in this order, each in the next free lane.
 pub(super) fn run(ledger: &mut Ledger, programs: Vec<Program>, environment: &Environment) {
     let queue = Mutex::new(programs.into_iter());
     let (sender, ends) = mpsc::channel();
@@ -63,7 +63,7 @@ fn next(queue: &Mutex<std::vec::IntoIter<Program>>) -> Option<Program> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
-/// Shows what is worth reading of a program's output, and counts its tests.
+/// Shows the relevant output of a program and counts its tests.
 fn record(ledger: &mut Ledger, Ended { program, time, output }: Ended) {
     let result = output.map(|(text, is_success)| {
         let mut tally = Tally::default();
@@ -80,7 +80,7 @@ fn record(ledger: &mut Ledger, Ended { program, time, output }: Ended) {
             }
         }
         ledger.tests_took(times);
-        // A program without a test is no failure here: most binaries have none.
+        // A program without tests is not a failure: most binaries have none.
         if tally == Tally::default() && is_success && text.contains("running 0 tests") {
             return None;
         }
@@ -104,7 +104,7 @@ fn command(program: &Program, environment: &Environment) -> Command {
     command.current_dir(&program.directory).env("CARGO_MANIFEST_DIR", &program.directory);
     command.envs(environment.variables.iter().map(|(name, value)| (name, value)));
     if program.harness == Harness::Rust {
-        // The only way to learn how long each test takes; `portcullis-each-user` always says so.
+        // The only way to get the time of each test. `portcullis-each-user` always reports it.
         command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
     }
     command

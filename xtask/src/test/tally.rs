@@ -1,4 +1,4 @@
-//! Counts of passed and failed tests, read from what test runners print.
+//! Counts of passed and failed tests, parsed from the output of test runners.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::run::answer;
 
-/// How many tests ended how. A check without tests of its own counts as one.
+/// The number of tests by result. A check without its own tests counts as one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) passed: u64,
@@ -22,7 +22,7 @@ impl Tally {
         self.ignored += other.ignored;
     }
 
-    /// Reads what one line of cargo's or node's test runner says about totals.
+    /// Parses the totals from one line of cargo's or node's test runner.
     pub(super) fn from_line(line: &str) -> Self {
         let mut tally = Self::default();
         let Some(counts) = line.strip_prefix("test result: ") else {
@@ -41,7 +41,7 @@ impl Tally {
     }
 
     fn count(&mut self, word: &str, count: &str) {
-        // `2 failed ["name"]` lists the names behind the word.
+        // `2 failed ["name"]` has the names after the word.
         let field = match word.split(' ').next().unwrap_or_default() {
             "passed" | "pass" => &mut self.passed,
             "failed" | "fail" | "cancelled" => &mut self.failed,
@@ -52,7 +52,7 @@ impl Tally {
     }
 }
 
-/// Runs a test runner, passes on what it prints, and counts. Also returns whether it ended with success.
+/// Runs a test runner, forwards its output, and counts the tests. Also returns whether it succeeded.
 pub(super) fn counted(command: &mut Command) -> Result<(Tally, bool)> {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("starting the tests")?;

@@ -1,4 +1,4 @@
-//! Licences of all crates against the list in `deny.toml`.
+//! Checks the licences of all crates against the list in `deny.toml`.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -22,10 +22,10 @@ pub(super) fn problems(packages: &[Value], deny: &toml::Table) -> Result<Vec<Str
     Ok(problems)
 }
 
-/// Says whether one of the choices in `expression` needs allowed licences only.
+/// Returns true if one choice in an SPDX expression needs only allowed licences.
 ///
-/// Parentheses are not followed: each part between two `AND`s needs an allowed choice of its own, which
-/// can refuse an expression that deserves better, never accept one that does not.
+/// Parentheses are ignored: each part between two `AND`s needs an allowed choice. This can reject an
+/// acceptable expression, but never accepts an unacceptable one.
 fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
     plain.split(" AND ").all(|part| part.split(" OR ").any(|choice| allowed.contains(&choice.trim())))

@@ -1,4 +1,4 @@
-//! Each crate's manifest: versions, lints, and where unsafe code may be.
+//! Checks each crate's manifest: versions, lints, and the places of unsafe code.
 
 use std::fs;
 use std::path::Path;
@@ -8,9 +8,10 @@ use anyhow::{Context, Result};
 use super::Member;
 use crate::project;
 
-/// May hold unsafe code: the calls that no safe library offers.
+/// The crate that may contain unsafe code: system calls that no safe library offers.
 const UNSAFE_CRATE: &str = "host/sys";
-/// May hold unsafe code in one file: loading of precompiled components is an unsafe function.
+/// The crate and its only file that may contain unsafe code: loading precompiled components is an unsafe
+/// function.
 const UNSAFE_FILE: (&str, &str) = ("host/policy-runtime", "host/policy-runtime/src/precompiled.rs");
 
 pub(super) fn problems(member: &Member) -> Result<Vec<String>> {
@@ -30,7 +31,7 @@ fn inherits_lints(manifest: &toml::Table) -> bool {
         == Some(true)
 }
 
-/// Versions stand in the workspace's table only, so that one glance shows them.
+/// Checks that versions appear only in the workspace's table.
 fn own_versions(folder: &str, manifest: &toml::Table) -> Vec<String> {
     let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
     let targets = manifest.get("target").and_then(toml::Value::as_table);
@@ -40,13 +41,13 @@ fn own_versions(folder: &str, manifest: &toml::Table) -> Vec<String> {
         .flat_map(|table| kinds.iter().filter_map(|kind| table.get(*kind)?.as_table()))
         .flatten()
         .filter(|(_, wanted)| wanted.get("workspace").and_then(toml::Value::as_bool) != Some(true))
-        // A crate that asks for itself wants a feature for its tests.
+        // A crate that depends on itself enables a feature for its tests.
         .filter(|(_, wanted)| wanted.get("path").and_then(toml::Value::as_str) != Some("."))
         .map(|(name, _)| format!("{folder} gives {name} a version: it belongs in [workspace.dependencies]"))
         .collect()
 }
 
-/// A crate with lints of its own is not held by the workspace's `forbid`, so its files are read.
+/// A crate with its own lints escapes the workspace's `forbid`, so its source files are searched.
 fn unsafe_problems(folder: &str, manifest: &toml::Table) -> Result<Vec<String>> {
     if folder == UNSAFE_CRATE && manifest.contains_key("lints") {
         return Ok(Vec::new());
@@ -75,7 +76,7 @@ fn search(folder: &Path, problems: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Says whether a line opens unsafe code or lets some in.
+/// Returns true if a line contains or permits unsafe code.
 fn is_unsafe(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     let words = |character: char| !(character.is_alphanumeric() || character == '_');
