@@ -49,8 +49,9 @@ impl<'a> Contestant<'a> {
         Self::at_once(name, calls, move |calls| (0..calls).for_each(|_| run()))
     }
 
-    /// Creates a contestant whose `run` gets the number of calls. For operations in another process, where
-    /// one request per call would count as well.
+    /// Creates a contestant whose `run` gets the number of calls.
+    ///
+    /// For operations in another process, where one request per call would count as well.
     pub fn at_once(name: &str, calls: u32, run: impl FnMut(u32) + 'a) -> Self {
         Self { name: name.to_owned(), calls, run: Box::new(run) }
     }

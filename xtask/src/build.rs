@@ -75,8 +75,9 @@ pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// Compiles the shipped policies with a built host, and builds the host again with their machine code. If the
-/// machine code has not changed, cargo has nothing to build.
+/// Compiles the shipped policies with a built host, and builds the host again with their machine code.
+///
+/// If the machine code has not changed, cargo has nothing to build.
 pub(crate) fn embed_machine_code(release: bool, build: impl FnOnce() -> Result<()>) -> Result<()> {
     let profile = project::target_directory()?.join(if release { "release" } else { "debug" });
     let mut compile = Command::new(profile.join("portcullis"));

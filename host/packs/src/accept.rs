@@ -35,8 +35,9 @@ pub struct Candidate<'a> {
     pub bytes: &'a [u8],
     /// Its signatures.
     pub signatures: &'a Signatures,
-    /// Runs the component and returns its description of itself. Called only for bytes that a trusted key has
-    /// signed or that the user trusts.
+    /// Runs the component and returns its description of itself.
+    ///
+    /// Called only for bytes that a trusted key has signed or that the user trusts.
     pub describe: &'a dyn Fn() -> Result<Described, Box<dyn std::error::Error + Send + Sync>>,
     /// The requested id. `None` accepts any.
     pub wanted: Option<&'a str>,

@@ -5,8 +5,9 @@ use crate::key::Key;
 use crate::signature::PURPOSE;
 use crate::trust::{TrustError, Validity};
 
-/// Returns the keys that may sign policies. The names of the signers are informational: the trust file says
-/// whose keys they are.
+/// Returns the keys that may sign policies.
+///
+/// The names of the signers are informational: the trust file says whose keys they are.
 pub(crate) fn parse(text: &str) -> Result<Vec<(Key, Validity)>, TrustError> {
     let mut keys = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -3,8 +3,10 @@
 /// Seconds since 1970-01-01, UTC.
 pub type Seconds = i64;
 
-/// Parses a date such as `2027-01-31`, or a date of an `allowed_signers` file: `20270131`, `202701312359`,
-/// `20270131235959`, each optionally with a `Z`. All are taken as UTC.
+/// Parses a date such as `2027-01-31`, or one in the format of `allowed_signers` files.
+///
+/// That format is `20270131`, `202701312359` or `20270131235959`, each optionally with a `Z`. All dates are
+/// taken as UTC.
 pub(crate) fn parse(text: &str) -> Option<Seconds> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let digits: String = match text.split('-').collect::<Vec<_>>().as_slice() {

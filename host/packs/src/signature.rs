@@ -79,8 +79,9 @@ pub enum State {
 }
 
 impl Signatures {
-    /// Parses the content of `.sig` (one or more ssh signatures) and `.minisig` files. An empty text has no
-    /// signatures.
+    /// Parses the content of `.sig` (one or more ssh signatures) and `.minisig` files.
+    ///
+    /// An empty text has no signatures.
     ///
     /// # Errors
     /// Fails when a text is too long or damaged.

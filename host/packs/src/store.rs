@@ -36,8 +36,9 @@ pub struct Store {
 enum Owner {
     /// The user's settings directory. Its `packs` directory may be a symlink of the user.
     User,
-    /// A directory such as the project's, which others may control. A symlink there could redirect writes and
-    /// removals.
+    /// A directory such as the project's, which others may control.
+    ///
+    /// A symlink there could redirect writes and removals.
     Anybody,
 }
 
@@ -201,8 +202,9 @@ impl Store {
     }
 }
 
-/// Exclusive write access to a directory of packs, through its file descriptor: a directory that replaces it
-/// under the same name is not written to.
+/// Exclusive write access to a directory of packs.
+///
+/// It holds the directory's file descriptor, so it never writes to another directory that gets the same name.
 #[derive(Debug)]
 pub struct Writing<'a> {
     store: &'a Store,

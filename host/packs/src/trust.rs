@@ -192,8 +192,10 @@ impl Trust {
         Ok(trust)
     }
 
-    /// Merges the user's trust with the machine's. Namespaces that the machine assigns belong to the
-    /// machine's publishers, and the revocations of both apply.
+    /// Merges the user's trust with the machine's.
+    ///
+    /// Namespaces that the machine assigns belong to the machine's publishers, and the revocations of both
+    /// apply.
     #[must_use]
     pub fn under(mut self, machine: Self) -> Self {
         let given: Vec<String> =

@@ -34,8 +34,9 @@ impl Embedded {
     }
 }
 
-/// Returns the name of a component's machine code: the component's SHA-256 digest, and a hash that changes
-/// with the compiler and its settings.
+/// Returns the name of a component's machine code.
+///
+/// It consists of the component's SHA-256 digest, and a hash that changes with the compiler and its settings.
 ///
 /// # Errors
 /// Fails when there is no compiler for this machine.

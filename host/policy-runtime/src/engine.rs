@@ -13,14 +13,16 @@ use crate::limits;
 
 /// Interval at which running guests check their time budget.
 const TICK: Duration = Duration::from_millis(5);
-/// Number of ticks without a call after which the clock stops, so that an idle host does not wake the
-/// machine.
+/// Number of ticks without a call after which the clock stops.
+///
+/// So an idle host does not wake the machine.
 const IDLE_TICKS: u32 = 200;
 /// How long a call waits for a free slot.
 const TURN: Duration = Duration::from_secs(2);
-/// Bytes of an instance's memory that are reset by copying; the rest is returned to the kernel. This covers
-/// all the memory of a Rust guest. Measured on the default policy: a fresh copy then costs 5 to 6 times a
-/// native decision, and 12 times if its pages are returned.
+/// Bytes of an instance's memory that are reset by copying; the rest is returned to the kernel.
+///
+/// This covers all the memory of a Rust guest. Measured on the default policy: a fresh copy then costs 5 to 6
+/// times a native decision, and 12 times if its pages are returned.
 const KEEP_RESIDENT: usize = 2 << 20;
 /// Number of idle instances whose memory the process keeps.
 const WARM: u32 = 4;

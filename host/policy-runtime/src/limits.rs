@@ -14,8 +14,9 @@ pub const DECISION_TIME: Duration = Duration::from_millis(250);
 pub const SETUP_TIME: Duration = Duration::from_secs(1);
 /// Processor time for starting an instance and for `configure`.
 pub const CONFIGURE_TIME: Duration = Duration::from_secs(2);
-/// Factor from the limit on processor time to the limit on wall-clock time. A busy machine causes no denials,
-/// and no call waits forever.
+/// Factor from the limit on processor time to the limit on wall-clock time.
+///
+/// A busy machine causes no denials, and no call waits forever.
 const CLOCK_FACTOR: u32 = 10;
 /// Memory of one instance, summed over all of its linear memories.
 pub const MEMORY: usize = 64 << 20;
@@ -29,8 +30,9 @@ pub const MEMORIES: usize = 8;
 pub const TABLES: usize = 32;
 /// Call stack of a guest. A calling thread needs twice as much for its own stack.
 pub const STACK: usize = 512 << 10;
-/// Bytes of one answer, with lists counted by the size of their elements: 4 MiB of text and the records
-/// around it.
+/// Bytes of one answer, with lists counted by the size of their elements.
+///
+/// This is enough for 4 MiB of text and the records around it.
 pub const ANSWER: usize = 8 << 20;
 /// Bytes of all strings of one answer together.
 pub const ANSWER_TEXT: usize = 4 << 20;

@@ -27,8 +27,9 @@ pub struct Runtime {
     pub(crate) limits: Limits,
     pub(crate) compiler: Compiler,
     embedded: &'static [Embedded],
-    /// The component used last. It is usually described first and then loaded, or loaded again with another
-    /// configuration.
+    /// The component used last.
+    ///
+    /// It is usually described first and then loaded, or loaded again with another configuration.
     last: Mutex<Option<([u8; 32], Component)>>,
 }
 
@@ -45,8 +46,10 @@ pub struct Unloaded<'a> {
 pub enum CachePlace {
     /// Nowhere: every start compiles.
     None,
-    /// In this directory. It must belong to the user alone and must be unwritable for sandboxed commands and
-    /// tools, because the host runs machine code from it.
+    /// In this directory.
+    ///
+    /// It must belong to the user alone and must be unwritable for sandboxed commands and tools, because the
+    /// host runs machine code from it.
     Directory(PathBuf),
 }
 

@@ -128,8 +128,9 @@ impl ComponentPolicy {
         self.ready().start
     }
 
-    /// Takes the job that makes a snapshot of the policy. Returns it once, and `None` if copies already start
-    /// from one.
+    /// Takes the job that makes a snapshot of the policy.
+    ///
+    /// Returns it once, and `None` if copies already start from one.
     pub fn snapshot_job(&self) -> Option<SnapshotJob> {
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -139,8 +140,9 @@ impl ComponentPolicy {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
     }
 
-    /// Starts one copy that can be called several times, to measure the cost of a fresh copy. Decisions never
-    /// share a copy.
+    /// Starts one copy that can be called several times, to measure the cost of a fresh copy.
+    ///
+    /// Decisions never share a copy.
     ///
     /// # Errors
     /// Those of [`Policy::evaluate`].

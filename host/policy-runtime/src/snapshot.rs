@@ -52,8 +52,9 @@ impl<'a> Readable<'a> {
     }
 }
 
-/// Runs a step of wizer and catches its panics. Wizer panics on input that it does not know; such a component
-/// has no snapshot.
+/// Runs a step of wizer and catches its panics.
+///
+/// Wizer panics on input that it does not know; such a component has no snapshot.
 fn calmly<T>(step: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(step)).ok().flatten()
 }

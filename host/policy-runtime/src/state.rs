@@ -36,8 +36,9 @@ impl HostState {
         }
     }
 
-    /// Resets the log and the random numbers after `configure`, so that calls behave as they do on a
-    /// snapshot.
+    /// Resets the log and the random numbers after `configure`.
+    ///
+    /// Calls then behave as they do on a snapshot.
     pub(crate) fn forget_configuring(&mut self) {
         self.log = CallLog::default();
         self.random = SEED;

@@ -41,8 +41,9 @@ impl Surface {
         }
     }
 
-    /// Checks that the component is a policy of a supported contract version and imports only interfaces that
-    /// this host provides.
+    /// Checks that the component is a policy that this host supports.
+    ///
+    /// Its contract version must be supported, and it may import only interfaces that this host provides.
     pub(crate) fn check(&self) -> Result<(), LoadError> {
         self.check_tracks()?;
         self.check_exports()?;

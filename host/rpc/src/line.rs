@@ -4,8 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 
 use crate::RpcError;
 
-/// The longest message, without its newline. It has room for a file of several MiB as JSON text, and bounds
-/// the memory that a client can use.
+/// The longest message, without its newline.
+///
+/// It has room for a file of several MiB as JSON text, and bounds the memory that a client can use.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// One line of the input.

@@ -15,8 +15,9 @@ struct Buffer {
     handle: [u8; LONGEST],
 }
 
-/// Returns the handle of `name` in `holder`, or of `holder` itself if the name is empty. Does not follow
-/// symlinks.
+/// Returns the handle of `name` in `holder`, or of `holder` itself if the name is empty.
+///
+/// Does not follow symlinks.
 ///
 /// Most file systems include a generation number, so a new file that reuses an inode number has another
 /// handle. See name_to_handle_at(2).

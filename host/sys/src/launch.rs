@@ -1,6 +1,6 @@
 //! Starts a command under its own init process, without copying the address space.
 //!
-//! The init shares this process's memory until it exits, and the command until it calls `execve`. Nothing is
+//! The init shares this process's memory until it exits, and the command until it calls `execve`. No memory is
 //! copied, which makes the start fast. In return neither may use thread-local state (`errno`, the allocator,
 //! a panic). This process prepares all their work as [`Script`]s of system calls.
 
@@ -47,12 +47,14 @@ pub struct Launch<'a> {
 /// The mechanism that kills all processes below an init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fence {
-    /// A pid namespace with the init as process 1, and further namespaces. The kernel kills its processes
-    /// when the init ends.
+    /// A pid namespace with the init as process 1, and further namespaces.
+    ///
+    /// The kernel kills its processes when the init ends.
     Namespaces(CloneFlags),
-    /// A Landlock domain with a signal scope, which the init's script installs. The init kills all processes
-    /// in it with a single `kill(-1)`, which no process can escape by forking. The script must also make the
-    /// init a subreaper and set [`END`] as its parent-death signal.
+    /// A Landlock domain with a signal scope, which the init's script installs.
+    ///
+    /// The init kills all processes in it with a single `kill(-1)`, which no process can escape by forking.
+    /// The script must also make the init a subreaper and set [`END`] as its parent-death signal.
     Signals,
 }
 
@@ -307,8 +309,9 @@ unsafe extern "C" fn run_init(argument: *mut c_void) -> ! {
     raw::exit(0)
 }
 
-/// Checks that the maker is alive and that signals cannot reach it, before any process has to be killed. A
-/// process that may signal the maker may signal all processes of the user.
+/// Checks that the maker is alive and that signals cannot reach it, before any process has to be killed.
+///
+/// A process that may signal the maker may signal all processes of the user.
 fn check_fence(maker: i32) -> Result<(), i32> {
     // SAFETY: the call takes no address.
     let parent = unsafe { raw::call(number(libc::SYS_getppid), [0; 6]) };

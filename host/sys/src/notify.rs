@@ -69,8 +69,9 @@ impl Listener {
         Ok(Call { id: call.id, thread, number, arguments: call.data.args })
     }
 
-    /// Returns true if the call still waits. Data that was read from the caller before then really comes from
-    /// it.
+    /// Returns true if the call still waits.
+    ///
+    /// Data that was read from the caller before then really comes from it.
     pub fn is_waiting(&self, id: u64) -> bool {
         let mut id = id;
         self.request(libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id).is_ok()

@@ -105,8 +105,9 @@ pub fn clone(_proof: &SingleThread, flags: CloneFlags) -> io::Result<Cloned> {
     cloned(pid, pidfd)
 }
 
-/// Forks this process like [`clone`], with the child starting in a control group. `group` is the group's
-/// directory.
+/// Forks this process like [`clone`], with the child starting in a control group.
+///
+/// `group` is the group's directory.
 ///
 /// # Errors
 /// Those of [`clone`]; `EACCES` when this process may not add processes to the group, `ENODEV` when the group
@@ -191,8 +192,10 @@ pub fn page_size() -> u64 {
 pub struct Fenced(PhantomData<*const ()>);
 
 impl Fenced {
-    /// Returns the proof. `outside` must be a living process of the same user outside of the domain: a
-    /// process that may signal it may signal all processes of the user.
+    /// Returns the proof.
+    ///
+    /// `outside` must be a living process of the same user outside of the domain: a process that may signal
+    /// it may signal all processes of the user.
     ///
     /// # Errors
     /// `EPERM` when a signal reaches `outside`, or when the check is inconclusive.
@@ -205,8 +208,9 @@ impl Fenced {
         Err(io::Error::from_raw_os_error(libc::EPERM))
     }
 
-    /// Kills every other process in the domain, and waits up to a second for its children and adopted orphans
-    /// to end.
+    /// Kills every other process in the domain.
+    ///
+    /// Then waits up to a second for this process's children and adopted orphans to end.
     ///
     /// A process that is being killed cannot fork. A process whose own parent or tracer has to reap it first
     /// may outlive the wait.

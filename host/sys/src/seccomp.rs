@@ -12,14 +12,16 @@ pub use libc::sock_filter as Instruction;
 pub enum Handing {
     /// The filter decides by itself.
     None,
-    /// The listener receives the calls for which the filter returns `SECCOMP_RET_USER_NOTIF`. While it
-    /// handles a call, only a fatal signal can interrupt the caller, so that a half-finished call is not
-    /// restarted. Since Linux 5.19.
+    /// The listener receives the calls for which the filter returns `SECCOMP_RET_USER_NOTIF`.
+    ///
+    /// While it handles a call, only a fatal signal can interrupt the caller, so that a half-finished call is
+    /// not restarted. Since Linux 5.19.
     ToListener,
 }
 
-/// Installs a permanent filter for the calling thread and its future children. Returns the listener if one
-/// was requested.
+/// Installs a permanent filter for the calling thread and its future children.
+///
+/// Returns the listener if one was requested.
 ///
 /// # Errors
 /// `EACCES` without `no_new_privs`, `EBUSY` when there is a listener already, `EINVAL` for an invalid

@@ -12,8 +12,9 @@ pub const KILL: i32 = libc::SIGKILL;
 /// The highest signal number on the supported architectures.
 const LAST: i32 = 64;
 
-/// Proof that no signal handler runs in this process or its children: all signals are blocked and have their
-/// default disposition.
+/// Proof that no signal handler runs in this process or its children.
+///
+/// All signals are blocked and have their default disposition.
 ///
 /// The holder must not change that.
 #[derive(Debug)]

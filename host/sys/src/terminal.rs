@@ -14,8 +14,9 @@ pub fn number(terminal: BorrowedFd<'_>) -> io::Result<u32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(number) }
 }
 
-/// Opens the other end, even if its name in `/dev/pts` now refers to another file. `flags` are those of
-/// open(2).
+/// Opens the other end, even if its name in `/dev/pts` now refers to another file.
+///
+/// `flags` are those of open(2).
 ///
 /// # Errors
 /// `ENOTTY` as for [`number`]; `EIO` while the other end is locked.

@@ -20,8 +20,10 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that every world of `old` exists in `new`, and that a policy built for one of the two contracts
-/// runs on a host of the other.
+/// Checks that `new` is compatible with `old`.
+///
+/// Every world of `old` must exist in `new`, and a policy built for one of them must run on a host of the
+/// other.
 fn compare(old: &[(String, String)], new: &[(String, String)]) -> Result<()> {
     let mut resolve = Resolve::default();
     // Two packages of the same name need different versions. The check ignores the versions.

@@ -68,8 +68,9 @@ impl Program {
     }
 }
 
-/// Returns the path that matches a pattern with at most one `*`, relative to `root`. Prefers the last of
-/// several matches.
+/// Returns the path that matches a pattern with at most one `*`, relative to `root`.
+///
+/// Prefers the last of several matches.
 fn found(root: &Path, path: &str) -> Option<String> {
     let Some((before, after)) = path.split_once('*') else {
         return root.join(path).exists().then(|| path.to_owned());
@@ -139,8 +140,9 @@ pub(super) fn library_path(root: &Path) -> String {
     format!("export LD_LIBRARY_PATH='{}'\n", libraries.display())
 }
 
-/// Writes a script. Leaves a file with the same content alone, because copies are refreshed by modification
-/// time.
+/// Writes a script.
+///
+/// Leaves a file with the same content alone, because copies are refreshed by modification time.
 pub(super) fn write_script(path: &Path, body: &str) -> Result<()> {
     let text = format!("#!/bin/sh\n{body}");
     if fs::read_to_string(path).is_ok_and(|known| known == text) {

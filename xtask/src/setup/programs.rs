@@ -75,8 +75,10 @@ pub(super) fn bin_dir(cache: &Cache) -> Result<PathBuf> {
     Ok(bin)
 }
 
-/// Returns the path of a program in a system directory. A program in a home directory is useless for tests
-/// that run as another user. Without apt, any program on PATH has to do.
+/// Returns the path of a program in a system directory.
+///
+/// A program in a home directory is useless for tests that run as another user. Without apt, any program on
+/// PATH has to do.
 fn own(program: &str) -> Option<PathBuf> {
     let places = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
     let found = places.into_iter().map(|place| Path::new(place).join(program)).find(|path| path.exists());
@@ -102,8 +104,9 @@ fn wkg(cache: &Cache) -> Result<PathBuf> {
     Ok(root.join("bin/wkg"))
 }
 
-/// Compiles a program from crates.io into `root`, without optimisation and debug information. That is quick,
-/// and the tests give the program little to do.
+/// Compiles a program from crates.io into `root`, without optimisation and debug information.
+///
+/// That is quick, and the tests give the program little to do.
 fn compile(root: &Path, name: &str, version: &str) -> Result<()> {
     let mut cargo = Command::new("cargo");
     cargo.args(["install", name, "--version", version, "--locked", "--root"]).arg(root);

@@ -117,8 +117,9 @@ fn program(message: &Value) -> Option<Program> {
     Some(Program { name, path: path.into(), directory, harness })
 }
 
-/// Parses the package name from an id: `path+file:///clone/host/names#portcullis-names@0.1.0`. The id omits
-/// the name if it equals that of the directory.
+/// Parses the package name from an id: `path+file:///clone/host/names#portcullis-names@0.1.0`.
+///
+/// The id omits the name if it equals that of the directory.
 fn package_name(id: &str) -> Option<String> {
     let (source, fragment) = id.split_once('#')?;
     let name = fragment.split_once('@').map(|(name, _)| name).or_else(|| source.rsplit('/').next())?;

@@ -16,8 +16,9 @@ use super::silent_input;
 use super::tally::Tally;
 use crate::run::{answer, say};
 
-/// Number of programs that run at once. Most slow programs wait for processes or run one test at a time, so
-/// two of them keep two processors busy.
+/// Number of programs that run at once.
+///
+/// Most slow programs wait for processes or run one test at a time, so two of them keep two processors busy.
 const LANES: usize = 2;
 
 /// Environment variables for the tests, in addition to those of this process.

@@ -10,8 +10,9 @@ use crate::project;
 
 /// The crate that may contain unsafe code: system calls that no safe library offers.
 const UNSAFE_CRATE: &str = "host/sys";
-/// The crate and its only file that may contain unsafe code: loading precompiled components is an unsafe
-/// function.
+/// The crate with one file that may contain unsafe code, and that file.
+///
+/// Loading precompiled components is an unsafe function.
 const UNSAFE_FILE: (&str, &str) = ("host/policy-runtime", "host/policy-runtime/src/precompiled.rs");
 
 pub(super) fn problems(member: &Member) -> Result<Vec<String>> {

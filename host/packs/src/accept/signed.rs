@@ -18,8 +18,9 @@ pub enum Voucher {
     Keys(Vec<String>),
 }
 
-/// Returns the reason to trust a component that is used as a file. Returns `None` if it is not trusted, or
-/// revoked.
+/// Returns the reason to trust a component that is used as a file.
+///
+/// Returns `None` if it is not trusted, or revoked.
 #[must_use]
 pub fn vouched(bytes: &[u8], signatures: &Signatures, trust: &Trust, now: Seconds) -> Option<Voucher> {
     let digest = format!("sha256:{}", crate::digest(bytes));

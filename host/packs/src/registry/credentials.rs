@@ -55,8 +55,10 @@ struct Helped {
 }
 
 impl Credentials {
-    /// Reads docker's `config.json`. Without the file there are no credentials. Helpers that it names are
-    /// searched in the directories of `path`.
+    /// Reads docker's `config.json`.
+    ///
+    /// Without the file there are no credentials. Helpers that it names are searched in the directories of
+    /// `path`.
     ///
     /// # Errors
     /// Fails when the file exists but cannot be used.

@@ -64,8 +64,10 @@ impl Registry {
     }
 }
 
-/// Returns true if credentials may be sent to a realm: it is encrypted, or on this machine, and contains no
-/// user name. The user name always comes from the credentials, never from the address.
+/// Returns true if credentials may be sent to a realm.
+///
+/// The realm must be encrypted or on this machine. It must not contain a user name, which always comes from
+/// the credentials.
 fn is_safe(realm: &str, to: &Reference) -> bool {
     let Ok(uri) = realm.parse::<Uri>() else { return false };
     let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {

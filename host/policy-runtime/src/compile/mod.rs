@@ -32,11 +32,13 @@ pub const COMPILER_ARGUMENT: &str = "__compiler";
 /// Where components are compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compiler {
-    /// In a limited process that runs this program. It must call [`compiler_main`] when its first argument is
-    /// [`COMPILER_ARGUMENT`].
+    /// In a limited process that runs this program.
+    ///
+    /// It must call [`compiler_main`] when its first argument is [`COMPILER_ARGUMENT`].
     Process(PathBuf),
-    /// In the calling process, without limits on memory and time. Only for components that the caller trusts,
-    /// as in tests.
+    /// In the calling process, without limits on memory and time.
+    ///
+    /// Only for components that the caller trusts, as in tests.
     InProcess,
 }
 

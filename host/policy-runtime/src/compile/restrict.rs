@@ -13,8 +13,9 @@ use portcullis_sys::seccomp::{Handing, Instruction, load};
 use rustix::process::{DumpableBehavior, getpid, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
-/// Restricts this process: closes inherited descriptors, drops all capabilities and installs the filter. The
-/// process must still have only one thread.
+/// Restricts this process: closes inherited descriptors, drops all capabilities and installs the filter.
+///
+/// The process must still have only one thread.
 ///
 /// On a kernel without seccomp filters only the limits on memory and time remain, which the caller sets.
 pub(super) fn enforce() -> io::Result<()> {

@@ -14,8 +14,7 @@ use crate::limits::{self, CompileLimits};
 /// Limit on open file descriptors: the three standard streams, and memory images of instances.
 const OPEN_FILES: u64 = 64;
 
-/// Runs the compiler process: reads a component from standard input and writes machine code to standard
-/// output.
+/// Runs the compiler process: reads a component on stdin and writes machine code to stdout.
 ///
 /// The program calls this before anything else and exits with the returned code.
 #[must_use]
@@ -52,7 +51,7 @@ fn bound(limits: CompileLimits) -> io::Result<()> {
         (Resource::Core, 0, 0),
         // Most of the address space is reserved and never used, so this limits the data segment instead.
         (Resource::Data, limits.memory, limits.memory),
-        // Nothing is written to disk, but a memory image of an instance counts as a file.
+        // The process writes no files, but a memory image of an instance counts as one.
         (Resource::Fsize, limits::MEMORY as u64, limits::MEMORY as u64),
         (Resource::Nofile, OPEN_FILES, OPEN_FILES),
         // At the soft limit the kernel sends a signal, which tells the host the reason. A started second

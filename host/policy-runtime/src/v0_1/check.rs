@@ -14,8 +14,10 @@ pub(super) const LINE: usize = 1 << 10;
 pub(super) const LONG: usize = 8 << 10;
 /// Entries in one list of a profile.
 pub(super) const PROFILE_ENTRIES: usize = 10_000;
-/// Bytes of all globs of a profile together: slightly more than the settings allow, because each glob is
-/// prefixed with the path of its directory.
+/// Bytes of all globs of a profile together.
+///
+/// This is slightly more than the settings allow, because each glob is prefixed with the path of its
+/// directory.
 pub(super) const GLOBS: usize = 256 << 10;
 /// Entries in any other list.
 pub(super) const ENTRIES: usize = 1_000;

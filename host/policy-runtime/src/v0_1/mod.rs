@@ -38,8 +38,9 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// Looks up each interface by name. A missing interface is `None`; an interface with a missing function
-    /// is an error.
+    /// Looks up each interface by name.
+    ///
+    /// A missing interface is `None`; an interface with a missing function is an error.
     pub(crate) fn find(component: &InstancePre<HostState>) -> wasmtime::Result<Self> {
         use exported::{confinement, evaluator, lifecycle, orientation, output_filter};
         let has = |interface: &str| {

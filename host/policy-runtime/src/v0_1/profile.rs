@@ -27,8 +27,9 @@ pub(super) fn profile(profile: guest::Profile) -> Result<Profile, PolicyError> {
     })
 }
 
-/// Refuses profile entries that this host does not enforce. Silently accepting them would make the policy
-/// believe that they are in force.
+/// Refuses profile entries that this host does not enforce.
+///
+/// Silently accepting them would make the policy believe that they are in force.
 fn refuse_unenforced(profile: &guest::Profile) -> Result<(), PolicyError> {
     let parts = [
         ("profile.sockets", profile.sockets.is_empty(), "deny reading of their paths in its place"),

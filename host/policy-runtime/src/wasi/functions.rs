@@ -175,8 +175,10 @@ impl Answer {
     }
 }
 
-/// An argument. Its handles are already removed from the guest's table of borrows, which must be empty at the
-/// end of the call.
+/// An argument.
+///
+/// Its handles are already removed from the guest's table of borrows, which must be empty at the end of the
+/// call.
 enum Argument<'a> {
     Handle(u32),
     Handles(usize),

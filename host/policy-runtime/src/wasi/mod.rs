@@ -52,8 +52,9 @@ pub(crate) fn define(
     Ok(())
 }
 
-/// Returns a number for each resource name. The same resource imported by another interface gets the same
-/// number (`input-stream` in `wasi:cli/stdin`).
+/// Returns a number for each resource name.
+///
+/// The same resource imported by another interface gets the same number (`input-stream` in `wasi:cli/stdin`).
 fn resource_kind(name: &str) -> u32 {
     const KNOWN: [&str; 8] = [
         "input-stream",

@@ -30,9 +30,11 @@ const BOUND: u64 = 256 * MIB;
 /// The control stops at this limit, so that it does not exhaust the machine's memory.
 const END_OF_CONTROL: u64 = 1024 * MIB;
 
-/// A function that changes a local variable before each of many branches to the same target, so that the
-/// compiler keeps a value for each pair of variable and branch. It has only one `block`, `loop` or `if`, so
-/// an estimate that counts those misses it.
+/// A function that is expensive to compile.
+///
+/// It changes a local variable before each of many branches to the same target, so that the compiler keeps a
+/// value for each pair of variable and branch. It has only one `block`, `loop` or `if`, so an estimate that
+/// counts those misses it.
 fn function(branches: usize, branch: &str) -> Vec<u8> {
     let locals = 1500;
     let mut body = String::new();

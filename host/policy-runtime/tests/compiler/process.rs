@@ -19,8 +19,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("no_process_is_left", no_process_is_left),
 ];
 
-/// Compiles a slow component and calls `act` with the pid of the compiler process meanwhile. Returns the
-/// result of the compilation.
+/// Compiles a slow component and calls `act` with the pid of the compiler process meanwhile.
+///
+/// Returns the result of the compilation.
 fn while_compiling(runtime: &Runtime, act: impl FnOnce(i32)) -> LoadError {
     thread::scope(|scope| {
         let loading =

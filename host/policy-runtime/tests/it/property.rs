@@ -16,8 +16,10 @@ use portcullis_policy_runtime::{CachePlace, Compiler, ComponentPolicy, Runtime};
 use crate::hand_made::HandMade;
 use crate::request::{context, read};
 
-/// The longest text for people in an answer (`wit/types.wit`, "Limits"), allowing for replaced characters and
-/// for the words that the host adds.
+/// The longest text for people in an answer.
+///
+/// This is the limit in `wit/types.wit` ("Limits"), with room for replaced characters and for the words that
+/// the host adds.
 const LONGEST: usize = 3 * (8 << 10) + 256;
 /// Largest number of bytes that [`answers`] passes to the guest.
 const ANSWER: usize = 12 << 10;
@@ -29,13 +31,16 @@ const FILE: &str = "/srv/app/a";
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Runtime::new(crate::limits(), &CachePlace::None, Compiler::InProcess).unwrap());
 
-/// A guest that answers with the bytes spelled by the first text of its arguments, two letters for each byte.
-/// That text is the id of the request, or of the session if there is no request.
+/// A guest that answers with the bytes spelled by the first text of its arguments.
+///
+/// Two letters stand for each byte. The text is the id of the request, or of the session if there is no
+/// request.
 static ECHO: LazyLock<Arc<ComponentPolicy>> =
     LazyLock::new(|| Arc::new(RUNTIME.load("echo", &echo(), "{}").unwrap()));
 
-/// Loads a component and returns its effect on a request, or `None` if it does not load. Checks that only an
-/// allowing answer or an abstention allows the action.
+/// Loads a component and returns its effect on a request, or `None` if it does not load.
+///
+/// Checks that only an allowing answer or an abstention allows the action.
 pub(crate) fn component(bytes: &[u8]) -> Option<Effect> {
     let _described = RUNTIME.describe(bytes);
     let policy = Arc::new(RUNTIME.load("guest", bytes, "{}").ok()?);

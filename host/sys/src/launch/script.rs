@@ -206,8 +206,9 @@ impl<'descriptors> Script<'descriptors> {
         Script { calls, strings, limits, descriptors: PhantomData }
     }
 
-    /// Makes the calls in the calling process. Does not allocate or lock, because the process may share its
-    /// memory.
+    /// Makes the calls in the calling process.
+    ///
+    /// Does not allocate or lock, because the process may share its memory.
     pub(super) fn perform(&self) -> Result<(), Refused> {
         let mut last = 0;
         for call in &self.calls {

@@ -7,8 +7,9 @@ use std::ptr::{self, NonNull};
 const BYTES: usize = 64 * 1024;
 /// Size of a guard: at least one page on every architecture.
 const GUARD_BYTES: usize = 64 * 1024;
-/// Size of both stacks. Each has a guard below it, so that an overflow ends the process instead of corrupting
-/// memory.
+/// Size of both stacks.
+///
+/// Each has a guard below it, so that an overflow ends the process instead of corrupting memory.
 const ALL_BYTES: usize = 2 * (GUARD_BYTES + BYTES);
 
 /// Two stacks, for an init and its command. They can be reused when both processes have ended.
