@@ -53,8 +53,8 @@ fn has_target(rustc: &Path, target: &str) -> bool {
 
 /// Unpacks Debian's rustc into the cache and adds the targets.
 fn debian_compiler(cache: &Cache) -> Result<Wasm> {
-    // The packages that contain the standard library or its sources must be unpacked, because the system's
-    // copy is read-only.
+    // These packages receive the built standard library or contain its sources. The system's installed copies
+    // cannot be used for that.
     let always = |name: &str| name.contains("rust") || name == "wasi-libc";
     let root = debian::unpack(cache, DEBIAN_DIRECTORY, &DEBIAN_PACKAGES, always)?;
     let script = root.join("rustc");

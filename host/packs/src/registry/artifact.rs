@@ -113,7 +113,9 @@ fn unreadable(bytes: &[u8], error: serde_json::Error) -> RegistryError {
     }
 }
 
-/// Returns the tag of a component's signatures, for registries without the referrers API.
+/// Returns the tag of a component's signatures.
+///
+/// A tag also works in registries without the referrers API.
 pub(crate) fn signature_tag(component: &[u8]) -> String {
     format!("sha256-{}.sig", crate::digest(component))
 }

@@ -35,7 +35,7 @@ const PAGES_MAX: usize = 500;
 pub struct Registry {
     /// The agent for registries on this machine, which may use plain HTTP.
     local: Agent,
-    /// The agent for all other registries. It follows redirects to HTTPS only.
+    /// The agent for all other registries. It uses HTTPS only, also after redirects.
     remote: Agent,
     pub(super) credentials: Credentials,
     /// The registry that asked for authorization, and the header for it.

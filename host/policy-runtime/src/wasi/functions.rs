@@ -9,7 +9,7 @@ use crate::state::{HostState, LogLevel};
 const MAX_ITEMS: u64 = 64 << 10;
 /// Number of bytes that an output stream accepts at once.
 const WRITE_WINDOW: u64 = 4096;
-/// Handles of the standard output and standard error streams.
+/// Numbers of the standard output and standard error streams.
 const STDOUT: u32 = 1;
 const STDERR: u32 = 2;
 
