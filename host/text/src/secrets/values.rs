@@ -1,5 +1,5 @@
 //! Values that are secrets, or contain one: tokens by their beginnings or their randomness, passwords in URLs, in JSON
-//! documents, in queries and in options.
+//! documents, in queries and in options, credentials of HTTP requests, and webhooks.
 
 use super::names::is_secret_name;
 
@@ -75,6 +75,9 @@ pub fn has_secret(value: &str) -> bool {
         || words(value).any(|word| word.len() >= SHORTEST_TOKEN && begins_as_token(word))
         || has_user_info(value)
         || has_named_secret(value)
+        || has_secret_after_option(value)
+        || has_authorization(value)
+        || has_webhook(value)
         || is_random(value)
 }
 
@@ -121,6 +124,43 @@ fn has_named_secret(value: &str) -> bool {
     })
 }
 
+/// Returns whether an option with a secret stands in the value, with a space between the two: `--password x`.
+fn has_secret_after_option(value: &str) -> bool {
+    let mut words = value.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let is_option = word.starts_with('-') && !word.contains('=') && is_secret_name(word);
+        if is_option && words.peek().is_some_and(|next| !next.starts_with(['-', '$'])) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns whether the value holds the credentials of an HTTP request: `Bearer x`, `Basic x`.
+fn has_authorization(value: &str) -> bool {
+    const SCHEMES: [&str; 3] = ["Bearer", "Basic", "Token"];
+    const SHORTEST: usize = 8;
+    let mut words = value.split([' ', ':', '"', '\'']).filter(|word| !word.is_empty()).peekable();
+    while let Some(word) = words.next() {
+        let is_scheme = SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(word));
+        let is_credential = |next: &&str| {
+            next.len() >= SHORTEST && next.bytes().any(|byte| byte.is_ascii_digit() || byte == b'=')
+        };
+        if is_scheme && words.peek().is_some_and(is_credential) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns whether the value is a URL that lets whoever knows it post messages.
+fn has_webhook(value: &str) -> bool {
+    const MARKS: [&str; 3] = ["://hooks.", "/webhook/", "/webhooks/"];
+    const SHORTEST: usize = 16;
+    let has_mark = MARKS.iter().any(|mark| value.contains(mark));
+    has_mark && value.split('/').any(|part| part.len() >= SHORTEST && !part.contains('.'))
+}
+
 fn has_a_value(behind: &str) -> bool {
     !behind.is_empty() && !behind.starts_with(['&', ';', ',', '}', '$'])
 }
@@ -142,7 +182,16 @@ fn is_name_of_secret(before: &str) -> bool {
 fn is_random(value: &str) -> bool {
     let is_of_part = |character: char| character.is_ascii_alphanumeric() || character == '+';
     let mut parts = value.split(|character: char| !is_of_part(character));
-    parts.any(mixes_at_random) || is_random_in_one_case(value)
+    parts.any(mixes_at_random) || value.split_whitespace().any(is_base64) || is_random_in_one_case(value)
+}
+
+/// Returns whether a word is base64 with slashes in it. A relative path mixes its letters less.
+fn is_base64(word: &str) -> bool {
+    let is_of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+    let is_candidate = word.contains('/') && !word.starts_with('/') && word.bytes().all(is_of_base64);
+    let letters = word.replace(['/', '='], "");
+    let mixes_often = changes_of_kind(&letters) * 2 >= letters.len();
+    is_candidate && word.len() >= SHORTEST_OPAQUE && mixes_often && mixes_at_random(&letters)
 }
 
 fn mixes_at_random(part: &str) -> bool {
