@@ -24,8 +24,10 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 64 MiB are enough for every file that is useful to a model, images included, and 100,000 names for every
-    /// directory; both fit into memory many times.
+    /// Returns 64 MiB and 100,000 names.
+    ///
+    /// These are enough for every file that is useful to a model, images included, and for every directory. Both fit
+    /// into memory many times.
     fn default() -> Self {
         Self { bytes: 64 << 20, entries: 100_000 }
     }

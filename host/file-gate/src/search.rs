@@ -61,8 +61,10 @@ pub enum GitRepositories {
 /// A search for names.
 #[derive(Debug, Clone)]
 pub struct FindQuery {
-    /// The glob. If it contains a slash it is matched against the whole path, otherwise against the last name; one with
-    /// a slash that starts neither with `/` nor with `**/` matches below any directory.
+    /// The glob.
+    ///
+    /// If it contains a slash it is matched against the whole path, otherwise against the last name. A glob with a
+    /// slash that starts neither with `/` nor with `**/` matches below any directory.
     pub glob: String,
     /// The directory as the caller names it; the prefix of whole paths.
     pub named: PathBuf,

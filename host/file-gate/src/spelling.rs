@@ -126,8 +126,9 @@ fn plain_space(character: char) -> char {
     }
 }
 
-/// Returns the path in a `file://` URL, as defined by the URL standard and Node's `fileURLToPath`; stricter where they
-/// guess.
+/// Returns the path in a `file://` URL.
+///
+/// It follows the URL standard and Node's `fileURLToPath`, but is stricter where they guess.
 fn local_file(address: &str) -> Result<PathBuf, &'static str> {
     let is_edge = |character: char| character <= ' ';
     let address: String =

@@ -24,8 +24,9 @@ pub enum Views {
     Session {
         /// The root of the sandbox.
         root: Box<dyn RootView>,
-        /// The sandbox's private directory under a name that the host uses too (`/tmp`), if there is one. No file below
-        /// it is ever opened in the host's view, except those registered with
+        /// The sandbox's private directory with the name of a host directory (`/tmp`), if there is one.
+        ///
+        /// No file below it is ever opened in the host's view, except those registered with
         /// [`Gate::register_output`](crate::Gate::register_output).
         private_temp: Option<PathBuf>,
     },

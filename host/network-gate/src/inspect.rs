@@ -31,8 +31,10 @@ const SWITCHED: [&[u8]; 2] = [b"HTTP/1.1 101", b"HTTP/1.0 101"];
 const STATUS: usize = 12;
 /// How many of the server's first bytes are kept: they tell whether it speaks HTTP or a similar protocol.
 const SAID: usize = 5;
-/// TLS record types that may come between two client hellos: change of cipher spec, alerts, and early data. They are
-/// skipped, up to this length, see RFC 8446 4.2.10 and 5.2.
+/// TLS record types that may come between two client hellos.
+///
+/// These are the change of cipher spec, alerts, and early data. They are skipped, up to this length, see RFC 8446
+/// 4.2.10 and 5.2.
 const BETWEEN_HELLOS: [u8; 3] = [20, 21, 23];
 const RECORD_MAX: usize = (1 << 14) + 256;
 
@@ -97,8 +99,9 @@ enum State {
 }
 
 impl Inspector {
-    /// Creates the inspector of a connection that is allowed to `host` and `port`. If `host` is an address, the names
-    /// in the content are not compared.
+    /// Creates the inspector of a connection that is allowed to `host` and `port`.
+    ///
+    /// If `host` is an address, the names in the content are not compared.
     pub fn new(host: &Endpoint, port: u16, checks: Checks, stages: Stages) -> Self {
         let names_match = checks.names_match && matches!(host, Endpoint::Domain(_));
         let is_free = !names_match && !stages.client_hello && !stages.http;
@@ -175,8 +178,9 @@ impl Inspector {
         Ok(forward)
     }
 
-    /// Takes bytes of the server, of which only the beginning and an expected answer matter; returns true if they
-    /// complete that answer.
+    /// Takes bytes of the server; returns true if they complete an expected answer.
+    ///
+    /// Only the beginning of the stream and an expected answer matter.
     ///
     /// # Errors
     /// If the client and the server have agreed on a protocol that cannot be inspected.

@@ -57,8 +57,9 @@ impl Reader<'_> {
         self.expect(")", "a parenthesis is not closed")
     }
 
-    /// Reads the redirections after a compound command. They belong to no simple command, so they are listed as a
-    /// command of their own.
+    /// Reads the redirections after a compound command.
+    ///
+    /// They belong to no simple command, so they are listed as a command of their own.
     fn redirects_of_compound(&mut self) -> Result<(), ReadError> {
         self.skip_blanks();
         if !self.sees_redirect() {

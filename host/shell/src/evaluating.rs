@@ -1,7 +1,8 @@
-//! Text that bash evaluates a second time. Arithmetic takes the value of a variable as an expression, a subscript in an
-//! expression runs the commands in it, and some builtins take the name of a variable with a subscript. So text can
-//! become a command without any visible substitution: `b='x[$(evil)]'; ((b))`. A script in which this may happen is
-//! `dynamic`.
+//! Text that bash evaluates a second time.
+//!
+//! Arithmetic takes the value of a variable as an expression, a subscript in an expression runs the commands in it, and
+//! some builtins take the name of a variable with a subscript. So text can become a command without any visible
+//! substitution: `b='x[$(evil)]'; ((b))`. A script in which this may happen is `dynamic`.
 
 use std::collections::BTreeSet;
 
@@ -126,8 +127,9 @@ impl Found {
         self.give(name);
     }
 
-    /// Records `NAME=value`, or a name alone: a word of a builtin that declares variables or of a program that sets
-    /// them.
+    /// Records `NAME=value`, or a name alone.
+    ///
+    /// It is a word of a builtin that declares variables, or of a program that sets them.
     pub(crate) fn declared(&mut self, word: &Word) {
         let (left, value) = word.value.split_once('=').unwrap_or((&word.value, ""));
         let (name, subscript) = left.split_once('[').unwrap_or((left, ""));
@@ -141,8 +143,9 @@ impl Found {
         }
     }
 
-    /// Records the words of `declare` and similar builtins. Values of variables that become integers or references are
-    /// evaluated.
+    /// Records the words of `declare` and similar builtins.
+    ///
+    /// Values of variables that become integers or references are evaluated.
     pub(crate) fn declaration(&mut self, words: &[Word]) {
         for word in words {
             match word.value.strip_prefix(['-', '+']) {

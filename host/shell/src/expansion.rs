@@ -1,5 +1,6 @@
-//! Expansions and substitutions: syntax that begins with `$`, a backquote, `<(` or `>(`. The commands inside are read;
-//! the resulting value is unknown.
+//! Expansions and substitutions: syntax that begins with `$`, a backquote, `<(` or `>(`.
+//!
+//! The commands inside are read; the resulting value is unknown.
 
 use crate::ReadError;
 use crate::scan::Reader;
@@ -118,8 +119,9 @@ impl Reader<'_> {
         Ok(is_arithmetic)
     }
 
-    /// Skips text up to the closing character and reads the commands in it. `quoted` means that a single quote is not a
-    /// quote there, or that this is uncertain.
+    /// Skips text up to the closing character and reads the commands in it.
+    ///
+    /// `quoted` means that a single quote is not a quote there, or that this is uncertain.
     fn matched(&mut self, close: char, quoted: bool) -> Result<(), ReadError> {
         self.enter()?;
         let open = match close {

@@ -1,5 +1,7 @@
-//! Parses shell scripts without running them. The result lists the commands of a script, says which of their words are
-//! certain, and names the features that make the script hard to judge.
+//! Parses shell scripts without running them.
+//!
+//! The result lists the commands of a script, says which of their words are certain, and names the features that make
+//! the script hard to judge.
 //!
 //! Owns: the parser from bash scripts to the `parsed-script` of the contract. Must never know: policies, files, the
 //! environment. It is pure.
@@ -53,8 +55,9 @@ pub const SCRIPT_MAX: usize = 128 << 10;
 pub const COMMANDS_MAX: usize = 1_000;
 /// The most words, assignments and redirections in one script.
 pub const WORDS_MAX: usize = 10_000;
-/// The deepest nesting of substitutions, compound commands and scripts in scripts. Each level takes a few hundred bytes
-/// of stack.
+/// The deepest nesting of substitutions, compound commands and scripts in scripts.
+///
+/// Each level takes a few hundred bytes of stack.
 pub const DEPTH_MAX: usize = 50;
 
 /// The reason why a script is refused. Bash may still run it, or the part before the fault.

@@ -10,8 +10,9 @@ use crate::scan::Reader;
 const OPERATORS: [&str; 12] = ["&>>", "&>", "<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">&", ">|", ">"];
 
 impl Reader<'_> {
-    /// Reads one redirection; returns `None` if there is none. `owner` is the index of its command and the number of
-    /// redirections before it.
+    /// Reads one redirection; returns `None` if there is none.
+    ///
+    /// `owner` is the index of its command and the number of redirections before it.
     pub(crate) fn redirect(&mut self, owner: (u32, usize)) -> Result<Option<Redirect>, ReadError> {
         let start = self.position();
         let fd = self.descriptor();

@@ -146,8 +146,9 @@ impl<'a> Reader<'a> {
         pending.into_iter().try_for_each(|heredoc| self.body(&heredoc))
     }
 
-    /// Returns the plain text up to the next metacharacter, without skipping it; empty if the word contains a quote or
-    /// an expansion. Reserved words are recognized by this text.
+    /// Returns the plain text up to the next metacharacter, without skipping it.
+    ///
+    /// The text is empty if the word contains a quote or an expansion. Reserved words are recognized by it.
     pub(crate) fn plain_ahead(&mut self) -> String {
         let start = self.at;
         let mut plain = String::new();

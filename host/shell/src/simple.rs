@@ -94,8 +94,9 @@ impl Reader<'_> {
         Ok(Some(name))
     }
 
-    /// Reads `[n]` after a name. Bash reads blanks, quotes and comments in it as text where an assignment is allowed,
-    /// and differently elsewhere.
+    /// Reads `[n]` after a name.
+    ///
+    /// Bash reads blanks, quotes and comments in it as text where an assignment is allowed, and differently elsewhere.
     fn subscript(&mut self) -> Result<(), ReadError> {
         self.bump();
         let start = self.position();

@@ -1,5 +1,7 @@
-//! Tests of the parser. Each command is shown on one line: words that are not literal in angle brackets, and `#n` for
-//! the index of the parent.
+//! Tests of the parser.
+//!
+//! Each command is shown on one line: words that are not literal in angle brackets, and `#n` for the index of the
+//! parent.
 
 use super::*;
 

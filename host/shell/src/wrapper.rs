@@ -1,5 +1,6 @@
-//! Commands that run another command given in their words or in a here-document. The inner command is listed as a
-//! command of its own. If it cannot be determined, the script is marked `dynamic`.
+//! Commands that run another command given in their words or in a here-document.
+//!
+//! The inner command is listed as a command of its own. If it cannot be determined, the script is marked `dynamic`.
 
 mod options;
 mod table;
@@ -11,8 +12,9 @@ use crate::{Found, ReadError, nothing};
 use options::{After, after_options};
 use table::{Kind, kind};
 
-/// Returns true if a program runs other programs or code given in its arguments. `name` is its name without
-/// directories.
+/// Returns true if a program runs other programs or code given in its arguments.
+///
+/// `name` is its name without directories.
 #[must_use]
 pub fn is_wrapper(name: &str) -> bool {
     kind(name).is_some()

@@ -198,8 +198,10 @@ fn the_test_sees_what_bash_runs() {
     assert!(!was_read(&read, &["q".to_owned()]) && !was_read(&read, &["p".to_owned()]));
 }
 
-/// Checks that concurrent commands have separate notes. In a shared file, this script sometimes seemed to run `["",
-/// ""]`: the last bytes of two notes, written one after the other.
+/// Checks that concurrent commands have separate notes.
+///
+/// In a shared file, this script sometimes seemed to run `["", ""]`: the last bytes of two notes, written one after the
+/// other.
 #[test]
 fn commands_that_run_at_the_same_time_are_noted_apart() {
     let script = "q2>&1  \"c d\"\\e<(q s)<(q s)\\#X=1 ";

@@ -6,8 +6,9 @@ use portcullis_sdk::cases::{Case, Expected, Given, Question};
 
 use crate::question;
 
-/// Asks a policy, with the request to explain its answer. The result is an abstention if the policy does not handle
-/// such requests.
+/// Asks a policy, with the request to explain its answer.
+///
+/// The result is an abstention if the policy does not handle such requests.
 ///
 /// # Errors
 /// If the question cannot be put, or the policy fails; the text says which.

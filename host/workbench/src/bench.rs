@@ -25,8 +25,10 @@ pub struct Figures {
     pub max: f64,
 }
 
-/// Measures policies against each other. Every round puts the same request to each of them, so that a busy machine
-/// slows all of them down equally. Each call runs in a fresh instance, as for decisions.
+/// Measures policies against each other.
+///
+/// Every round puts the same request to each of them, so that a busy machine slows all of them down equally. Each call
+/// runs in a fresh instance, as for decisions.
 ///
 /// # Errors
 /// If a policy fails on a request.

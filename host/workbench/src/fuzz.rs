@@ -99,8 +99,9 @@ pub struct Misstep {
     pub request: Request,
 }
 
-/// Puts requests to a configured policy as long as `goes_on` returns true; its argument is the number of requests so
-/// far.
+/// Puts requests to a configured policy as long as `goes_on` returns true.
+///
+/// The argument of `goes_on` is the number of requests so far.
 #[must_use]
 pub fn fuzz(policy: &ComponentPolicy, seed: u64, mut goes_on: impl FnMut(u64) -> bool) -> Fuzzed {
     let mut dice = Dice::new(seed);

@@ -1,5 +1,6 @@
-//! Checks a policy with probes that every policy must survive, and compares its rules with its verdicts on sample
-//! paths.
+//! Checks a policy with probes and sample paths.
+//!
+//! Every policy must survive the probes. On the sample paths, its rules and its verdicts should agree.
 
 mod probes;
 
@@ -151,8 +152,9 @@ fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
     found
 }
 
-/// Finds files on which the verdicts and the rules disagree: for tools the host takes the stricter answer, but for
-/// commands only the rules apply.
+/// Finds files on which the verdicts and the rules disagree.
+///
+/// For tools the host takes the stricter answer, but for commands only the rules apply.
 fn comparing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
     let Ok(Some(profile)) = policy.standing(context) else { return Vec::new() };
     if !policy.handles().file {

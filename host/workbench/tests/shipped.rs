@@ -1,5 +1,6 @@
-//! Tests of the policies that ship with Portcullis: their cases pass, every rule is covered, and they survive the
-//! probes.
+//! Tests of the policies that ship with Portcullis.
+//!
+//! Their cases pass, every rule is covered, and they survive the probes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
 

@@ -48,8 +48,9 @@ impl Gate {
         Ok(gate)
     }
 
-    /// Registers a file in which pi stored the truncated output of a command. It can then be located by exactly this
-    /// name, although it is in the host's temporary directory.
+    /// Registers a file in which pi stored the truncated output of a command.
+    ///
+    /// It can then be located by exactly this name, although it is in the host's temporary directory.
     ///
     /// # Errors
     /// If the name is not `pi-<tool>-<hex>.<extension>` in an absolute directory.
@@ -82,8 +83,10 @@ impl Gate {
         }
     }
 
-    /// Opens a path as the host sees it, without accessing its content, for an exception that the user approves;
-    /// [`Located::view`] tells so. Without a sandbox this is [`Gate::locate`].
+    /// Opens a path as the host sees it, without accessing its content.
+    ///
+    /// This is for an exception that the user approves; [`Located::view`] tells so. Without a sandbox this is
+    /// [`Gate::locate`].
     ///
     /// # Errors
     /// [`FileError::HostTemp`] for paths that name another file for commands.
@@ -114,8 +117,9 @@ impl Gate {
         read::whole(&self.descriptors, &located, limits)
     }
 
-    /// Reads a file for a decision about writing it; `None` if it does not exist. This needs no permit, so the content
-    /// must not be passed on, not even to a policy.
+    /// Reads a file for a decision about writing it; `None` if it does not exist.
+    ///
+    /// This needs no permit, so the content must not be passed on, not even to a policy.
     ///
     /// # Errors
     /// As for [`Gate::read`].
@@ -152,8 +156,9 @@ impl Gate {
         write::whole(&self.descriptors, &editing.located, bytes, options)
     }
 
-    /// Writes a whole file with a permit to write it, and creates missing directories above it. A permit to edit is
-    /// sufficient if `options` name the state that is replaced.
+    /// Writes a whole file with a permit to write it, and creates missing directories above it.
+    ///
+    /// A permit to edit is sufficient if `options` name the state that is replaced.
     ///
     /// # Errors
     /// [`FileError::Conflict`] if the file was changed, created or removed since it was located: the caller locates it
@@ -176,8 +181,9 @@ impl Gate {
         write::whole(&self.descriptors, &located, bytes, options)
     }
 
-    /// Lists the names in a directory that `keep` accepts, with a permit to list it. `keep` gets the canonical path and
-    /// the kind of each name.
+    /// Lists the names in a directory that `keep` accepts, with a permit to list it.
+    ///
+    /// `keep` gets the canonical path and the kind of each name.
     ///
     /// # Errors
     /// If it is not a directory.
@@ -213,8 +219,9 @@ impl Gate {
         Ok(end)
     }
 
-    /// Passes the lines that match the query to `tell`, from a file or the files below a directory, with a permit to
-    /// search there.
+    /// Passes the lines that match the query to `tell`, with a permit to search there.
+    ///
+    /// The search covers one file, or the files below a directory.
     ///
     /// # Errors
     /// If it is a device or another special file, or the pattern is invalid.
@@ -233,8 +240,9 @@ impl Gate {
         Ok(end)
     }
 
-    /// Returns the names of a located file at and below `tops`, in the view in which it was located. Names elsewhere
-    /// are not searched for.
+    /// Returns the names of a located file at and below `tops`, in the view in which it was located.
+    ///
+    /// Names elsewhere are not searched for.
     ///
     /// # Errors
     /// If the file no longer exists.
@@ -242,8 +250,10 @@ impl Gate {
         links::names(self.root_of(located), located, tops)
     }
 
-    /// Uses up a permit for another program, which will open the file by its canonical name in the host's view. The
-    /// name may be replaced before that: only the check in this call is free of races.
+    /// Uses up a permit for another program.
+    ///
+    /// That program will open the file by its canonical name in the host's view. The name may be replaced before that:
+    /// only the check in this call is free of races.
     ///
     /// # Errors
     /// If it is not a file or directory that the other operations accept, or has another name for the host.
@@ -299,8 +309,10 @@ impl Gate {
         self.outputs.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// Locates a registered output file. The last name must not be a link; otherwise anyone who can write to the host's
-    /// temporary directory could choose the file.
+    /// Locates a registered output file.
+    ///
+    /// The last name must not be a link; otherwise anyone who can write to the host's temporary directory could choose
+    /// the file.
     fn locate_output(&self, path: &Path) -> Result<Located, FileError> {
         let located = locate::existing(&self.descriptors, Root::Host, View::Output, path, OFlags::NOFOLLOW)?;
         match located.kind() {
@@ -346,8 +358,9 @@ fn is_content(content: &Content, bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns true if the last name is one that pi gives to the output of a tool, such as `pi-bash-<hex>.log`, or to a
-/// pasted image, `pi-clipboard-<hex>-…-<hex>.png`.
+/// Returns true if pi gives such a name to the output of a tool or to a pasted image.
+///
+/// The names are `pi-bash-<hex>.log` and the like, and `pi-clipboard-<hex>-…-<hex>.png`.
 fn is_output_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let parts = || {

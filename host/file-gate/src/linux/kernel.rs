@@ -179,9 +179,10 @@ pub(crate) fn kind(file_type: FileType) -> PathKind {
     }
 }
 
-/// File systems that expose the kernel, although their files look regular: `/proc/self/environ` is not a link and
-/// contains secrets, `/sys` and cgroups contain control files. The numbers are from linux/magic.h and the sources of
-/// each file system.
+/// File systems that expose the kernel, although their files look regular.
+///
+/// `/proc/self/environ` is not a link and contains secrets, `/sys` and cgroups contain control files. The numbers are
+/// from linux/magic.h and the sources of each file system.
 const KERNEL_INTERFACES: &[FsWord] = &[
     rustix::fs::PROC_SUPER_MAGIC,
     0x6265_6572, // sysfs
@@ -220,8 +221,9 @@ pub(crate) fn is_on_read_only_mount(file: impl AsFd) -> Result<bool, Errno> {
     Ok(rustix::fs::fstatvfs(file)?.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
-/// Gives a file that root has just created to the owner of its directory, for whom root acts there; otherwise that user
-/// could not access it.
+/// Gives a file that root has just created to the owner of its directory.
+///
+/// Root acts there for that user, who could not access the file otherwise.
 pub(crate) fn hand_over(made: impl AsFd, directory: &OwnedFd) -> Result<(), Errno> {
     let (own, around) = (Status::of(&made)?, Status::of(directory)?);
     if own.owner != ROOT || around.owner == ROOT {

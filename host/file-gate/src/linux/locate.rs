@@ -15,8 +15,9 @@ use crate::system::kernel::{self, Descriptors, Status, failure};
 use crate::system::located::{Located, Slot, Target};
 use crate::view::{RootView, View};
 
-/// How often a walk is retried after a concurrent rename. A hostile command that keeps renaming can make a path fail,
-/// but cannot redirect it.
+/// How often a walk is retried after a concurrent rename.
+///
+/// A hostile command that keeps renaming can make a path fail, but cannot redirect it.
 const WALKS: usize = 256;
 
 /// The most links in one path, as in the kernel itself, see path_resolution(7).
@@ -106,8 +107,9 @@ pub(crate) fn existing(
     Ok(located)
 }
 
-/// Locates a name to write to. The links are followed here and not by the kernel, so that a dangling link leads to the
-/// name that would be created.
+/// Locates a name to write to.
+///
+/// The links are followed here and not by the kernel, so that a dangling link leads to the name that would be created.
 pub(crate) fn for_writing(
     descriptors: &Descriptors,
     root: Root<'_>,
@@ -230,8 +232,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Refuses kernel interfaces: the links in `/proc` do not lead where their text says, so they must not be followed
-    /// by hand.
+    /// Fails if the directory is an interface of the kernel.
+    ///
+    /// The links in `/proc` do not lead where their text says, so they must not be followed by hand.
     fn refuse_kernel_interface(&self, directory: &OwnedFd) -> Result<(), FileError> {
         match kernel::is_kernel_interface(directory) {
             Ok(false) => Ok(()),

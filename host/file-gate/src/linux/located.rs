@@ -110,15 +110,17 @@ impl Located {
         }
     }
 
-    /// Returns true if a write would fail because of a read-only mount, as for a path that is read-only for commands.
-    /// Known only if it was located for writing.
+    /// Returns true if a write would fail because of a read-only mount.
+    ///
+    /// This is so for paths that are read-only for commands. Known only if the path was located for writing.
     #[must_use]
     pub fn is_on_read_only_mount(&self) -> bool {
         self.read_only
     }
 
-    /// Returns the deepest existing directory above the name, opened with `O_PATH`. Known only if it was located for
-    /// writing.
+    /// Returns the deepest existing directory above the name, opened with `O_PATH`.
+    ///
+    /// Known only if it was located for writing.
     #[must_use]
     pub fn directory(&self) -> Option<BorrowedFd<'_>> {
         match &self.target {
@@ -147,8 +149,9 @@ impl Slot {
     }
 }
 
-/// A file that was read to be edited. Its permit is used up, and allows one replacement of exactly this state of the
-/// file.
+/// A file that was read to be edited.
+///
+/// Its permit is used up, and allows one replacement of exactly this state of the file.
 #[derive(Debug)]
 pub struct Editing {
     pub(crate) located: Located,

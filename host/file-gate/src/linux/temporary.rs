@@ -18,16 +18,19 @@ const XATTR_MAX: usize = 64 * 1024;
 /// How often an exchange is repeated to restore the right file while other processes exchange it too.
 const EXCHANGES: usize = 16;
 
-/// Held during an exchange. Otherwise two writers of this process would take each other for other processes, and
-/// exchange the same names in turns until one of them gives up.
+/// Held during an exchange.
+///
+/// Otherwise two writers of this process would take each other for other processes, and exchange the same names in
+/// turns until one of them gives up.
 static EXCHANGING: Mutex<()> = Mutex::new(());
 
 /// The access control list of a file; part of it is also in the mode.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// A new file that will take a name. If the file system supports it (`O_TMPFILE`), it has no name until it is complete,
-/// so that no other process can open or replace it; otherwise it has a temporary name. It is removed when it is
-/// dropped.
+/// A new file that will take a name.
+///
+/// If the file system supports it (`O_TMPFILE`), it has no name until it is complete, so that no other process can open
+/// or replace it; otherwise it has a temporary name. It is removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Temporary<'a> {
     directory: &'a OwnedFd,
@@ -47,8 +50,9 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Returns the attributes of a file after its content is replaced. Set-id bits are dropped, as the kernel does on a
-    /// write, because they do not apply to unknown content.
+    /// Returns the attributes of a file after its content is replaced.
+    ///
+    /// Set-id bits are dropped, as the kernel does on a write, because they do not apply to unknown content.
     pub(crate) fn after_write(status: &Status) -> Self {
         Self { mode: status.mode & 0o1777, owner: status.owner, group: status.group }
     }
@@ -127,8 +131,9 @@ impl<'a> Temporary<'a> {
         self.status()
     }
 
-    /// Exchanges this file with the file called `name`, if that is the one that `is_expected` accepts. Returns the new
-    /// state, or `None` after undoing the exchange. The displaced file is removed.
+    /// Exchanges this file with the file called `name`, if `is_expected` accepts that one.
+    ///
+    /// Returns the new state, or `None` after undoing the exchange. The displaced file is removed.
     pub(crate) fn exchange(
         mut self,
         name: &OsStr,
@@ -160,8 +165,10 @@ impl<'a> Temporary<'a> {
         Ok(None)
     }
 
-    /// Undoes an exchange. If another process has put a third file in our place meanwhile, that file would come back
-    /// here. Then exchange again, so that the newest file of others stays and only ours is removed.
+    /// Undoes an exchange.
+    ///
+    /// If another process has put a third file in our place meanwhile, that file would come back here. Then exchange
+    /// again, so that the newest file of others stays and only ours is removed.
     fn put_back(mut self, own: &str, name: &OsStr) -> Result<(), Errno> {
         // Until our own file is back, the temporary name may be the only name of a file of others.
         self.name = None;
@@ -255,8 +262,9 @@ fn value_of(file: impl AsFd, name: &[u8]) -> Result<Vec<u8>, Errno> {
     Ok(value)
 }
 
-/// Returns true for attributes that survive a change of content. Capabilities and signatures apply only to the old
-/// content; `trusted.` belongs to the file system itself.
+/// Returns true for attributes that survive a change of content.
+///
+/// Capabilities and signatures apply only to the old content; `trusted.` belongs to the file system itself.
 fn belongs_to_file(name: &[u8]) -> bool {
     let vouches: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
     !vouches.contains(&name) && !name.starts_with(b"trusted.")

@@ -1,5 +1,6 @@
-//! Walks a directory tree by descriptors. Each step opens one name in an open directory and does not follow links, so
-//! the walk cannot leave the tree.
+//! Walks a directory tree by descriptors.
+//!
+//! Each step opens one name in an open directory and does not follow links, so the walk cannot leave the tree.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -138,8 +139,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Opens the directory of `step`; returns `None` if it is no longer part of the tree, or is an interface of the
-    /// kernel.
+    /// Opens the directory of `step`.
+    ///
+    /// Returns `None` if it is no longer part of the tree, or is an interface of the kernel.
     fn below(&mut self, step: &Step<'_>, depth: usize, left: &mut u64) -> Option<Level> {
         if depth >= DEEPEST {
             return None;

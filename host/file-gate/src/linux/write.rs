@@ -52,8 +52,9 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Checks that a directory still has the canonical path that was decided about. It may have been moved while the
-    /// user was asked.
+    /// Checks that a directory still has the canonical path that was decided about.
+    ///
+    /// It may have been moved while the user was asked.
     fn require_place(&self, directory: &OwnedFd, path: &Path) -> Result<(), FileError> {
         match self.descriptors.name_of(directory.as_fd()) {
             Ok(name) if name == path => Ok(()),

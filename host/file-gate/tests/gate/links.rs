@@ -80,6 +80,8 @@ fn what_has_several_names_in_a_place() {
 /// How often the names are searched for while they move.
 const TRIES: usize = 3_000;
 
+/// A name that moves during the walk is counted once.
+///
 /// A hostile process moves the only name in the project, and its directory, so that a walk meets the name twice. The
 /// control counts paths, and is deceived.
 fn a_name_that_moves_is_not_two() {

@@ -1,5 +1,7 @@
-//! Races against a hostile process that keeps exchanging two names (a directory and a link, or a file and a hard link
-//! to another) while files are read, written, edited and listed.
+//! Races against a hostile process that keeps exchanging two names.
+//!
+//! The names are a directory and a link, or a file and a hard link to another. Meanwhile files are read, written,
+//! edited and listed.
 
 use std::env;
 use std::fs;

@@ -17,8 +17,10 @@ use rustix::fs::OFlags;
 use crate::kit::{self, Place, Refusal, writing};
 use portcullis_each_user::cannot_run;
 
-/// A script whose `$1` is the test directory: it hides `secret` and `p/masked`, makes `readonly` read-only, mounts
-/// another file on `p/bound` and mounts `temp` on `/tmp`.
+/// A script that makes the mounts of the sandbox; `$1` is the test directory.
+///
+/// It hides `secret` and `p/masked`, makes `readonly` read-only, mounts another file on `p/bound` and mounts `temp` on
+/// `/tmp`.
 const MOUNTS: &str = r#"
 set -e
 mount -t tmpfs -o mode=755,ro tmpfs "$1/secret"

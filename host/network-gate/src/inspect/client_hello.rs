@@ -1,7 +1,8 @@
 //! Reads the server's name from a TLS client hello, see RFC 8446 4.1.2.
 
-/// The longest accepted client hello. An honest one has a few hundred bytes, or about two thousand with post-quantum
-/// keys.
+/// The longest accepted client hello.
+///
+/// An honest one has a few hundred bytes, or about two thousand with post-quantum keys.
 const HELLO_MAX: usize = 64 * 1024;
 /// The most records that a client hello may span.
 const RECORDS_MAX: usize = 128;
@@ -52,8 +53,9 @@ pub fn read(bytes: &[u8]) -> Hello {
     }
 }
 
-/// Joins the first message from its records, and returns it with the length of the records; `None` while it is
-/// incomplete.
+/// Joins the first message from its records; `None` while it is incomplete.
+///
+/// The number is the length of the records in bytes.
 fn message(mut bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, &'static str> {
     let all = bytes.len();
     let mut message = Vec::new();

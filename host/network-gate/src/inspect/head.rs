@@ -47,8 +47,9 @@ pub fn end(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
     end_behind(bytes, 0)
 }
 
-/// Like [`end`], but skips the first `known` bytes, which contain no end. A slow client thus cannot have the same bytes
-/// scanned again for each new one.
+/// Like [`end`], but skips the first `known` bytes, which contain no end.
+///
+/// A slow client thus cannot have the same bytes scanned again for each new one.
 pub(crate) fn end_behind(bytes: &[u8], known: usize) -> Result<Option<usize>, &'static str> {
     for (at, &byte) in bytes.iter().enumerate().skip(known) {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
@@ -125,8 +126,9 @@ fn request_line(line: &str) -> Result<(&str, &str, u8), &'static str> {
     Ok((method, target, minor))
 }
 
-/// Parses a header field. A line that begins with a space is refused: some servers append it to the line before
-/// ("obs-fold").
+/// Parses a header field.
+///
+/// A line that begins with a space is refused: some servers append it to the line before ("obs-fold").
 fn field(line: &str) -> Result<(&str, &str), &'static str> {
     let (name, value) = line.split_once(':').ok_or("a line of the request has no colon")?;
     if !is_token(name) {

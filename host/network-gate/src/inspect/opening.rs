@@ -29,8 +29,10 @@ pub(super) enum Opening {
     Http2,
     /// Servers may read it differently, for this reason.
     Malformed(&'static str),
-    /// Neither TLS nor HTTP to most servers. It is forwarded, but watched, because some servers take almost anything
-    /// for a request; see [`Watch`](super::watch::Watch).
+    /// Neither TLS nor HTTP to most servers.
+    ///
+    /// It is forwarded, but watched, because some servers take almost anything for a request; see
+    /// [`Watch`](super::watch::Watch).
     Other,
 }
 

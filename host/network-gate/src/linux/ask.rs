@@ -1,5 +1,6 @@
-//! The queue of connections that wait for the user. One question covers all connections that can be asked about
-//! together.
+//! The queue of connections that wait for the user.
+//!
+//! One question covers all connections that can be asked about together.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,8 +17,9 @@ const GATHER: Duration = Duration::from_millis(40);
 const WAITING_MAX: usize = 16 * 1024;
 /// The most destinations in one question; the rest goes into the next question.
 const PLACES_MAX: usize = 8;
-/// The most questions about one command; more are refused. Users stop reading them, and the command's time limit is
-/// suspended while they are open.
+/// The most questions about one command; more are refused.
+///
+/// Users stop reading them, and the command's time limit is suspended while they are open.
 const QUESTIONS: usize = 20;
 
 /// The queue of attempts, and the open question.

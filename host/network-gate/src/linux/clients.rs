@@ -25,8 +25,9 @@ pub(crate) enum Client {
     Gone,
 }
 
-/// How long a scan of socket owners is valid: long enough for a burst of connections, each of which would otherwise
-/// scan every file descriptor again.
+/// How long a scan of socket owners is valid.
+///
+/// It covers a burst of connections, each of which would otherwise scan every file descriptor again.
 const SEEN: Duration = Duration::from_millis(250);
 
 /// The processes of one network, and their sockets.
@@ -58,8 +59,9 @@ impl Clients {
         asked.unwrap_or_else(|| process::client(self.keeper, client, server))
     }
 
-    /// Like [`Self::client`], but without reading the tables, which may take long; `None` if the kernel gives no
-    /// answer.
+    /// Like [`Self::client`], but `None` if the kernel gives no answer.
+    ///
+    /// It does not read the tables, which may take long.
     pub(crate) fn ask_kernel(&self, client: SocketAddr, server: SocketAddr) -> Option<Client> {
         let socket = self.diagnosis.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         // Some kernels do not answer such queries.

@@ -1,5 +1,6 @@
-//! The thread on which the judge runs. The judge may compute, read files and write the log, so it must not block the
-//! connections.
+//! The thread on which the judge runs.
+//!
+//! The judge may compute, read files and write the log, so it must not block the connections.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

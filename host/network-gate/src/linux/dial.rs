@@ -1,5 +1,6 @@
-//! Connects to an allowed destination: resolves the name on the host, checks each address, and connects to a checked
-//! one.
+//! Connects to an allowed destination.
+//!
+//! The host resolves the name, each address is checked, and the connection goes to a checked address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,8 +20,9 @@ use crate::upstream::{Unresolved, Upstream};
 
 /// How long the name service may take.
 const LOOKUP: Duration = Duration::from_secs(20);
-/// The same limit if the user has a proxy, which may resolve the name itself: some networks with a proxy have no name
-/// service.
+/// The same limit if the user has a proxy.
+///
+/// The proxy may resolve the name itself: some networks with a proxy have no name service.
 const LOOKUP_BEFORE_PROXY: Duration = Duration::from_secs(3);
 /// How long one address may take to answer.
 const ANSWER: Duration = Duration::from_secs(15);
@@ -63,8 +65,9 @@ pub(crate) async fn dial(
     })
 }
 
-/// Connects through the user's proxy. All addresses that this machine can resolve are checked as usual, since the proxy
-/// may choose any of them.
+/// Connects through the user's proxy.
+///
+/// All addresses that this machine can resolve are checked as usual, since the proxy may choose any of them.
 async fn through(
     scope: &Scope,
     attempt: &Attempt,

@@ -148,8 +148,9 @@ impl Gate {
         self.shared.decider.hear_out(SETTLE);
     }
 
-    /// Waits until the judge knows the end of every connection of a command that has exited. A connection that the
-    /// other side keeps open is waited for only briefly.
+    /// Waits until the judge knows the end of every connection of a command that has exited.
+    ///
+    /// A connection that the other side keeps open is waited for only briefly.
     pub fn settle(&self, command: u32) {
         self.shared.carried.wait(command, LAST_WORDS);
         self.shared.asking.forget(command);

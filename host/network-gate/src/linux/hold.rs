@@ -16,8 +16,10 @@ use crate::linux::process::Owner;
 use crate::linux::scope::{Scope, Wanted, closing};
 use crate::{Call, Calls};
 
-/// How long a call may be held. After that the connection is made and waits where it is accepted, because a program
-/// with a watchdog must not take its thread for hung.
+/// How long a call may be held.
+///
+/// After that the connection is made and waits where it is accepted, because a program with a watchdog must not take
+/// its thread for hung.
 pub(crate) const HOLD: Duration = Duration::from_secs(100);
 /// How long a connection may take to be accepted after its call is released.
 const ARRIVAL: Duration = Duration::from_secs(5);
@@ -152,8 +154,9 @@ pub(crate) fn hear(scope: &Arc<Scope>, line: &Arc<dyn Calls>) -> io::Result<mpsc
     Ok(heard)
 }
 
-/// Returns the destination of a call. An address that stands for no name yields `None`; its connection is reset after
-/// it is accepted.
+/// Returns the destination of a call.
+///
+/// An address that stands for no name yields `None`; its connection is reset after it is accepted.
 fn wanted(scope: &Scope, address: SocketAddr) -> Option<Wanted> {
     let target = scope.shared.names.endpoint(address.ip())?;
     Some(Wanted { target, port: address.port(), client: address, server: address })
@@ -202,8 +205,9 @@ pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<
     }
 }
 
-/// Holds a call until the user has answered, or for the longest time allowed. `is_gone` completes when the process has
-/// given up.
+/// Holds a call until the user has answered, or for the longest time allowed.
+///
+/// `is_gone` completes when the process has given up.
 async fn hold(
     scope: &Scope,
     attempt: Attempt,

@@ -13,8 +13,9 @@ use tokio::time::timeout;
 
 /// How long a lookup may wait for earlier ones.
 const TURN: Duration = Duration::from_secs(20);
-/// File descriptors that the C library needs for a lookup: it opens a file and some sockets, and without them it
-/// reports that the name does not exist.
+/// The number of file descriptors that the C library needs for a lookup.
+///
+/// It opens a file and some sockets, and without them it reports that the name does not exist.
 const DESCRIPTORS: usize = 8;
 
 /// The reason why there is no address.

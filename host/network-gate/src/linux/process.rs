@@ -45,8 +45,9 @@ const PROCESSES_MAX: usize = 4096;
 /// Limits for arguments, which are shown and logged: their number, and the bytes of each.
 const ARGUMENTS_MAX: usize = 32;
 const ARGUMENT_MAX: usize = 512;
-/// The limit for all arguments together. Thousands of connections may wait, and each keeps the arguments of its
-/// process.
+/// The limit for all arguments together.
+///
+/// Thousands of connections may wait, and each keeps the arguments of its process.
 const ARGUMENTS_BYTES: usize = 4096;
 
 /// Looks up the client's end of a connection in the network of the process `keeper`.
@@ -67,8 +68,9 @@ pub(crate) fn client(keeper: u32, client: SocketAddr, server: SocketAddr) -> Cli
     }
 }
 
-/// Returns the inode number in a row of `/proc/net/tcp` if it is for this connection; 0 if no process has the socket
-/// open.
+/// Returns the inode number in a row of `/proc/net/tcp`, if the row is for this connection.
+///
+/// The number is 0 if no process has the socket open.
 fn socket(row: &str, client: SocketAddr, server: SocketAddr) -> Option<u64> {
     let mut fields = row.split_whitespace().skip(1);
     let local = address(fields.next()?)?;
@@ -146,8 +148,10 @@ fn describe(pid: u32) -> ProcessInfo {
     ProcessInfo { pid, program: program.to_string_lossy().into_owned(), argv: arguments(&written) }
 }
 
-/// Parses `/proc/N/cmdline`: arguments that each end with a NUL byte. A process title set by the process replaces them
-/// and is padded with NUL bytes, so empty arguments at the end are ignored.
+/// Parses `/proc/N/cmdline`: arguments that each end with a NUL byte.
+///
+/// A process title set by the process replaces them and is padded with NUL bytes, so empty arguments at the end are
+/// ignored.
 fn arguments(mut written: &[u8]) -> Vec<String> {
     while let Some(rest) = written.strip_suffix(b"\0") {
         written = rest;

@@ -1,5 +1,7 @@
-//! The proxy for programs that are configured to use one: HTTP (`CONNECT` and plain requests) and SOCKS 5 on one port,
-//! with the same decisions as for other connections.
+//! The proxy for programs that are configured to use one.
+//!
+//! It serves HTTP (`CONNECT` and plain requests) and SOCKS 5 on one port, with the same decisions as for other
+//! connections.
 //!
 //! A client must present the session's token. As for other connections, a name is resolved only after it is allowed.
 

@@ -15,8 +15,9 @@ use crate::judge::{Attempt, Refusal};
 use crate::linux::budget::Spent;
 use crate::linux::scope::{Scope, Wanted};
 
-/// The size of a read buffer: the first one, and the wide one that follows a full first one. Most connections carry
-/// little, and idle connections hold no buffer.
+/// The size of a read buffer: the first one, and the wide one that follows a full first one.
+///
+/// Most connections carry little, and idle connections hold no buffer.
 const FIRST_CHUNK: usize = 8 * 1024;
 const CHUNK: usize = 128 * 1024;
 /// The most wide read buffers that a session has in use.

@@ -59,8 +59,9 @@ const EMBEDDING: &[(Ipv6Addr, u8, usize)] = &[
     (Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, 0, 0), 96, 12),
 ];
 
-/// Returns the kind of an address that is outside the public internet or belongs to this machine; `None` for others. If
-/// the owner cannot be determined, the address counts as this machine's.
+/// Returns the kind of an address that is outside the public internet or belongs to this machine.
+///
+/// Returns `None` for other addresses. If the owner cannot be determined, the address counts as this machine's.
 #[must_use]
 pub fn special(address: IpAddr) -> Option<Special> {
     match Range::of(address) {

@@ -13,8 +13,9 @@ use crate::inspect::client_hello::is_tls;
 const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
 /// How long a client may take to send its first bytes, which show its protocol.
 const FIRST_WORD: Duration = Duration::from_millis(300);
-/// How long the client's remaining bytes are read. If the socket were closed earlier, the kernel would drop the
-/// message.
+/// How long the client's remaining bytes are read.
+///
+/// If the socket were closed earlier, the kernel would drop the message.
 const DRAIN: Duration = Duration::from_millis(200);
 
 /// The kind of the refusal.
@@ -25,8 +26,9 @@ pub(crate) enum News {
     Unreachable,
 }
 
-/// Tells the client the reason and closes the connection. `beginning` holds the client's first bytes, if they are
-/// known.
+/// Tells the client the reason and closes the connection.
+///
+/// `beginning` holds the client's first bytes, if they are known.
 pub(crate) async fn tell(client: TcpStream, beginning: &[u8], news: News, why: &str) {
     let mut peeked = [0; 16];
     let beginning = if beginning.is_empty() { peek(&client, &mut peeked).await } else { beginning };
@@ -48,8 +50,9 @@ pub(crate) async fn say(mut client: TcpStream, message: &[u8]) {
     }
 }
 
-/// Makes the connection end with a reset when it is dropped, for clients that would take an orderly end for an empty
-/// answer.
+/// Makes the connection end with a reset when it is dropped.
+///
+/// Some clients would take an orderly end for an empty answer.
 pub(crate) fn reset(client: &TcpStream) {
     // If this fails, the client sees an orderly end.
     let _unset = set_socket_linger(client, Some(Duration::ZERO));

@@ -44,8 +44,9 @@ const PLAIN: Grammar = Grammar {
     asking: "",
 };
 
-/// Returns how to parse the words of a program; `None` if it runs no program or code given in its words. `name` is its
-/// name without directories.
+/// Returns how to parse the words of a program. `name` is its name without directories.
+///
+/// Returns `None` if it runs no program or code given in its words.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
     let prefix = |grammar| Some(Kind::Prefix(grammar));
     match name {
