@@ -22,6 +22,7 @@ mod serve;
 mod control;
 mod exit;
 mod git_identity;
+mod grace;
 mod journal;
 mod keeper;
 mod manifest;

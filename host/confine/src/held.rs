@@ -44,7 +44,7 @@ pub struct Refusal {
     pub attempt: Attempt,
     /// The name that it was about, as commands see it.
     pub path: PathBuf,
-    /// The rule on names, empty for the session's own rules.
+    /// The rule on names, or `host.hard-links` for another name of a hidden file; empty for the session's own rules.
     pub rule: String,
 }
 

@@ -253,16 +253,21 @@ impl Session {
         force.gate.write(located, granted.permit, bytes, WriteOptions { expect, ..options })
     }
 
-    /// The action of a file operation, the path resolved; nothing is decided.
+    /// Returns the request of a file operation, the path resolved; nothing is decided.
     ///
     /// # Errors
     /// When the path cannot be resolved.
-    pub fn file_action(&self, call: FileCall<'_>, operation: FileOperation) -> Result<Action, FileFailure> {
+    pub fn file_request(&self, call: FileCall<'_>, operation: FileOperation) -> Result<Request, FileFailure> {
         let force = self.force();
-        match locate(&force.gate, call.path, purpose(&operation)) {
-            Ok(located) => Ok(self.action(call, &located, operation)),
-            Err(_) => Ok(self.missing(&force.gate, call, operation)),
-        }
+        let Ok(located) = locate(&force.gate, call.path, purpose(&operation)) else {
+            return Ok(self.request(Origin::Agent, self.missing(&force.gate, call, operation)));
+        };
+        let secret = if reads(&operation) { self.read_by_another_name(&force, &located) } else { None };
+        let is_change = matches!(operation, FileOperation::Write(_) | FileOperation::Edit(_));
+        let linked = if is_change { self.written_by_other_names(&force, &located, &operation) } else { None };
+        let mut request = self.request(Origin::Agent, self.action(call, &located, operation));
+        request.attributes.extend(secret.into_iter().chain(linked.and_then(|linked| linked.attribute)));
+        Ok(request)
     }
 
     /// Locates the file and has the operation authorized. What is not there is judged all the same, so

@@ -163,7 +163,8 @@ fn reads(rules: &RuleSet, wanted: &Places) -> Reads {
     };
     let mut hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
     let is_judged = rules.patterns_on_reading().next().is_some()
-        || hidden.any(|(path, _)| may_appear(path))
+        // The sandbox has its own of these, over which the machine's files cannot be hidden.
+        || hidden.any(|(path, _)| is_own(path) || may_appear(path))
         || restricts_reading_in_session(rules);
     if is_judged { Reads::Judged } else { Reads::Free }
 }
@@ -222,7 +223,7 @@ impl Disk {
         let canonical = match self.canonicalize(path) {
             Ok(canonical) => canonical,
             Err(_) if access == Access::ReadWrite => return None,
-            Err(_) => return Some(path.to_owned()),
+            Err(_) => return missing(path),
         };
         if canonical == path {
             return Some(canonical);
@@ -250,6 +251,21 @@ impl Disk {
         Ok(canonical)
     }
 }
+
+/// Returns the place that a path has which does not exist: the end of the links on the way to it. Returns `None` where
+/// no directory is there that could get that name.
+fn missing(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = path.read_link() else { return Some(path) };
+        let target = path.parent()?.join(target);
+        path = target.parent()?.canonicalize().ok()?.join(target.file_name()?);
+    }
+    None
+}
+
+/// The number of links that the kernel follows in one path.
+const MOST_LINKS: usize = 40;
 
 fn is_own(path: &Path) -> bool {
     OWN.iter().any(|own| path.starts_with(own))

@@ -7,6 +7,11 @@ use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Decision, RuleSet};
 use portcullis_text::escape;
 
+use crate::links::HARD_LINKS;
+
+/// Why a file is not read that a rule hides under another name.
+const OTHER_NAME: &str = "it is another name (hard link) of a file that commands may not read";
+
 /// Most refusals that are told; further ones are counted.
 const TOLD: usize = 8;
 
@@ -14,6 +19,7 @@ const TOLD: usize = 8;
 pub(crate) fn by_rules(refusals: &[Refusal], rules: &RuleSet) -> Vec<String> {
     let told = refusals.iter().map(|Refusal { attempt, path, rule }| match portcullis_names::rule(rule) {
         Some(rule) => line(*attempt, path, rule.reason, (rule.id, "host")),
+        None if rule == HARD_LINKS => line(*attempt, path, OTHER_NAME, (HARD_LINKS, "host")),
         None => {
             let right = if *attempt == Attempt::Read { FileRight::Read } else { FileRight::Write };
             let ruling = rules.file(path, right, Caller::Command);
@@ -62,6 +68,8 @@ mod tests {
             path: path.into(),
             rule: rule.to_owned(),
         };
+        let told = by_rules(&[refusal("/w/hard", HARD_LINKS)], &rules);
+        assert!(told[0].contains("another name (hard link)"), "{told:?}");
         let told =
             by_rules(&[refusal("/w/a\u{202e}b", ""), refusal("/w/.git/hooks/x", "host.git-hooks")], &rules);
         assert!(

@@ -42,6 +42,7 @@ mod protocol;
 mod records;
 mod replay;
 mod reservations;
+mod run_ends;
 mod screens;
 mod searches;
 mod second_terminal;

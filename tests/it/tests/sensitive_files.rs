@@ -13,6 +13,9 @@ as_each_user!(
     commands_do_not_see_them_in_a_visible_home,
     the_home_directory_as_project_changes_nothing,
     settings_lift_an_entry_and_answers_do_not,
+    links_that_lead_nowhere_refuse_no_command,
+    other_names_are_refused_with_the_reason,
+    rules_on_files_of_the_kernel_hold_for_reading,
 );
 
 const SECRET: &str = "hunter2";
@@ -163,5 +166,61 @@ fn settings_lift_an_entry_and_answers_do_not(user: User) -> Result<()> {
     ensure!(output.contains(SECRET), "{output}");
     let reply = host.call("file/open", &read(&scene.home().join(".netrc")))?.to_string();
     ensure!(reply.contains("host.netrc"), "one entry is one entry: {reply}");
+    Ok(())
+}
+
+/// A home can have links to what is not mounted at the moment.
+fn links_that_lead_nowhere_refuse_no_command(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let late = scene.outside().join("late");
+    for (name, target) in [
+        (".kube", PathBuf::from("/nowhere/at/all")),
+        (".aws", ".aws".into()),
+        (".npmrc", ".npmrc2".into()),
+        (".npmrc2", "/nowhere".into()),
+        (".netrc", late.clone()),
+        (".config", "/nowhere".into()),
+    ] {
+        symlink(target, scene.home().join(name))?;
+    }
+    for open in [false, true] {
+        if open {
+            settings(&scene, &json!([]))?;
+        }
+        let ran = scene.portcullis(&["run", "--", "sh", "-c", "echo ran"])?.ended_with(0)?;
+        ensure!(ran.stdout == "ran\n", "{ran:#?}");
+    }
+    // What the link leads to is protected when it is there.
+    scene.write(&late, SECRET)?;
+    let script = format!("cat {} {}", scene.home().join(".netrc").display(), late.display());
+    let read = scene.portcullis(&["run", "--ask", "deny", "--", "sh", "-c", &script])?;
+    ensure!(!read.stdout.contains(SECRET), "{read:#?}");
+    Ok(())
+}
+
+/// What is told of a hard link of a secret: the same by `check`, and by what a command ran into.
+fn other_names_are_refused_with_the_reason(user: User) -> Result<()> {
+    let scene = scene(user)?;
+    let checked = scene.portcullis(&["check", "read", "hard"])?;
+    ensure!(checked.code() == 20 && checked.stdout.contains("host.hard-links"), "{checked:#?}");
+    let ran = scene.portcullis(&["run", "--ask", "deny", "--", "cat", "hard"])?;
+    ensure!(!ran.stdout.contains(SECRET) && ran.stderr.contains("another name (hard link)"), "{ran:#?}");
+    Ok(())
+}
+
+/// Commands have a `/proc` and a `/dev` of their own, over which nothing is mounted. The control is a file beside it.
+fn rules_on_files_of_the_kernel_hold_for_reading(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": {
+            "denyRead": ["/proc/version", "/dev/shm"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [],
+        },
+    });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    let script = "cat /proc/uptime >/dev/null && echo uptime; cat /proc/version && echo version; \
+        echo x > /dev/shm/x; cat /dev/shm/x && echo shared";
+    let ran = scene.portcullis(&["run", "--ask", "deny", "--", "sh", "-c", script])?;
+    ensure!(ran.stdout == "uptime\n", "{ran:#?}");
     Ok(())
 }

@@ -8,8 +8,8 @@ use anyhow::bail;
 use portcullis_audit::winner;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::{
-    Action as Wanted, Content, Direction, FileOperation, NetworkAccess, Origin, ProcessInfo, SearchQuery,
-    Stage, ToolCall, Transport,
+    Action as Wanted, Content, Direction, FileOperation, NetworkAccess, Origin, ProcessInfo, Request,
+    SearchQuery, Stage, ToolCall, Transport,
 };
 use portcullis_decision::{Decision, Effect, Mode, Vote};
 use portcullis_file_gate::spelling;
@@ -32,8 +32,7 @@ pub(crate) fn run(check: Check) -> crate::Outcome {
         bail!("the sandbox is switched off in the settings (`enabled` is false), so nothing is decided");
     }
     let wired = wire::session(&around, &wanted, ground, Arc::new(Nobody))?;
-    let action = action(&wired.session, &around, check.action)?;
-    let request = wired.session.request(Origin::Agent, action);
+    let request = request(&wired.session, &around, check.action)?;
     let decision = wired.session.decide(&request);
     print(&decision, check.json)?;
     if check.explain && !check.json {
@@ -64,14 +63,15 @@ fn wanted(around: &Surroundings, sources: Sources) -> wire::Wanted {
     }
 }
 
-fn action(session: &Session, around: &Surroundings, action: Action) -> anyhow::Result<Wanted> {
+fn request(session: &Session, around: &Surroundings, action: Action) -> anyhow::Result<Request> {
     let search = SearchQuery { pattern: String::new(), glob: None };
-    Ok(match action {
-        Action::Read { path } => file(session, around, &path, FileOperation::Read)?,
-        Action::Write { path } => file(session, around, &path, FileOperation::Write(Content::Unknown))?,
-        Action::Edit { path } => file(session, around, &path, FileOperation::Edit(Vec::new()))?,
-        Action::List { path } => file(session, around, &path, FileOperation::List)?,
-        Action::Search { path } => file(session, around, &path, FileOperation::Search(search))?,
+    let file = |path: &str, operation| file(session, around, path, operation);
+    let wanted = match action {
+        Action::Read { path } => return file(&path, FileOperation::Read),
+        Action::Write { path } => return file(&path, FileOperation::Write(Content::Unknown)),
+        Action::Edit { path } => return file(&path, FileOperation::Edit(Vec::new())),
+        Action::List { path } => return file(&path, FileOperation::List),
+        Action::Search { path } => return file(&path, FileOperation::Search(search)),
         Action::Exec { script } => {
             let cwd = workspace(session);
             let call = CommandCall {
@@ -86,7 +86,8 @@ fn action(session: &Session, around: &Surroundings, action: Action) -> anyhow::R
         }
         Action::Connect { target } => connection(target),
         Action::Tool { name, input } => tool(name, input),
-    })
+    };
+    Ok(session.request(Origin::Agent, wanted))
 }
 
 fn file(
@@ -94,10 +95,10 @@ fn file(
     around: &Surroundings,
     given: &str,
     operation: FileOperation,
-) -> anyhow::Result<Wanted> {
+) -> anyhow::Result<Request> {
     let path = spelling::resolve(given, &workspace(session), &around.home)?;
     let call = FileCall { path: &path, given, call: None, cancel: &Cancel::default() };
-    Ok(session.file_action(call, operation)?)
+    Ok(session.file_request(call, operation)?)
 }
 
 fn workspace(session: &Session) -> PathBuf {

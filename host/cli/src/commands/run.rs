@@ -2,8 +2,10 @@
 
 use std::io::IsTerminal as _;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use portcullis_confine::{Exit as CommandExit, Tier};
@@ -19,12 +21,16 @@ use signal_hook::iterator::Signals;
 use crate::args::{Ask, Run};
 use crate::commands::overhear::Overheard;
 use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED, say};
+use crate::grace::wait_out;
 use crate::surroundings::Surroundings;
 use crate::terminal::{AlwaysOnce, Terminal};
 use crate::wire::{self, Purpose, Wanted};
 
 /// What is passed on to the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// How long a command has to end by itself after SIGTERM or SIGHUP.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the command and returns its status.
 pub(crate) fn run(run: Run) -> crate::Outcome {
@@ -112,8 +118,22 @@ fn follow(
     let handle = signals.handle();
     let current = Current::default();
     let ended = thread::scope(|scope| {
-        scope.spawn(|| signals.forever().for_each(|signal| current.signal(signal)));
-        let ended = attend(session, call, started, &current);
+        let current = &current;
+        let (told, last) = channel();
+        scope.spawn(move || {
+            for signal in signals.forever() {
+                current.signal(signal);
+                if signal == SIGTERM || signal == SIGHUP {
+                    let _told_already = told.send(());
+                }
+            }
+        });
+        scope.spawn(move || {
+            if is_outlasted(&last) {
+                current.kill();
+            }
+        });
+        let ended = attend(session, call, started, current);
         handle.close();
         ended
     })?;
@@ -200,6 +220,17 @@ impl Current {
         }
         command.signal(signal);
     }
+
+    fn kill(&self) {
+        if let Some(running) = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade() {
+            running.0.kill();
+        }
+    }
+}
+
+/// Waits until the command is told to end, and then for as long as it has to do so. Returns whether it is still there.
+fn is_outlasted(told: &Receiver<()>) -> bool {
+    told.recv().is_ok() && wait_out(told, GRACE) == RecvTimeoutError::Timeout
 }
 
 fn refused(failure: &CommandFailure) -> Exit {

@@ -15,9 +15,9 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use portcullis_confine::{Exit as CommandExit, Terminal as Controlled, Tier};
@@ -31,6 +31,7 @@ use crate::contain::desk::Asking;
 use crate::contain::door::Door;
 use crate::contain::own::Own;
 use crate::exit::{Exit, RUN_FAILED, say};
+use crate::grace::wait_out;
 use crate::scratch::Scratch;
 use crate::serve::{Contained, Watch};
 use crate::surroundings::{Surroundings, random_name};
@@ -195,7 +196,7 @@ fn follow(own: Own<'_>, asking: &Asking) -> Exit {
         });
         scope.spawn(move || {
             // It ends by itself, or is ended.
-            if last.recv().is_ok() && wait_out(&last) == RecvTimeoutError::Timeout {
+            if last.recv().is_ok() && wait_out(&last, GRACE) == RecvTimeoutError::Timeout {
                 started.kill();
             }
         });
@@ -220,17 +221,6 @@ fn follow(own: Own<'_>, asking: &Asking) -> Exit {
         }
         exit @ (CommandExit::Code(_) | CommandExit::Signal(_)) => {
             Exit::Command(u8::try_from(exit.shell_code()).unwrap_or(RUN_FAILED))
-        }
-    }
-}
-
-/// Lets the time pass that pi has to end, or all of the time until it has.
-fn wait_out(told: &Receiver<()>) -> RecvTimeoutError {
-    let end = Instant::now() + GRACE;
-    loop {
-        match told.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(()) => {}
-            Err(why) => return why,
         }
     }
 }

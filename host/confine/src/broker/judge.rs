@@ -69,7 +69,7 @@ impl From<Change> for Doing {
 }
 
 /// The rule on files that have other names.
-const HARD_LINKS: &str = "host.hard-links";
+pub(super) const HARD_LINKS: &str = "host.hard-links";
 
 /// The rule on links at names below which other rules restrict.
 pub(super) const SYMBOLIC_LINKS: &str = "host.symbolic-links";

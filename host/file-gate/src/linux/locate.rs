@@ -151,6 +151,9 @@ enum Found {
     File(OwnedFd),
 }
 
+/// Directories that are created for one file: each of them is judged.
+const MOST_MISSING: usize = 256;
+
 impl Walk<'_> {
     fn slot(mut self) -> Result<Slot, FileError> {
         let mut path = self.path.to_owned();
@@ -162,6 +165,9 @@ impl Walk<'_> {
                 Ok(parent) => parent,
                 // The directory will be created later; continue with its parent.
                 Err(FileError::NotFound { .. }) => {
+                    if below.len() >= MOST_MISSING {
+                        return Err(failure("create the directories of", self.path, Errno::NAMETOOLONG));
+                    }
                     below.push(name);
                     path = directory;
                     continue;

@@ -53,6 +53,10 @@ fn makes_missing_directories() {
     assert_eq!(place.content("p/a/b/c/f"), "deep");
     assert!(matches!(place.write("secret/a/b/f", "x"), Err(Refusal::Denied)));
     assert_eq!(place.names("secret"), ["f"]);
+    let (most, more) = (format!("p/{}f", "d/".repeat(256)), format!("p/{}f", "e/".repeat(257)));
+    place.write(&most, "deepest").expect("written");
+    assert_fails!(place.write(&more, "x"), FileError::Io { .. });
+    assert!(!place.path("p/e").exists());
     assert_fails!(place.write("p/none/../f", "x"), FileError::NotFound { .. });
     assert_fails!(place.write("p/a/b/c/f/g", "x"), FileError::NotADirectory { .. });
 }

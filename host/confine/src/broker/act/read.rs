@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::super::asking::Question;
 use super::super::calls::At;
+use super::super::judge::HARD_LINKS;
 use super::super::node::Node;
 use super::super::resolve::{Found, LastLink};
 use super::super::worker::{Attempt as Ending, Refusal, Stop, Turn, Worker};
@@ -150,7 +151,7 @@ pub(super) fn permit_reading(worker: &Worker, turn: &Turn, file: &OwnedFd) -> Re
     let text = worker.broker.processes.path_of(file.as_fd())?;
     if worker.broker.is_kept_back(file)? {
         let path = Path::new(OsStr::from_bytes(&text)).to_owned();
-        return Err(Stop::Refused(Box::new(Refusal { attempt: Attempt::Read, path, rule: "" })));
+        return Err(Stop::Refused(Box::new(Refusal { attempt: Attempt::Read, path, rule: HARD_LINKS })));
     }
     names_of(&text).try_for_each(|path| permit_reading_of(worker, turn, path))
 }
