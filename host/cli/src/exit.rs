@@ -10,6 +10,7 @@ use portcullis_text::{escape, escape_json, escape_message};
 use serde_json::{Value, json};
 
 use crate::args::Verb;
+use crate::raw;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,13 +92,17 @@ pub(crate) fn of(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode 
         Err(error) => {
             complain(&error);
             if audience == Audience::Program {
-                // When standard output is closed there is nobody to tell.
-                let _written =
-                    writeln!(std::io::stdout().lock(), "{}", escape_json(&object(&error).to_string()));
+                print_json(&object(&error));
             }
             ExitCode::from(EXIT_FAILED)
         }
     }
+}
+
+/// Prints JSON in one line, in which unsafe characters are escapes.
+fn print_json(value: &Value) {
+    // When standard output is closed there is nobody to tell.
+    let _written = writeln!(raw::output().lock(), "{}", escape_json(&value.to_string()));
 }
 
 /// An error for programs: what was being done, why it was not, and, where a pack is refused, a word for the reason.
@@ -159,8 +164,7 @@ impl AfterPanic {
                     let denial = json!({
                         "effect": "deny", "policy": "host", "rule": "host.fault", "reason": reason,
                     });
-                    // When standard output is closed there is nobody to tell.
-                    let _written = writeln!(std::io::stdout().lock(), "{denial}");
+                    print_json(&denial);
                 }
                 ExitCode::from(Exit::Deny.code())
             }
@@ -210,7 +214,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
 /// Prints a message for the user beside the output; unsafe characters in it are escaped.
 pub(crate) fn say(message: &str) {
     // When standard error is closed there is nobody to tell.
-    let _written = writeln!(std::io::stderr().lock(), "{}", escape_message(message));
+    let _written = writeln!(raw::errors().lock(), "{}", escape_message(message));
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod menu;
 mod page;
 #[cfg(target_os = "linux")]
 mod pty;
+mod raw;
 mod reach;
 mod reservations;
 mod scratch;

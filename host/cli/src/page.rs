@@ -1,10 +1,12 @@
 //! What goes to standard output: aligned columns, colours on terminals, JSON, times.
 
-use portcullis_text::{escape, escape_json, escape_message, escape_subject};
 use std::io::{self, IsTerminal as _, Write as _};
 
+use anyhow::Context as _;
+use portcullis_text::{escape, escape_json, escape_message, escape_subject, is_unsafe};
 use serde_json::Value;
 
+use crate::raw;
 use crate::surroundings::Surroundings;
 
 /// A colour, by what it says.
@@ -76,7 +78,7 @@ impl Page {
             around.variables.iter().any(|(known, value)| known == name && test(value))
         };
         let plain = says("NO_COLOR", |value| !value.is_empty()) || says("TERM", |value| value == "dumb");
-        Self { text: String::new(), colours: io::stdout().is_terminal() && !plain }
+        Self { text: String::new(), colours: raw::output().is_terminal() && !plain }
     }
 
     /// Adds a line, or several; unsafe characters in it are escaped.
@@ -127,7 +129,7 @@ impl Page {
 
     /// Prints what was added so far. A reader that has gone is told apart, as it is no error.
     pub(crate) fn print(&mut self) -> anyhow::Result<Reader> {
-        let mut out = io::stdout().lock();
+        let mut out = raw::output().lock();
         let printed = out.write_all(self.text.as_bytes()).and_then(|()| out.flush());
         self.text.clear();
         match printed {
@@ -136,6 +138,16 @@ impl Page {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Prints a text that other programs read, as it is. One that would act on a terminal is refused, since no escape would
+/// mean the same to all of them.
+pub(crate) fn print_document(text: &str) -> anyhow::Result<()> {
+    if text.chars().any(|character| !matches!(character, '\n' | '\t') && is_unsafe(character)) {
+        anyhow::bail!("the text holds characters that act on a terminal; write it to a file");
+    }
+    let mut out = raw::output().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("printing")
 }
 
 /// Writes a number of things; `thing` is the word for one of them, which becomes more with an `s`.
@@ -225,7 +237,7 @@ mod tests {
         let value = serde_json::json!({ "a\u{202e}": "ü \u{7f}\u{9b}\n\u{e0041} 日" });
         let mut one = page(false);
         one.json(&value);
-        assert!(one.text.trim_end().chars().all(|character| !portcullis_text::is_unsafe(character)));
+        assert!(one.text.trim_end().chars().all(|character| !is_unsafe(character)));
         assert_eq!(serde_json::from_str::<Value>(&one.text).unwrap(), value);
     }
 }

@@ -6,6 +6,7 @@ use portcullis_decision::Context;
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileOperation, NetworkAccess, Origin, PathKind, Request, Stage, Text,
 };
+use portcullis_text::is_unsafe;
 use serde_json::Value;
 
 /// The `[given]` table that holds for all cases of a file.
@@ -108,9 +109,19 @@ fn file(access: &FileAccess) -> Option<Vec<(&'static str, String)>> {
     Some(keys)
 }
 
-/// A text as TOML has it: as JSON, but for one character that TOML wants escaped as well.
+/// Returns a text as a TOML string, in which unsafe characters are escapes: the file can be shown on a terminal.
 fn quoted(text: &str) -> String {
-    Value::from(text).to_string().replace('\u{7f}', "\\u007F")
+    // JSON escapes what TOML escapes, and in the same way, but for the rest of the unsafe characters: TOML has no pairs
+    // of surrogates.
+    let json = Value::from(text).to_string();
+    let mut quoted = String::with_capacity(json.len());
+    for character in json.chars() {
+        match is_unsafe(character) {
+            true => quoted.push_str(&format!("\\U{:08X}", u32::from(character))),
+            false => quoted.push(character),
+        }
+    }
+    quoted
 }
 
 /// A JSON document as a TOML value; none where it holds null, which TOML has not.
@@ -139,6 +150,15 @@ mod tests {
 
     use super::*;
     use crate::corpus::of_cases;
+
+    #[test]
+    fn texts_are_escaped_and_mean_the_same() {
+        let text = "a\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{200b}\u{e0041}\u{1f1e9} \"q\" 'ü'\t\r\n\\";
+        let written = format!("a = {}", quoted(text));
+        assert!(written.chars().all(|character| !is_unsafe(character)), "{written}");
+        let cases = format!("[[case]]\nname = {}\nread = '/x'\nexpect = 'allow'\n", quoted(text));
+        assert_eq!(read(&cases).unwrap().remove(0).name, text);
+    }
 
     const CASES: &str = r#"
 [given]

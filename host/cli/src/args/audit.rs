@@ -40,7 +40,7 @@ pub(crate) enum Audit {
         after_help = "Examples:\n  portcullis audit show LAST\n  portcullis audit show 3f9c21d0:12 --json"
     )]
     Show(Decision),
-    /// Check that nothing was taken out or changed
+    /// Look for lines that were changed, cut off or removed
     #[command(after_help = VERIFY_HELP)]
     Verify {
         /// A log; all of them by default

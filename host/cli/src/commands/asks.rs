@@ -45,7 +45,7 @@ fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
     } else if all.is_empty() {
         page.line("no question waits");
     } else {
-        let size = Size::of(std::io::stdout());
+        let size = Size::of(crate::raw::output());
         for (line, tint) in all.iter().flat_map(|(session, question)| lines(size, session, question)) {
             page.row("", &[whole(&line, tint)], &[]);
         }

@@ -33,7 +33,7 @@ pub(crate) fn run(attend: &Attend) -> crate::Outcome {
     let environment: std::collections::BTreeMap<_, _> = around.variables.into_iter().collect();
     let request = json!({ "ticket": attend.ticket, "cwd": around.cwd, "env": environment });
     writeln!(stream, "{request}").context("telling pi what to run")?;
-    let mut output = std::io::stdout().lock();
+    let mut output = crate::raw::output().lock();
     loop {
         match part(&mut stream).context("hearing from pi how the command goes on")? {
             Part::Output(bytes) => {

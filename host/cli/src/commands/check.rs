@@ -1,6 +1,5 @@
 //! `portcullis check`: what would be decided.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use portcullis_decision::request::{
 use portcullis_decision::{Decision, Effect, Mode, Vote};
 use portcullis_file_gate::spelling;
 use portcullis_session::{Cancel, CommandCall, Entry, FileCall, Nobody, Program, Session};
-use portcullis_text::{escape, escape_json};
+use portcullis_text::escape;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Action, Check, Sources, Target};
@@ -34,15 +33,15 @@ pub(crate) fn run(check: Check) -> crate::Outcome {
     let wired = wire::session(&around, &wanted, ground, Arc::new(Nobody))?;
     let request = request(&wired.session, &around, check.action)?;
     let decision = wired.session.decide(&request);
-    print(&decision, check.json)?;
+    let mut page = Page::new(&around);
+    add(&mut page, &decision, check.json);
     if check.explain && !check.json {
         let verdict = verdict_line(&Entry { at: now(), request: &request, decision: &decision })?;
         let winner = winner(&verdict);
-        let mut page = Page::new(&around);
         page.line(&format!("  decisive: {}", winner.why.words()));
         super::explain::heard(&mut page, &verdict, winner);
-        page.print()?;
     }
+    page.print()?;
     Ok(decision.effect().into())
 }
 
@@ -132,8 +131,7 @@ fn is_in_vain(vote: &Vote, decision: &Decision) -> bool {
     vote.mode == Mode::Tighten && vote.effect == Some(Effect::Allow) && decision.effect() != Effect::Allow
 }
 
-fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn add(page: &mut Page, decision: &Decision, as_json: bool) {
     let cause = decision.cause();
     if as_json {
         let votes: Vec<_> = decision
@@ -152,20 +150,19 @@ fn print(decision: &Decision, as_json: bool) -> anyhow::Result<()> {
             "effect": decision.effect().to_string(), "policy": decision.policy(), "rule": cause.rule,
             "reason": cause.reason, "setting": cause.setting, "hint": decision.hint(), "votes": votes,
         });
-        writeln!(out, "{}", escape_json(&answer.to_string()))?;
+        page.json(&answer);
     } else {
-        writeln!(out, "{}: {}", decision.effect(), escape(&cause.reason))?;
-        writeln!(out, "  rule `{}` of `{}`", escape(&cause.rule), escape(decision.policy()))?;
+        page.line(&format!("{}: {}", decision.effect(), escape(&cause.reason)));
+        page.line(&format!("  rule `{}` of `{}`", escape(&cause.rule), escape(decision.policy())));
         if !cause.setting.is_empty() {
-            writeln!(out, "  set by {}", escape(&cause.setting))?;
+            page.line(&format!("  set by {}", escape(&cause.setting)));
         }
         if let Some(hint) = decision.hint() {
-            writeln!(out, "  {}", escape(hint))?;
+            page.line(&format!("  {}", escape(hint)));
         }
         for vote in decision.votes().iter().filter(|vote| is_in_vain(vote, decision)) {
             let name = escape(&vote.policy);
-            writeln!(out, "  `{name}` allows it, and can only tighten; `config show` says why")?;
+            page.line(&format!("  `{name}` allows it, and can only tighten; `config show` says why"));
         }
     }
-    Ok(())
 }

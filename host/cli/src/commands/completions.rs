@@ -1,18 +1,17 @@
 //! `portcullis completions`: a script by which a shell completes what is typed.
 
-use std::io::Write as _;
-
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 
 use crate::args::{Arguments, Completions};
 use crate::exit::Exit;
+use crate::page::print_document;
 
 const NAME: &str = "portcullis";
 
 /// Prints the completion script for a shell.
 pub(crate) fn run(wanted: &Completions) -> crate::Outcome {
-    std::io::stdout().lock().write_all(&script(wanted.shell))?;
+    print_document(&String::from_utf8(script(wanted.shell))?)?;
     Ok(Exit::Done)
 }
 

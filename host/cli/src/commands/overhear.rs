@@ -18,7 +18,7 @@ impl Overheard {
     /// Makes one; the second is the command's end.
     pub(crate) fn open() -> anyhow::Result<(Self, OwnedFd)> {
         #[cfg(target_os = "linux")]
-        if io::IsTerminal::is_terminal(&io::stderr()) {
+        if io::IsTerminal::is_terminal(&crate::raw::errors()) {
             return Self::of_terminal();
         }
         let (ours, theirs) = io::pipe()?;
@@ -27,7 +27,7 @@ impl Overheard {
 
     #[cfg(target_os = "linux")]
     fn of_terminal() -> anyhow::Result<(Self, OwnedFd)> {
-        let mut plain = rustix::termios::tcgetattr(io::stderr())?;
+        let mut plain = rustix::termios::tcgetattr(crate::raw::errors())?;
         // What is written goes on as it is: the user's own terminal does the rest.
         plain.make_raw();
         let (ours, theirs) = crate::pty::pair(&plain)?;
@@ -38,7 +38,7 @@ impl Overheard {
 
     /// Has it as large as the user's terminal.
     pub(crate) fn follow_size(&self) {
-        if let Ok(size) = rustix::termios::tcgetwinsize(io::stderr()) {
+        if let Ok(size) = rustix::termios::tcgetwinsize(crate::raw::errors()) {
             // A pipe has no size.
             let _followed = rustix::termios::tcsetwinsize(&self.0, size);
         }
@@ -57,7 +57,7 @@ impl Overheard {
             };
             heard.hear(part);
             // Where nobody reads our errors any more the command goes on as it would without us.
-            let _passed = io::stderr().write_all(part);
+            let _passed = crate::raw::errors().write_all(part);
         }
     }
 }

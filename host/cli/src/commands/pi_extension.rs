@@ -1,13 +1,14 @@
 //! The extension that this program carries, and where it is put.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
 use crate::args::PiExtension;
 use crate::exit::Exit;
+use crate::page::Page;
 use crate::surroundings::{Surroundings, random_name};
 
 /// A file of the extension: its path below the extension's directory, and its text.
@@ -48,7 +49,9 @@ pub(crate) fn run(action: &PiExtension) -> crate::Outcome {
             }
         }
     };
-    writeln!(io::stdout(), "{}", portcullis_text::escape_message(&done))?;
+    let mut page = Page::new(&around);
+    page.line(&done);
+    page.print()?;
     Ok(Exit::Done)
 }
 

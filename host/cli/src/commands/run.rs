@@ -99,12 +99,12 @@ fn desk(ask: Ask) -> Arc<dyn Desk> {
 fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<Overheard>)> {
     let copies = "copying our input and output";
     let input = std::io::stdin().as_fd().try_clone_to_owned().context(copies)?;
-    let output = std::io::stdout().as_fd().try_clone_to_owned().context(copies)?;
+    let output = crate::raw::output().as_fd().try_clone_to_owned().context(copies)?;
     if listens {
         let (ours, theirs) = Overheard::open().context("making the command's error output")?;
         return Ok(([input, output, theirs], Some(ours)));
     }
-    let errors = std::io::stderr().as_fd().try_clone_to_owned().context(copies)?;
+    let errors = crate::raw::errors().as_fd().try_clone_to_owned().context(copies)?;
     Ok(([input, output, errors], None))
 }
 

@@ -229,7 +229,7 @@ fn follow(own: Own<'_>, asking: &Asking) -> Exit {
 fn standard_streams() -> std::io::Result<[OwnedFd; 3]> {
     Ok([
         std::io::stdin().as_fd().try_clone_to_owned()?,
-        std::io::stdout().as_fd().try_clone_to_owned()?,
-        std::io::stderr().as_fd().try_clone_to_owned()?,
+        crate::raw::output().as_fd().try_clone_to_owned()?,
+        crate::raw::errors().as_fd().try_clone_to_owned()?,
     ])
 }

@@ -57,7 +57,7 @@ pub(super) fn without_terminal() -> io::Result<([OwnedFd; 3], Copies)> {
         true => File::open("/dev/null")?.into(),
         false => io::stdin().as_fd().try_clone_to_owned()?,
     };
-    let (output, errors) = (io::stdout(), io::stderr());
+    let (output, errors) = (crate::raw::output(), crate::raw::errors());
     let given = match output.is_terminal() {
         true => copies.through(&output)?,
         false => output.as_fd().try_clone_to_owned()?,

@@ -62,12 +62,12 @@ pub(super) struct Console {
 impl Console {
     /// Makes a terminal for pi behind the user's; none where there is no user at one.
     pub(super) fn open() -> anyhow::Result<Option<Arc<Self>>> {
-        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        if !io::stdin().is_terminal() || !crate::raw::output().is_terminal() {
             return Ok(None);
         }
         let before = tcgetattr(io::stdin()).context("asking the terminal for its settings")?;
         let (ours, theirs) = pair(&before).context("making a terminal for pi")?;
-        let screen = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let screen = File::from(crate::raw::output().as_fd().try_clone_to_owned()?);
         Ok(Some(Arc::new(Self {
             ours,
             theirs: Mutex::new(Some(theirs)),
@@ -91,9 +91,9 @@ impl Console {
     pub(super) fn streams(&self) -> anyhow::Result<[OwnedFd; 3]> {
         let theirs = self.theirs.lock().unwrap_or_else(PoisonError::into_inner).take();
         let theirs = OwnedFd::from(theirs.context("pi has its terminal already")?);
-        let errors = match io::stderr().is_terminal() {
+        let errors = match crate::raw::errors().is_terminal() {
             true => theirs.try_clone()?,
-            false => io::stderr().as_fd().try_clone_to_owned()?,
+            false => crate::raw::errors().as_fd().try_clone_to_owned()?,
         };
         Ok([theirs.try_clone()?, theirs, errors])
     }

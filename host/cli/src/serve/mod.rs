@@ -104,7 +104,7 @@ pub(crate) fn run() -> crate::Outcome {
         "opening descriptor 3 for the output of commands; `serve` is started by the pi extension, not by hand",
     )?;
     let input = std::io::stdin().as_fd().try_clone_to_owned().context("opening standard input")?;
-    let output = std::io::stdout().as_fd().try_clone_to_owned().context("opening standard output")?;
+    let output = crate::raw::output().as_fd().try_clone_to_owned().context("opening standard output")?;
     serve(around, Ends { input: input.into(), output: output.into(), frames }, None)
 }
 

@@ -102,7 +102,7 @@ fn again() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Ok(false);
     }
-    let mut error = std::io::stderr();
+    let mut error = crate::raw::errors();
     write!(error, "edit again? [Y/n] ")?;
     error.flush()?;
     let mut line = String::new();

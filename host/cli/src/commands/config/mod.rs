@@ -135,7 +135,7 @@ fn in_force(places: &Places) -> anyhow::Result<PathBuf> {
 fn print_path(around: &Surroundings, file: &Path) -> anyhow::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
 
-    let mut out = std::io::stdout();
+    let mut out = crate::raw::output();
     if out.is_terminal() {
         let mut page = Page::new(around);
         page.line(&escape(&file.to_string_lossy()));

@@ -2,7 +2,6 @@
 
 mod self_test;
 
-use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -174,7 +173,7 @@ fn write_profile(around: &Surroundings, file: &Path) -> crate::Outcome {
     let profile = apparmor_profile(&around.executable)
         .map_err(|reason| anyhow::anyhow!("{reason}: `{}`", around.executable.display()))?;
     if file == Path::new("-") {
-        std::io::stdout().write_all(profile.as_bytes())?;
+        crate::page::print_document(&profile)?;
     } else {
         std::fs::write(file, profile).with_context(|| format!("writing the profile `{}`", file.display()))?;
         crate::exit::say(&format!("written; load it with `sudo apparmor_parser -r {}`", file.display()));

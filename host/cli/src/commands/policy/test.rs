@@ -1,7 +1,6 @@
 //! `policy test`: the cases, on the engine that enforces.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -14,7 +13,7 @@ use super::logged;
 use super::project::{Component, cases_at};
 use crate::args::policy::Test;
 use crate::exit::{Exit, say};
-use crate::page::{Page, Tint, counted, tinted};
+use crate::page::{Page, Tint, counted, print_document, tinted};
 use crate::surroundings::Surroundings;
 
 pub(super) fn run(test: &Test) -> crate::Outcome {
@@ -71,7 +70,7 @@ fn write_cases(component: &Component, log: &Path, config: &str) -> crate::Outcom
             counted(left_out, "decision")
         ));
     }
-    write!(std::io::stdout().lock(), "{text}")?;
+    print_document(&text)?;
     Ok(Exit::Done)
 }
 

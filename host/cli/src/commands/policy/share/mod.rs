@@ -176,7 +176,7 @@ fn agrees(name: &str, wanted: &str) -> bool {
 /// Asks the person at the terminal; nobody there agrees to nothing.
 fn confirmed(question: &str) -> bool {
     use std::io::{BufRead as _, IsTerminal as _};
-    let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let is_person = std::io::stdin().is_terminal() && crate::raw::errors().is_terminal();
     if !is_person {
         return false;
     }

@@ -1,7 +1,7 @@
 //! How far a component is on its way, in one line of the terminal that is gone afterwards.
 
 use std::cell::Cell;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, Write as _};
 
 use portcullis_packs::Transfer;
 
@@ -10,13 +10,13 @@ const CLEAR: &str = "\r\x1b[K";
 
 /// Returns who is to be told: the person at the terminal, or nobody.
 pub(super) fn shown() -> impl Fn(Transfer) {
-    let is_terminal = io::stderr().is_terminal();
+    let is_terminal = crate::raw::errors().is_terminal();
     let last = Cell::new(String::new());
     move |transfer| {
         let line = line(transfer);
         if is_terminal && line != last.take() {
             // When the terminal has gone there is nobody to tell.
-            let mut error = io::stderr().lock();
+            let mut error = crate::raw::errors().lock();
             let _written = write!(error, "{CLEAR}{line}").and_then(|()| error.flush());
         }
         last.set(line);
