@@ -96,8 +96,15 @@ pub fn validate_all(places: &Places, disk: &dyn Disk) -> Vec<Checked> {
     if checked.iter().all(|file| file.mistakes.is_empty())
         && let Err(error) = discover(places, disk).and_then(|found| resolve(&found, places, disk))
     {
-        let file = places.settings.clone().unwrap_or_else(|| places.sandbox_directory());
-        checked.push(Checked { file, text: None, mistakes: vec![error] });
+        let named = if let ConfigError::Invalid { file, .. } = &error { Some(file.clone()) } else { None };
+        match checked.iter_mut().find(|file| Some(&file.file) == named.as_ref()) {
+            Some(file) => file.mistakes.push(error),
+            None => {
+                let file = named.or_else(|| places.settings.clone());
+                let file = file.unwrap_or_else(|| places.sandbox_directory());
+                checked.push(Checked { file, text: None, mistakes: vec![error] });
+            }
+        }
     }
     checked
 }
