@@ -15,6 +15,8 @@ pub(crate) struct Tools {
     pub(crate) pi_0_74: Option<Pi>,
     /// The current pi, with the newer Node it needs.
     pub(crate) pi_1_5: Option<Pi>,
+    /// The oldest Node that is promised to work.
+    pub(crate) node_oldest: Option<PathBuf>,
     /// Holds the programs that pi's tools and the tests call; to be put first in PATH.
     pub(crate) bin_dir: Option<PathBuf>,
     /// The TypeScript compiler, with Node's types beside it.

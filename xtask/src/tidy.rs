@@ -1,5 +1,6 @@
 //! `tidy`: what the manifests of the workspace must hold to, read from `cargo metadata`.
 
+mod installs;
 mod licences;
 mod manifests;
 
@@ -71,6 +72,7 @@ fn problems() -> Result<Vec<String>> {
     let deny: toml::Table = read("deny.toml")?.parse().context("reading `deny.toml`")?;
     let mut problems = licences::problems(packages, &deny)?;
     problems.extend(duplicates(packages, &deny)?);
+    problems.extend(installs::problems()?);
     for package in members(packages)? {
         problems.extend(layer_problems(&package));
         problems.extend(manifests::problems(&package)?);

@@ -72,6 +72,15 @@ impl Tools {
         Ok(Pi { node, cli })
     }
 
+    /// Returns the oldest Node that is promised to work, where commands of any user find it.
+    ///
+    /// # Errors
+    ///
+    /// When it is not listed, not there, or cannot be made reachable.
+    pub fn oldest_node(&self) -> anyhow::Result<PathBuf> {
+        reach::outside_homes(&self.path("/node_oldest")?)
+    }
+
     /// Returns the program called `name` that pi starts for one of its tools, at a path that `user` can reach.
     ///
     /// # Errors

@@ -46,6 +46,7 @@ pub(crate) fn ready() -> Result<Tools> {
     let mut tools = Tools {
         pi_0_74: Some(node::pi_0_74(&cache)?),
         pi_1_5: Some(node::pi_1_5(&cache)?),
+        node_oldest: Some(node::oldest(&cache)?),
         tsc: Some(node::typescript(&cache)?),
         bin_dir: Some(programs::bin_dir(&cache)?),
         wasm: None,

@@ -21,6 +21,8 @@ const NODE_TYPES: &str = "@types/node@24.19.2";
 /// The oldest Node that runs everything: with 20.18 connections of a held `fetch` time out, and the compiler for
 /// JavaScript policies fails.
 const OLDEST_NODE: (u32, u32) = (20, 19);
+/// A release of it, which tests of connections run.
+const NODE_OLDEST: &str = "20.19.0";
 const PI_PACKAGE: &str = "@earendil-works/pi-coding-agent";
 
 pub(super) fn pi_0_74(cache: &Cache) -> Result<Pi> {
@@ -31,14 +33,22 @@ pub(super) fn pi_0_74(cache: &Cache) -> Result<Pi> {
 }
 
 pub(super) fn pi_1_5(cache: &Cache) -> Result<Pi> {
-    let package = format!("node-linux-{}", npm_arch()?);
-    let node = cache
-        .directory(&format!("node-{NODE_NEW}"), |root| install(root, &[&format!("{package}@{NODE_NEW}")]))?
-        .join("node_modules")
-        .join(package)
-        .join("bin/node");
+    let node = node_of_npm(cache, NODE_NEW)?;
     let root = cache.directory(&format!("pi-{PI_NEW}"), unpack_pi_new)?;
     pi(node, root.join("node_modules").join(PI_PACKAGE).join("dist/bundle/cli.js"))
+}
+
+/// Returns the oldest Node that is promised to work.
+pub(super) fn oldest(cache: &Cache) -> Result<PathBuf> {
+    node_of_npm(cache, NODE_OLDEST)
+}
+
+/// Returns a Node of this version, as npm has it.
+fn node_of_npm(cache: &Cache, version: &str) -> Result<PathBuf> {
+    let package = format!("node-linux-{}", npm_arch()?);
+    let root = cache
+        .directory(&format!("node-{version}"), |root| install(root, &[&format!("{package}@{version}")]))?;
+    Ok(root.join("node_modules").join(package).join("bin/node"))
 }
 
 pub(super) fn typescript(cache: &Cache) -> Result<PathBuf> {

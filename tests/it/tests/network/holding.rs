@@ -42,6 +42,8 @@ const TABLE: &[(&str, &str, bool, bool)] = &[
     ("busybox", "busybox wget -qO- http://HOST/", true, true),
     ("a program with musl", "musl-gcc '../world/client.c' -o client1 && ./client1 HOST 80", true, true),
     ("Node's fetch", "NODE -e 'fetch(\"http://HOST/\").then(r => r.text()).then(console.log, e => console.log(e.cause))'", true, true),
+    ("the oldest Node's fetch", "OLD -e 'fetch(\"http://HOST/\").then(r => r.text()).then(console.log, e => console.log(e.cause))'", true, true),
+    ("the oldest Node's fetch with TLS", "NODE_TLS_REJECT_UNAUTHORIZED=0 OLD -e 'fetch(\"https://HOST/\").then(r => r.text()).then(() => console.log(\"REACHED\"), e => console.log(e.cause))'", false, true),
     ("Node's fetch with TLS", "NODE_TLS_REJECT_UNAUTHORIZED=0 NODE -e 'fetch(\"https://HOST/\").then(r => r.text()).then(() => console.log(\"REACHED\"), e => console.log(e.cause))'", false, true),
 ];
 
@@ -50,6 +52,7 @@ fn programs_survive_the_hold_as_the_table_says(user: User) -> Result<()> {
     let folders = std::env::join_paths(tools.folders(FETCHED)?)?;
     let path = format!("/usr/local/bin:/usr/bin:/bin:{}", folders.to_string_lossy());
     let node = tools.pi(PiVersion::V0_74, user)?.node;
+    let oldest = tools.oldest_node()?;
     for hold in ["accept", "connect"] {
         let scene = Scene::new(user)?;
         let world = World::new(&scene, PROGRAM)?.holding(hold);
@@ -59,6 +62,7 @@ fn programs_survive_the_hold_as_the_table_says(user: User) -> Result<()> {
         for (number, (_, program, ..)) in TABLE.iter().enumerate() {
             let program = program.replace("HOST", &format!("p{number}.allowed.test"));
             let program = program.replace("NODE ", &format!("'{}' ", node.display()));
+            let program = program.replace("OLD ", &format!("'{}' ", oldest.display()));
             writeln!(script, "( {program} ) > out{number} 2>&1 < /dev/null &")?;
         }
         script.push_str("wait");
