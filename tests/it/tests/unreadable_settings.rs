@@ -1,7 +1,8 @@
 //! What a command puts in the way of a path in the settings keeps nobody from tightening them.
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Interface, Scene, Serve, User};
+use portcullis_it::script::{bash, expecting, say, turns};
+use portcullis_it::{Interface, Launch, PiVersion, Scene, Serve, User};
 use serde_json::{Value, json};
 
 as_each_user!(
@@ -10,6 +11,7 @@ as_each_user!(
     a_session_opens_when_its_settings_are_mended,
     settings_without_a_sandbox_take_away_all_the_same,
 );
+on_each_pi!(one_enter_switches_nothing_off_when_settings_are_mended);
 
 fn settings(lists: &Value) -> Value {
     let mut all = json!({
@@ -112,5 +114,43 @@ fn settings_without_a_sandbox_take_away_all_the_same(user: User) -> Result<()> {
     write(&scene, "default.json", &settings(&json!({})))?;
     let (_, output) = host.run("echo again")?;
     ensure!(output == "again\n", "{output}");
+    Ok(())
+}
+
+/// A closed session has no menu; once the settings are mended the footer and the menu both say that it is on. The
+/// control is that menu: its first entry switches the session off, so Enter would have.
+fn one_enter_switches_nothing_off_when_settings_are_mended(version: PiVersion, user: User) -> Result<()> {
+    const FOOTER: &str = "🔒 Sandbox: 0 domains, 1 write path";
+    let scene = Scene::new(user)?;
+    let (file, made) = (scene.home().join(".pi/agent/sandbox/default.json"), scene.outside().join("made"));
+    let whole = settings(&json!({}));
+    scene.write(&file, &format!("{whole},"))?;
+    let command = bash(&format!("echo x > '{}' || echo sum-$((40+2))", made.display()));
+    let script = turns([
+        ("early", vec![command.clone(), expecting("not available", say("early over"))]),
+        ("confined", vec![command, expecting("sum-42", say("late over"))]),
+    ]);
+    let screen = Launch::guarded(&scene, version, &script)?.screen()?;
+    screen.wait_for("Sandbox: closed")?;
+    screen.enter("early")?;
+    screen.wait_for("early over")?;
+    screen.enter("/sandbox")?;
+    let shown = screen.wait_for("closed and blocks every tool")?;
+    ensure!(!shown.contains("Disable sandbox") && !shown.contains("Enable sandbox"), "{shown}");
+    screen.press("Enter")?;
+    scene.write(&file, &whole.to_string())?;
+    screen.wait_for(FOOTER)?;
+    screen.press("Enter")?;
+    screen.enter("confined")?;
+    screen.wait_for("Abort")?;
+    screen.press_calmly("Escape")?;
+    let shown = screen.wait_for("late over")?;
+    ensure!(!made.exists() && shown.contains(FOOTER), "it is confined, and the footer says so: {shown}");
+
+    screen.enter("/sandbox")?;
+    screen.wait_for("→ Disable sandbox")?;
+    screen.press("Enter")?;
+    screen.wait_for("Sandbox: disabled")?;
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }

@@ -18,6 +18,7 @@ as_each_user!(
     what_cannot_be_read_whole_is_not_kept,
     names_are_shown_in_letters_that_cannot_be_mistaken,
     a_no_is_for_the_command_and_told,
+    no_yes_survives_a_later_denial,
     what_is_taken_back_is_asked_again_while_the_command_runs,
     a_no_to_more_than_the_budget_is_remembered,
     a_question_says_what_an_address_is,
@@ -192,6 +193,35 @@ fn a_no_is_for_the_command_and_told(user: User) -> Result<()> {
     ensure!(output.contains("you said no for this session"), "{output}");
     let screen = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
     ensure!(screen.to_string().contains("This session: no connections to allowed.test:80"), "{screen:#}");
+    Ok(())
+}
+
+/// For the session and for the project; the control is the connection before the denial.
+fn no_yes_survives_a_later_denial(user: User) -> Result<()> {
+    for key in ["s", "P"] {
+        let scene = Scene::new(user)?;
+        let world = World::new(&scene, PROGRAM)?;
+        let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+        let id = host.begin(GET, &json!({ "PATH": "/usr/bin:/bin" }))?;
+        let question = host.question()?;
+        host.answer(&question, &choice(&question, key).with_context(|| format!("{key}: {question}"))?)?;
+        host.finish(id)?;
+        let (_, output) = host.run(GET)?;
+        ensure!(output.contains("REACHED"), "control, {key}: {output}");
+        for denied in ["allowed.test", "*.test", "allowed.test:80"] {
+            let network = json!({ "allowedDomains": [], "deniedDomains": [denied] });
+            world.settings_of_the_user(&network.to_string())?;
+            let (_, output) = host.run(GET)?;
+            ensure!(
+                !output.contains("REACHED") && output.contains("deniedDomains"),
+                "{key}, {denied}: {output}"
+            );
+            world.settings_of_the_user(ASK)?;
+            let (_, output) = host.run(GET)?;
+            ensure!(output.contains("REACHED"), "{key}, the denial is gone: {output}");
+        }
+        host.close()?;
+    }
     Ok(())
 }
 
@@ -459,6 +489,17 @@ fn in_pis_terminal(version: PiVersion, user: User) -> Result<()> {
             "third",
             vec![bash("curl -sS http://sub.allowed.test/"), expecting("you said no", say("third over"))],
         ),
+        (
+            "fourth",
+            vec![bash("curl -sS http://sub.allowed.test/"), expecting("you said no", say("fourth over"))],
+        ),
+        (
+            "fifth",
+            vec![
+                bash("curl -sS http://sub.allowed.test/"),
+                expecting("you said no for this session", say("fifth over")),
+            ],
+        ),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.inside(&world).screen()?;
     screen.wait_for("Sandbox:")?;
@@ -477,6 +518,19 @@ fn in_pis_terminal(version: PiVersion, user: User) -> Result<()> {
     screen.wait("another question", |text| text.contains("sub.allowed.test:80") && text.contains("Abort"))?;
     screen.press_calmly("Escape")?;
     screen.wait_for("third over")?;
+    // That was a no once: the next command asks again. The no for the session has its own key.
+    screen.enter("the fourth")?;
+    screen.wait("the question again", |text| {
+        text.contains("[d]    No, for this session") && text.contains("[esc]  Abort")
+    })?;
+    screen.press_calmly("d")?;
+    screen.wait_for("fourth over")?;
+    screen.enter("the fifth")?;
+    screen.wait_for("fifth over")?;
+    screen.enter("/sandbox")?;
+    screen.wait_for("This session: no connections to sub.allowed.test:80")?;
+    screen.press("Escape")?;
+    screen.wait_gone("Recent decisions")?;
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }
