@@ -23,6 +23,7 @@ mod control;
 mod exit;
 mod git_identity;
 mod grace;
+mod in_force;
 mod journal;
 mod keeper;
 mod manifest;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_audit::Log;
-use portcullis_config::{AllowLists, Found, Places, RealDisk, Resolved, discover, resolve};
+use portcullis_config::{AllowLists, Disk, Found, Places, RealDisk, Resolved, discover, resolve};
 use portcullis_confine::NameOrder;
 use portcullis_decision::Context;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
@@ -105,14 +105,39 @@ impl Drop for Wired {
     }
 }
 
+impl Wanted {
+    /// A session that only says what would be decided in a project, by the settings that hold there or those of a file.
+    pub(crate) fn judging(project: PathBuf, settings: Option<PathBuf>) -> Self {
+        Self {
+            project,
+            settings,
+            policies: Vec::new(),
+            agent: AgentInfo {
+                name: "portcullis".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                ..AgentInfo::default()
+            },
+            trusted: false,
+            interactive: false,
+            purpose: Purpose::Judge,
+            inmate: Inmate::Commands,
+        }
+    }
+}
+
 /// Finds and reads the settings.
 pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<Ground> {
+    ground_on(around, wanted, &RealDisk)
+}
+
+/// Finds and reads the settings on a disk that may hold others than there are.
+pub(crate) fn ground_on(around: &Surroundings, wanted: &Wanted, disk: &dyn Disk) -> anyhow::Result<Ground> {
     let mut places = places(around, &wanted.project, wanted.settings.as_deref())?;
     for file in wanted.policies.iter().map(|file| absolute(around, file)) {
         places.programs.extend([file.with_file_name(MANIFEST), file]);
     }
-    let found = discover(&places, &RealDisk)?;
-    let resolved = resolve(&found, &places, &RealDisk)?;
+    let found = discover(&places, disk)?;
+    let resolved = resolve(&found, &places, disk)?;
     // What the settings let commands write is known only now.
     let toolchains = toolchains(around, &Reach::of(&resolved, &around.homes()));
     Ok(Ground { places: Places { toolchains, ..places }, found, resolved })
@@ -121,17 +146,7 @@ pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<G
 /// What the agent can have made in a project. Settings that cannot be read make no difference to what is known of the
 /// project itself; a session will tell what is wrong with them.
 pub(crate) fn reach(around: &Surroundings, project: &Path) -> Reach {
-    let wanted = Wanted {
-        project: project.to_owned(),
-        settings: None,
-        policies: Vec::new(),
-        agent: AgentInfo::default(),
-        trusted: false,
-        interactive: false,
-        purpose: Purpose::Judge,
-        inmate: Inmate::Commands,
-    };
-    match ground(around, &wanted) {
+    match ground(around, &Wanted::judging(project.to_owned(), None)) {
         Ok(ground) => Reach::of(&ground.resolved, &around.homes()),
         Err(_) => Reach::of_project(project, &around.homes()),
     }

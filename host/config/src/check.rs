@@ -171,12 +171,7 @@ fn unknown_key(member: &Member, parent: &str, pointer: &str) -> Fault {
 }
 
 fn missing_hint(field: &Field) -> &'static str {
-    match field.name {
-        "network" => "write `{ \"allowedDomains\": [], \"deniedDomains\": [] }` to be asked about every host",
-        "filesystem" => "write at least `denyRead`, `allowWrite` and `denyWrite` in it",
-        _ if matches!(field.shape, Shape::List(_)) => "write `[]` for an empty list",
-        _ => "",
-    }
+    if matches!(field.shape, Shape::List(_)) { "write `[]` for an empty list" } else { "" }
 }
 
 enum TextFault {

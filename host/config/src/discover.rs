@@ -8,6 +8,7 @@ use crate::error::{ConfigError, Problem, shown};
 use crate::json::{Fault, Member, Node, Value};
 use crate::layered;
 use crate::layout::{Layout, SettingsFiles};
+use crate::old_settings::{self, OldFile};
 use crate::places::{Places, absolute, canonical};
 use crate::settings::{BUILT_IN, Settings, invalid};
 use crate::tighten::{Layer, Tightening};
@@ -25,6 +26,8 @@ pub struct Found {
     pub files: SettingsFiles,
     /// Every file that was looked for, there or not: a change of one is a reason to look again.
     pub watched: Vec<PathBuf>,
+    /// Files of other sandboxes that are not read.
+    pub old: Vec<OldFile>,
     /// What the files say, for the report of where every value comes from.
     pub(crate) documents: Vec<Document>,
 }
@@ -126,7 +129,13 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
         }
         watched.push(file);
     }
-    Ok(Found { settings, source, layers, files, watched, documents })
+    let old = match &places.settings {
+        // Whoever names a file knows which one holds.
+        Some(_) => Vec::new(),
+        None => old_settings::find(places, files.layout, disk)?,
+    };
+    watched.extend(old.iter().map(|old| old.file.clone()));
+    Ok(Found { settings, source, layers, files, watched, old, documents })
 }
 
 /// The files that can only tighten.

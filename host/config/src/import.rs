@@ -39,7 +39,7 @@ pub struct Imported {
     pub text: String,
     /// What could not be carried.
     pub left: Vec<Left>,
-    /// What is otherwise here although it is written the same way.
+    /// What the user should know of how it was read. What the settings come to is said by the rules made of them.
     pub notes: Vec<&'static str>,
 }
 
@@ -76,8 +76,6 @@ const HOSTS: [&str; 10] = [
 ];
 const NAMES: [&str; 4] = [".env", ".env.*", "*.pem", "*.key"];
 
-const READS_ASK: &str = "reading outside of the project and the allowed paths asks here, where it was free";
-const HOMES_CLOSED: &str = "home directories are closed to commands here, except for what is allowed in them";
 const OTHER_TABLES: &str =
     "only the table with `deny_read`, `allow_write` and `deny_write` is about the sandbox";
 
@@ -87,23 +85,19 @@ impl Foreign {
     pub fn user(self, given: &Json) -> Imported {
         let mut import = Import::into(EMPTY, FileKind::Settings);
         match self {
-            Self::Oddsjam => import.carry_all(given),
-            Self::Srt => {
-                import.notes.extend([READS_ASK, HOMES_CLOSED]);
-                import.carry_all(given);
-            }
+            Self::Oddsjam | Self::Srt => import.carry_all(given),
             Self::PiSandbox => {
-                import.notes.push(HOMES_CLOSED);
                 import.carry_all(&names_at_every_depth(over(&pi_sandbox_defaults(), given)));
+                import.choose_layout();
             }
             Self::Sysid => {
-                import.notes.push(HOMES_CLOSED);
                 let whole = over(&sysid_defaults(), given);
                 import.carry_all(&names_at_every_depth(whole.clone()));
                 import.carry(&["policies"], &json!([{ "use": "guard", "config": guard(&whole) }]));
+                import.choose_layout();
             }
             Self::Bosun => {
-                import.notes.extend([HOMES_CLOSED, OTHER_TABLES]);
+                import.notes.push(OTHER_TABLES);
                 import.bosun(given);
             }
         }
@@ -219,6 +213,11 @@ impl Import {
 
     fn end(self) -> Imported {
         Imported { text: self.text, left: self.left, notes: self.notes }
+    }
+
+    /// Says that the files which these settings came from are not to be read.
+    fn choose_layout(&mut self) {
+        self.carry(&["layout"], &json!("projects"));
     }
 
     fn carry_all(&mut self, given: &Json) {

@@ -20,7 +20,7 @@ use crate::validate::FileKind;
 #[must_use]
 pub fn json_schema(kind: FileKind) -> Value {
     let (title, mut schema) = match kind {
-        FileKind::Settings => ("Settings of Portcullis", whole_or_layered()),
+        FileKind::Settings => ("Settings of Portcullis", object("", Wanted::Whole)),
         FileKind::Projects => {
             let entry = json!({ "anyOf": [object("", Wanted::Whole), differences()] });
             ("Settings of Portcullis by project", projects(&entry))
@@ -68,18 +68,6 @@ impl Wanted {
             Self::Narrowing => TIGHTENING_FIELDS.contains(&field.name) || is_harmless(field.name),
         }
     }
-}
-
-/// Complete settings, or the word that they stand in layers.
-fn whole_or_layered() -> Value {
-    let mut schema = object("", Wanted::Whole);
-    if let Value::Object(members) = &mut schema
-        && let Some(required) = members.remove("required")
-    {
-        let layered = json!({ "properties": { "layout": { "const": "layered" } }, "required": ["layout"] });
-        members.insert("anyOf".to_owned(), json!([{ "required": required }, layered]));
-    }
-    schema
 }
 
 /// An entry of differences.

@@ -15,6 +15,7 @@ use crate::git_directory::git_directory;
 use crate::json::Position;
 use crate::layout::Layout;
 use crate::narrow::{self, Narrowed};
+use crate::old_settings::OldFile;
 use crate::pattern::{Surroundings, refused};
 use crate::places::{Places, canonical};
 use crate::protect::Ground;
@@ -128,6 +129,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         ignored: settings.ignored.clone(),
         kept: settings.kept.clone(),
         warnings: Vec::new(),
+        unread: found.old.clone(),
         narrowed: narrowed.gone,
     };
     resolved.warnings = warnings(found, &resolved, places, &around)?;
@@ -434,6 +436,7 @@ fn warnings(
         let at = Position { line: 1, column: 1 };
         warnings.push(Warning { text, origin: Origin { file: projects, pointer: String::new(), at } });
     }
+    warnings.extend(found.old.iter().map(OldFile::warning));
     for entry in filesystem.deny_read.iter().chain(&filesystem.deny_write) {
         let written = &entry.value;
         if !written.literal && !written.text.contains('/') && written.text.contains(['*', '?']) {

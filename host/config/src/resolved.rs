@@ -10,6 +10,7 @@ use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 
 use crate::check::KeptField;
+use crate::old_settings::OldFile;
 use crate::parent_proxy::ParentProxy;
 use crate::rule::{ConnectionRule, Rule, environment_rules, layers};
 use crate::settings::{
@@ -90,6 +91,8 @@ pub struct Resolved {
     pub kept: Vec<KeptField>,
     /// What the user should know although it is no error.
     pub warnings: Vec<Warning>,
+    /// Settings files of other sandboxes that nothing here reads.
+    pub unread: Vec<OldFile>,
     /// Where stands what a project's own file takes away, or says in vain.
     pub narrowed: Vec<Origin>,
 }

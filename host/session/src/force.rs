@@ -253,6 +253,24 @@ impl Force {
         Ok(ForCommand { sandbox, rules: Some(rules) })
     }
 
+    /// The rules of one command where policies want stricter ones for it than for the session; none where they want
+    /// none, or do not answer.
+    pub(crate) fn stricter_rules(
+        &self,
+        setup: &Setup,
+        request: &Request,
+        context: &Context,
+    ) -> Option<RuleSet> {
+        let stricter = chain_rules::for_command(&self.basis.chain, request, context).ok()?;
+        if stricter.is_empty() {
+            return None;
+        }
+        let mut layers = self.layers.clone();
+        layers.extend(setup.inmate.relaxed(stricter));
+        let base = Self::base(&self.basis, &self.rules.base().temp);
+        Some(RuleSet::compile(layers, base, &self.grants))
+    }
+
     /// Whether commands may write what a grant speaks of without it.
     fn is_open(&self, grant: &Grant) -> bool {
         let GrantPattern::Path(granted) = &grant.pattern else { return false };

@@ -48,6 +48,7 @@ mod paths;
 mod profile;
 mod reading;
 mod sandbox;
+mod statements;
 
 mod error;
 mod journal;
@@ -76,5 +77,6 @@ pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox::required_tier;
 pub use searches::{Listed, SearchFailure};
 pub use session::{Basis, Session, Settings, Setup};
+pub use statements::{Statement, Statements};
 pub use taken_over::TakenOver;
 pub use tools::Output;

@@ -545,6 +545,12 @@ impl Session {
         &self.setup.context.session_id
     }
 
+    /// Whether somebody is there to answer questions.
+    #[must_use]
+    pub fn is_interactive(&self) -> bool {
+        self.setup.context.interactive
+    }
+
     /// The machine, as policies are told of it.
     #[must_use]
     pub fn machine(&self) -> &Machine {

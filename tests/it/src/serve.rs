@@ -230,6 +230,11 @@ impl Serve {
         }
     }
 
+    /// Keeps a message for a later wait.
+    pub fn put_back(&mut self, message: Value) {
+        self.set_aside.insert(0, message);
+    }
+
     /// Asks for a command without waiting for anything; its stream has the number of the request.
     ///
     /// # Errors

@@ -56,6 +56,7 @@ mod serve;
 mod settings_verbs;
 mod share;
 mod shown_and_hidden;
+mod statements;
 mod sub_agents;
 mod unreadable_settings;
 mod verbs;

@@ -4,8 +4,10 @@ use std::sync::{Arc, RwLock};
 
 use portcullis_decision::context::AgentInfo;
 use portcullis_rpc::{
-    ErrorCode, ErrorObject, HelloParams, HelloResponse, PROTOCOL_VERSION, Program, RunMode, Text,
+    ErrorCode, ErrorObject, EventNotification, HelloParams, HelloResponse, HostNotification, NoticeLevel,
+    PROTOCOL_VERSION, Program, RunMode, Text,
 };
+use portcullis_text::escape;
 
 use crate::serve::reload::Watch;
 use crate::serve::{Host, Stage};
@@ -23,9 +25,22 @@ impl Host {
         if self.stage.set(RwLock::new(Arc::new(stage))).is_err() {
             return Err(ErrorObject::new(ErrorCode::InvalidRequest, "`hello` was said before"));
         }
+        self.tell_unread();
         self.keep_watching();
         let host = program().ok_or_else(|| ErrorObject::new(ErrorCode::Internal, "the host has no name"))?;
         Ok(HelloResponse { protocol: PROTOCOL_VERSION, host, status: self.status() })
+    }
+
+    /// Tells of settings that the user may believe in and that nothing here reads.
+    fn tell_unread(&self) {
+        if let Stage::Open(wired) = self.stage().as_ref() {
+            for old in &wired.session.settings().unread {
+                let text = format!("{}: {}", escape(&old.file.to_string_lossy()), old.warning().text);
+                let event = EventNotification::Notice { level: NoticeLevel::Warning, text };
+                // A client that is gone needs no news.
+                let _sent = self.sender.notify(&HostNotification::Event(event));
+            }
+        }
     }
 
     fn open(self: &Arc<Self>, hello: &HelloParams) -> anyhow::Result<Stage> {

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use portcullis_decision::pattern::FilePattern;
-use portcullis_session::Session;
+use portcullis_session::{Session, Statements};
 use portcullis_text::escape;
 
 /// Programs that a model asks for first.
@@ -17,59 +16,25 @@ const MOST_LISTED: usize = 8;
 /// Lines of one policy's own words.
 const MOST_QUOTED: usize = 20;
 
-/// The orientation: machine, layout, rules, what to do when refused; then each policy in quotation.
-pub(super) fn brief(session: &Session) -> String {
-    let settings = session.settings();
-    let mut lines = vec![
-        "# Sandbox".to_owned(),
-        format!("Tools and commands run in a sandbox on {}.", machine(session)),
-        format!(
-            "Files: the project is {} and may be read and written; {} is private to this session; programs and \
-             libraries can be read. Other home directories and secrets are not visible to commands.",
-            settings.workspace.display(),
-            settings.temp.display(),
-        ),
-    ];
-    let more = |patterns: &[FilePattern]| {
-        let others =
-            patterns.iter().filter(|pattern| **pattern != FilePattern::Tree(settings.workspace.clone()));
-        listed(others.map(|pattern| pattern.to_string().trim_end_matches("/**").to_owned()))
-    };
-    if let Some(readable) = more(&settings.allow_read) {
-        lines.push(format!("Also readable: {readable}."));
+/// The orientation: machine, what is in force, what to do when refused; then each policy in quotation.
+pub(super) fn brief(session: &Session, statements: &Statements) -> String {
+    let mut lines =
+        vec!["# Sandbox".to_owned(), format!("Tools and commands run in a sandbox on {}.", machine(session))];
+    lines.extend(statements.in_short(MOST_LISTED).into_iter().map(|statement| statement.text));
+    if !session.is_interactive() {
+        lines.push("Nobody can be asked in this session: what would be a question is refused.".to_owned());
     }
-    if let Some(writable) = more(&settings.allow_write) {
-        lines.push(format!("Also writable: {writable}."));
-    }
-    lines.push(match listed(settings.allowed_domains.iter().map(ToString::to_string)) {
-        Some(domains) => format!("Network: {domains} can be reached; {}.", others(&settings)),
-        None => format!("Network: {}.", others(&settings)),
-    });
     lines.push(
-        "The user is asked before anything else is read, written or reached. What is refused says which rule and \
-         why: do not look for a way around it, use what is allowed, or tell the user what you need and why."
+        "What is refused says which rule and why: do not look for a way around it, use what is allowed, or tell the \
+         user what you need and why."
             .to_owned(),
     );
-    if session.force().confinement.is_err() {
-        lines.push(
-            "Commands cannot be run here, because the sandbox could not be set up; file tools work."
-                .to_owned(),
-        );
-    }
     for (policy, brief) in session.briefs() {
         let quoted: Vec<String> =
             brief.lines().take(MOST_QUOTED).map(|line| format!("> {}", escape(line))).collect();
         lines.push(format!("Policy `{}` says:\n{}", escape(&policy), quoted.join("\n")));
     }
     lines.join("\n")
-}
-
-fn others(settings: &portcullis_config::Resolved) -> &'static str {
-    if settings.strict_allowlist {
-        "every other host is refused"
-    } else {
-        "the user is asked about every other host"
-    }
 }
 
 /// What has changed since the session began; empty when nothing has.

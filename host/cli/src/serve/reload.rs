@@ -163,6 +163,11 @@ impl Watch {
         wire::places(&self.around, &self.wanted.project, self.wanted.settings.as_deref())
     }
 
+    /// What the session is made for.
+    pub(super) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
     /// Where the logs lie.
     pub(super) fn around(&self) -> &Surroundings {
         &self.around

@@ -47,17 +47,17 @@ fn plain(state: SandboxState, warning: Option<String>) -> StatusResponse {
 }
 
 fn open(session: &Session) -> StatusResponse {
-    let settings = session.settings();
+    let statements = session.statements(Tier::Full);
     StatusResponse {
         state: SandboxState::Enabled,
-        domains: count(settings.allowed_domains.len()),
-        write_paths: count(settings.allow_write.len()),
+        domains: count(statements.open_hosts()),
+        write_paths: count(statements.written_places()),
         waiting: count(session.waiting()),
         reservations: session.wants_reservations(),
-        escalation: settings.escalation == Escalation::Ask,
+        escalation: session.settings().escalation == Escalation::Ask,
         contained: false,
         reduced: reduced(session),
-        brief: orientation::brief(session),
+        brief: orientation::brief(session, &statements),
         warnings: warnings(session),
     }
 }

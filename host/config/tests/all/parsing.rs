@@ -47,10 +47,6 @@ fn whole_messages() {
         ("", "line 1, column 1: the file is empty, write `{}` at least or remove it"),
         ("[]", "line 1, column 1: `the whole file` has to be an object, found a list"),
         (
-            "{}",
-            "line 1, column 1: the key `network` is missing, write `{ \"allowedDomains\": [], \"deniedDomains\": [] }` to be asked about every host",
-        ),
-        (
             "{\n  \"network\": {\n    \"allowedDomain\": []\n  }\n}",
             "line 3, column 5: unknown key `allowedDomain`, did you mean `allowedDomains`?",
         ),

@@ -9,7 +9,7 @@ use crate::profile::FileRight;
 use crate::verdict::Effect;
 
 /// A name that no rule means in particular.
-const ANY_NAME: &str = "\u{1}";
+pub(super) const ANY_NAME: &str = "\u{1}";
 
 impl RuleSet {
     /// Whether a rule restricts `right` on some name at or below `directory`, there now or later, or something

@@ -9,6 +9,7 @@
 mod base;
 mod below;
 mod data;
+mod facts;
 mod network;
 mod places;
 mod trie;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use base::{Base, HIDDEN_BY_DEFAULT};
 pub use data::{DataError, RuleData};
+pub use facts::{FileFacts, HostFact, HostFacts, NameFact, PlaceFact, Standing};
 pub use network::BUDGET_KIB;
 pub use places::{Place, Reach};
 

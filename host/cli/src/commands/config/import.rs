@@ -1,16 +1,20 @@
 //! `portcullis config import`: settings of another sandbox, taken over.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_config::{
-    Change, Disk as _, FileKind, Foreign, Imported, Layer, Places, RealDisk, Store, read_foreign,
+    Change, Disk, FileKind, Foreign, Imported, Layer, Places, RealDisk, Seen, Store, read_foreign,
     stays_in_project,
 };
+use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use crate::args::config::Import;
 use crate::exit::Exit;
+use crate::in_force::{self, InForce};
 use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
 use crate::wire;
@@ -55,13 +59,20 @@ pub(super) fn run(around: &Surroundings, options: &Import) -> crate::Outcome {
         };
         done.push((step, outcome));
     }
+    let disk = Written::by(&done)?;
+    let in_force = in_force::in_force(around, &places.workspace, None, &disk, in_force::tier_here());
     let mut page = Page::new(around);
     if options.json {
         let written = done.iter().any(|(_, outcome)| *outcome == Outcome::Written);
         let files: Vec<Value> = done.iter().map(as_json).collect();
-        page.json(&json!({ "written": written, "files": files }));
+        let in_force = in_force.as_ref().map(InForce::to_json).ok();
+        page.json(&json!({ "written": written, "files": files, "inForce": in_force }));
     } else {
         done.iter().for_each(|done| human(&mut page, done));
+        match &in_force {
+            Ok(in_force) => in_force.human(&mut page, &title(&places.workspace, options.dry_run)),
+            Err(error) => page.line(&format!("\nnothing is allowed in this project: {error:#}")),
+        }
     }
     page.print()?;
     Ok(Exit::Done)
@@ -156,6 +167,62 @@ fn of_user(places: &Places, source: Foreign, from: &Path, given: &Value) -> Vec<
         Some(projects) => projects.iter().map(|(key, given)| step(Some(key), given)).collect(),
         None => vec![step(None, given)],
     }
+}
+
+/// The disk as it is once everything is written that was to be.
+struct Written(HashMap<PathBuf, String>);
+
+impl Written {
+    fn by(done: &[(Step, Outcome)]) -> anyhow::Result<Self> {
+        let mut files: HashMap<PathBuf, String> = HashMap::new();
+        for (step, _) in done.iter().filter(|(_, outcome)| *outcome == Outcome::Tried) {
+            let text = match &step.key {
+                None => step.imported.text.clone(),
+                Some(key) => {
+                    let known =
+                        files.get(&step.to).cloned().or_else(|| std::fs::read_to_string(&step.to).ok());
+                    Change::Copy(vec![key.clone()], step.imported.text.clone())
+                        .apply(known.as_deref().unwrap_or("{}\n"))?
+                }
+            };
+            files.insert(step.to.clone(), text);
+        }
+        Ok(Self(files))
+    }
+}
+
+impl Disk for Written {
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        match self.0.get(path) {
+            Some(text) => Ok(text.clone().into_bytes()),
+            None => RealDisk.read(path),
+        }
+    }
+
+    fn look(&self, path: &Path) -> std::io::Result<Seen> {
+        match RealDisk.look(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.is_made(path) => {
+                Ok(Seen::Other)
+            }
+            look => look,
+        }
+    }
+
+    fn names(&self, directory: &Path) -> std::io::Result<Vec<OsString>> {
+        RealDisk.names(directory)
+    }
+}
+
+impl Written {
+    /// Whether a path is one of the files, or of a directory around one.
+    fn is_made(&self, path: &Path) -> bool {
+        self.0.keys().any(|file| file.starts_with(path))
+    }
+}
+
+fn title(project: &Path, is_dry: bool) -> String {
+    let when = if is_dry { "would be in force" } else { "in force" };
+    format!("{when} in {}", escape(&project.to_string_lossy()))
 }
 
 fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Result<Outcome> {

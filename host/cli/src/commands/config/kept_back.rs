@@ -1,38 +1,16 @@
 //! Which variables of the environment commands do not get. Only names are told, never values.
 
-use std::sync::Arc;
-
-use portcullis_decision::context::AgentInfo;
-use portcullis_session::{Inmate, KeptBack, Nobody, Withheld, kept_back};
+use portcullis_session::{KeptBack, Session, Withheld, kept_back};
 use serde_json::{Value, json};
 
-use crate::args::config::Place;
 use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
-use crate::wire::{self, Purpose, Wanted};
 
-/// Returns the variables of this environment that commands of a session here would not get, by the rules that it would
-/// have.
-pub(super) fn variables(around: &Surroundings, place: &Place) -> anyhow::Result<Vec<(String, KeptBack)>> {
-    let wanted = Wanted {
-        project: place.project.clone().unwrap_or_else(|| around.cwd.clone()),
-        settings: place.settings.clone(),
-        policies: Vec::new(),
-        agent: AgentInfo {
-            name: "portcullis".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            ..AgentInfo::default()
-        },
-        trusted: false,
-        interactive: false,
-        purpose: Purpose::Judge,
-        inmate: Inmate::Commands,
-    };
-    let ground = wire::ground(around, &wanted)?;
-    let wired = wire::session(around, &wanted, ground, Arc::new(Nobody))?;
-    let force = wired.session.force();
+/// Returns the variables of this environment that commands of a session would not get, by its rules.
+pub(super) fn variables(around: &Surroundings, session: &Session) -> Vec<(String, KeptBack)> {
+    let force = session.force();
     let kept_back = kept_back(&around.variables, &force.rules);
-    Ok(kept_back.into_iter().map(|(name, why)| (name.to_owned(), why)).collect())
+    kept_back.into_iter().map(|(name, why)| (name.to_owned(), why)).collect()
 }
 
 pub(super) fn human(page: &mut Page, variables: &[(String, KeptBack)]) {

@@ -1,12 +1,10 @@
 //! `portcullis config show`: every value in force and the line it comes from.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use portcullis_config::{
     Field, Origin, RealDisk, Report, Setting, Standing, discover, field, report, resolve,
 };
-use portcullis_confine::{Tier, probe};
+use portcullis_confine::Tier;
 use portcullis_decision::Mode;
 use portcullis_text::escape;
 use serde_json::Value;
@@ -14,10 +12,10 @@ use serde_json::Value;
 use super::kept_back;
 use crate::args::config::Place;
 use crate::exit::{Exit, say};
+use crate::in_force::{self, InForce};
 use crate::page::{Cell, Page, Tint, cell, tinted};
 use crate::policies::Shown;
 use crate::surroundings::Surroundings;
-use crate::wire::OWN_PROGRAM;
 
 pub(super) fn run(around: &Surroundings, place: &Place, as_json: bool) -> crate::Outcome {
     let places = &super::places(around, place)?;
@@ -26,18 +24,26 @@ pub(super) fn run(around: &Surroundings, place: &Place, as_json: bool) -> crate:
     let resolved = resolve(&found, places, &RealDisk)?;
     let chain = super::chain(around, &resolved)?;
     // Where a policy cannot be used there is no session, and no command is given anything.
-    let kept_back = match chain.iter().all(|policy| policy.problem.is_none()) && resolved.enabled {
-        true => kept_back::variables(around, place)?,
-        false => Vec::new(),
+    let can_begin = chain.iter().all(|policy| policy.problem.is_none());
+    let project = place.project.as_deref().unwrap_or(&around.cwd);
+    let session = match can_begin {
+        true => in_force::judging(around, project, place.settings.as_deref(), &RealDisk)?,
+        false => None,
+    };
+    let kept_back = match &session {
+        Some(wired) => kept_back::variables(around, &wired.session),
+        None => Vec::new(),
     };
     let report = report(&found, &resolved, &portcullis_session::default_limits());
     // Tried out, not read from settings of the system: `requiredTier` is held against what comes of it.
-    let tier = Tier::of(&probe(Path::new(OWN_PROGRAM)));
+    let tier = in_force::tier_here();
+    let in_force = can_begin.then(|| InForce::of(session.as_ref().map(|wired| wired.session.as_ref()), tier));
     let mut page = Page::new(around);
     if as_json {
         let mut value = serde_json::to_value(&report)?;
         if let Some(members) = value.as_object_mut() {
             members.insert("sandboxTier".to_owned(), tier.name().into());
+            members.insert("inForce".to_owned(), in_force.as_ref().map(InForce::to_json).into());
             members.insert("chain".to_owned(), serde_json::to_value(&chain)?);
             members.insert("keptBackVariables".to_owned(), kept_back::json(&kept_back));
         }
@@ -45,6 +51,9 @@ pub(super) fn run(around: &Surroundings, place: &Place, as_json: bool) -> crate:
     } else {
         human(&mut page, &report, tier);
         policies(&mut page, &chain);
+        if let Some(in_force) = &in_force {
+            in_force.human(&mut page, "in force");
+        }
         kept_back::human(&mut page, &kept_back);
     }
     page.print()?;
@@ -79,10 +88,6 @@ fn human(page: &mut Page, report: &Report, tier: Tier) {
         })
         .collect();
     page.table("", &rows);
-    for (index, region) in report.closed.iter().enumerate() {
-        let name = if index == 0 { "\nclosed regions" } else { "              " };
-        page.line(&format!("{name}  {}", escape(&region.to_string_lossy())));
-    }
     if !report.unused.is_empty() {
         page.line("\nset, and without effect");
         let row = |unused: &portcullis_config::Unused| {
@@ -139,7 +144,7 @@ fn row(name: &str, setting: &Setting) -> Vec<Cell> {
     let (standing, tint) = match setting.standing {
         Standing::InForce => ("", Tint::Plain),
         Standing::Default => ("default", Tint::Faint),
-        Standing::ClosedRegion => ("closed region", Tint::Plain),
+        Standing::ClosedRegion => ("closed where no rule allows", Tint::Plain),
         Standing::ExplicitDeny => ("explicit deny", Tint::Plain),
         Standing::Overruled => ("overruled", Tint::Open),
     };

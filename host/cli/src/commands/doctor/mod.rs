@@ -5,14 +5,16 @@ mod self_test;
 use std::path::Path;
 
 use anyhow::Context as _;
+use portcullis_config::{RealDisk, Warning};
 use portcullis_confine::{Advice, Facts, Finding, Tier, advice, apparmor_profile, probe};
 use serde::Serialize;
 
 use crate::args::doctor::Doctor;
 use crate::exit::Exit;
+use crate::in_force::{self, InForce};
 use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
-use crate::wire::{self, Purpose, Wanted};
+use crate::wire::{self, Wanted};
 use self_test::{Attacked, Came};
 
 /// What is found.
@@ -47,23 +49,29 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
     if let Some(file) = &doctor.write_apparmor {
         return write_profile(&around, file);
     }
-    let wanted = Wanted {
-        project: doctor.place.project.clone().unwrap_or_else(|| around.cwd.clone()),
-        settings: doctor.place.settings.clone(),
-        policies: Vec::new(),
-        agent: portcullis_decision::context::AgentInfo::default(),
-        trusted: false,
-        interactive: false,
-        purpose: Purpose::Judge,
-        inmate: portcullis_session::Inmate::Commands,
-    };
-    let required = portcullis_session::required_tier(&wire::ground(&around, &wanted)?.resolved);
+    let project = doctor.place.project.clone().unwrap_or_else(|| around.cwd.clone());
+    let settings = doctor.place.settings.clone();
+    let ground = wire::ground(&around, &Wanted::judging(project.clone(), settings.clone()))?;
+    let required = portcullis_session::required_tier(&ground.resolved);
     let (tier, findings) = examine(&around, required)?;
+    // Settings that require more than there is leave no commands.
+    let given = if tier < required { Tier::None } else { tier };
+    let in_force = in_force::in_force(&around, &project, settings.as_deref(), &RealDisk, given);
     let mut page = Page::new(&around);
     if doctor.json {
-        page.json(&serde_json::to_value(&findings)?);
+        let mut value = serde_json::to_value(&findings)?;
+        if let Some(members) = value.as_object_mut() {
+            members.insert("inForce".to_owned(), in_force.as_ref().map(InForce::to_json).ok().into());
+            members.insert("warnings".to_owned(), serde_json::to_value(&ground.resolved.warnings)?);
+        }
+        page.json(&value);
     } else {
         human(&mut page, &findings);
+        match &in_force {
+            Ok(in_force) => in_force.human(&mut page, "in force here"),
+            Err(error) => page.line(&format!("\nnothing is allowed here: {error:#}")),
+        }
+        warnings(&mut page, &ground.resolved.warnings);
     }
     page.print()?;
     Ok(exit(tier, required, &findings.self_test))
@@ -166,6 +174,17 @@ fn human(page: &mut Page, findings: &Findings) {
             vec![tinted(word, tint), cell(attacked.attack)]
         };
         page.table("  ", &findings.self_test.iter().map(row).collect::<Vec<_>>());
+    }
+}
+
+/// What the user should know of the settings.
+fn warnings(page: &mut Page, warnings: &[Warning]) {
+    if warnings.is_empty() {
+        return;
+    }
+    page.line("\nwarnings");
+    for warning in warnings {
+        page.row("  ", &[tinted(&warning.origin.to_string(), Tint::Open), cell(&warning.text)], &[]);
     }
 }
 

@@ -8,6 +8,7 @@ use portcullis_config::{
     Draft, KeptGrant, Places, RealDisk, Resolved, Shelf, Store, discover, kept_grants, resolve, revoke,
     shelves,
 };
+use portcullis_confine::Tier;
 use portcullis_decision::request::Action;
 use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
@@ -16,6 +17,7 @@ use portcullis_text::escape;
 
 use crate::commands::audit::words;
 use crate::commands::grants::still_allowed;
+use crate::in_force;
 use crate::menu::{Decided, Explained, Held, Line, Scope, World};
 use crate::serve::{Host, Stage, status};
 
@@ -257,20 +259,6 @@ impl HostWorld<'_> {
     }
 
     fn rules_in_force(&self, resolved: &Resolved) -> Vec<Line> {
-        let list = |name: &str, items: Vec<String>, none: &str| {
-            let text = if items.is_empty() { none.to_owned() } else { items.join(", ") };
-            Line::plain(format!("{name}: {text}"))
-        };
-        let texts = |patterns: &[portcullis_decision::pattern::FilePattern]| {
-            patterns.iter().map(|pattern| pattern.to_string().trim_end_matches("/**").to_owned()).collect()
-        };
-        let denied = |wanted: fn(&portcullis_config::Rule) -> bool| {
-            let own = resolved.rules.iter().filter(|rule| rule.origin.is_some() && wanted(rule));
-            own.map(|rule| rule.pattern.to_string().trim_end_matches("/**").to_owned()).collect::<Vec<_>>()
-        };
-        let domains = |patterns: &[portcullis_decision::pattern::NetworkPattern]| {
-            patterns.iter().map(ToString::to_string).collect::<Vec<_>>()
-        };
         let mut lines = Vec::new();
         if let Stage::Open(wired) = self.stage.as_ref() {
             let basis = wired.session.basis();
@@ -283,24 +271,9 @@ impl HostWorld<'_> {
                 };
                 format!("{} (sha256 {digest}…{weight})", member.policy.name())
             });
-            lines.push(list("Policies", policies.collect(), "none"));
+            lines.push(Line::plain(format!("Policies: {}", policies.collect::<Vec<_>>().join(", "))));
         }
-        lines.push(list("Domains", domains(&resolved.allowed_domains), "none, every host asks"));
-        if !resolved.denied_domains.is_empty() {
-            lines.push(list("Denied domains", domains(&resolved.denied_domains), ""));
-        }
-        lines.push(list("Read", texts(&resolved.allow_read), "none"));
-        lines.push(list("Write", texts(&resolved.allow_write), "none"));
-        let closed = resolved.closed.iter().map(|path| path.display().to_string()).collect();
-        lines.push(list("Closed", closed, "none"));
-        let hidden = denied(|rule| rule.rights.read);
-        if !hidden.is_empty() {
-            lines.push(list("Denied", hidden, ""));
-        }
-        let fixed = denied(|rule| !rule.rights.read);
-        if !fixed.is_empty() {
-            lines.push(list("Denied for writing", fixed, ""));
-        }
+        lines.extend(self.statements());
         for held in self.grants().iter().filter(|held| held.id.starts_with("session:")) {
             lines.push(Line::plain(format!("This session: {}", held.label)));
         }
@@ -310,6 +283,29 @@ impl HostWorld<'_> {
                 .iter()
                 .map(|warning| Line::bad(format!("{}: {}", warning.origin, warning.text))),
         );
+        lines
+    }
+}
+
+impl HostWorld<'_> {
+    /// Says what is in force, or would be if the sandbox were on.
+    fn statements(&self) -> Vec<Line> {
+        let (title, statements) = match (self.stage.as_ref(), self.host.watch.get()) {
+            // What a session with a sandbox says of it, it knows itself.
+            (Stage::Open(wired), _) => (None, Ok(wired.session.statements(Tier::Full))),
+            (Stage::Off, Some(watch)) => {
+                (Some("When it is on:"), in_force::when_on(watch.around(), watch.wanted()))
+            }
+            (Stage::Off, None) | (Stage::Closed(_), _) => return Vec::new(),
+        };
+        let mut lines: Vec<Line> = title.map(Line::plain).into_iter().collect();
+        match statements {
+            Ok(statements) => {
+                let said = statements.all(in_force::MOST_LISTED).into_iter();
+                lines.extend(said.map(|statement| Line::plain(statement.text)));
+            }
+            Err(error) => lines.push(Line::bad(escape(&format!("{error:#}")))),
+        }
         lines
     }
 }

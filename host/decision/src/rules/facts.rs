@@ -1,0 +1,273 @@
+//! What is in force, computed from the rules alone: who may do what where, for everybody who has to say it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::below::ANY_NAME;
+use super::{Caller, HIDDEN_BY_DEFAULT, RuleSet};
+use crate::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
+use crate::profile::{FileRight, NetworkRule};
+use crate::request::{Endpoint, ProcessInfo};
+use crate::verdict::Effect;
+
+/// What comes of using a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is used without a question.
+    Free,
+    /// The user is asked.
+    Asked,
+    /// Commands do not see it, and are not asked about; an answer can open it.
+    Hidden,
+    /// It is refused, and no answer opens it.
+    Denied,
+}
+
+/// Where one right of one caller holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Whose right it is.
+    pub caller: Caller,
+    /// The right.
+    pub right: FileRight,
+    /// What holds where none of the places does.
+    pub elsewhere: Standing,
+    /// Where something else holds than around it, shallow first; of two that lie in one another the inner one holds.
+    pub places: Vec<PlaceFact>,
+    /// Where something else holds by name, whatever holds in the place.
+    pub names: Vec<NameFact>,
+}
+
+/// A place where something else holds than around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceFact {
+    /// The path.
+    pub path: PathBuf,
+    /// Whether it holds for all that lies below as well.
+    pub is_tree: bool,
+    /// What holds.
+    pub standing: Standing,
+    /// Who says so: a policy, a layer of the settings, `base` or `grant`.
+    pub by: String,
+}
+
+/// Names for which something else holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameFact {
+    /// Which.
+    pub pattern: FilePattern,
+    /// What holds.
+    pub standing: Standing,
+    /// Who says so.
+    pub by: String,
+}
+
+/// Which hosts commands reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFacts {
+    /// What holds for hosts that no rule names.
+    pub elsewhere: Effect,
+    /// What holds for others, in the order of the rules; each target once.
+    pub targets: Vec<HostFact>,
+}
+
+/// What holds for some hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFact {
+    /// Which.
+    pub target: NetworkPattern,
+    /// For which program; `*` for every one.
+    pub program: String,
+    /// What holds.
+    pub effect: Effect,
+}
+
+impl RuleSet {
+    /// Returns where `caller` has `right`.
+    #[must_use]
+    pub fn file_facts(&self, caller: Caller, right: FileRight) -> FileFacts {
+        let standing = |path: &Path| self.standing_of(path, right, caller);
+        let elsewhere = standing(&Path::new("/").join(ANY_NAME)).0;
+        let mut places: Vec<PlaceFact> = Vec::new();
+        for path in self.fact_paths() {
+            let around = standing_at(&places, elsewhere, path);
+            let (inside, by) = standing(&path.join(ANY_NAME));
+            if inside != around {
+                places.push(PlaceFact { path: path.to_owned(), is_tree: true, standing: inside, by });
+                continue;
+            }
+            let (alone, by) = standing(path);
+            if alone != around {
+                places.push(PlaceFact { path: path.to_owned(), is_tree: false, standing: alone, by });
+            }
+        }
+        let names = self.name_facts(caller, right, |path| standing_at(&places, elsewhere, path));
+        FileFacts { caller, right, elsewhere, places, names }
+    }
+
+    /// Returns which hosts commands reach.
+    #[must_use]
+    pub fn host_facts(&self) -> HostFacts {
+        let unnamed = Endpoint::Domain(UNNAMED_HOST.to_owned());
+        let elsewhere = self.connection(&unnamed, HTTPS, &ProcessInfo::default()).effect;
+        let mut targets: Vec<HostFact> = Vec::new();
+        for rule in self.layers.iter().flat_map(|layer| &layer.profile.network) {
+            let Some(effect) = self.effect_on(rule) else { continue };
+            let is_known = |fact: &HostFact| fact.target == rule.target && fact.program == rule.program;
+            if effect != elsewhere && !targets.iter().any(is_known) {
+                targets.push(HostFact { target: rule.target.clone(), program: rule.program.clone(), effect });
+            }
+        }
+        HostFacts { elsewhere, targets }
+    }
+
+    /// The literal paths at which something can change, shallow first.
+    fn fact_paths(&self) -> Vec<&Path> {
+        let mut paths: BTreeSet<&Path> = self.base.tops().map(|(_, top)| top.as_path()).collect();
+        let rules = self.layers.iter().flat_map(|layer| &layer.profile.files);
+        paths.extend(rules.filter_map(|rule| rule.pattern.literal()));
+        paths.extend(self.grants.iter().filter_map(|grant| grant.pattern.literal()));
+        paths.extend(HIDDEN_BY_DEFAULT.map(Path::new));
+        let mut paths: Vec<&Path> =
+            paths.into_iter().filter(|path| path.is_absolute() && *path != Path::new("/")).collect();
+        paths.sort_by_key(|path| path.components().count());
+        paths
+    }
+
+    /// What comes of using a path, and who says so.
+    fn standing_of(&self, path: &Path, right: FileRight, caller: Caller) -> (Standing, String) {
+        let answer = self.answer(path, right, caller);
+        let is_seen = || {
+            let read = self.answer(path, FileRight::Read, Caller::Command).effect;
+            read == Effect::Allow && !self.is_hidden_by_default(path)
+        };
+        let standing = match (caller, right, answer.effect) {
+            (_, _, Effect::Deny) => Standing::Denied,
+            (Caller::Tool, _, Effect::Allow) => Standing::Free,
+            (Caller::Tool, _, Effect::Ask) => Standing::Asked,
+            (Caller::Command, FileRight::Read | FileRight::Execute, _)
+            | (Caller::Command, FileRight::Write, Effect::Allow) => {
+                if is_seen() {
+                    Standing::Free
+                } else {
+                    Standing::Hidden
+                }
+            }
+            // What commands do not see they are not asked about either, unless a rule asks.
+            (Caller::Command, FileRight::Write, Effect::Ask) => {
+                let is_asked = !answer.is_of_the_base()
+                    || self.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow;
+                if is_asked { Standing::Asked } else { Standing::Hidden }
+            }
+        };
+        (standing, answer.policy.to_owned())
+    }
+
+    /// Whether a path lies in a directory that commands do not see, and nothing that opens is named in there.
+    fn is_hidden_by_default(&self, path: &Path) -> bool {
+        let hidden = HIDDEN_BY_DEFAULT.map(Path::new).into_iter().find(|top| path.starts_with(top));
+        hidden.is_some_and(|top| {
+            let mut within = path.ancestors().take_while(|above| above.starts_with(top));
+            !within.any(|above| self.opens(above))
+        })
+    }
+
+    fn name_facts(
+        &self,
+        caller: Caller,
+        right: FileRight,
+        around: impl Fn(&Path) -> Standing,
+    ) -> Vec<NameFact> {
+        let rules = self.layers.iter().flat_map(|layer| &layer.profile.files);
+        let rules = rules.filter(|rule| rule.rights.contains(right) && !rule.pattern.is_literal());
+        let mut names: Vec<NameFact> = Vec::new();
+        for rule in rules {
+            // What cannot be tried out is said as its rule has it.
+            let fact = match self.example(&rule.pattern) {
+                None if rule.effect == Effect::Allow => None,
+                None => Some((stated(rule.effect, caller, right), rule.id.clone())),
+                Some(example) => {
+                    let (standing, by) = self.standing_of(&example, right, caller);
+                    (standing != around(&example)).then_some((standing, by))
+                }
+            };
+            let is_known = names.iter().any(|known| known.pattern == rule.pattern);
+            if let Some((standing, by)) = fact.filter(|_| !is_known) {
+                names.push(NameFact { pattern: rule.pattern.clone(), standing, by });
+            }
+        }
+        names
+    }
+
+    /// A path that a pattern matches and no other rule means; none where the pattern has alternatives or classes.
+    fn example(&self, pattern: &FilePattern) -> Option<PathBuf> {
+        let name = |glob: &str| {
+            let has_choices = glob.contains(['[', '{', '\\']);
+            (!has_choices).then(|| glob.replace("**", "*").replace(['*', '?'], ANY_NAME))
+        };
+        match pattern {
+            FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
+            FilePattern::Name { below, glob } => Some(below.join(name(glob.as_str())?)),
+            FilePattern::Glob(glob) => {
+                let path = name(glob.as_str())?;
+                let below = self.base.workspace.first().map_or(Path::new("/"), PathBuf::as_path);
+                Some(if glob.as_str().contains('/') { Path::new("/").join(path) } else { below.join(path) })
+            }
+        }
+    }
+
+    /// What holds for the hosts of a rule, all rules heard; none where no single host stands for them.
+    fn effect_on(&self, rule: &NetworkRule) -> Option<Effect> {
+        let host = match &rule.target.host {
+            // This one is told as what holds elsewhere.
+            HostPattern::Any if rule.target.ports == PortSet::Every && rule.program == "*" => return None,
+            HostPattern::Any => Endpoint::Domain(UNNAMED_HOST.to_owned()),
+            HostPattern::Name(name) => Endpoint::Domain(name.clone()),
+            HostPattern::Below(top) => Endpoint::Domain(format!("{UNNAMED_LABEL}.{top}")),
+            HostPattern::Block(block) => Endpoint::Address(block.addr()),
+        };
+        let port = match &rule.target.ports {
+            PortSet::Every => HTTPS,
+            PortSet::These(ports) => *ports.first()?,
+        };
+        let program = if rule.program == "*" { String::new() } else { rule.program.clone() };
+        let process = ProcessInfo { program, ..ProcessInfo::default() };
+        Some(self.connection(&host, port, &process).effect)
+    }
+}
+
+impl FileFacts {
+    /// Returns what holds for a path, names aside.
+    #[must_use]
+    pub fn at(&self, path: &Path) -> Standing {
+        standing_at(&self.places, self.elsewhere, path)
+    }
+}
+
+/// A host that no rule names.
+const UNNAMED_HOST: &str = "unnamed.invalid";
+const UNNAMED_LABEL: &str = "unnamed";
+/// The port that stands for every one.
+const HTTPS: u16 = 443;
+
+fn standing_at(places: &[PlaceFact], elsewhere: Standing, path: &Path) -> Standing {
+    let covering = places.iter().filter(|place| match place.is_tree {
+        true => path.starts_with(&place.path),
+        false => path == place.path,
+    });
+    let innermost = covering.max_by_key(|place| place.path.components().count());
+    innermost.map_or(elsewhere, |place| place.standing)
+}
+
+/// What a rule comes to by itself.
+fn stated(effect: Effect, caller: Caller, right: FileRight) -> Standing {
+    match (effect, caller, right) {
+        (Effect::Allow, _, _) => Standing::Free,
+        (Effect::Deny, _, _) => Standing::Denied,
+        (Effect::Ask, Caller::Command, FileRight::Read | FileRight::Execute) => Standing::Hidden,
+        (Effect::Ask, _, _) => Standing::Asked,
+    }
+}
+
+#[cfg(test)]
+mod tests;

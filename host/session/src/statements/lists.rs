@@ -1,0 +1,189 @@
+//! The places and names of one right, sorted by what comes of using them.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_config::Layer;
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::rules::{FileFacts, HIDDEN_BY_DEFAULT, PlaceFact, Standing};
+use portcullis_decision::{Base, Caller};
+use portcullis_text::escape;
+use serde_json::{Value, json};
+
+/// Directories with nothing but programs, libraries and what belongs to them.
+const PROGRAMS: [&str; 10] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec", "/opt", "/nix"];
+
+/// How places are called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Names<'a> {
+    /// The user's home directories; the first is `~`.
+    pub(super) homes: &'a [PathBuf],
+    /// What holds where no rule speaks.
+    pub(super) base: &'a Base,
+}
+
+impl<'a> Names<'a> {
+    /// Calls every place by its whole path.
+    pub(super) fn plain(base: &'a Base) -> Self {
+        Self { homes: &[], base }
+    }
+
+    /// Returns what a place is called in a sentence.
+    pub(super) fn place(&self, path: &Path) -> String {
+        let home = self.homes.first().filter(|home| home.as_path() != Path::new("/"));
+        let below = home.and_then(|home| path.strip_prefix(home).ok());
+        escape(&match below {
+            Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+            Some(rest) => format!("~/{}", rest.to_string_lossy()),
+            None => path.to_string_lossy().into_owned(),
+        })
+    }
+
+    fn pattern(&self, pattern: &FilePattern) -> String {
+        match pattern {
+            FilePattern::Exact(path) | FilePattern::Tree(path) => self.place(path),
+            FilePattern::Glob(glob) => format!("`{}`", escape(glob.as_str())),
+            FilePattern::Name { below, glob } if below == Path::new("/") => {
+                format!("`{}`", escape(glob.as_str()))
+            }
+            FilePattern::Name { below, glob } => {
+                format!("`{}` in {}", escape(glob.as_str()), self.place(below))
+            }
+        }
+    }
+}
+
+/// Everything that something is said of, by what comes of using it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Items {
+    pub(super) free: Vec<String>,
+    pub(super) asked: Vec<String>,
+    pub(super) hidden: Vec<String>,
+    pub(super) denied: Vec<String>,
+    /// Whether the host's own protections close something.
+    pub(super) is_protected: bool,
+}
+
+/// What stands for all that is not named.
+pub(super) const EVERYTHING_ELSE: &str = "everything else";
+const EVERYTHING: &str = "everything";
+/// What the file gate does not open, whatever the rules say.
+const KERNEL_FILES: &str = "devices and files of the kernel (/proc, /sys)";
+
+impl Items {
+    /// Sorts what `facts` say.
+    pub(super) fn of(facts: &FileFacts, names: &Names<'_>) -> Self {
+        let mut items = Self::default();
+        let mut places: Vec<&PlaceFact> = facts.places.iter().collect();
+        places.sort_by_key(|place| rank(&place.path, names.base));
+        let joins_programs = facts.elsewhere != Standing::Free;
+        for place in places {
+            if is_of_host(&place.by) && place.standing != Standing::Free {
+                items.is_protected = true;
+            } else if is_worth_saying(place) {
+                let text = match place.standing {
+                    Standing::Free if joins_programs && is_program(&place.path) => {
+                        "the system's programs".to_owned()
+                    }
+                    Standing::Hidden if is_in_sys(&place.path) => "parts of /sys".to_owned(),
+                    Standing::Free if place.path == names.base.temp => {
+                        format!("{} (this session's own)", names.place(&place.path))
+                    }
+                    Standing::Free | Standing::Asked | Standing::Hidden | Standing::Denied => {
+                        names.place(&place.path)
+                    }
+                };
+                items.add(place.standing, text);
+            }
+        }
+        for name in &facts.names {
+            if is_of_host(&name.by) && name.standing != Standing::Free {
+                items.is_protected = true;
+            } else {
+                items.add(name.standing, names.pattern(&name.pattern));
+            }
+        }
+        if (facts.caller, facts.right, facts.elsewhere) == (Caller::Tool, FileRight::Read, Standing::Free) {
+            items.add(Standing::Denied, KERNEL_FILES.to_owned());
+        }
+        let names_none = items.list(facts.elsewhere).is_empty();
+        let rest = if names_none { EVERYTHING } else { EVERYTHING_ELSE };
+        items.add(facts.elsewhere, rest.to_owned());
+        items
+    }
+
+    fn list(&mut self, standing: Standing) -> &mut Vec<String> {
+        match standing {
+            Standing::Free => &mut self.free,
+            Standing::Asked => &mut self.asked,
+            Standing::Hidden => &mut self.hidden,
+            Standing::Denied => &mut self.denied,
+        }
+    }
+
+    fn add(&mut self, standing: Standing, text: String) {
+        let list = self.list(standing);
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    }
+
+    /// Gives what `facts` say to programs, with every place by its path.
+    pub(super) fn to_json(&self, facts: &FileFacts) -> Value {
+        let places = facts.places.iter().map(|place| {
+            json!({
+                "path": place.path, "tree": place.is_tree, "standing": word(place.standing), "by": place.by,
+            })
+        });
+        let names = facts.names.iter().map(|name| {
+            json!({ "pattern": name.pattern.to_string(), "standing": word(name.standing), "by": name.by })
+        });
+        json!({
+            "who": match facts.caller { Caller::Command => "commands", Caller::Tool => "tools" },
+            "right": match facts.right {
+                FileRight::Read => "read", FileRight::Write => "write", FileRight::Execute => "execute",
+            },
+            "elsewhere": word(facts.elsewhere),
+            "places": places.collect::<Vec<_>>(),
+            "names": names.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Free => "free",
+        Standing::Asked => "asked",
+        Standing::Hidden => "hidden",
+        Standing::Denied => "denied",
+    }
+}
+
+/// The project first, then the session's own directory, then what lies shallow.
+fn rank(path: &Path, base: &Base) -> (u8, usize, PathBuf) {
+    let group = match path {
+        path if base.workspace.iter().any(|top| top == path) => 0,
+        path if path == base.temp => 1,
+        _ => 2,
+    };
+    (group, path.components().count(), path.to_owned())
+}
+
+/// Whether a place is one of the host's own protections.
+pub(super) fn is_of_host(by: &str) -> bool {
+    by == Layer::Host.name()
+}
+
+/// A region that is closed on any machine is told where it is.
+pub(super) fn is_worth_saying(place: &PlaceFact) -> bool {
+    place.by != "base" || place.path.symlink_metadata().is_ok()
+}
+
+fn is_program(path: &Path) -> bool {
+    PROGRAMS.iter().any(|program| Path::new(program) == path)
+}
+
+fn is_in_sys(path: &Path) -> bool {
+    path.starts_with("/sys") && HIDDEN_BY_DEFAULT.iter().any(|hidden| Path::new(hidden) == path)
+}

@@ -1,0 +1,248 @@
+//! What is said to be in force: sentences made of the compiled rules, for every place that says any.
+//!
+//! `/sandbox`, `config show`, `config import`, `doctor` and the model's orientation take them from here. Nobody else
+//! describes what holds.
+
+mod lists;
+mod text;
+
+use std::path::PathBuf;
+
+use portcullis_config::PolicySource;
+use portcullis_confine::Tier;
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::request::Origin;
+use portcullis_decision::rules::{FileFacts, HostFacts, Standing};
+use portcullis_decision::{Base, Caller, Effect, Grant, GrantPattern, Mode, RuleSet};
+use serde_json::{Value, json};
+
+use crate::commands::{CommandCall, Program};
+use crate::force::{Confining, Force};
+use crate::session::{Basis, Session};
+use lists::{Items, Names};
+
+/// What is in force, ready to be said.
+#[derive(Debug, Clone)]
+pub struct Statements {
+    files: Vec<FileFacts>,
+    hosts: HostFacts,
+    /// Hosts that an answer has opened.
+    granted: Vec<String>,
+    base: Base,
+    homes: Vec<PathBuf>,
+    commands: Commands,
+    /// Policies that are asked about each file operation of tools beside the rules.
+    stricter: Vec<String>,
+    /// Whether the user has lifted protections of the host.
+    has_lifted: bool,
+}
+
+/// Whether commands run, and with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Commands {
+    /// In a sandbox with a network of its own.
+    Run,
+    /// In a sandbox without any network.
+    WithoutNetwork,
+    /// They are refused.
+    Refused,
+}
+
+/// One thing that is said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// What it is about, in a word or two: `commands read`, `hosts`.
+    pub about: String,
+    /// The whole sentence.
+    pub text: String,
+}
+
+/// Every caller and right that something is said of.
+const RIGHTS: [(Caller, FileRight); 4] = [
+    (Caller::Command, FileRight::Read),
+    (Caller::Tool, FileRight::Read),
+    (Caller::Command, FileRight::Write),
+    (Caller::Tool, FileRight::Write),
+];
+
+impl Session {
+    /// What is in force in this session. Where it runs no commands, what a session would hold them to whose sandbox
+    /// is of `tier`.
+    #[must_use]
+    pub fn statements(&self, tier: Tier) -> Statements {
+        let force = self.force();
+        let tier = match (&self.setup.confinement, &force.confinement) {
+            (Confining::NoCommands, _) => tier,
+            (Confining::Sandbox { .. }, Ok(confinement)) => confinement.report().tier(),
+            (Confining::Sandbox { .. }, Err(_)) => Tier::None,
+        };
+        let stricter = self.stricter_rules(&force);
+        let commands = stricter.as_ref().unwrap_or(&force.rules);
+        Statements::new((&force.rules, commands), &self.live_grants(), tier, &force.basis)
+    }
+
+    /// The rules of a command of which nothing is known, where they are not those of the session.
+    fn stricter_rules(&self, force: &Force) -> Option<RuleSet> {
+        let cwd = force.basis.resolved.workspace.clone();
+        let call = CommandCall {
+            program: Program::Script(ANY_SCRIPT.to_owned()),
+            cwd: &cwd,
+            environment: Vec::new(),
+            timeout: None,
+            origin: Origin::Agent,
+            call: None,
+        };
+        let request = self.request(Origin::Agent, self.command_action(&call).ok()?);
+        let context = self.context_for(&request, &self.live_grants());
+        force.stricter_rules(&self.setup, &request, &context)
+    }
+}
+
+/// A command that does nothing.
+const ANY_SCRIPT: &str = "true";
+
+/// The policies that are asked about each file operation of tools. The default one says there what its rules say.
+fn stricter(basis: &Basis) -> Vec<String> {
+    let is_default = |name: &str| {
+        let mut policies = basis.resolved.policies.iter();
+        policies
+            .any(|policy| policy.name == name && policy.source == PolicySource::Shipped(DEFAULT.to_owned()))
+    };
+    let members = basis.chain.members.iter().filter(|member| member.mode != Mode::Observe);
+    let names = members.filter(|member| member.policy.handles().file).map(|member| member.policy.name());
+    names.filter(|name| !is_default(name)).map(str::to_owned).collect()
+}
+
+/// The policy that holds where none is named.
+const DEFAULT: &str = "workspace";
+
+impl Statements {
+    /// Makes them of the rules of the session, and those of a command.
+    fn new((rules, commands): (&RuleSet, &RuleSet), grants: &[Grant], tier: Tier, basis: &Basis) -> Self {
+        let files = RIGHTS.map(|(caller, right)| match caller {
+            Caller::Command => commands.file_facts(caller, right),
+            Caller::Tool => rules.file_facts(caller, right),
+        });
+        let mut granted: Vec<String> = grants.iter().filter_map(granted_host).collect();
+        granted.sort();
+        granted.dedup();
+        let run = match tier {
+            Tier::None => Commands::Refused,
+            Tier::Landlock => Commands::WithoutNetwork,
+            Tier::Namespaces | Tier::Full => Commands::Run,
+        };
+        Self {
+            files: files.to_vec(),
+            hosts: commands.host_facts(),
+            granted,
+            base: rules.base().clone(),
+            homes: basis.resolved.homes.clone(),
+            commands: run,
+            stricter: stricter(basis),
+            has_lifted: !basis.resolved.lifted.is_empty(),
+        }
+    }
+
+    /// Says all of it, each thing once; of a list that is longer than `most` only the beginning.
+    #[must_use]
+    pub fn all(&self, most: usize) -> Vec<Statement> {
+        let mut all: Vec<Statement> = self.home(most).into_iter().collect();
+        all.extend(self.in_short(most));
+        all
+    }
+
+    /// Says all that is not told by what else is said.
+    #[must_use]
+    pub fn in_short(&self, most: usize) -> Vec<Statement> {
+        let mut all = Vec::new();
+        let sets: Vec<(&FileFacts, Items)> =
+            self.files.iter().map(|facts| (facts, Items::of(facts, &self.names()))).collect();
+        for pair in sets.chunks(2) {
+            match pair {
+                [(commands, one), (_, other)] if one == other => {
+                    all.push(text::files(&[Caller::Command, Caller::Tool], commands.right, one, most));
+                }
+                pair => {
+                    let each = pair.iter();
+                    all.extend(
+                        each.map(|(facts, items)| text::files(&[facts.caller], facts.right, items, most)),
+                    );
+                }
+            }
+        }
+        all.extend(text::protected(&sets, self.has_lifted));
+        all.extend(text::stricter(&self.stricter));
+        all.push(self.hosts(most));
+        all.extend((self.commands == Commands::Refused).then(text::no_commands));
+        all
+    }
+
+    /// Says of the user's home directory what commands may do there.
+    fn home(&self, most: usize) -> Option<Statement> {
+        let home = self.homes.first().filter(|home| home.as_path() != std::path::Path::new("/"))?;
+        let [reading, _, writing, _] = self.files.as_slice() else { return None };
+        Some(text::home(home, reading, writing, &self.names(), most))
+    }
+
+    /// Says which hosts commands reach.
+    fn hosts(&self, most: usize) -> Statement {
+        match self.commands {
+            Commands::WithoutNetwork => text::no_network(),
+            Commands::Run | Commands::Refused => text::hosts(&self.hosts, &self.granted, most),
+        }
+    }
+
+    /// How many kinds of hosts commands reach without a question.
+    #[must_use]
+    pub fn open_hosts(&self) -> usize {
+        if self.commands == Commands::WithoutNetwork {
+            return 0;
+        }
+        let rules = self.hosts.targets.iter().filter(|fact| fact.effect == Effect::Allow);
+        rules.count() + self.granted.len()
+    }
+
+    /// How many places commands write without a question, the session's own directory aside.
+    #[must_use]
+    pub fn written_places(&self) -> usize {
+        let writing = self.files.iter().find(|facts| facts.right == FileRight::Write);
+        let places = writing.into_iter().flat_map(|facts| &facts.places);
+        places.filter(|place| place.standing == Standing::Free && place.path != self.base.temp).count()
+    }
+
+    /// The same for programs, with every entry of every list.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let files = self.files.iter().map(|facts| Items::of(facts, &Names::plain(&self.base)).to_json(facts));
+        let texts = self.all(usize::MAX).into_iter();
+        let texts = texts.map(|statement| json!({ "about": statement.about, "text": statement.text }));
+        let hosts = self.hosts.targets.iter().map(|fact| {
+            json!({ "target": fact.target.to_string(), "program": fact.program, "effect": fact.effect.to_string() })
+        });
+        json!({
+            "statements": texts.collect::<Vec<_>>(),
+            "files": files.collect::<Vec<_>>(),
+            "hosts": {
+                "elsewhere": self.hosts.elsewhere.to_string(), "targets": hosts.collect::<Vec<_>>(),
+                "granted": self.granted,
+            },
+        })
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names { homes: &self.homes, base: &self.base }
+    }
+}
+
+/// The host that a grant opens.
+fn granted_host(grant: &Grant) -> Option<String> {
+    match &grant.pattern {
+        GrantPattern::Network(network) => Some(network.to_string()),
+        GrantPattern::Exact(_) | GrantPattern::Path(_) | GrantPattern::Command(_) | GrantPattern::Tool(_) => {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! The sentences.
+
+use std::path::Path;
+
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::rules::{FileFacts, HostFact, HostFacts, Standing};
+use portcullis_decision::{Caller, Effect};
+use portcullis_text::escape;
+
+use super::Statement;
+use super::lists::{Items, Names, is_of_host, is_worth_saying};
+
+fn statement(about: impl Into<String>, text: String) -> Statement {
+    Statement { about: about.into(), text }
+}
+
+/// Says where `callers` have a right, all of them alike.
+pub(super) fn files(callers: &[Caller], right: FileRight, items: &Items, most: usize) -> Statement {
+    let who = match callers {
+        [Caller::Command] => "commands",
+        [Caller::Tool] => "tools",
+        _ => "commands and tools",
+    };
+    let verb = match right {
+        FileRight::Read => "read",
+        FileRight::Write => "write",
+        FileRight::Execute => "run",
+    };
+    let free = if items.free.is_empty() { "nothing unasked".to_owned() } else { list(&items.free, most) };
+    let mut text = format!("{} can {verb} {free}", capital(who));
+    for (word, items) in
+        [("after a question", &items.asked), ("not", &items.hidden), ("never", &items.denied)]
+    {
+        if !items.is_empty() {
+            text.push_str(&format!("; {word} {}", list(items, most)));
+        }
+    }
+    text.push('.');
+    statement(format!("{who} {verb}"), text)
+}
+
+/// Says what commands may do in the user's home directory.
+pub(super) fn home(
+    home: &Path,
+    reading: &FileFacts,
+    writing: &FileFacts,
+    names: &Names<'_>,
+    most: usize,
+) -> Statement {
+    let (read, write) = (reading.at(home), writing.at(home));
+    let differs = |facts: &FileFacts, from: Standing| {
+        let inside = facts.places.iter().filter(|place| place.path.starts_with(home) && place.path != home);
+        let inside = inside.filter(|place| place.standing != from && is_worth_saying(place));
+        let inside = inside.filter(|place| !is_of_host(&place.by));
+        list(&inside.map(|place| names.place(&place.path)).collect::<Vec<_>>(), most)
+    };
+    let except = differs(reading, read);
+    let text = match (read, write, except.is_empty()) {
+        (Standing::Free, Standing::Free, true) => {
+            "Commands can read and write your home directory (~).".into()
+        }
+        (Standing::Free, Standing::Free, false) => {
+            format!("Commands can read and write your home directory (~), but not {except}.")
+        }
+        (Standing::Free, _, true) => "Commands can read your home directory (~).".into(),
+        (Standing::Free, _, false) => format!("Commands can read your home directory (~), but not {except}."),
+        (_, _, true) => "Commands do not see your home directory (~).".into(),
+        (_, _, false) => format!("Commands do not see your home directory (~), except {except}."),
+    };
+    statement("home", text)
+}
+
+/// Says what the host closes whatever the rules are.
+pub(super) fn protected(sets: &[(&FileFacts, Items)], has_lifted: bool) -> Option<Statement> {
+    let closes = |right| sets.iter().any(|(facts, items)| facts.right == right && items.is_protected);
+    let except = if has_lifted { ", but for what `protections.lift` names" } else { "" };
+    let text = match (closes(FileRight::Read), closes(FileRight::Write)) {
+        (true, _) => format!(
+            "Private keys, credentials and histories at their usual places are never read or written, and settings of \
+             pi and Portcullis never written{except}."
+        ),
+        (false, true) => format!("Settings of pi and Portcullis are never written{except}."),
+        (false, false) => return None,
+    };
+    Some(statement("protected", text))
+}
+
+/// Says which policies can be stricter than the rules.
+pub(super) fn stricter(policies: &[String]) -> Option<Statement> {
+    let names: Vec<String> = policies.iter().map(|policy| format!("`{}`", escape(policy))).collect();
+    let text = format!("Beside these rules {} can refuse single files to tools.", list(&names, usize::MAX));
+    (!names.is_empty()).then(|| statement("policies", text))
+}
+
+/// Says which hosts commands reach.
+pub(super) fn hosts(facts: &HostFacts, granted: &[String], most: usize) -> Statement {
+    let with = |effect| facts.targets.iter().filter(move |fact| fact.effect == effect).map(host);
+    let mut open: Vec<String> = with(Effect::Allow).collect();
+    open.extend(granted.iter().map(|host| escape(host)));
+    let asked: Vec<String> = with(Effect::Ask).collect();
+    let denied: Vec<String> = with(Effect::Deny).collect();
+    let mut text = match (facts.elsewhere, open.is_empty()) {
+        (Effect::Allow, _) => "Commands reach every host on the internet without a question".to_owned(),
+        (_, true) => "Commands reach no host without a question".to_owned(),
+        (_, false) => format!("Commands reach {} without a question", list(&open, most)),
+    };
+    let rest = "every other host on the internet".to_owned();
+    let others = |effect| (facts.elsewhere == effect).then(|| rest.clone());
+    for (word, hosts) in [
+        ("after a question", asked.into_iter().chain(others(Effect::Ask)).collect::<Vec<_>>()),
+        ("never", denied.into_iter().chain(others(Effect::Deny)).collect()),
+    ] {
+        if !hosts.is_empty() {
+            text.push_str(&format!("; {word} {}", list(&hosts, most)));
+        }
+    }
+    text.push('.');
+    statement("hosts", text)
+}
+
+/// Says that there is no network.
+pub(super) fn no_network() -> Statement {
+    statement("hosts", "Commands reach no host: their sandbox has no network.".to_owned())
+}
+
+/// Says that no command runs.
+pub(super) fn no_commands() -> Statement {
+    let text = "Commands are refused, because the sandbox cannot be set up; file tools work.";
+    statement("commands", text.to_owned())
+}
+
+fn host(fact: &HostFact) -> String {
+    let target = escape(&fact.target.to_string());
+    if fact.program == "*" { target } else { format!("{target} (by {})", escape(&fact.program)) }
+}
+
+/// Puts the items of a list in a row, `most` of them.
+fn list(items: &[String], most: usize) -> String {
+    let (shown, left) = items.split_at(items.len().min(most));
+    // What stands for the rest is never left out.
+    let rest = left.last().filter(|last| *last == super::lists::EVERYTHING_ELSE);
+    let more = left.len() - usize::from(rest.is_some());
+    let mut shown = shown.to_vec();
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    shown.extend(rest.cloned());
+    match shown.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+fn capital(words: &str) -> String {
+    let mut characters = words.chars();
+    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
+}

@@ -1,0 +1,249 @@
+//! Reads the sentences that Portcullis says of what is in force. What it does not understand is an error, so that no
+//! surface says anything that is not compared with what can really be done.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use portcullis_it::Scene;
+
+/// Who uses something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Who {
+    Commands,
+    Tools,
+}
+
+/// What for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Right {
+    Read,
+    Write,
+    Connect,
+}
+
+/// What comes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    Free,
+    Asked,
+    /// Refused without a question.
+    Closed,
+}
+
+/// What a sentence claims of one thing that can be tried.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Claim {
+    pub(super) who: Who,
+    pub(super) right: Right,
+    /// A file, or a host.
+    pub(super) target: PathBuf,
+    pub(super) standing: Standing,
+}
+
+/// A file in a directory that is claimed as a whole.
+pub(super) const READ_PROBE: &str = "statement-read.txt";
+pub(super) const WRITE_PROBE: &str = "statement-write.txt";
+/// A file of the system that everybody can read.
+const SYSTEM_FILE: &str = "/etc/hostname";
+const SYSTEM_PROGRAM: &str = "/usr/bin/env";
+/// A host that no rule names, and one below a name.
+const OTHER_HOST: &str = "unnamed.example";
+const BELOW: &str = "some";
+
+/// Files that the host protects.
+const SECRETS: [&str; 3] = [".ssh/id_ed25519", ".config/gh/hosts.yml", ".bash_history"];
+const SETTINGS: [&str; 2] = [".pi/agent/settings.json", ".pi/agent/sandbox/default.json"];
+
+/// Reads the claims of one sentence.
+pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
+    let sentence = sentence.trim();
+    let bare = sentence.strip_suffix('.').with_context(|| format!("no sentence: `{sentence}`"))?;
+    let read = Reader { scene };
+    if let Some(rest) = bare.strip_prefix("Commands can read and write your home directory (~)") {
+        return read.home(rest, &[(Right::Read, Standing::Free), (Right::Write, Standing::Free)]);
+    }
+    if let Some(rest) = bare.strip_prefix("Commands can read your home directory (~)") {
+        return read.home(rest, &[(Right::Read, Standing::Free)]);
+    }
+    if let Some(rest) = bare.strip_prefix("Commands do not see your home directory (~)") {
+        return read.home(rest, &[(Right::Read, Standing::Closed)]);
+    }
+    if let Some(rest) = bare.strip_prefix("Commands reach ") {
+        return read.hosts(rest);
+    }
+    for (start, callers) in [
+        ("Commands and tools can ", &[Who::Commands, Who::Tools][..]),
+        ("Commands can ", &[Who::Commands]),
+        ("Tools can ", &[Who::Tools]),
+    ] {
+        if let Some(rest) = bare.strip_prefix(start) {
+            return read.files(callers, rest);
+        }
+    }
+    if bare.starts_with(
+        "Private keys, credentials and histories at their usual places are never read or written",
+    ) {
+        return Ok(read.protected());
+    }
+    if bare.starts_with("Settings of pi and Portcullis are never written") {
+        return Ok(read.settings());
+    }
+    // What the policy says itself is its author's.
+    if bare.starts_with("Beside these rules ") {
+        return Ok(Vec::new());
+    }
+    bail!("nobody understands `{sentence}`")
+}
+
+struct Reader<'a> {
+    scene: &'a Scene,
+}
+
+impl Reader<'_> {
+    /// `{read|write} LIST; after a question LIST; not LIST; never LIST`
+    fn files(&self, callers: &[Who], rest: &str) -> Result<Vec<Claim>> {
+        let (verb, rest) = rest.split_once(' ').context("a verb")?;
+        let right = match verb {
+            "read" => Right::Read,
+            "write" => Right::Write,
+            other => bail!("what is `{other}`?"),
+        };
+        let mut claims = Vec::new();
+        for clause in rest.split("; ") {
+            let (standing, items) = standing_of(clause);
+            if items == "nothing unasked" {
+                continue;
+            }
+            for item in items_of(items) {
+                for target in self.targets(&item, right)? {
+                    let claim = |who: &Who| Claim { who: *who, right, target: target.clone(), standing };
+                    claims.extend(callers.iter().map(claim));
+                }
+            }
+        }
+        Ok(claims)
+    }
+
+    /// `, but not LIST` or `, except LIST`, or nothing
+    fn home(&self, rest: &str, whole: &[(Right, Standing)]) -> Result<Vec<Claim>> {
+        let claim = |right, target, standing| Claim { who: Who::Commands, right, target, standing };
+        let mut claims = Vec::new();
+        for (right, standing) in whole {
+            let probe = self.probe(&self.scene.home(), *right);
+            claims.push(claim(*right, probe, *standing));
+        }
+        let excepted = match rest {
+            "" => return Ok(claims),
+            rest => rest.strip_prefix(", but not ").or_else(|| rest.strip_prefix(", except ")),
+        };
+        let is_closed = rest.starts_with(", but not ");
+        for item in items_of(excepted.with_context(|| format!("what is `{rest}`?"))?) {
+            let standing = if is_closed { Standing::Closed } else { Standing::Free };
+            for target in self.targets(&item, Right::Read)? {
+                claims.push(claim(Right::Read, target, standing));
+            }
+        }
+        Ok(claims)
+    }
+
+    /// `{no host|every host on the internet|LIST} without a question; after a question LIST; never LIST`
+    fn hosts(&self, rest: &str) -> Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        for clause in rest.split("; ") {
+            let (standing, items) = standing_of(clause);
+            for item in items_of(items.trim_end_matches(" without a question")) {
+                let host = match item.as_str() {
+                    "no host" => continue,
+                    "every host on the internet" | "every other host on the internet" => {
+                        OTHER_HOST.to_owned()
+                    }
+                    // A port that is named is tried; `*:22` is every host there.
+                    item => item.replace("*.", &format!("{BELOW}.")).replace('*', OTHER_HOST),
+                };
+                let claim =
+                    Claim { who: Who::Commands, right: Right::Connect, target: host.into(), standing };
+                claims.push(claim);
+            }
+        }
+        Ok(claims)
+    }
+
+    fn protected(&self) -> Vec<Claim> {
+        let mut claims = self.settings();
+        for who in [Who::Commands, Who::Tools] {
+            for right in [Right::Read, Right::Write] {
+                let targets = SECRETS.map(|name| self.scene.home().join(name));
+                claims.extend(targets.map(|target| Claim { who, right, target, standing: Standing::Closed }));
+            }
+        }
+        claims
+    }
+
+    fn settings(&self) -> Vec<Claim> {
+        let callers = [Who::Commands, Who::Tools].into_iter();
+        let of = |who| {
+            let targets = SETTINGS.map(|name| self.scene.home().join(name));
+            targets.map(|target| Claim { who, right: Right::Write, target, standing: Standing::Closed })
+        };
+        callers.flat_map(of).collect()
+    }
+
+    /// The files that stand for an item of a list.
+    fn targets(&self, item: &str, right: Right) -> Result<Vec<PathBuf>> {
+        let outside = self.probe(&self.scene.outside(), right);
+        Ok(match (item, right) {
+            ("everything" | "everything else", Right::Read) => vec![outside, SYSTEM_FILE.into()],
+            ("everything" | "everything else", _) => vec![outside],
+            ("the system's programs", Right::Read) => vec![SYSTEM_PROGRAM.into()],
+            ("the system's programs" | "parts of /sys", _) => Vec::new(),
+            ("devices and files of the kernel (/proc", _) => vec!["/proc/version".into()],
+            (item, _) if item.ends_with(" more") => Vec::new(),
+            ("/sys)", _) => vec!["/sys/kernel/uevent_seqnum".into()],
+            (item, _) if item.starts_with('`') => vec![self.named(item)?],
+            (item, _) => {
+                let path = self.path(item.trim_end_matches(" (this session's own)"))?;
+                vec![if path.is_file() { path } else { self.probe(&path, right) }]
+            }
+        })
+    }
+
+    /// A file that a pattern means: `` `GLOB` ``, or `` `GLOB` in PLACE ``.
+    fn named(&self, item: &str) -> Result<PathBuf> {
+        let rest = item.trim_start_matches('`');
+        let (glob, place) = rest.split_once('`').with_context(|| format!("a pattern: {item}"))?;
+        let name = glob.rsplit('/').next().unwrap_or(glob).replace('*', "statement");
+        let below = match place.strip_prefix(" in ") {
+            Some(place) => self.path(place)?,
+            None => self.scene.project(),
+        };
+        Ok(below.join(name))
+    }
+
+    fn path(&self, text: &str) -> Result<PathBuf> {
+        match text.strip_prefix('~') {
+            Some(rest) => Ok(self.scene.home().join(rest.trim_start_matches('/'))),
+            None if text.starts_with('/') => Ok(text.into()),
+            None => bail!("what is `{text}`?"),
+        }
+    }
+
+    fn probe(&self, directory: &Path, right: Right) -> PathBuf {
+        directory.join(if right == Right::Write { WRITE_PROBE } else { READ_PROBE })
+    }
+}
+
+fn standing_of(clause: &str) -> (Standing, &str) {
+    let closed = clause.strip_prefix("not ").or_else(|| clause.strip_prefix("never "));
+    match (clause.strip_prefix("after a question "), closed) {
+        (Some(items), _) => (Standing::Asked, items),
+        (None, Some(items)) => (Standing::Closed, items),
+        (None, None) => (Standing::Free, clause),
+    }
+}
+
+fn items_of(list: &str) -> Vec<String> {
+    // The one item with such words in it.
+    let list = list.replace("devices and files", "devices\u{1}and files");
+    let parts = list.split(", ").flat_map(|part| part.split(" and "));
+    parts.map(|part| part.replace('\u{1}', " ")).filter(|part| !part.is_empty()).collect()
+}

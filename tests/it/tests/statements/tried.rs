@@ -1,0 +1,167 @@
+//! Tries what sentences claim, with real commands and real calls of tools.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use portcullis_it::{Interface, Scene, Serve};
+use serde_json::{Value, json};
+
+use super::said::{Claim, Right, Standing, Who};
+
+/// Where every session has a directory of its own.
+const TEMP: &str = "/tmp";
+
+/// What came of trying, by what was tried.
+#[derive(Debug, Default)]
+pub(super) struct Tried(BTreeMap<(Who, Right, PathBuf), Standing>);
+
+/// Tries everything that is claimed.
+pub(super) fn tried(scene: &Scene, claims: &[Claim]) -> Result<Tried> {
+    let of = |who, right| -> BTreeSet<&Path> {
+        let meant = claims.iter().filter(|claim| claim.who == who && claim.right == right);
+        meant.map(|claim| claim.target.as_path()).collect()
+    };
+    prepare(scene, claims)?;
+    let mut host = Serve::greeted(scene, &[], Interface::Present)?;
+    let mut tried = Tried::default();
+    let unasked = by_run(scene, &of(Who::Commands, Right::Read), &of(Who::Commands, Right::Write))?;
+    for (right, files) in [Right::Write, Right::Read].map(|right| (right, of(Who::Commands, right))) {
+        for file in files {
+            let standing = match unasked.contains(&(right, file.to_owned())) {
+                true => Standing::Free,
+                false => by_command(&mut host, &script(right, file))?.0,
+            };
+            tried.0.insert((Who::Commands, right, file.to_owned()), standing);
+        }
+    }
+    for target in of(Who::Commands, Right::Connect) {
+        let standing = by_connecting(&mut host, &target.to_string_lossy())?;
+        tried.0.insert((Who::Commands, Right::Connect, target.to_owned()), standing);
+    }
+    // What is written in the session's own directory is read there.
+    for right in [Right::Write, Right::Read] {
+        for file in of(Who::Tools, right) {
+            let standing = by_tool(&mut host, right, file)?;
+            tried.0.insert((Who::Tools, right, file.to_owned()), standing);
+        }
+    }
+    Ok(tried)
+}
+
+impl Tried {
+    /// Says which claims are not true.
+    pub(super) fn mistakes(&self, claims: &[Claim]) -> Vec<String> {
+        let wrong = claims.iter().filter_map(|claim| {
+            let key = (claim.who, claim.right, claim.target.clone());
+            let found = self.0.get(&key).copied();
+            (found != Some(claim.standing)).then(|| format!("{claim:?}, and it is {found:?}"))
+        });
+        wrong.collect()
+    }
+}
+
+/// Makes what is to be read, as far as it lies in the scene.
+fn prepare(scene: &Scene, claims: &[Claim]) -> Result<()> {
+    let root = scene.at("");
+    let read = claims.iter().filter(|claim| claim.right == Right::Read && claim.target.starts_with(&root));
+    for claim in read.filter(|claim| !claim.target.exists()) {
+        scene.write(&claim.target, "statement")?;
+    }
+    let written =
+        claims.iter().filter(|claim| claim.right == Right::Write && claim.target.starts_with(&root));
+    for directory in written.filter_map(|claim| claim.target.parent()).filter(|directory| !directory.exists())
+    {
+        scene.write(&directory.join("statement"), "")?;
+    }
+    Ok(())
+}
+
+/// What `portcullis run` reads and writes, where nobody can be asked.
+fn by_run(
+    scene: &Scene,
+    read: &BTreeSet<&Path>,
+    written: &BTreeSet<&Path>,
+) -> Result<BTreeSet<(Right, PathBuf)>> {
+    let written = written.iter().map(|file| (Right::Write, *file));
+    let all: Vec<_> = written.chain(read.iter().map(|file| (Right::Read, *file))).collect();
+    let lines: Vec<String> = all
+        .iter()
+        .enumerate()
+        .map(|(number, (right, file))| {
+            format!("({}) >/dev/null 2>&1 && echo did {number}", script(*right, file))
+        })
+        .collect();
+    let ended = scene.portcullis(&["run", "--", "sh", "-c", &format!("{}\ntrue", lines.join("\n"))])?;
+    let ended = ended.ended_with(0)?;
+    let done = ended.stdout.lines().filter_map(|line| line.strip_prefix("did ")?.parse::<usize>().ok());
+    Ok(done.filter_map(|number| all.get(number)).map(|(right, file)| (*right, file.to_path_buf())).collect())
+}
+
+/// What a shell does to read or write a file; it fails where it cannot.
+fn script(right: Right, file: &Path) -> String {
+    let quoted = format!("'{}'", file.display());
+    match right {
+        Right::Write => format!("echo statement > {quoted}"),
+        _ if file.starts_with(TEMP) => format!("echo statement > {quoted} && grep -q . {quoted}"),
+        _ => format!("grep -aq . {quoted}"),
+    }
+}
+
+/// What comes of a command, and what the host says of it.
+fn by_command(host: &mut Serve, script: &str) -> Result<(Standing, Value)> {
+    let id =
+        host.begin(&format!("({script}) >/dev/null 2>&1 && echo did"), &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let was_asked = refuse_what_is_asked(host, id)?;
+    let (ended, output) = host.finish(id)?;
+    Ok(match (was_asked, output.contains("did")) {
+        (true, _) => (Standing::Asked, ended),
+        (false, true) => (Standing::Free, ended),
+        (false, false) => (Standing::Closed, ended),
+    })
+}
+
+/// What comes of a connection; that nobody answers there is no refusal.
+fn by_connecting(host: &mut Serve, target: &str) -> Result<Standing> {
+    let (name, port) = target.rsplit_once(':').unwrap_or((target, "443"));
+    let connect = format!("bash -c 'exec 3<>/dev/tcp/{name}/{port}'");
+    let (standing, ended) = by_command(host, &connect)?;
+    let is_refused = ended.to_string().contains("refused connecting");
+    Ok(if standing == Standing::Closed && !is_refused { Standing::Free } else { standing })
+}
+
+/// What comes of a call of a tool.
+fn by_tool(host: &mut Serve, right: Right, file: &Path) -> Result<Standing> {
+    let (method, params) = match right {
+        Right::Write => ("file/write", json!({ "callId": "w", "path": file, "content": "statement" })),
+        Right::Read | Right::Connect => {
+            ("file/open", json!({ "callId": "r", "path": file, "intent": { "kind": "read" } }))
+        }
+    };
+    let id = host.request(method, &params)?;
+    let was_asked = refuse_what_is_asked(host, id)?;
+    let reply = host.reply(id)?;
+    Ok(match (was_asked, reply.get("result").is_some()) {
+        (true, _) => Standing::Asked,
+        (false, true) => Standing::Free,
+        (false, false) => Standing::Closed,
+    })
+}
+
+/// Refuses every question until the request `id` is answered; says whether there was one.
+fn refuse_what_is_asked(host: &mut Serve, id: u64) -> Result<bool> {
+    let mut was_asked = false;
+    loop {
+        let is_reply = |message: &Value| {
+            message.get("method").is_none() && message.get("id").and_then(Value::as_u64) == Some(id)
+        };
+        let is_question = |message: &Value| message.get("method") == Some(&json!("ask"));
+        let message = host.wait("answer or question", |message| is_reply(message) || is_question(message))?;
+        if is_reply(&message) {
+            host.put_back(message);
+            return Ok(was_asked);
+        }
+        was_asked = true;
+        host.answer(&message, &json!("refuse")).context("refusing")?;
+    }
+}
