@@ -129,7 +129,7 @@ fn others_settings_are_taken_over(user: User) -> Result<()> {
         "filesystem": { "denyRead": ["~/.ssh"], "allowWrite": ["."], "denyWrite": [] }, "speed": 9 }"#;
     scene.write(&scene.home().join(".srt-settings.json"), given)?;
     let dry = scene.portcullis(&["config", "import", "--from", "srt", "--dry-run"])?.ended_with(0)?;
-    for part in ["would write", "not carried", "network.mitmProxy", "speed", "\"*\"", "a.test", "note"] {
+    for part in ["would write", "not carried", "network.mitmProxy", "speed", "\"*\"", "a.test", "in force"] {
         ensure!(dry.stdout.contains(part), "no `{part}` in {dry:#?}");
     }
     ensure!(!default.exists(), "a dry run writes nothing");
@@ -272,7 +272,7 @@ fn the_agent_is_told_what_has_changed(user: User) -> Result<()> {
     // Where it is, what is there, what it may touch, what will be asked, and what to do when refused.
     let project = scene.project().display().to_string();
     let words =
-        ["run in a sandbox on", "bash", &project, "/tmp", "Network:", "The user is asked", "What is refused"];
+        ["run in a sandbox on", "bash", &project, "/tmp", "Commands reach", "after a question", "What is refused"];
     ensure!(words.iter().all(|word| told.contains(word)), "{told}");
     let edited = SETTINGS.replace("\"allowedDomains\": []", "\"allowedDomains\": [\"new.test\"]");
     scene.write(&sandbox(&scene).join("default.json"), &edited)?;

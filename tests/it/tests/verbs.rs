@@ -319,7 +319,7 @@ fn config_show_names_every_line(user: User) -> Result<()> {
     for parts in [
         &["network.allowedDomains", "a.example", "default.json:2"],
         &["~/.ssh", "explicit deny", "default.json:4"],
-        &["~ ", "closed region", "default.json:4"],
+        &["~ ", "closed where no rule allows", "default.json:4"],
         &["vendor", "explicit deny", "portcullis.json:1"],
         &["limits.processes", "500", "overruled"],
         &["", "50 ", "portcullis.json:2"],
