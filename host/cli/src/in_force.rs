@@ -8,7 +8,7 @@ use portcullis_confine::{Tier, probe};
 use portcullis_session::{Nobody, Session, Statements};
 use serde_json::{Value, json};
 
-use crate::page::{Page, Tint, cell, tinted};
+use crate::page::{Page, Tint, tinted};
 use crate::surroundings::Surroundings;
 use crate::wire::{self, OWN_PROGRAM, Purpose, Wanted, Wired};
 
@@ -82,7 +82,8 @@ impl InForce {
             Self::Off => page.row("  ", &[tinted(OFF, Tint::Bad)], &[]),
             Self::Rules(statements) => {
                 for statement in statements.all(MOST_LISTED) {
-                    page.row("  ", &[cell(&statement.text)], &[]);
+                    // Whole, and its parts are escaped.
+                    page.line(&format!("  {}", statement.text));
                 }
             }
         }

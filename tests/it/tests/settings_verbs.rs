@@ -271,8 +271,15 @@ fn the_agent_is_told_what_has_changed(user: User) -> Result<()> {
     ensure!(!told.contains("have changed since this session began"), "nothing has changed: {told}");
     // Where it is, what is there, what it may touch, what will be asked, and what to do when refused.
     let project = scene.project().display().to_string();
-    let words =
-        ["run in a sandbox on", "bash", &project, "/tmp", "Commands reach", "after a question", "What is refused"];
+    let words = [
+        "run in a sandbox on",
+        "bash",
+        &project,
+        "/tmp",
+        "Commands reach",
+        "after a question",
+        "What is refused",
+    ];
     ensure!(words.iter().all(|word| told.contains(word)), "{told}");
     let edited = SETTINGS.replace("\"allowedDomains\": []", "\"allowedDomains\": [\"new.test\"]");
     scene.write(&sandbox(&scene).join("default.json"), &edited)?;

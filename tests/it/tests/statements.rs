@@ -225,7 +225,7 @@ fn of_the_layered_layout(user: User) -> Result<()> {
 fn of_a_project_that_tightens(user: User) -> Result<()> {
     let scene = scene(user)?;
     default(&scene, &format!("{{ {LISTS} }}"))?;
-    let tightens = r#"{ "filesystem": { "denyRead": ["inner", "/etc/hostname"], "denyWrite": ["**/*.lock"] },
+    let tightens = r#"{ "filesystem": { "denyRead": ["inner", "/etc/group"], "denyWrite": ["**/*.lock"] },
         "network": { "strictAllowlist": true } }"#;
     scene.write(&scene.project().join(".pi/portcullis.json"), tightens)?;
     holds(&scene).map(drop)

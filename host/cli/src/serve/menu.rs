@@ -6,7 +6,7 @@ use portcullis_rpc::{
     ErrorObject, MenuEffect, MenuEvent, MenuInput, MenuItem, MenuKey, MenuLine, MenuParams, MenuScreen,
     Tone as WireTone,
 };
-use portcullis_text::escape;
+use portcullis_text::{escape, escape_subject};
 
 use crate::menu::{Event, Line, Need, Screen, Tone};
 use crate::serve::{Host, contained};
@@ -78,5 +78,6 @@ fn line(line: Line) -> MenuLine {
         Tone::Good => WireTone::Good,
         Tone::Bad => WireTone::Bad,
     };
-    MenuLine { text: escape(&line.text), tone }
+    // A sentence is not cut in its middle.
+    MenuLine { text: escape_subject(&line.text).0, tone }
 }

@@ -12,7 +12,7 @@ use crate::verdict::Effect;
 
 /// What comes of using a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Availability {
     /// It is used without a question.
     Free,
     /// The user is asked.
@@ -31,7 +31,7 @@ pub struct FileFacts {
     /// The right.
     pub right: FileRight,
     /// What holds where none of the places does.
-    pub elsewhere: Standing,
+    pub elsewhere: Availability,
     /// Where something else holds than around it, shallow first; of two that lie in one another the inner one holds.
     pub places: Vec<PlaceFact>,
     /// Where something else holds by name, whatever holds in the place.
@@ -46,7 +46,7 @@ pub struct PlaceFact {
     /// Whether it holds for all that lies below as well.
     pub is_tree: bool,
     /// What holds.
-    pub standing: Standing,
+    pub standing: Availability,
     /// Who says so: a policy, a layer of the settings, `base` or `grant`.
     pub by: String,
 }
@@ -57,7 +57,7 @@ pub struct NameFact {
     /// Which.
     pub pattern: FilePattern,
     /// What holds.
-    pub standing: Standing,
+    pub standing: Availability,
     /// Who says so.
     pub by: String,
 }
@@ -135,29 +135,29 @@ impl RuleSet {
     }
 
     /// What comes of using a path, and who says so.
-    fn standing_of(&self, path: &Path, right: FileRight, caller: Caller) -> (Standing, String) {
+    fn standing_of(&self, path: &Path, right: FileRight, caller: Caller) -> (Availability, String) {
         let answer = self.answer(path, right, caller);
         let is_seen = || {
             let read = self.answer(path, FileRight::Read, Caller::Command).effect;
             read == Effect::Allow && !self.is_hidden_by_default(path)
         };
         let standing = match (caller, right, answer.effect) {
-            (_, _, Effect::Deny) => Standing::Denied,
-            (Caller::Tool, _, Effect::Allow) => Standing::Free,
-            (Caller::Tool, _, Effect::Ask) => Standing::Asked,
+            (_, _, Effect::Deny) => Availability::Denied,
+            (Caller::Tool, _, Effect::Allow) => Availability::Free,
+            (Caller::Tool, _, Effect::Ask) => Availability::Asked,
             (Caller::Command, FileRight::Read | FileRight::Execute, _)
             | (Caller::Command, FileRight::Write, Effect::Allow) => {
                 if is_seen() {
-                    Standing::Free
+                    Availability::Free
                 } else {
-                    Standing::Hidden
+                    Availability::Hidden
                 }
             }
             // What commands do not see they are not asked about either, unless a rule asks.
             (Caller::Command, FileRight::Write, Effect::Ask) => {
                 let is_asked = !answer.is_of_the_base()
                     || self.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow;
-                if is_asked { Standing::Asked } else { Standing::Hidden }
+                if is_asked { Availability::Asked } else { Availability::Hidden }
             }
         };
         (standing, answer.policy.to_owned())
@@ -176,7 +176,7 @@ impl RuleSet {
         &self,
         caller: Caller,
         right: FileRight,
-        around: impl Fn(&Path) -> Standing,
+        around: impl Fn(&Path) -> Availability,
     ) -> Vec<NameFact> {
         let rules = self.layers.iter().flat_map(|layer| &layer.profile.files);
         let rules = rules.filter(|rule| rule.rights.contains(right) && !rule.pattern.is_literal());
@@ -239,7 +239,7 @@ impl RuleSet {
 impl FileFacts {
     /// Returns what holds for a path, names aside.
     #[must_use]
-    pub fn at(&self, path: &Path) -> Standing {
+    pub fn at(&self, path: &Path) -> Availability {
         standing_at(&self.places, self.elsewhere, path)
     }
 }
@@ -250,7 +250,7 @@ const UNNAMED_LABEL: &str = "unnamed";
 /// The port that stands for every one.
 const HTTPS: u16 = 443;
 
-fn standing_at(places: &[PlaceFact], elsewhere: Standing, path: &Path) -> Standing {
+fn standing_at(places: &[PlaceFact], elsewhere: Availability, path: &Path) -> Availability {
     let covering = places.iter().filter(|place| match place.is_tree {
         true => path.starts_with(&place.path),
         false => path == place.path,
@@ -260,12 +260,12 @@ fn standing_at(places: &[PlaceFact], elsewhere: Standing, path: &Path) -> Standi
 }
 
 /// What a rule comes to by itself.
-fn stated(effect: Effect, caller: Caller, right: FileRight) -> Standing {
+fn stated(effect: Effect, caller: Caller, right: FileRight) -> Availability {
     match (effect, caller, right) {
-        (Effect::Allow, _, _) => Standing::Free,
-        (Effect::Deny, _, _) => Standing::Denied,
-        (Effect::Ask, Caller::Command, FileRight::Read | FileRight::Execute) => Standing::Hidden,
-        (Effect::Ask, _, _) => Standing::Asked,
+        (Effect::Allow, _, _) => Availability::Free,
+        (Effect::Deny, _, _) => Availability::Denied,
+        (Effect::Ask, Caller::Command, FileRight::Read | FileRight::Execute) => Availability::Hidden,
+        (Effect::Ask, _, _) => Availability::Asked,
     }
 }
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use base::{Base, HIDDEN_BY_DEFAULT};
 pub use data::{DataError, RuleData};
-pub use facts::{FileFacts, HostFact, HostFacts, NameFact, PlaceFact, Standing};
+pub use facts::{Availability, FileFacts, HostFact, HostFacts, NameFact, PlaceFact};
 pub use network::BUDGET_KIB;
 pub use places::{Place, Reach};
 

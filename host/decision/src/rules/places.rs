@@ -72,7 +72,7 @@ impl RuleSet {
     }
 
     /// Whether something that can give names this very path.
-    fn opens(&self, path: &Path) -> bool {
+    pub(super) fn opens(&self, path: &Path) -> bool {
         path == Path::new("/")
             || self.base.workspace.iter().any(|workspace| workspace == path)
             || opening_rules(&self.layers).any(|rule| rule.pattern.literal() == Some(path))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use portcullis_config::Layer;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::rules::{FileFacts, HIDDEN_BY_DEFAULT, PlaceFact, Standing};
+use portcullis_decision::rules::{Availability, FileFacts, HIDDEN_BY_DEFAULT, PlaceFact};
 use portcullis_decision::{Base, Caller};
 use portcullis_text::escape;
 use serde_json::{Value, json};
@@ -77,52 +77,55 @@ impl Items {
         let mut items = Self::default();
         let mut places: Vec<&PlaceFact> = facts.places.iter().collect();
         places.sort_by_key(|place| rank(&place.path, names.base));
-        let joins_programs = facts.elsewhere != Standing::Free;
+        let is_free = |path: &str| facts.at(Path::new(path)) == Availability::Free;
+        let joins_programs = facts.elsewhere != Availability::Free && is_free("/usr/bin");
         for place in places {
-            if is_of_host(&place.by) && place.standing != Standing::Free {
+            if is_of_host(&place.by) && place.standing != Availability::Free {
                 items.is_protected = true;
             } else if is_worth_saying(place) {
                 let text = match place.standing {
-                    Standing::Free if joins_programs && is_program(&place.path) => {
+                    Availability::Free if joins_programs && is_program(&place.path) => {
                         "the system's programs".to_owned()
                     }
-                    Standing::Hidden if is_in_sys(&place.path) => "parts of /sys".to_owned(),
-                    Standing::Free if place.path == names.base.temp => {
+                    Availability::Hidden if is_in_sys(&place.path) => "parts of /sys".to_owned(),
+                    Availability::Free if place.path == names.base.temp => {
                         format!("{} (this session's own)", names.place(&place.path))
                     }
-                    Standing::Free | Standing::Asked | Standing::Hidden | Standing::Denied => {
-                        names.place(&place.path)
-                    }
+                    Availability::Free
+                    | Availability::Asked
+                    | Availability::Hidden
+                    | Availability::Denied => names.place(&place.path),
                 };
                 items.add(place.standing, text);
             }
         }
         for name in &facts.names {
-            if is_of_host(&name.by) && name.standing != Standing::Free {
+            if is_of_host(&name.by) && name.standing != Availability::Free {
                 items.is_protected = true;
             } else {
                 items.add(name.standing, names.pattern(&name.pattern));
             }
         }
-        if (facts.caller, facts.right, facts.elsewhere) == (Caller::Tool, FileRight::Read, Standing::Free) {
-            items.add(Standing::Denied, KERNEL_FILES.to_owned());
+        if (facts.caller, facts.right, facts.elsewhere) == (Caller::Tool, FileRight::Read, Availability::Free)
+        {
+            items.add(Availability::Denied, KERNEL_FILES.to_owned());
         }
-        let names_none = items.list(facts.elsewhere).is_empty();
+        let names_none = items.free.is_empty() && items.list(facts.elsewhere).is_empty();
         let rest = if names_none { EVERYTHING } else { EVERYTHING_ELSE };
         items.add(facts.elsewhere, rest.to_owned());
         items
     }
 
-    fn list(&mut self, standing: Standing) -> &mut Vec<String> {
+    fn list(&mut self, standing: Availability) -> &mut Vec<String> {
         match standing {
-            Standing::Free => &mut self.free,
-            Standing::Asked => &mut self.asked,
-            Standing::Hidden => &mut self.hidden,
-            Standing::Denied => &mut self.denied,
+            Availability::Free => &mut self.free,
+            Availability::Asked => &mut self.asked,
+            Availability::Hidden => &mut self.hidden,
+            Availability::Denied => &mut self.denied,
         }
     }
 
-    fn add(&mut self, standing: Standing, text: String) {
+    fn add(&mut self, standing: Availability, text: String) {
         let list = self.list(standing);
         if !list.contains(&text) {
             list.push(text);
@@ -151,12 +154,12 @@ impl Items {
     }
 }
 
-fn word(standing: Standing) -> &'static str {
+fn word(standing: Availability) -> &'static str {
     match standing {
-        Standing::Free => "free",
-        Standing::Asked => "asked",
-        Standing::Hidden => "hidden",
-        Standing::Denied => "denied",
+        Availability::Free => "free",
+        Availability::Asked => "asked",
+        Availability::Hidden => "hidden",
+        Availability::Denied => "denied",
     }
 }
 
@@ -177,7 +180,8 @@ pub(super) fn is_of_host(by: &str) -> bool {
 
 /// A region that is closed on any machine is told where it is.
 pub(super) fn is_worth_saying(place: &PlaceFact) -> bool {
-    place.by != "base" || place.path.symlink_metadata().is_ok()
+    let is_closed = place.by == "base" && place.standing != Availability::Free;
+    !is_closed || place.path.symlink_metadata().is_ok()
 }
 
 fn is_program(path: &Path) -> bool {

@@ -6,17 +6,19 @@
 mod lists;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use portcullis_config::PolicySource;
 use portcullis_confine::Tier;
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::request::Origin;
-use portcullis_decision::rules::{FileFacts, HostFacts, Standing};
+use portcullis_decision::request::{Content, FileOperation, Origin};
+use portcullis_decision::rules::{Availability, FileFacts, HostFacts};
 use portcullis_decision::{Base, Caller, Effect, Grant, GrantPattern, Mode, RuleSet};
 use serde_json::{Value, json};
 
+use crate::cancel::Cancel;
 use crate::commands::{CommandCall, Program};
+use crate::files::FileCall;
 use crate::force::{Confining, Force};
 use crate::session::{Basis, Session};
 use lists::{Items, Names};
@@ -35,6 +37,8 @@ pub struct Statements {
     stricter: Vec<String>,
     /// Whether the user has lifted protections of the host.
     has_lifted: bool,
+    /// Whether new dot files in a project that may be written are a question.
+    asks_for_names: bool,
 }
 
 /// Whether commands run, and with what.
@@ -78,7 +82,42 @@ impl Session {
         };
         let stricter = self.stricter_rules(&force);
         let commands = stricter.as_ref().unwrap_or(&force.rules);
-        Statements::new((&force.rules, commands), &self.live_grants(), tier, &force.basis)
+        let mut statements =
+            Statements::new((&force.rules, commands), &self.live_grants(), tier, &force.basis);
+        self.ask_for_names(&mut statements);
+        statements
+    }
+
+    /// Adds what is asked about by name in places that may be written: the rules on names are the same for commands
+    /// and tools, and no part of the rules on places.
+    fn ask_for_names(&self, statements: &mut Statements) {
+        let asks = |file: &Path| {
+            let call = FileCall { path: file, given: "", call: None, cancel: &Cancel::default() };
+            let action = self.file_action(call, FileOperation::Write(Content::Unknown)).ok()?;
+            let request = self.request(Origin::Agent, action);
+            let force = self.force_unchecked();
+            let ruling = self.ruling_on_names(&request, &force, &self.live_grants())?;
+            (ruling.effect != Effect::Allow).then_some(())
+        };
+        let workspace = statements.base.workspace.first().cloned();
+        let writing = |facts: &FileFacts| facts.right == FileRight::Write;
+        for facts in statements.files.iter_mut().filter(|facts| writing(facts)) {
+            let dotted = facts.places.iter_mut().filter(|place| {
+                let below = workspace.as_ref().and_then(|top| place.path.strip_prefix(top).ok());
+                let has_dot = |name: Component<'_>| name.as_os_str().as_encoded_bytes().starts_with(b".");
+                place.standing == Availability::Free
+                    && below.is_some_and(|rest| rest.components().any(has_dot))
+            });
+            for place in dotted.filter(|place| asks(&place.path.join(NEW_FILE)).is_some()) {
+                place.standing = Availability::Asked;
+            }
+        }
+        let is_free = |top: &PathBuf| {
+            let mut writing = statements.files.iter().filter(|facts| writing(facts));
+            writing.all(|facts| facts.at(top) == Availability::Free)
+        };
+        statements.asks_for_names =
+            workspace.is_some_and(|top| is_free(&top) && asks(&top.join(NEW_DOT_FILE)).is_some());
     }
 
     /// The rules of a command of which nothing is known, where they are not those of the session.
@@ -98,6 +137,9 @@ impl Session {
     }
 }
 
+/// Names that nobody has a rule on.
+const NEW_FILE: &str = "portcullis-example";
+const NEW_DOT_FILE: &str = ".portcullis-example";
 /// A command that does nothing.
 const ANY_SCRIPT: &str = "true";
 
@@ -140,6 +182,7 @@ impl Statements {
             commands: run,
             stricter: stricter(basis),
             has_lifted: !basis.resolved.lifted.is_empty(),
+            asks_for_names: false,
         }
     }
 
@@ -171,6 +214,7 @@ impl Statements {
             }
         }
         all.extend(text::protected(&sets, self.has_lifted));
+        all.extend(self.asks_for_names.then(text::names_that_ask));
         all.extend(text::stricter(&self.stricter));
         all.push(self.hosts(most));
         all.extend((self.commands == Commands::Refused).then(text::no_commands));
@@ -179,7 +223,7 @@ impl Statements {
 
     /// Says of the user's home directory what commands may do there.
     fn home(&self, most: usize) -> Option<Statement> {
-        let home = self.homes.first().filter(|home| home.as_path() != std::path::Path::new("/"))?;
+        let home = self.homes.first().filter(|home| home.as_path() != Path::new("/"))?;
         let [reading, _, writing, _] = self.files.as_slice() else { return None };
         Some(text::home(home, reading, writing, &self.names(), most))
     }
@@ -207,7 +251,7 @@ impl Statements {
     pub fn written_places(&self) -> usize {
         let writing = self.files.iter().find(|facts| facts.right == FileRight::Write);
         let places = writing.into_iter().flat_map(|facts| &facts.places);
-        places.filter(|place| place.standing == Standing::Free && place.path != self.base.temp).count()
+        places.filter(|place| place.standing == Availability::Free && place.path != self.base.temp).count()
     }
 
     /// The same for programs, with every entry of every list.

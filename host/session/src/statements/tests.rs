@@ -38,6 +38,7 @@ fn said(profile: Profile, tier: Tier) -> Vec<String> {
         commands: if tier == Tier::Landlock { Commands::WithoutNetwork } else { Commands::Run },
         stricter: Vec::new(),
         has_lifted: false,
+        asks_for_names: false,
     };
     statements.all(8).into_iter().map(|statement| statement.text).collect()
 }
@@ -52,7 +53,7 @@ fn the_base_in_sentences() {
         said(Profile::default(), Tier::Full),
         [
             "Commands do not see your home directory (~), except ~/p.".to_owned(),
-            format!("Commands can read ~/p, /tmp (this session's own) and everything else; not {hidden}."),
+            format!("Commands can read ~/p and everything else; not {hidden}."),
             "Tools can read ~/p and /tmp (this session's own); after a question everything else.".to_owned(),
             "Commands can write ~/p and /tmp (this session's own); after a question everything else; not ~."
                 .to_owned(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::rules::{FileFacts, HostFact, HostFacts, Standing};
+use portcullis_decision::rules::{Availability, FileFacts, HostFact, HostFacts};
 use portcullis_decision::{Caller, Effect};
 use portcullis_text::escape;
 
@@ -48,22 +48,24 @@ pub(super) fn home(
     most: usize,
 ) -> Statement {
     let (read, write) = (reading.at(home), writing.at(home));
-    let differs = |facts: &FileFacts, from: Standing| {
-        let inside = facts.places.iter().filter(|place| place.path.starts_with(home) && place.path != home);
-        let inside = inside.filter(|place| place.standing != from && is_worth_saying(place));
+    let except = {
+        let inside = reading.places.iter().filter(|place| place.path.starts_with(home) && place.path != home);
+        let is_meant = |standing| (standing == Availability::Free) != (read == Availability::Free);
+        let inside = inside.filter(|place| is_meant(place.standing) && is_worth_saying(place));
         let inside = inside.filter(|place| !is_of_host(&place.by));
         list(&inside.map(|place| names.place(&place.path)).collect::<Vec<_>>(), most)
     };
-    let except = differs(reading, read);
     let text = match (read, write, except.is_empty()) {
-        (Standing::Free, Standing::Free, true) => {
+        (Availability::Free, Availability::Free, true) => {
             "Commands can read and write your home directory (~).".into()
         }
-        (Standing::Free, Standing::Free, false) => {
+        (Availability::Free, Availability::Free, false) => {
             format!("Commands can read and write your home directory (~), but not {except}.")
         }
-        (Standing::Free, _, true) => "Commands can read your home directory (~).".into(),
-        (Standing::Free, _, false) => format!("Commands can read your home directory (~), but not {except}."),
+        (Availability::Free, _, true) => "Commands can read your home directory (~).".into(),
+        (Availability::Free, _, false) => {
+            format!("Commands can read your home directory (~), but not {except}.")
+        }
         (_, _, true) => "Commands do not see your home directory (~).".into(),
         (_, _, false) => format!("Commands do not see your home directory (~), except {except}."),
     };
@@ -83,6 +85,13 @@ pub(super) fn protected(sets: &[(&FileFacts, Items)], has_lifted: bool) -> Optio
         (false, false) => return None,
     };
     Some(statement("protected", text))
+}
+
+/// Says that names ask in a project that may be written.
+pub(super) fn names_that_ask() -> Statement {
+    let text = "In the project, new dot files and files from which other programs take settings or code are written \
+                after a question.";
+    statement("names", text.to_owned())
 }
 
 /// Says which policies can be stricter than the rules.

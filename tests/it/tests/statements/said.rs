@@ -52,6 +52,8 @@ const BELOW: &str = "some";
 
 /// Files that the host protects.
 const SECRETS: [&str; 3] = [".ssh/id_ed25519", ".config/gh/hosts.yml", ".bash_history"];
+/// Files in the project that other programs take settings or code from, and a new dot file.
+const NAMES: [&str; 4] = [".statementrc", ".envrc", ".vscode/tasks.json", "lefthook.yml"];
 const SETTINGS: [&str; 2] = [".pi/agent/settings.json", ".pi/agent/sandbox/default.json"];
 
 /// Reads the claims of one sentence.
@@ -87,6 +89,9 @@ pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
     }
     if bare.starts_with("Settings of pi and Portcullis are never written") {
         return Ok(read.settings());
+    }
+    if bare.starts_with("In the project, new dot files and files from which other programs take settings or code are written after a question") {
+        return Ok(read.names());
     }
     // What the policy says itself is its author's.
     if bare.starts_with("Beside these rules ") {
@@ -179,6 +184,15 @@ impl Reader<'_> {
         claims
     }
 
+    fn names(&self) -> Vec<Claim> {
+        let callers = [Who::Commands, Who::Tools].into_iter();
+        let of = |who| {
+            let targets = NAMES.map(|name| self.scene.project().join(name));
+            targets.map(|target| Claim { who, right: Right::Write, target, standing: Standing::Asked })
+        };
+        callers.flat_map(of).collect()
+    }
+
     fn settings(&self) -> Vec<Claim> {
         let callers = [Who::Commands, Who::Tools].into_iter();
         let of = |who| {
@@ -202,6 +216,10 @@ impl Reader<'_> {
             (item, _) if item.starts_with('`') => vec![self.named(item)?],
             (item, _) => {
                 let path = self.path(item.trim_end_matches(" (this session's own)"))?;
+                if !path.exists() && !path.starts_with(self.scene.at("")) {
+                    // Nothing is there on this machine that could be tried.
+                    return Ok(Vec::new());
+                }
                 vec![if path.is_file() { path } else { self.probe(&path, right) }]
             }
         })

@@ -32,13 +32,13 @@ fn with_files(files: Vec<FileRule>) -> RuleSet {
     rules(Profile { files, ..Profile::default() })
 }
 
-fn told(facts: &FileFacts) -> Vec<(&str, Standing)> {
+fn told(facts: &FileFacts) -> Vec<(&str, Availability)> {
     facts.places.iter().map(|place| (place.path.to_str().unwrap(), place.standing)).collect()
 }
 
 #[test]
 fn the_base_closes_homes_to_commands_and_has_tools_ask() {
-    use Standing::{Asked, Free, Hidden};
+    use Availability::{Asked, Free, Hidden};
     let rules = with_files(Vec::new());
     let facts = rules.file_facts(Caller::Command, FileRight::Read);
     assert_eq!(facts.elsewhere, Free);
@@ -64,11 +64,11 @@ fn a_rule_that_reads_everything_opens_homes() {
         rule(tree("/home/u/.ssh"), FileRights::ALL, Effect::Deny),
     ]);
     let facts = rules.file_facts(Caller::Command, FileRight::Read);
-    assert_eq!(facts.at(Path::new("/home/u/x")), Standing::Free);
-    assert_eq!(facts.at(Path::new("/home/u/.ssh/id")), Standing::Denied);
-    assert_eq!(facts.at(Path::new("/run/x")), Standing::Hidden, "a rule around it does not open it");
+    assert_eq!(facts.at(Path::new("/home/u/x")), Availability::Free);
+    assert_eq!(facts.at(Path::new("/home/u/.ssh/id")), Availability::Denied);
+    assert_eq!(facts.at(Path::new("/run/x")), Availability::Hidden, "a rule around it does not open it");
     let tools = rules.file_facts(Caller::Tool, FileRight::Read);
-    assert_eq!(told(&tools), [("/home/u/.ssh", Standing::Denied)]);
+    assert_eq!(told(&tools), [("/home/u/.ssh", Availability::Denied)]);
 }
 
 #[test]
@@ -84,15 +84,15 @@ fn every_place_of_the_facts_has_the_answer_of_the_rules() {
     let facts = rules.file_facts(Caller::Tool, FileRight::Write);
     for path in ["/home/u/p/one", "/home/u/p/one/x", "/home/u/p/two/x", "/home/u/p/y", "/etc/x", "/tmp/x"] {
         let expected = match rules.file(Path::new(path), FileRight::Write, Caller::Tool).effect {
-            Effect::Allow => Standing::Free,
-            Effect::Ask => Standing::Asked,
-            Effect::Deny => Standing::Denied,
+            Effect::Allow => Availability::Free,
+            Effect::Ask => Availability::Asked,
+            Effect::Deny => Availability::Denied,
         };
         assert_eq!(facts.at(Path::new(path)), expected, "{path}");
     }
     let facts = rules.file_facts(Caller::Command, FileRight::Read);
-    assert_eq!(facts.at(Path::new("/run/user/1/x")), Standing::Free);
-    assert_eq!(facts.at(Path::new("/run/user/2")), Standing::Hidden);
+    assert_eq!(facts.at(Path::new("/run/user/1/x")), Availability::Free);
+    assert_eq!(facts.at(Path::new("/run/user/2")), Availability::Hidden);
 }
 
 #[test]
@@ -105,7 +105,10 @@ fn names_are_told_where_they_change_something() {
     ];
     let facts = with_files(files).file_facts(Caller::Tool, FileRight::Write);
     let names: Vec<_> = facts.names.iter().map(|name| (name.pattern.to_string(), name.standing)).collect();
-    assert_eq!(names, [("/**/*.pem".to_owned(), Standing::Denied), ("**/{x,y}".to_owned(), Standing::Asked)]);
+    assert_eq!(
+        names,
+        [("/**/*.pem".to_owned(), Availability::Denied), ("**/{x,y}".to_owned(), Availability::Asked)]
+    );
 }
 
 #[test]
