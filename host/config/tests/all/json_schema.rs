@@ -125,5 +125,6 @@ fn it_accepts_what_reading_accepts() {
     }
     let projects = json_schema(FileKind::Projects);
     assert!(accepts(&projects, &json!({ "/a": built_in })));
-    assert!(!accepts(&projects, &json!({ "/a": {} })));
+    assert!(accepts(&projects, &json!({ "/a": {} })));
+    assert!(!accepts(&projects, &json!({ "/a": { "x": 1 } })));
 }

@@ -43,7 +43,17 @@ impl<'a> Names<'a> {
     fn pattern(&self, pattern: &FilePattern) -> String {
         match pattern {
             FilePattern::Exact(path) | FilePattern::Tree(path) => self.place(path),
-            FilePattern::Glob(glob) => format!("`{}`", escape(glob.as_str())),
+            FilePattern::Glob(glob) => {
+                let below = self.base.workspace.iter();
+                let below =
+                    below.filter_map(|top| Some((top, Path::new(glob.as_str()).strip_prefix(top).ok()?)));
+                match below.last() {
+                    Some((top, rest)) => {
+                        format!("`{}` in {}", escape(&rest.to_string_lossy()), self.place(top))
+                    }
+                    None => format!("`{}`", escape(glob.as_str())),
+                }
+            }
             FilePattern::Name { below, glob } if below == Path::new("/") => {
                 format!("`{}`", escape(glob.as_str()))
             }
@@ -82,7 +92,7 @@ impl Items {
         for place in places {
             if is_of_host(&place.by) && place.standing != Availability::Free {
                 items.is_protected = true;
-            } else if is_worth_saying(place) {
+            } else if is_worth_saying(place, names.base) && !is_spelled_like_a_pattern(place, facts) {
                 let text = match place.standing {
                     Availability::Free if joins_programs && is_program(&place.path) => {
                         "the system's programs".to_owned()
@@ -178,10 +188,15 @@ pub(super) fn is_of_host(by: &str) -> bool {
     by == Layer::Host.name()
 }
 
-/// A region that is closed on any machine is told where it is.
-pub(super) fn is_worth_saying(place: &PlaceFact) -> bool {
-    let is_closed = place.by == "base" && place.standing != Availability::Free;
-    !is_closed || place.path.symlink_metadata().is_ok()
+/// A region that is closed on any machine is told where it is there.
+pub(super) fn is_worth_saying(place: &PlaceFact, base: &Base) -> bool {
+    !base.closed.contains(&place.path) || place.path.symlink_metadata().is_ok()
+}
+
+/// A glob of the settings also means the file that is called like it, which is no more than a precaution.
+fn is_spelled_like_a_pattern(place: &PlaceFact, facts: &FileFacts) -> bool {
+    let mut globs = facts.names.iter().map(|name| &name.pattern);
+    globs.any(|glob| matches!(glob, FilePattern::Glob(text) if Path::new(text.as_str()) == place.path))
 }
 
 fn is_program(path: &Path) -> bool {

@@ -51,7 +51,7 @@ pub(super) fn home(
     let except = {
         let inside = reading.places.iter().filter(|place| place.path.starts_with(home) && place.path != home);
         let is_meant = |standing| (standing == Availability::Free) != (read == Availability::Free);
-        let inside = inside.filter(|place| is_meant(place.standing) && is_worth_saying(place));
+        let inside = inside.filter(|place| is_meant(place.standing) && is_worth_saying(place, names.base));
         let inside = inside.filter(|place| !is_of_host(&place.by));
         list(&inside.map(|place| names.place(&place.path)).collect::<Vec<_>>(), most)
     };
