@@ -206,7 +206,9 @@ fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
             let rest = after.split_once('…').map_or("", |(_, rest)| rest);
             format!("{before}(sha256 …{rest}")
         }
-        None if line.trim_start().starts_with("Closed: ") => "Closed: …".to_owned(),
+        None if line.contains("; not /home") => {
+            line.split("; not /home").next().map(|own| format!("{own}; not …")).unwrap_or_default()
+        }
         // How many fields there are.
         None if line
             .trim()

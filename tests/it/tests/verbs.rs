@@ -364,7 +364,7 @@ fn config_validate_tells_every_mistake(user: User) -> Result<()> {
 
     // A file that does not hold here is checked too.
     let projects = scene.home().join(".pi/agent/sandbox/projects.json");
-    scene.write(&projects, "{ \"/elsewhere\": {} }")?;
+    scene.write(&projects, "{ \"/elsewhere\": { \"x\": 1 } }")?;
     scene.portcullis(&["config", "validate"])?.ended_with(BAD)?;
     scene.portcullis(&["config", "validate", "missing.json"])?.ended_with(BAD)?;
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use portcullis_config::PolicySource;
 use portcullis_session::{Session, Statements};
-use portcullis_text::escape;
+use portcullis_text::{escape, escape_subject};
 
 /// Programs that a model asks for first.
 const PROGRAMS: &[&str] = &[
@@ -29,12 +30,20 @@ pub(super) fn brief(session: &Session, statements: &Statements) -> String {
          user what you need and why."
             .to_owned(),
     );
-    for (policy, brief) in session.briefs() {
+    let default = |name: &str| is_default(session, name);
+    for (policy, brief) in session.briefs().into_iter().filter(|(name, _)| !default(name)) {
         let quoted: Vec<String> =
-            brief.lines().take(MOST_QUOTED).map(|line| format!("> {}", escape(line))).collect();
+            brief.lines().take(MOST_QUOTED).map(|line| format!("> {}", escape_subject(line).0)).collect();
         lines.push(format!("Policy `{}` says:\n{}", escape(&policy), quoted.join("\n")));
     }
     lines.join("\n")
+}
+
+/// Whether a policy is the shipped default, whose rules are all that it has to say.
+fn is_default(session: &Session, name: &str) -> bool {
+    let settings = session.settings();
+    let is_it = PolicySource::Shipped("workspace".to_owned());
+    settings.policies.iter().any(|policy| policy.name == name && policy.source == is_it)
 }
 
 /// What has changed since the session began; empty when nothing has.

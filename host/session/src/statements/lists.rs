@@ -45,9 +45,9 @@ impl<'a> Names<'a> {
             FilePattern::Exact(path) | FilePattern::Tree(path) => self.place(path),
             FilePattern::Glob(glob) => {
                 let below = self.base.workspace.iter();
-                let below =
+                let mut below =
                     below.filter_map(|top| Some((top, Path::new(glob.as_str()).strip_prefix(top).ok()?)));
-                match below.last() {
+                match below.next() {
                     Some((top, rest)) => {
                         format!("`{}` in {}", escape(&rest.to_string_lossy()), self.place(top))
                     }
@@ -162,6 +162,23 @@ impl Items {
             "names": names.collect::<Vec<_>>(),
         })
     }
+}
+
+/// Takes what every caller is denied from the lists of the rights that are meant, so that it is said once.
+pub(super) fn take_denied(
+    sets: &mut [(&FileFacts, Items)],
+    is_meant: impl Fn(FileRight) -> bool,
+) -> Vec<String> {
+    let mut meant: Vec<&mut Items> =
+        sets.iter_mut().filter(|(facts, _)| is_meant(facts.right)).map(|(_, items)| items).collect();
+    let Some(first) = meant.first() else { return Vec::new() };
+    let is_rest = |item: &String| [EVERYTHING, EVERYTHING_ELSE].contains(&item.as_str());
+    let mut taken = first.denied.clone();
+    taken.retain(|item| !is_rest(item) && meant.iter().all(|items| items.denied.contains(item)));
+    for items in &mut meant {
+        items.denied.retain(|item| !taken.contains(item));
+    }
+    taken
 }
 
 fn word(standing: Availability) -> &'static str {

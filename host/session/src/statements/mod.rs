@@ -198,8 +198,13 @@ impl Statements {
     #[must_use]
     pub fn in_short(&self, most: usize) -> Vec<Statement> {
         let mut all = Vec::new();
-        let sets: Vec<(&FileFacts, Items)> =
+        let mut sets: Vec<(&FileFacts, Items)> =
             self.files.iter().map(|facts| (facts, Items::of(facts, &self.names()))).collect();
+        let is_any = |_| true;
+        let never = [
+            ("read or written", lists::take_denied(&mut sets, is_any)),
+            ("written", lists::take_denied(&mut sets, |right| right == FileRight::Write)),
+        ];
         for pair in sets.chunks(2) {
             match pair {
                 [(commands, one), (_, other)] if one == other => {
@@ -213,6 +218,7 @@ impl Statements {
                 }
             }
         }
+        all.extend(never.iter().filter_map(|(verb, items)| text::never(verb, items, most)));
         all.extend(text::protected(&sets, self.has_lifted));
         all.extend(self.asks_for_names.then(text::names_that_ask));
         all.extend(text::stricter(&self.stricter));

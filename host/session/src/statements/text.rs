@@ -39,6 +39,11 @@ pub(super) fn files(callers: &[Caller], right: FileRight, items: &Items, most: u
     statement(format!("{who} {verb}"), text)
 }
 
+/// Says what nobody does; none where there is nothing.
+pub(super) fn never(verb: &str, items: &[String], most: usize) -> Option<Statement> {
+    (!items.is_empty()).then(|| statement("denied", format!("Never {verb}: {}.", list(items, most))))
+}
+
 /// Says what commands may do in the user's home directory.
 pub(super) fn home(
     home: &Path,

@@ -93,6 +93,13 @@ pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
     if bare.starts_with("In the project, new dot files and files from which other programs take settings or code are written after a question") {
         return Ok(read.names());
     }
+    for (start, rights) in
+        [("Never read or written: ", &[Right::Read, Right::Write][..]), ("Never written: ", &[Right::Write])]
+    {
+        if let Some(list) = bare.strip_prefix(start) {
+            return read.never(list, rights);
+        }
+    }
     // What the policy says itself is its author's.
     if bare.starts_with("Beside these rules ") {
         return Ok(Vec::new());
@@ -124,6 +131,19 @@ impl Reader<'_> {
                     let claim = |who: &Who| Claim { who: *who, right, target: target.clone(), standing };
                     claims.extend(callers.iter().map(claim));
                 }
+            }
+        }
+        Ok(claims)
+    }
+
+    fn never(&self, list: &str, rights: &[Right]) -> Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        for (item, right) in
+            items_of(list).iter().flat_map(|item| rights.iter().map(move |right| (item, *right)))
+        {
+            for target in self.targets(item, right)? {
+                let claim = |who| Claim { who, right, target: target.clone(), standing: Standing::Closed };
+                claims.extend([Who::Commands, Who::Tools].map(claim));
             }
         }
         Ok(claims)

@@ -104,7 +104,7 @@ fn script(right: Right, file: &Path) -> String {
     match right {
         Right::Write => format!("echo statement > {quoted}"),
         _ if file.starts_with(TEMP) => format!("echo statement > {quoted} && grep -q . {quoted}"),
-        _ => format!("grep -aq . {quoted}"),
+        Right::Read | Right::Connect => format!("grep -aq . {quoted}"),
     }
 }
 
