@@ -93,8 +93,7 @@ impl Session {
     fn ask_for_names(&self, statements: &mut Statements) {
         let asks = |file: &Path| {
             let call = FileCall { path: file, given: "", call: None, cancel: &Cancel::default() };
-            let action = self.file_action(call, FileOperation::Write(Content::Unknown)).ok()?;
-            let request = self.request(Origin::Agent, action);
+            let request = self.file_request(call, FileOperation::Write(Content::Unknown)).ok()?;
             let force = self.force_unchecked();
             let ruling = self.ruling_on_names(&request, &force, &self.live_grants())?;
             (ruling.effect != Effect::Allow).then_some(())
