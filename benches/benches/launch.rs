@@ -219,6 +219,8 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
             workspace: project.to_owned(),
             homes: Vec::new(),
             lifted: Vec::new(),
+            links: Vec::new(),
+            leading_nowhere: Vec::new(),
             reads: Reads::Free,
             kept_back: Vec::new(),
         }),

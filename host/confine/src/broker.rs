@@ -25,8 +25,10 @@ mod directories;
 mod hearing;
 mod identity;
 mod judge;
+mod known;
 mod node;
 mod process;
+mod record;
 mod removed;
 mod resolve;
 mod staged;
@@ -38,6 +40,7 @@ use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use portcullis_names::UserLink;
 use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
 use portcullis_sys::notify::Listener;
@@ -49,15 +52,16 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::layer::places::Places;
 use crate::layer::{During, Failure, privileges};
 use crate::names::{FileId, Names, Reads};
-use crate::order::Lock;
+use crate::order::{Lock, OrderFiles};
 use crate::{Stage, transport};
 use asking::Asking;
 use connect::Connecting;
-use directories::{Linked, Made};
+use directories::Linked;
+use known::Known;
 use process::Processes;
+use record::Record;
 use removed::Removed;
 use staged::Staging;
-use user_places::UserPlaces;
 pub(crate) use worker::threads;
 
 /// The number of the keeper in its own pid namespace, if it has one.
@@ -90,13 +94,14 @@ struct Broker {
     homes: Vec<PathBuf>,
     /// Ids of rules on such names that do not hold.
     lifted: Vec<String>,
+    /// Links of the user's at names that mean something.
+    links: Vec<UserLink>,
     staging: Staging,
     asking: Asking,
     /// Nothing where connections are not held here.
     connecting: Option<Connecting>,
     processes: Processes,
-    made: Made,
-    user_places: UserPlaces,
+    known: Known,
     removed: Removed,
     linked: Linked,
     /// Held by every call, where threads cannot have masks for new files of their own: filters of containers refuse
@@ -123,6 +128,12 @@ pub(crate) struct Orders {
     pub(crate) places: Option<Places>,
     /// Ids of rules that do not hold.
     pub(crate) lifted: Vec<String>,
+    /// Links of the user's at names that mean something.
+    pub(crate) links: Vec<UserLink>,
+    /// Where links of the user's lead at which nothing is.
+    pub(crate) leading_nowhere: Vec<PathBuf>,
+    /// The number of the session in the record of the order of names.
+    pub(crate) session: u64,
     /// Where the host is told of calls that wait: of those on names, and of those that connect.
     pub(crate) lines: [OwnedFd; 2],
     /// Ports of the loopback that mean the host's own; nothing where connections are not held here.
@@ -164,7 +175,8 @@ impl Handle {
     }
 
     /// Gives the broker its listener and the files of the order of names, and waits until it is at work.
-    pub(crate) fn begin(&self, listener: &OwnedFd, order: Option<[OwnedFd; 2]>) -> Result<(), Failure> {
+    pub(crate) fn begin(&self, listener: &OwnedFd, order: Option<OrderFiles>) -> Result<(), Failure> {
+        let order = order.map(OrderFiles::into_list);
         let mut given = vec![listener.as_fd()];
         given.extend(order.iter().flatten().map(AsFd::as_fd));
         transport::send(&self.channel, &[], &given).during(Stage::Broker)?;
@@ -182,9 +194,8 @@ fn run(
     commands: SharedNumbers,
     child: Option<Pid>,
 ) -> std::io::Result<()> {
-    let Orders { names, reads, kept_back, judged, workspace, homes, places, lifted, lines, host_ports } =
-        orders;
-    let [asks, connects] = lines;
+    let Orders { names, reads, kept_back, judged, workspace, homes, places, lifted, .. } = orders;
+    let Orders { links, leading_nowhere, session, lines: [asks, connects], host_ports, .. } = orders;
     let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
     match child {
         None => privileges::enforce_on_broker()?,
@@ -197,7 +208,13 @@ fn run(
     let Some(message) = transport::receive(&channel)? else { return Ok(()) };
     let mut given = message.descriptors.into_iter();
     let Some(listener) = given.next() else { return Ok(()) };
-    let order = Lock::of(order_files(given)?);
+    let (order, record) = match OrderFiles::from_list(given.collect())? {
+        None => (None, None),
+        Some(OrderFiles { names, queue, record }) => {
+            (Some([names, queue]), Some(Record::open(record, session)?))
+        }
+    };
+    let order = Lock::of(order);
     let listener = Listener::new(listener);
     // Before Linux 6.6 hand-overs cost more; nothing else changes.
     drop(listener.wake_synchronously());
@@ -213,28 +230,19 @@ fn run(
         homes,
         places,
         lifted,
+        links,
         staging: Staging::default(),
         asking: Asking::new(asks),
         connecting,
         processes,
-        made: Made::default(),
-        user_places: UserPlaces::default(),
+        known: Known::new(record),
         removed: Removed::default(),
         linked: Linked::default(),
         one_at_a_time,
         order,
     }));
+    broker.note_leading_nowhere(&leading_nowhere)?;
     worker::run(broker, || transport::send(&channel, &[], &[]))
-}
-
-/// Returns the two files of an order of names; none where none were given.
-fn order_files(given: impl Iterator<Item = OwnedFd>) -> std::io::Result<Option<[OwnedFd; 2]>> {
-    let files: Vec<OwnedFd> = given.collect();
-    if files.is_empty() {
-        return Ok(None);
-    }
-    let files = files.try_into().map_err(|_wrong_count| std::io::ErrorKind::InvalidData)?;
-    Ok(Some(files))
 }
 
 /// Where names mean something to the user's other programs: the project, also where only parts of it are writable, and

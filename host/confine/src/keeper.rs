@@ -24,6 +24,7 @@ use crate::files;
 use crate::layer::landlock::Landlock;
 use crate::layer::namespaces::Identity;
 use crate::layer::{During, Failure, landlock, limits, mounts, namespaces, network, privileges, seccomp};
+use crate::order::OrderFiles;
 use crate::plan::{Plan, Step, Writable};
 use crate::wire::{Event, Network, Refusal, Setup};
 use crate::{Hold, Limits, MakeNames, NameRules, Reads, Stage, Walls, WayOut, transport};
@@ -183,6 +184,9 @@ fn set_up(
                 workspace: rules.workspace.clone(),
                 homes: rules.homes.clone(),
                 lifted: rules.lifted.clone(),
+                links: rules.links.clone(),
+                leading_nowhere: rules.leading_nowhere.clone(),
+                session: setup.session,
                 lines,
                 host_ports,
                 places: None,
@@ -252,7 +256,7 @@ struct Lines {
     /// Where it tells of connections that wait.
     connects: OwnedFd,
     /// The files of the order of names, if other sandboxes share it.
-    order: Option<[OwnedFd; 2]>,
+    order: Option<OrderFiles>,
 }
 
 /// Returns what the host wants, and what it gives for the broker.
@@ -261,8 +265,7 @@ fn read_setup(control: &OwnedFd) -> Option<(Setup, Lines)> {
     let setup = Setup::decode(&message.bytes).ok()?;
     let mut given = message.descriptors.into_iter();
     let (asks, connects) = (given.next()?, given.next()?);
-    let order: Vec<OwnedFd> = given.collect();
-    let order = if order.is_empty() { None } else { Some(order.try_into().ok()?) };
+    let order = OrderFiles::from_list(given.collect()).ok()?;
     Some((setup, Lines { asks, connects, order }))
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use portcullis_names::UserLink;
+
 /// What commands are held to beside the places of a profile: rules over names, there or not.
 ///
 /// Names that the user's other programs execute are protected besides, see the crate `portcullis-names`.
@@ -18,6 +20,10 @@ pub struct NameRules {
     pub homes: Vec<PathBuf>,
     /// Ids of rules of `portcullis-names` that do not hold.
     pub lifted: Vec<String>,
+    /// Links of the user's at names that mean something.
+    pub links: Vec<UserLink>,
+    /// Where links of the user's lead at which nothing is.
+    pub leading_nowhere: Vec<PathBuf>,
     /// Whether names are judged also as they are read.
     pub reads: Reads,
     /// Files with several names that are not read by any of them; only where reading is judged.

@@ -8,6 +8,8 @@
 //!
 //! Two files that commands cannot reach are locked with flock(2), so the kernel lets go of the lock of a process that
 //! dies. The second file is a queue: flock(2) lets readers overtake a waiting writer for ever.
+//!
+//! A third file is a record of what brokers have to know of one another's changes. It is begun anew when nobody uses it.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -19,7 +21,48 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 /// The order in which names are changed, shared by all sandboxes and tools that open the same directory.
 #[derive(Debug, Clone)]
-pub struct NameOrder(Arc<Lock>);
+pub struct NameOrder(Arc<Order>);
+
+#[derive(Debug)]
+struct Order {
+    lock: Lock,
+    /// Locked by everybody who uses it, together.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "kept open for its lock"))]
+    record: File,
+    /// The number of this session in the record.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there are no brokers"))]
+    session: u64,
+}
+
+/// What a broker is given of an order.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(crate) struct OrderFiles {
+    pub(crate) names: std::os::fd::OwnedFd,
+    pub(crate) queue: std::os::fd::OwnedFd,
+    pub(crate) record: std::os::fd::OwnedFd,
+}
+
+#[cfg(target_os = "linux")]
+impl OrderFiles {
+    /// The files as they are sent.
+    pub(crate) fn into_list(self) -> [std::os::fd::OwnedFd; 3] {
+        [self.names, self.queue, self.record]
+    }
+
+    /// The files as they were sent; none where none were.
+    pub(crate) fn from_list(given: Vec<std::os::fd::OwnedFd>) -> io::Result<Option<Self>> {
+        if given.is_empty() {
+            return Ok(None);
+        }
+        let wrong_count = |_| io::ErrorKind::InvalidData;
+        let [names, queue, record] = <[_; 3]>::try_from(given).map_err(wrong_count)?;
+        Ok(Some(Self { names, queue, record }))
+    }
+}
+
+/// What a session writes into the record when it begins: an entry of no length.
+pub(crate) const BEGUN: [u8; 4] = [0; 4];
 
 /// Names stay as they are until this is dropped.
 #[derive(Debug)]
@@ -39,8 +82,13 @@ impl NameOrder {
             options.read(true).write(true).create(true).truncate(false).mode(0o600);
             options.open(directory.join(name))
         };
-        let files = LockFiles::new(open("names.lock")?, open("names.queue")?);
-        Ok(Self(Arc::new(Lock::new(Some(files)))))
+        let lock = Lock::new(Some(LockFiles::new(open("names.lock")?, open("names.queue")?)));
+        let record = open("names.record")?;
+        let session = {
+            let _alone = lock.alone()?;
+            begin_session(&record)?
+        };
+        Ok(Self(Arc::new(Order { lock, record, session })))
     }
 
     /// Waits until nobody changes a name, and keeps it so.
@@ -48,24 +96,45 @@ impl NameOrder {
     /// # Errors
     /// The system's; nothing may be changed then.
     pub fn exclusive(&self) -> io::Result<Exclusive<'_>> {
-        Ok(Exclusive { _held: self.0.alone()? })
+        Ok(Exclusive { _held: self.0.lock.alone()? })
     }
 
-    /// Returns the lock's files, opened once more: what is locked through them excludes this process as well.
+    /// Returns the files, opened once more: what is locked through them excludes this process as well.
     #[cfg(target_os = "linux")]
-    pub(crate) fn files(&self) -> io::Result<[std::os::fd::OwnedFd; 2]> {
+    pub(crate) fn files(&self) -> io::Result<OrderFiles> {
         use std::os::fd::AsRawFd as _;
-        let Some(LockFiles { names, queue }) = &self.0.files else {
+        let Some(LockFiles { names, queue }) = &self.0.lock.files else {
             return Err(io::Error::from(io::ErrorKind::Unsupported));
         };
         let queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
         // By its entry in /proc it is the same file, whatever its name means by now.
-        let again = |file: &File| {
+        let again = |file: &File, append: bool| {
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-            OpenOptions::new().read(true).write(true).open(path)
+            OpenOptions::new().read(true).write(true).append(append).open(path)
         };
-        Ok([again(names)?.into(), again(&queue)?.into()])
+        let (names, queue) = (again(names, false)?.into(), again(&queue, false)?.into());
+        Ok(OrderFiles { names, queue, record: again(&self.0.record, true)?.into() })
     }
+
+    /// The number of this session in the record.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn session(&self) -> u64 {
+        self.0.session
+    }
+}
+
+/// Takes a number for a session in the record, which is begun anew if nobody else uses it. The caller has the lock.
+fn begin_session(record: &File) -> io::Result<u64> {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+    if record.try_lock().is_ok() {
+        record.set_len(0)?;
+    }
+    // Nobody takes it alone meanwhile, who would need the lock on names.
+    retry(|| record.lock_shared())?;
+    let mut end = record;
+    let session = end.seek(SeekFrom::End(0))?;
+    end.write_all(&BEGUN)?;
+    Ok(session)
 }
 
 impl PartialEq for NameOrder {

@@ -11,6 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use portcullis_names::UserLink;
+
 use crate::plan::{Opening, PathKind, Plan, Step, Writable};
 use crate::{Breach, Command, FileId, Hold, Limits, NameRules, Owner, Reads, Stage, Terminal, WayOut};
 pub(crate) use codec::{Reader, Writer};
@@ -31,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) acting: Option<Owner>,
     pub(crate) network: Network,
     pub(crate) names: Option<NameRules>,
+    /// The number of the session in the record of an order of names, if one is given.
+    pub(crate) session: u64,
 }
 
 /// What the network of the session is to be.
@@ -117,6 +121,7 @@ impl Setup {
         writer.count(self.plan.steps().len());
         self.plan.steps().iter().for_each(|step| writer.step(step));
         writer.names(self.names.as_ref());
+        writer.long(self.session);
         writer.finish()
     }
 
@@ -129,7 +134,8 @@ impl Setup {
         let network = reader.network()?;
         let plan = Plan::from_steps(reader.list(Reader::step)?);
         let names = reader.names()?;
-        reader.end(Self { plan, hostname, limits, open_files, acting, network, names })
+        let session = reader.long()?;
+        reader.end(Self { plan, hostname, limits, open_files, acting, network, names, session })
     }
 }
 
@@ -289,7 +295,18 @@ impl Writer {
 
     fn names(&mut self, names: Option<&NameRules>) {
         self.number(u32::from(names.is_some()));
-        if let Some(NameRules { data, workspace, homes, spared, lifted, reads, kept_back }) = names {
+        if let Some(rules) = names {
+            let NameRules {
+                data,
+                workspace,
+                homes,
+                spared,
+                lifted,
+                links,
+                leading_nowhere,
+                reads,
+                kept_back,
+            } = rules;
             self.string(OsStr::from_bytes(data));
             self.string(workspace.as_os_str());
             self.count(homes.len());
@@ -298,6 +315,13 @@ impl Writer {
             spared.iter().for_each(|place| self.string(place.as_os_str()));
             self.count(lifted.len());
             lifted.iter().for_each(|id| self.string(id.as_ref()));
+            self.count(links.len());
+            for UserLink { name, target } in links {
+                self.string(name.as_os_str());
+                self.string(target.as_os_str());
+            }
+            self.count(leading_nowhere.len());
+            leading_nowhere.iter().for_each(|end| self.string(end.as_os_str()));
             self.number(u32::from(reads.are_judged()));
             self.count(kept_back.len());
             for FileId { device: (major, minor), inode } in kept_back {
@@ -395,11 +419,17 @@ impl Reader<'_> {
         let homes = self.list(|reader| Ok::<_, Garbled>(PathBuf::from(reader.string()?)))?;
         let spared = self.list(|reader| Ok::<_, Garbled>(PathBuf::from(reader.string()?)))?;
         let lifted = self.list(|reader| reader.string()?.into_string().map_err(|_not_text| Garbled))?;
+        let path = |reader: &mut Self| Ok::<_, Garbled>(PathBuf::from(reader.string()?));
+        let links =
+            self.list(|reader| Ok::<_, Garbled>(UserLink { name: path(reader)?, target: path(reader)? }))?;
+        let leading_nowhere = self.list(path)?;
         let reads = if self.number()? == 0 { Reads::Free } else { Reads::Judged };
         let kept_back = self.list(|reader| -> Result<FileId, Garbled> {
             Ok(FileId { device: (reader.number()?, reader.number()?), inode: reader.long()? })
         })?;
-        Ok(Some(NameRules { data, workspace, homes, spared, lifted, reads, kept_back }))
+        let rules =
+            NameRules { data, workspace, homes, spared, lifted, links, leading_nowhere, reads, kept_back };
+        Ok(Some(rules))
     }
 
     fn step(&mut self) -> Result<Step, Garbled> {

@@ -8,7 +8,7 @@ use crate::git::Content;
 use crate::known::{has_known_name, is_known};
 use crate::rules::{Anywhere, RULES, Rule, TOOL_FILES};
 use crate::table::is_like;
-use crate::{dot_files, repository, temporary};
+use crate::{dot_files, linked, repository, temporary};
 
 /// The directory in which names under [`Anywhere::Asked`] are free: packages bring such files along by the hundred, and
 /// nobody works in there.
@@ -126,6 +126,16 @@ pub fn class_under(
     if let Some(class) = temporary::class(path, change) {
         return class;
     }
+    class_by_path(path, change, site, holds).or(linked::class(path, change, site, holds))
+}
+
+/// As [`class_under`], by the path itself and not by links that lead there.
+pub(crate) fn class_by_path(
+    path: &Path,
+    change: Change,
+    site: &Site<'_>,
+    holds: &dyn Fn(&'static Rule) -> bool,
+) -> Class {
     // Links and special files matter by where they lie, whatever their name.
     let is_odd = matches!(change, Change::Symlink | Change::Special | Change::MoveTree);
     let may_be_a_dot_file = dot_files::may_matter(path, site);
@@ -156,9 +166,19 @@ pub struct ProtectedName {
 /// Returns the outermost such name on the way to `path`: what a question about `path` is about.
 #[must_use]
 pub fn protected_name(path: &Path, site: &Site<'_>) -> Option<ProtectedName> {
+    protected_by_path(path, site, |_| true).or_else(|| linked::protected(path, site))
+}
+
+/// As [`protected_name`], by the path itself, and by rules alone that `is_meant` says yes to.
+pub(crate) fn protected_by_path(
+    path: &Path,
+    site: &Site<'_>,
+    is_meant: impl Fn(&'static Rule) -> bool,
+) -> Option<ProtectedName> {
     let relative = site.relative(path);
-    let Some((start, end)) = named(relative, |rule| rule.anywhere == Anywhere::Asked) else {
-        return dot_files::protected(path, site).map(|(_, name)| name);
+    let Some((start, end)) = named(relative, |rule| rule.anywhere == Anywhere::Asked && is_meant(rule))
+    else {
+        return dot_files::protected(path, site).filter(|(rule, _)| is_meant(rule)).map(|(_, name)| name);
     };
     let root = path.ancestors().nth(relative.components().filter_map(normal).count())?;
     let first = |count: usize| {

@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 mod class;
 mod dot_files;
 mod known;
+mod linked;
 mod repository;
 mod rules;
 mod temporary;
@@ -41,6 +42,7 @@ pub mod git;
 pub mod table;
 
 pub use class::{Change, Class, PACKAGES, ProtectedName, class, class_under, completed, protected_name};
+pub use linked::{UserLink, is_linked};
 pub use repository::{EXAMINED, is_link_of_git};
 pub use rules::{
     AGENT_FILES, Anywhere, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX,
@@ -64,6 +66,8 @@ pub struct Site<'a> {
     pub is_link: &'a dyn Fn(&Path) -> bool,
     /// Whether a file that is gone by now had this name when the session began, as far as that is known.
     pub was_there: &'a dyn Fn(&Path) -> bool,
+    /// Links of the user's that matter, see [`UserLink::matters`].
+    pub links: &'a [UserLink],
 }
 
 impl<'a> Site<'a> {
@@ -71,7 +75,15 @@ impl<'a> Site<'a> {
     #[must_use]
     pub fn of(workspace: &'a Path, roots: &'a [PathBuf]) -> Self {
         let nothing = &|_: &Path| false;
-        Self { workspace, roots, homes: &[], exists: nothing, is_link: nothing, was_there: nothing }
+        Self {
+            workspace,
+            roots,
+            homes: &[],
+            exists: nothing,
+            is_link: nothing,
+            was_there: nothing,
+            links: &[],
+        }
     }
 }
 

@@ -145,7 +145,7 @@ impl Session {
         let reason = match portcullis_names::rule(&id) {
             Some(rule) => {
                 let settings = self.settings();
-                let site = bare_site(&settings, &roots);
+                let site = bare_site(&settings, &roots, &force.links);
                 let covers =
                     |grant: &Grant| grant.covers(request) && may_be_granted(rule, &grant.pattern, &site);
                 if rule.anywhere == Anywhere::Asked && grants.iter().any(covers) {

@@ -4,6 +4,7 @@
 //! the attribute [`CONTENT`].
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use portcullis_config::Resolved;
 use portcullis_decision::pattern::FilePattern;
@@ -20,6 +21,7 @@ use crate::files::locate;
 use crate::force::Force;
 use crate::links::{HARD_LINKS, is_for_one_file};
 use crate::session::Session;
+use crate::user_links::UserLinks;
 
 /// Name of the attribute that says what the content of one of git's own files came to: a JSON text, empty for
 /// content that does nothing, else the reason to ask or, behind [`UNREADABLE`], to refuse.
@@ -56,7 +58,7 @@ impl Session {
         let (settings, roots) = (self.settings(), self.roots());
         let exists = |path: &Path| exists(&force.gate, path);
         let is_link = |path: &Path| is_link(&force.gate, path);
-        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots) };
+        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots, &force.links) };
         let own = changes(&path, access.path.kind, &access.operation);
         let made = path.ancestors().skip(1).map(|above| (above.to_owned(), Change::MakeDirectory));
         let made =
@@ -115,7 +117,7 @@ impl Session {
         let (settings, roots) = (self.settings(), self.roots());
         let exists = |path: &Path| exists(&force.gate, path);
         let is_link = |path: &Path| is_link(&force.gate, path);
-        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots) };
+        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots, &force.links) };
         let content = self.judged_as(path, &site)?;
         let reason = match judge(content, path, previous, new, &site) {
             Judgement::Harmless => String::new(),
@@ -130,7 +132,7 @@ impl Session {
         let (settings, roots) = (self.settings(), self.roots());
         let exists = |path: &Path| exists(&force.gate, path);
         let is_link = |path: &Path| is_link(&force.gate, path);
-        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots) };
+        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots, &force.links) };
         self.judged_as(path, &site).is_some()
     }
 
@@ -148,7 +150,7 @@ impl Session {
         let (settings, roots) = (self.settings(), self.roots());
         let exists = |path: &Path| exists(&force.gate, path);
         let is_link = |path: &Path| is_link(&force.gate, path);
-        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots) };
+        let site = Site { exists: &exists, is_link: &is_link, ..bare_site(&settings, &roots, &force.links) };
         let made = located.missing_parents().into_iter().map(|path| (path, Change::MakeDirectory));
         let own = (located.canonical().to_owned(), Change::Write);
         let is_seen_by_others = |path: &Path| !self.is_private(path, force, &roots);
@@ -163,20 +165,21 @@ impl Session {
     /// What one question about a change at `path` covers, if programs of the user's execute the name: the name with all
     /// below it; for new dot files, all of them in that directory.
     pub(crate) fn question_place(&self, path: &Path, rule: &str) -> Option<PathBuf> {
-        let (settings, roots) = (self.settings(), self.roots());
+        let (settings, roots, links) = (self.settings(), self.roots(), self.user_links());
         let exists = |path: &Path| path.symlink_metadata().is_ok();
-        let name = protected_name(path, &Site { exists: &exists, ..bare_site(&settings, &roots) })?;
+        let site = Site { exists: &exists, ..bare_site(&settings, &roots, &links) };
+        let name = protected_name(path, &site)?;
         Some(if rule == NEW_DOT_FILES.id { name.holder } else { name.name })
     }
 
-    /// Where the user's programs work: the workspace, and what else the settings make writable.
+    /// Where the user's programs work.
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
-        let resolved = self.settings();
-        let written = resolved.allow_write.iter().filter_map(|pattern| match pattern {
-            FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
-            FilePattern::Glob(_) | FilePattern::Name { .. } => None,
-        });
-        std::iter::once(resolved.workspace.clone()).chain(written).collect()
+        roots(&self.settings())
+    }
+
+    /// The user's links as they were when the session began.
+    pub(crate) fn user_links(&self) -> Arc<UserLinks> {
+        Arc::clone(&self.force().links)
     }
 
     /// Whether only this session sees what lies there.
@@ -186,9 +189,18 @@ impl Session {
     }
 }
 
-/// What surrounds paths by the settings, as if nothing lay on the disk.
-pub(crate) fn bare_site<'a>(settings: &'a Resolved, roots: &'a [PathBuf]) -> Site<'a> {
-    Site { homes: &settings.homes, ..Site::of(&settings.workspace, roots) }
+/// Where the user's programs work: the workspace, and what else the settings make writable.
+pub(crate) fn roots(resolved: &Resolved) -> Vec<PathBuf> {
+    let written = resolved.allow_write.iter().filter_map(|pattern| match pattern {
+        FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
+        FilePattern::Glob(_) | FilePattern::Name { .. } => None,
+    });
+    std::iter::once(resolved.workspace.clone()).chain(written).collect()
+}
+
+/// What surrounds paths by the settings and the user's links, as if nothing else lay on the disk.
+pub(crate) fn bare_site<'a>(settings: &'a Resolved, roots: &'a [PathBuf], links: &'a UserLinks) -> Site<'a> {
+    Site { homes: &settings.homes, links: &links.named, ..Site::of(&settings.workspace, roots) }
 }
 
 /// What an operation changes, and how.

@@ -16,10 +16,12 @@ use portcullis_file_gate::{Gate, RootView, Views};
 
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
+use crate::executed::roots;
 use crate::loose::{Loose, Surveyed};
 use crate::network::{Network, Sandbox};
 use crate::sandbox::{Wanted, confinement, required_tier};
 use crate::session::{Basis, Setup};
+use crate::user_links::UserLinks;
 
 /// How commands are confined.
 #[derive(Debug, Clone)]
@@ -56,6 +58,8 @@ pub struct Force {
     pub gate: Arc<Gate>,
     /// What they were made of.
     pub basis: Arc<Basis>,
+    /// The user's links as they were when the session began.
+    pub(crate) links: Arc<UserLinks>,
     places: Vec<Place>,
     layers: Vec<RuleLayer>,
     /// Whether a policy wants to be told of reservations.
@@ -85,16 +89,28 @@ impl Force {
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
+        let (resolved, roots) = (&basis.resolved, roots(&basis.resolved));
+        let links = match before {
+            Some(before) if before.links.are_below(&roots) => Arc::clone(&before.links),
+            Some(_) | None => Arc::new(UserLinks::find(&resolved.workspace, &resolved.homes, roots)),
+        };
         let usual = (&setup.confinement, network);
         if before.is_some_and(|before| before.is_one(basis))
-            && let Some(without) = Self::without_namespaces(setup, basis, grants, before)?
+            && let Some(without) = Self::without_namespaces(setup, (basis, &links), grants, before)?
         {
             return Ok(without);
         }
-        let built =
-            Self::build_for(setup, basis, &basis.resolved.temp, usual, Walls::Namespaces, grants, before)?;
+        let built = Self::build_for(
+            setup,
+            (basis, &links),
+            &basis.resolved.temp,
+            usual,
+            Walls::Namespaces,
+            grants,
+            before,
+        )?;
         if built.confinement.is_err()
-            && let Some(without) = Self::without_namespaces(setup, basis, grants, None)?
+            && let Some(without) = Self::without_namespaces(setup, (basis, &links), grants, None)?
         {
             return Ok(without);
         }
@@ -104,7 +120,8 @@ impl Force {
             (Err(_), Confining::Sandbox { temp, .. }) if built.rules.base().temp != *temp => {
                 let Self { confinement, .. } = built;
                 let none = (&Confining::NoCommands, None);
-                let without = Self::build_for(setup, basis, temp, none, Walls::Namespaces, grants, None)?;
+                let without =
+                    Self::build_for(setup, (basis, &links), temp, none, Walls::Namespaces, grants, None)?;
                 Ok(Self { confinement, ..without })
             }
             _ => Ok(built),
@@ -115,7 +132,7 @@ impl Force {
     /// its real name.
     fn without_namespaces(
         setup: &Setup,
-        basis: &Arc<Basis>,
+        (basis, links): (&Arc<Basis>, &Arc<UserLinks>),
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Option<Self>, OpenError> {
@@ -125,7 +142,7 @@ impl Force {
             return Ok(None);
         }
         let usual = (&setup.confinement, None);
-        let built = Self::build_for(setup, basis, temp, usual, Walls::Landlock, grants, before)?;
+        let built = Self::build_for(setup, (basis, links), temp, usual, Walls::Landlock, grants, before)?;
         Ok(built.confinement.is_ok().then_some(built))
     }
 
@@ -140,7 +157,7 @@ impl Force {
 
     fn build_for(
         setup: &Setup,
-        basis: &Arc<Basis>,
+        (basis, links): (&Arc<Basis>, &Arc<UserLinks>),
         temp: &Path,
         (confining, network): (&Confining, Option<&Network>),
         walls: Walls,
@@ -169,21 +186,26 @@ impl Force {
                     && before.basis.resolved.lifted == basis.resolved.lifted
                     && before.basis.resolved.sockets == basis.resolved.sockets
                     && before.basis.resolved.ask.hold == basis.resolved.ask.hold
-                    && required_tier(&before.basis.resolved) == required_tier(&basis.resolved) =>
+                    && required_tier(&before.basis.resolved) == required_tier(&basis.resolved)
+                    && Arc::ptr_eq(&before.links, links) =>
             {
                 before.confinement.clone()
             }
             Some(before) if before.confinement.is_err() && Arc::ptr_eq(&before.basis, basis) => {
                 before.confinement.clone()
             }
-            _ => confinement((confining, network), surveyed, None, Wanted::of(setup, &basis.resolved, walls)),
+            _ => {
+                let wanted = Wanted::of(setup, (&basis.resolved, links), walls);
+                confinement((confining, network), surveyed, None, wanted)
+            }
         };
         let gate = Gate::new(views(&confinement, &basis.resolved.temp)).map_err(OpenError::Gate)?;
         let wants_reservations = layers.iter().any(wants_reservations);
         let basis = Arc::clone(basis);
         let (gate, grants) = (Arc::new(gate), grants.to_vec());
         let loose = Mutex::new(loose);
-        Ok(Self { rules, confinement, gate, basis, places, layers, wants_reservations, grants, loose })
+        let links = Arc::clone(links);
+        Ok(Self { rules, confinement, gate, basis, links, places, layers, wants_reservations, grants, loose })
     }
 
     /// What holds where no rule speaks, when commands see the session's temporary directory as `temp`.
@@ -205,6 +227,7 @@ impl Force {
             confinement: Err(reason),
             gate: Arc::clone(&self.gate),
             basis: Arc::clone(&self.basis),
+            links: Arc::clone(&self.links),
             places: self.places.clone(),
             layers: self.layers.clone(),
             wants_reservations: self.wants_reservations,
@@ -248,7 +271,7 @@ impl Force {
         let loose = Loose::among(&places, rules.base());
         let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
         let how = (&setup.confinement, network);
-        let wanted = Wanted::of(setup, &self.basis.resolved, self.walls());
+        let wanted = Wanted::of(setup, (&self.basis.resolved, &self.links), self.walls());
         let sandbox = confinement(how, surveyed, Some(&rules), wanted)?;
         Ok(ForCommand { sandbox, rules: Some(rules) })
     }

@@ -49,6 +49,7 @@ mod profile;
 mod reading;
 mod sandbox;
 mod statements;
+mod user_links;
 
 mod error;
 mod journal;

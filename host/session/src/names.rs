@@ -11,6 +11,7 @@ use portcullis_decision::{Base, Effect, RuleSet};
 
 use crate::inmate;
 use crate::loose::{Loose, Surveyed};
+use crate::user_links::UserLinks;
 
 /// The protection of hooks, which forbids tools the whole directory.
 const GIT_HOOKS: &str = "host.git-hooks";
@@ -20,7 +21,7 @@ const GIT_HOOKS: &str = "host.git-hooks";
 /// that they do not read by any name.
 pub(crate) fn name_rules(
     Surveyed { rules, loose, .. }: Surveyed<'_>,
-    homes: &[PathBuf],
+    (homes, links): (&[PathBuf], &UserLinks),
     lifted: &[String],
     reads: Reads,
     kept_back: Vec<FileId>,
@@ -34,7 +35,9 @@ pub(crate) fn name_rules(
     // With no workspace there is none that could hold a name.
     let workspace = rules.base().workspace.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
     let (homes, lifted) = (homes.to_vec(), lifted.to_vec());
-    Ok(NameRules { data: data.encode()?, workspace, homes, spared, lifted, reads, kept_back })
+    let (links, leading_nowhere) = (links.named.clone(), links.nowhere.clone());
+    let data = data.encode()?;
+    Ok(NameRules { data, workspace, homes, spared, lifted, links, leading_nowhere, reads, kept_back })
 }
 
 /// Whether a rule is on the directory that git makes itself and puts samples in: the broker tells them from hooks. Any
@@ -57,7 +60,8 @@ fn without_rules(base: Base, reads: Reads) -> Result<NameRules, DataError> {
     let rules = RuleSet::compile(Vec::new(), base, &[]);
     let places = rules.places();
     let loose = Loose::among(&places, rules.base());
-    name_rules(Surveyed { rules: &rules, places: &places, loose: &loose }, &[], &[], reads, Vec::new())
+    let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
+    name_rules(surveyed, (&[], &UserLinks::default()), &[], reads, Vec::new())
 }
 
 /// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].

@@ -43,8 +43,9 @@ pub(crate) fn profile(
     let kept_back = KeptBack::from_commands(rules);
     // Whatever such a file is called, what is secret by one of its names stays so.
     let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
-    let names = name_rules(surveyed, session.homes, session.lifted, reads, kept_back)
-        .map_err(|error| with_causes(&error))?;
+    let user = (session.homes, session.links);
+    let names =
+        name_rules(surveyed, user, session.lifted, reads, kept_back).map_err(|error| with_causes(&error))?;
     Ok(Profile {
         places,
         temp: temp.to_owned(),

@@ -16,6 +16,7 @@ use crate::loose::Surveyed;
 use crate::network::{Network, Sandbox};
 use crate::profile::profile;
 use crate::session::Setup;
+use crate::user_links::UserLinks;
 
 /// What the session wants of every sandbox.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) homes: &'a [PathBuf],
     /// Ids of rules on names that the user has lifted.
     pub(crate) lifted: &'a [String],
+    /// The user's links.
+    pub(crate) links: &'a UserLinks,
     /// Unix sockets that the settings let commands use.
     pub(crate) sockets: &'a [PathBuf],
     hold: Hold,
@@ -34,7 +37,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    pub(crate) fn of(setup: &Setup, resolved: &'a Resolved, walls: Walls) -> Self {
+    pub(crate) fn of(setup: &Setup, (resolved, links): (&'a Resolved, &'a UserLinks), walls: Walls) -> Self {
         let Resolved { homes, lifted, sockets, .. } = resolved;
         let hold = match resolved.ask.hold {
             portcullis_config::Hold::Connect => Hold::Connect,
@@ -42,7 +45,7 @@ impl<'a> Wanted<'a> {
         };
         // The agent itself is who started it: its own files would be out of the reach of another.
         let is_root = setup.is_root() && !setup.inmate.is_agent();
-        Self { tier: required_tier(resolved), is_root, homes, lifted, sockets, hold, walls }
+        Self { tier: required_tier(resolved), is_root, homes, lifted, links, sockets, hold, walls }
     }
 }
 

@@ -8,82 +8,75 @@ use std::ffi::CStr;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::identity::{Identity, Moving, Upwards, identify};
+use super::identity::{Identity, identify};
 
 /// How many are remembered of one command, and of a session; in those beyond it is asked.
 pub(super) const REMEMBERED: usize = 100_000;
 
+/// How many are remembered of other sessions, together.
+const OF_OTHERS: usize = 4 * REMEMBERED;
+
 /// Directories and symbolic links that commands have made.
 #[derive(Default)]
-pub(super) struct Made(Mutex<Makers>);
-
-#[derive(Default)]
-struct Makers {
-    /// Directories in which some names are free, by the running command that has made them.
+pub(super) struct Made {
+    /// Directories in which some names are free, by the running command of this sandbox that has made them.
     own: HashMap<u64, HashSet<Identity>>,
     /// Directories and links that any command of this session has made.
-    all: HashSet<Identity>,
+    ours: HashSet<Identity>,
+    /// Those that commands of other sessions have made.
+    others: HashSet<Identity>,
 }
 
 impl Made {
-    /// Notes a directory or link that a command has made.
-    pub(super) fn note(&self, made: Identity) {
-        let mut makers = self.lock();
-        if made.is_unique() && makers.all.len() < REMEMBERED {
-            makers.all.insert(made);
+    /// Notes a directory or link that a command has made; in this session, or in another. Says whether it is remembered.
+    pub(super) fn note(&mut self, made: Identity, is_ours: bool) -> bool {
+        let (known, most) =
+            if is_ours { (&mut self.ours, REMEMBERED) } else { (&mut self.others, OF_OTHERS) };
+        let is_room = known.len() < most && made.is_unique();
+        if is_room {
+            known.insert(made);
         }
+        is_room
     }
 
     /// Notes a directory in which names are free to `command`; those of commands that no longer run are forgotten.
-    pub(super) fn note_own(&self, command: u64, made: Identity, runs: impl Fn(u64) -> bool) {
-        let mut makers = self.lock();
-        if !makers.own.contains_key(&command) {
-            makers.own.retain(|command, _| runs(*command));
+    pub(super) fn note_own(&mut self, command: u64, made: Identity, runs: impl Fn(u64) -> bool) {
+        if !self.own.contains_key(&command) {
+            self.own.retain(|command, _| runs(*command));
         }
-        let own = makers.own.entry(command).or_default();
+        let own = self.own.entry(command).or_default();
         if made.is_unique() && own.len() < REMEMBERED {
             own.insert(made);
         }
     }
 
     /// Forgets a directory or link: it has gone, or counts as the user's from now on.
-    pub(super) fn forget(&self, gone: &Identity) {
-        let mut makers = self.lock();
-        makers.all.remove(gone);
-        makers.own.values_mut().for_each(|own| {
+    pub(super) fn forget(&mut self, gone: &Identity) {
+        self.ours.remove(gone);
+        self.others.remove(gone);
+        self.own.values_mut().for_each(|own| {
             own.remove(gone);
         });
     }
 
     /// Whether a command of this session has made it, and it does not count as the user's.
+    pub(super) fn is_ours(&self, found: &Identity) -> bool {
+        self.ours.contains(found)
+    }
+
+    /// Whether a command of any session has made it, and it does not count as the user's.
     pub(super) fn is_one(&self, found: &Identity) -> bool {
-        self.lock().all.contains(found)
+        self.ours.contains(found) || self.others.contains(found)
     }
 
     /// Whether names in it are free to `command`.
     pub(super) fn is_own(&self, command: u64, found: &Identity) -> bool {
-        self.lock().own.get(&command).is_some_and(|own| own.contains(found))
+        self.own.get(&command).is_some_and(|own| own.contains(found))
     }
 
-    /// Whether the directory so many levels above `directory`, or one that it lies in, was made by `command`. What is
-    /// `moving` is looked at as if it lay where it goes to.
-    pub(super) fn holds(
-        &self,
-        command: u64,
-        directory: impl AsFd,
-        levels: usize,
-        moving: Option<&Moving<'_>>,
-    ) -> bool {
-        if !self.lock().own.contains_key(&command) {
-            return false;
-        }
-        let is_own = |identity: &Identity| self.is_own(command, identity);
-        let known = Upwards::from(directory, moving).map_while(Result::ok);
-        known.skip(levels).any(|(_, identity)| is_own(&identity))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Makers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether `command` has made any directory.
+    pub(super) fn has_own(&self, command: u64) -> bool {
+        self.own.contains_key(&command)
     }
 }
 
@@ -131,41 +124,5 @@ mod tests {
         assert!(
             linked.holds(&top, c"other") && !linked.holds(&top, c"shared") && !linked.holds(&top, c"none")
         );
-    }
-
-    #[test]
-    fn what_lies_in_an_own_directory_is_own_wherever_it_goes() {
-        let place = tempfile::tempdir().expect("a directory");
-        let top = File::open(place.path()).expect("open");
-        std::fs::create_dir_all(place.path().join("own/deep")).expect("made");
-        let made = Made::default();
-        let own = identify(&top, c"own").expect("there");
-        made.note_own(1, own.clone(), |_| true);
-        std::fs::rename(place.path().join("own"), place.path().join("moved")).expect("moved");
-        let deep = File::open(place.path().join("moved/deep")).expect("open");
-        let holds = |command, directory: &File, levels| made.holds(command, directory, levels, None);
-        assert!(holds(1, &deep, 0) && holds(1, &deep, 1) && !holds(1, &deep, 2));
-        assert!(!holds(2, &deep, 0) && !holds(1, &top, 0));
-        made.note_own(2, own.clone(), |command| command == 2);
-        assert!(!made.holds(1, &deep, 0, None), "forgotten with its command");
-        made.forget(&own);
-        assert!(!made.holds(2, &deep, 0, None), "forgotten by itself");
-    }
-
-    #[test]
-    fn what_moves_is_own_by_where_it_goes() {
-        let place = tempfile::tempdir().expect("a directory");
-        let top = File::open(place.path()).expect("open");
-        std::fs::create_dir_all(place.path().join("own/users/deep")).expect("made");
-        let made = Made::default();
-        made.note_own(1, identify(&top, c"own").expect("there"), |_| true);
-        let own = File::open(place.path().join("own")).expect("open");
-        let deep = File::open(place.path().join("own/users/deep")).expect("open");
-        let out = Moving::new(&own, c"users", top.as_fd()).expect("there");
-        assert!(made.holds(1, &deep, 0, None) && !made.holds(1, &deep, 0, Some(&out)));
-        let within = Moving::new(&own, c"users", own.as_fd()).expect("there");
-        assert!(made.holds(1, &deep, 0, Some(&within)));
-        let itself = Moving::new(&top, c"own", top.as_fd()).expect("there");
-        assert!(made.holds(1, &deep, 2, Some(&itself)) && !made.holds(1, &deep, 3, Some(&itself)));
     }
 }

@@ -1,11 +1,14 @@
 //! What the kernel knows a file by, whatever its names: device, inode number and generation.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use portcullis_sys::handle::file_handle;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io::{self, dup};
+
+use crate::wire::{Garbled, Reader, Writer};
 
 /// How far up is looked; deeper than any path.
 const LEVELS: usize = 4096;
@@ -30,6 +33,38 @@ enum Generation {
 }
 
 impl Identity {
+    /// Appends it to a message.
+    pub(super) fn encode(&self, writer: &mut Writer) {
+        writer.number(self.device.0);
+        writer.number(self.device.1);
+        writer.long(self.inode);
+        match &self.generation {
+            Generation::Handle(handle) => {
+                writer.number(1);
+                writer.string(OsStr::from_bytes(handle));
+            }
+            Generation::Born(seconds, nanoseconds) => {
+                writer.number(2);
+                writer.long(seconds.cast_unsigned());
+                writer.number(*nanoseconds);
+            }
+            Generation::Unknown => writer.number(3),
+        }
+    }
+
+    /// Takes it from a message.
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+        let device = (reader.number()?, reader.number()?);
+        let inode = reader.long()?;
+        let generation = match reader.number()? {
+            1 => Generation::Handle(reader.string()?.into_vec()),
+            2 => Generation::Born(reader.long()?.cast_signed(), reader.number()?),
+            3 => Generation::Unknown,
+            _ => return Err(Garbled),
+        };
+        Ok(Self { device, inode, generation })
+    }
+
     /// Whether no other file ever has the same identity. Where that is not known, nothing may be permitted because of it.
     pub(super) fn is_unique(&self) -> bool {
         self.generation != Generation::Unknown

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use portcullis_names::git::Content;
 use portcullis_names::{
     Anywhere, Change, Class, EXAMINED, GIT_POINTERS, PACKAGES, Rule, Site, class_under, completed,
-    is_link_of_git, protected_name,
+    is_link_of_git, is_linked, protected_name,
 };
 use rustix::fs::{AtFlags, FileType, fstat, major, minor, statat};
 use rustix::io::{self, Errno};
@@ -85,7 +85,7 @@ impl Broker {
     pub(super) fn site<T>(&self, ask: impl FnOnce(&Site<'_>) -> T) -> T {
         let was_there = |path: &Path| self.removed.holds(path);
         repository::site(&self.roots, |site| {
-            ask(&Site { homes: &self.homes, was_there: &was_there, ..*site })
+            ask(&Site { homes: &self.homes, was_there: &was_there, links: &self.links, ..*site })
         })
     }
 
@@ -247,12 +247,16 @@ impl Worker {
     /// itself, but the project that it is in.
     fn is_own(&self, turn: &Turn, place: &Place, moving: Option<&Moving<'_>>) -> bool {
         let Some(command) = self.broker.processes.command(&turn.caller) else { return false };
+        // Whoever has made the directory: the user's link leads there.
+        if self.broker.site(|site| is_linked(&place.path, site)) {
+            return false;
+        }
         let protected = self.broker.site(|site| protected_name(&place.path, site));
         let levels = protected.map_or(0, |name| depth(&place.path) - depth(&name.holder) - 1);
-        self.broker.made.holds(command, &place.directory, levels, moving)
+        self.broker.known.holds(command, &place.directory, levels, moving)
             // In a user's place no directory is a command's own, whoever has made it and where.
             && !moving.is_some_and(|moving| moving.replaces)
-            && !self.broker.user_places.cover(place, moving)
+            && !self.broker.known.cover(place, moving)
     }
 
     /// Whether a directory of somebody else's leaves a place where names under [`Anywhere::Asked`] are free to the
@@ -262,12 +266,12 @@ impl Worker {
             return false;
         }
         let Some(command) = self.broker.processes.command(&turn.caller) else { return true };
-        let made = &self.broker.made;
-        let is_own = |holder: &OwnedFd| made.holds(command, holder, 0, None);
+        let known = &self.broker.known;
+        let is_own = |holder: &OwnedFd| known.holds(command, holder, 0, None);
         let is_free = has_packages(&old.path) || is_own(&old.directory);
         let is_one = || {
             let found = identify(&old.directory, &old.name);
-            found.is_ok_and(|found| made.is_own(command, &found))
+            found.is_ok_and(|found| known.is_own(command, &found))
         };
         is_free && !is_own(&new.directory) && !is_one()
     }

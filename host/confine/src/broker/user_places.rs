@@ -6,22 +6,21 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
 
-use rustix::fs::FileType;
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 
 use super::Broker;
 use super::directories::REMEMBERED;
-use super::identity::{Identity, Moving, Upwards, identify, look};
+use super::identity::{Identity, identify, look};
 use super::resolve::Place;
+use super::worker::{Stop, Worker};
 
-/// The user's places of a session.
+/// The user's places.
 #[derive(Default)]
-pub(super) struct UserPlaces(Mutex<State>);
-
-#[derive(Default)]
-struct State {
+pub(super) struct UserPlaces {
     /// Names in lower case, by the directory that holds them.
     names: HashMap<Identity, HashSet<Vec<u8>>>,
     /// How often each name is in `names`.
@@ -43,64 +42,82 @@ pub(super) struct Reached {
 }
 
 impl UserPlaces {
-    /// Adds a name in `holder`, and says whether it was none before.
-    pub(super) fn add_name(&self, holder: Identity, name: &[u8]) -> bool {
-        self.lock().add_name(holder, name)
+    /// Adds a name in `holder`.
+    pub(super) fn add_name(&mut self, holder: Identity, name: &[u8]) {
+        self.is_full |= self.count >= REMEMBERED;
+        if self.is_full || !self.names.entry(holder).or_default().insert(key(name)) {
+            return;
+        }
+        self.count += 1;
+        *self.spellings.entry(key(name)).or_default() += 1;
     }
 
     /// Takes back what [`Self::add_name`] has added.
-    pub(super) fn remove_name(&self, holder: &Identity, name: &[u8]) {
-        self.lock().remove_name(holder, name);
+    pub(super) fn remove_name(&mut self, holder: &Identity, name: &[u8]) {
+        let Some(names) = self.names.get_mut(holder) else { return };
+        if names.remove(&key(name)) {
+            self.count_down(&key(name));
+        }
     }
 
-    /// Adds what a change has made reachable.
-    pub(super) fn add(&self, reached: &Reached) {
-        let mut state = self.lock();
-        for (holder, name) in &reached.names {
-            state.add_name(holder.clone(), name);
-        }
-        state.is_full |= state.directories.len() + reached.directories.len() > REMEMBERED;
-        if !state.is_full {
-            state.directories.extend(reached.directories.iter().cloned());
+    /// Adds a directory; whatever it holds is in a user's place, wherever it is moved.
+    pub(super) fn add_directory(&mut self, directory: Identity) {
+        self.is_full |= self.directories.len() >= REMEMBERED;
+        if !self.is_full {
+            self.directories.insert(directory);
         }
     }
 
     /// Forgets a directory that is no more, with the names in it.
-    pub(super) fn forget(&self, gone: &Identity) {
-        let mut state = self.lock();
-        state.directories.remove(gone);
-        for name in state.names.remove(gone).unwrap_or_default() {
-            state.count_down(&name);
+    pub(super) fn forget(&mut self, gone: &Identity) {
+        self.directories.remove(gone);
+        for name in self.names.remove(gone).unwrap_or_default() {
+            self.count_down(&name);
         }
     }
 
-    /// Whether `place` is a user's place or lies in one, as if what is `moving` lay where it goes to.
-    pub(super) fn cover(&self, place: &Place, moving: Option<&Moving<'_>>) -> bool {
-        if let Some(known) = self.known_by_name(place) {
-            return known;
-        }
-        let mut names = place.path.iter().rev();
-        Upwards::from(&place.directory, moving).any(|found| {
-            // What cannot be looked at may be one.
-            let Ok((_, identity)) = found else { return true };
-            let name = names.next().unwrap_or_default();
-            self.lock().holds(&identity, name.as_bytes())
-        })
+    /// Makes every place the user's.
+    pub(super) fn fill(&mut self) {
+        self.is_full = true;
     }
 
-    /// The answer, where the names of the path are enough for it.
-    fn known_by_name(&self, place: &Place) -> Option<bool> {
-        let state = self.lock();
-        if state.is_full {
+    /// Whether every place is the user's.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Whether anything is known of a directory.
+    pub(super) fn knows(&self, directory: &Identity) -> bool {
+        self.directories.contains(directory) || self.names.contains_key(directory)
+    }
+
+    /// The answer to whether a place is the user's, where the names of its path are enough for it.
+    pub(super) fn known_by_name(&self, place: &Place) -> Option<bool> {
+        if self.is_full {
             return Some(true);
         }
-        let is_name = |name: &OsStr| state.spellings.contains_key(&key(name.as_bytes()));
-        let is_elsewhere = state.directories.is_empty() && !place.path.iter().any(is_name);
+        let is_name = |name: &OsStr| self.spellings.contains_key(&key(name.as_bytes()));
+        let is_elsewhere = self.directories.is_empty() && !place.path.iter().any(is_name);
         is_elsewhere.then_some(false)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether a name in `directory`, or all that lies in it, is a user's place.
+    pub(super) fn holds(&self, directory: &Identity, name: &[u8]) -> bool {
+        self.directories.contains(directory) || self.holds_name(directory, name)
+    }
+
+    /// Whether this very name is one.
+    pub(super) fn holds_name(&self, directory: &Identity, name: &[u8]) -> bool {
+        self.names.get(directory).is_some_and(|names| names.contains(&key(name)))
+    }
+
+    fn count_down(&mut self, name: &[u8]) {
+        self.count -= 1;
+        let Some(count) = self.spellings.get_mut(name) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.spellings.remove(name);
+        }
     }
 }
 
@@ -124,8 +141,8 @@ pub(super) enum Gone {
 
 impl Taken {
     /// Looks at what stands at `place`. If it is a directory or a link of the user's, its name is a user's place from
-    /// now on.
-    pub(super) fn from(broker: &Broker, place: &Place) -> Self {
+    /// now on; nobody else may do anything with names then.
+    pub(super) fn from(worker: &Worker, place: &Place) -> Result<Self, Stop> {
         let name = place.name.to_bytes().to_vec();
         let found = match look(&place.directory, &place.name) {
             Ok((found, FileType::Directory | FileType::Symlink)) => {
@@ -133,124 +150,58 @@ impl Taken {
             }
             Ok(_) | Err(_) => None,
         };
-        let is_noted = found.as_ref().is_some_and(|(found, holder)| {
-            !broker.made.is_one(found) && broker.user_places.add_name(holder.clone(), &name)
-        });
-        Self { found, name, is_noted }
+        let known = &worker.broker.known;
+        let is_noted = match &found {
+            Some((found, holder)) if !known.is_ours(found) => {
+                // Where two take it away at once, one of them fails and takes its note back.
+                worker.must_be_alone()?;
+                known.add_name(holder.clone(), &name)?
+            }
+            Some(_) | None => false,
+        };
+        Ok(Self { found, name, is_noted })
     }
 
     /// It has left its place.
     pub(super) fn settle(self, broker: &Broker, how: Gone) {
         if let (Gone::Removed, Some((found, _))) = (how, self.found) {
-            broker.made.forget(&found);
-            broker.user_places.forget(&found);
+            broker.known.forget(&found);
         }
     }
 
     /// It has not.
     pub(super) fn undo(self, broker: &Broker) {
         if let (true, Some((_, holder))) = (self.is_noted, self.found) {
-            broker.user_places.remove_name(&holder, &self.name);
+            broker.known.remove_name(&holder, &self.name);
         }
     }
 }
 
 impl Broker {
-    /// Makes user's places of what a change has made reachable.
-    pub(super) fn note_reached(&self, reached: &Reached) {
-        self.user_places.add(reached);
-        reached.directories.iter().for_each(|directory| self.made.forget(directory));
-    }
-}
-
-impl State {
-    fn add_name(&mut self, holder: Identity, name: &[u8]) -> bool {
-        self.is_full |= self.count >= REMEMBERED;
-        if self.is_full || !self.names.entry(holder).or_default().insert(key(name)) {
-            return false;
+    /// Makes user's places of the names at which links of the user's lead nowhere: of the first on the way at which
+    /// nothing is.
+    pub(super) fn note_leading_nowhere(&self, ends: &[PathBuf]) -> io::Result<()> {
+        if ends.is_empty() {
+            return Ok(());
         }
-        self.count += 1;
-        *self.spellings.entry(key(name)).or_default() += 1;
-        true
-    }
-
-    fn remove_name(&mut self, holder: &Identity, name: &[u8]) {
-        let Some(names) = self.names.get_mut(holder) else { return };
-        if names.remove(&key(name)) {
-            self.count_down(&key(name));
+        let _nobody_else = self.order.alone()?;
+        for end in ends {
+            let mut way = end.ancestors().zip(end.ancestors().skip(1));
+            let found = way.find_map(|(below, holder)| {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let holder = openat(CWD, holder, flags, Mode::empty()).ok()?;
+                Some((identify(holder, c"").ok()?, below.file_name()?.as_bytes().to_vec()))
+            });
+            // What lies elsewhere is not to be had for commands either.
+            if let Some((holder, name)) = found {
+                self.known.add_name(holder, &name)?;
+            }
         }
-    }
-
-    fn count_down(&mut self, name: &[u8]) {
-        self.count -= 1;
-        let Some(count) = self.spellings.get_mut(name) else { return };
-        *count -= 1;
-        if *count == 0 {
-            self.spellings.remove(name);
-        }
-    }
-
-    fn holds(&self, directory: &Identity, name: &[u8]) -> bool {
-        self.directories.contains(directory)
-            || self.names.get(directory).is_some_and(|names| names.contains(&key(name)))
+        Ok(())
     }
 }
 
 /// A name that may differ in case stands for the same file on some file systems.
 fn key(name: &[u8]) -> Vec<u8> {
     name.to_ascii_lowercase()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::{self, File};
-    use std::os::fd::OwnedFd;
-    use std::path::Path;
-
-    use super::super::identity::identify;
-    use super::*;
-
-    fn place(top: &Path, path: &str) -> Place {
-        let path = top.join(path);
-        let directory: OwnedFd = File::open(path.parent().expect("a parent")).expect("open").into();
-        let name = std::ffi::CString::new(path.file_name().expect("a name").as_bytes()).expect("no NUL");
-        Place { directory, name, path, as_directory: false }
-    }
-
-    #[test]
-    fn a_name_covers_what_lies_below_it_and_moves_with_its_directory() {
-        let top = tempfile::tempdir().expect("a directory");
-        let top = top.path().canonicalize().expect("there");
-        fs::create_dir_all(top.join("u/s1/deep")).expect("made");
-        let covers = |places: &UserPlaces, path: &str| places.cover(&place(&top, path), None);
-        let places = UserPlaces::default();
-        assert!(!covers(&places, "u/s1"));
-        let holder = identify(File::open(top.join("u")).expect("open"), c"").expect("there");
-        assert!(places.add_name(holder.clone(), b"s1") && !places.add_name(holder.clone(), b"S1"));
-        assert!(covers(&places, "u/s1") && covers(&places, "u/s1/deep/x") && covers(&places, "u/S1"));
-        assert!(!covers(&places, "u/other") && !covers(&places, "s1"));
-        fs::rename(top.join("u"), top.join("v")).expect("moved");
-        assert!(covers(&places, "v/s1/deep"));
-        places.remove_name(&holder, b"s1");
-        assert!(!covers(&places, "v/s1/deep"));
-        places.add_name(holder.clone(), b"s1");
-        places.forget(&holder);
-        assert!(!covers(&places, "v/s1/deep") && places.lock().spellings.is_empty());
-    }
-
-    #[test]
-    fn a_directory_covers_what_it_holds_wherever_it_is_moved() {
-        let top = tempfile::tempdir().expect("a directory");
-        let top = top.path().canonicalize().expect("there");
-        fs::create_dir_all(top.join("n/deep")).expect("made");
-        let places = UserPlaces::default();
-        let n = identify(File::open(top.join("n")).expect("open"), c"").expect("there");
-        places.add(&Reached { directories: vec![n.clone()], ..Reached::default() });
-        let covers = |path: &str| places.cover(&place(&top, path), None);
-        assert!(covers("n/x") && covers("n/deep/x") && !covers("n"));
-        fs::rename(top.join("n"), top.join("m")).expect("moved");
-        assert!(covers("m/deep/x"));
-        places.forget(&n);
-        assert!(!covers("m/deep/x"));
-    }
 }

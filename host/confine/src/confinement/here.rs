@@ -106,6 +106,7 @@ impl Confinement {
             acting: profile.acting,
             network,
             names: profile.names.clone(),
+            session: profile.order.as_ref().map_or(0, NameOrder::session),
         }
     }
 
@@ -123,7 +124,10 @@ impl Confinement {
         let (asked, asks) = transport::pair().map_err(spawn_error)?;
         let (calls, connects) = transport::pair().map_err(spawn_error)?;
         let order = order.map(NameOrder::files).transpose().map_err(spawn_error)?;
-        let given = [asks, connects].into_iter().chain(order.into_iter().flatten()).collect();
+        let given = [asks, connects]
+            .into_iter()
+            .chain(order.into_iter().flat_map(crate::order::OrderFiles::into_list))
+            .collect();
         let without = (walls == Walls::Landlock).then_some(keeper::WITHOUT_NAMESPACES);
         let group = group.map(Group::entrance).transpose().map_err(|error| spawn_error(error.into()))?;
         let in_group = group.is_some().then_some(keeper::IN_GROUP);

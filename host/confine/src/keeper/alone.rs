@@ -22,6 +22,7 @@ use crate::layer::landlock::{Landlock, fence, scopes};
 use crate::layer::namespaces::Identity;
 use crate::layer::places::Places;
 use crate::layer::{During, Failure, privileges, seccomp};
+use crate::order::OrderFiles;
 use crate::wire::{Event, Setup};
 use crate::{Access, MakeNames, Reads, Stage, Walls, transport};
 
@@ -33,7 +34,7 @@ struct Begun {
     reads: Reads,
     orders: broker::Orders,
     /// The files of the order of names, for the broker.
-    order: Option<[OwnedFd; 2]>,
+    order: Option<OrderFiles>,
     commands: SharedNumbers,
     settled: Settled,
 }
@@ -86,6 +87,9 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
         workspace: rules.workspace.clone(),
         homes: rules.homes.clone(),
         lifted: rules.lifted.clone(),
+        links: rules.links.clone(),
+        leading_nowhere: rules.leading_nowhere.clone(),
+        session: setup.session,
         lines: [asks, connects],
         host_ports: None,
         places: Some(places.clone()),

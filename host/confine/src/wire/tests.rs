@@ -1,6 +1,8 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use portcullis_names::UserLink;
+
 use super::*;
 
 fn setup() -> Setup {
@@ -26,13 +28,15 @@ fn setup() -> Setup {
         homes: vec!["/home/u".into()],
         spared: vec!["/tmp".into()],
         lifted: vec!["a".into()],
+        links: vec![UserLink { name: "/w/.envrc".into(), target: "/w/rc".into() }],
+        leading_nowhere: vec!["/w/build".into()],
         reads: Reads::Judged,
         kept_back: vec![FileId { device: (8, 1), inode: u64::MAX }],
     };
     let (plan, hostname, names) = (Plan::from_steps(steps), "box".into(), Some(names));
     let acting = Some(Owner { uid: 1000, gid: 100 });
     let open_files = Some(1024);
-    Setup { plan, hostname, limits, open_files, acting, network, names }
+    Setup { plan, hostname, limits, open_files, acting, network, names, session: 7 }
 }
 
 fn command() -> Command {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use portcullis_confine::{Attempt, Exit, Refusal};
+use portcullis_confine::{Attempt, Confinement, Exit, Refusal};
 
 use crate::Test;
 use crate::kit::{self, Session};
@@ -24,10 +24,20 @@ pub(crate) const TESTS: &[Test] = &[
 
 /// Runs a script and answers for its calls; returns how it ended, what it said and what it asked.
 pub(crate) fn asked(session: &Session, script: &str, answer: bool) -> (Exit, String, Vec<(Attempt, String)>) {
+    asked_in(&session.confinement, session, script, answer)
+}
+
+/// The same in a sandbox beside that of `session`.
+pub(crate) fn asked_in(
+    confinement: &Confinement,
+    session: &Session,
+    script: &str,
+    answer: bool,
+) -> (Exit, String, Vec<(Attempt, String)>) {
     let (read, write) = kit::pipe();
     let copy = write.try_clone().expect("a copy");
     let command = session.command(&["sh", "-c", script]);
-    let running = session.confinement.launch_asking(command, [kit::null(), write, copy]).expect("starts");
+    let running = confinement.launch_asking(command, [kit::null(), write, copy]).expect("starts");
     let mut asked = Vec::new();
     while let Some(held) = kit::next_held(&running) {
         let path = held.path().strip_prefix(session.place.path()).expect("below the place");

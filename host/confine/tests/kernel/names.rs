@@ -25,6 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::descriptors_by_path_lead_to_the_callers_own", descriptors_by_path_lead_to_the_callers_own),
     ("names::what_appears_meanwhile_is_no_refusal", what_appears_meanwhile_is_no_refusal),
     ("names::pipes_and_sockets_work", pipes_and_sockets_work),
+    ("names::a_pipe_ends_when_its_writer_has_closed_it", a_pipe_ends_when_its_writer_has_closed_it),
     ("names::places_are_apart", places_are_apart),
     ("names::directories_deeper_than_any_path_do_not_end_a_session", directories_deeper_than_any_path),
     ("names::nothing_goes_on_without_the_broker", nothing_goes_on_without_the_broker),
@@ -100,6 +101,8 @@ pub(crate) fn rules(lines: &str) -> NameRules {
         homes: Vec::new(),
         spared: vec!["/tmp".into()],
         lifted: Vec::new(),
+        links: Vec::new(),
+        leading_nowhere: Vec::new(),
         reads: Reads::Free,
         kept_back: Vec::new(),
     }
@@ -385,6 +388,31 @@ fn what_appears_meanwhile_is_no_refusal() {
         [t.start() for t in threads]; [t.join() for t in threads]; print(refused)";
     fs::write(session.path("work/s.py"), script).expect("a file");
     session.sh("python3 s.py").assert(0, "[]");
+}
+
+/// The broker opens pipes for commands, and may keep no end of its own: who reads would wait for more.
+fn a_pipe_ends_when_its_writer_has_closed_it() {
+    if !crate::exists("/usr/bin/python3") {
+        return crate::cannot_run("python3");
+    }
+    // Beside busy processors, so that whoever wakes somebody else is kept waiting.
+    let script = "import os, subprocess\n\
+        busy = [subprocess.Popen(['sh', '-c', 'while :; do :; done']) for _ in range(os.cpu_count() * 2)]\n\
+        late = 0\n\
+        os.mkfifo('pipe')\n\
+        for turn in range(1000):\n    \
+            read = os.open('pipe', os.O_RDONLY | os.O_NONBLOCK)\n    \
+            write = os.open('pipe', os.O_WRONLY); os.write(write, b'x'); os.close(write)\n    \
+            assert os.read(read, 9) == b'x'\n    \
+            try: assert os.read(read, 9) == b''\n    \
+            except BlockingIOError: late += 1\n    \
+            os.close(read)\n\
+        [one.kill() for one in busy]; [one.wait() for one in busy]\n\
+        os.unlink('pipe'); print(late)\n";
+    let session = session("");
+    fs::write(session.path("work/pipes.py"), script).expect("written");
+    assert!(session.control("test \"$(python3 pipes.py)\" = 0"), "control: as it is without us");
+    session.sh("python3 pipes.py").assert(0, "0");
 }
 
 fn pipes_and_sockets_work() {

@@ -4,12 +4,13 @@ use std::fs;
 use std::io::{Read, Write};
 use std::process::Command;
 
-use portcullis_confine::{Attempt, Exit, Running};
+use portcullis_confine::{Attempt, Confinement, Exit, NameOrder, NameRules, Profile, Running};
+use portcullis_names::UserLink;
 
 use crate::Test;
-use crate::held::asked;
+use crate::held::{asked, asked_in};
 use crate::kit::{self, Session};
-use crate::names::session;
+use crate::names::{rules, session};
 
 pub(crate) const TESTS: &[Test] = &[
     ("own::what_comes_to_a_users_place_is_asked_about", what_comes_to_a_users_place_is_asked_about),
@@ -18,6 +19,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("own::a_users_place_is_one_for_all_commands", a_users_place_is_one_for_all_commands),
     ("own::a_background_command_loses_what_others_link", a_background_command_loses_what_others_link),
     ("own::links_and_files_at_once_leave_no_gap", links_and_files_at_once_leave_no_gap),
+    ("own::what_two_take_away_at_once_stays_a_users_place", what_two_take_away_at_once),
+    ("own::a_users_place_is_one_for_all_sandboxes", a_users_place_is_one_for_all_sandboxes),
+    ("own::what_a_users_link_leads_to_is_as_its_name", what_a_users_link_leads_to_is_as_its_name),
+    ("own::where_a_users_link_leads_nowhere_no_directory_is_own", where_a_users_link_leads_nowhere),
 ];
 
 /// What the user has: directories, a link to one of them, and a link that is chained to it.
@@ -272,4 +277,237 @@ fn links_and_files_at_once_leave_no_gap() {
     assert!(session.control(SETUP));
     write(2000);
     session.sh("python3 race.py").assert(0, "0");
+}
+
+/// Two threads take the same link of the user's away. One of them fails, which must not make the place a command's.
+fn what_two_take_away_at_once() {
+    if !crate::exists("/usr/bin/python3") {
+        return crate::cannot_run("python3");
+    }
+    let script = "import os, threading\n\
+        late = 0\n\
+        for turn in range(ROUNDS):\n    \
+            name = f'l{turn}'\n    \
+            start = threading.Barrier(2)\n    \
+            def take():\n        \
+                start.wait()\n        \
+                try: os.unlink(name)\n        \
+                except FileNotFoundError: pass\n    \
+            threads = [threading.Thread(target=take) for _ in range(2)]\n    \
+            [t.start() for t in threads]; [t.join() for t in threads]\n    \
+            os.mkdir(name)\n    \
+            try: open(name + '/.envrc', 'w').close(); late += 1\n    \
+            except PermissionError: pass\n\
+        print(late)\n";
+    const ROUNDS: u32 = 400;
+    let session = session("");
+    let set_up = || {
+        assert!(session.control(SETUP));
+        for turn in 0..ROUNDS {
+            std::os::unix::fs::symlink("t1", session.path(&format!("work/l{turn}"))).unwrap_or_default();
+        }
+        fs::write(session.path("work/race.py"), script.replace("ROUNDS", &ROUNDS.to_string()))
+            .expect("written");
+    };
+    set_up();
+    fs::remove_file(session.path("work/l2")).unwrap_or_default();
+    std::os::unix::fs::symlink("t1", session.path("work/l2")).expect("a link");
+    let outside =
+        Command::new("python3").arg("race.py").current_dir(session.path("work")).output().expect("runs");
+    assert_eq!(String::from_utf8_lossy(&outside.stdout).trim(), ROUNDS.to_string(), "control: {outside:?}");
+    set_up();
+    session.sh("python3 race.py").assert(0, "0");
+}
+
+/// How two sandboxes have to do with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// Of the same session: one was made anew.
+    SameSession,
+    OtherSession,
+    /// They have no order in common.
+    Stranger,
+}
+
+/// A session with a second sandbox in the same places.
+fn with_other(how: Beside) -> (Session, Confinement) {
+    let mut wanted: Option<Profile> = None;
+    let session = Session::with(|place, profile| {
+        let mut other = profile.clone();
+        other.order = match how {
+            Beside::SameSession => profile.order.clone(),
+            Beside::OtherSession => Some(NameOrder::open(&place.join("order")).expect("an order of names")),
+            Beside::Stranger => Some(NameOrder::open(&place.join("another")).expect("an order of names")),
+        };
+        wanted = Some(other);
+    });
+    let other = kit::start(&wanted.expect("a profile"));
+    (session, other)
+}
+
+/// What a command in one sandbox begins, one in the other does not go on with.
+fn a_users_place_is_one_for_all_sandboxes() {
+    let attack = |how: Beside, (place, first, second): (&str, &str, &str)| {
+        let (session, other) = with_other(how);
+        let told = format!("{how:?}: {first} - {second}");
+        assert!(session.control(SETUP));
+        let (exit, output, questions) =
+            asked_in(&session.confinement, &session, &format!("{TOOLS}{first}"), false);
+        assert_eq!((exit, &questions), (Exit::Code(0), &vec![]), "{told}: {output}");
+        let (_, output, questions) = asked_in(&other, &session, &format!("{TOOLS}{second}"), false);
+        let is_there = session.path("work").join(place).exists();
+        if how == Beside::Stranger {
+            assert!(is_there && questions.is_empty(), "control: {told}: {output}");
+        } else {
+            assert!(!questions.is_empty() && !is_there, "{told}: {questions:?} {output}");
+        }
+    };
+    let attacks = [
+        ("s1/.envrc", "mv s1 old", "mkdir s1; evil s1/.envrc"),
+        ("s1/.envrc", "rm -r s1", "mkdir s1; evil s1/.envrc"),
+        ("s1/.envrc", "mv s1 old", "mkdir n; evil n/.envrc; mv n s1"),
+        ("s1/.envrc", "mv s1 old", "mkdir n; evil n/.envrc; ln -s n s1"),
+        ("s1/sub/.envrc", "mv s1 old", "mkdir -p s1/sub; evil s1/sub/.envrc"),
+        ("l1/.envrc", "rm l1", "mkdir l1; evil l1/.envrc"),
+        ("s1/.envrc", "mv s1 old; ln -s n s1", "mkdir n; evil n/.envrc"),
+        ("s1/.envrc", "mv s1 old; ln -s d/n s1", "mkdir -p d/n; evil d/n/.envrc"),
+    ];
+    for how in [Beside::Stranger, Beside::SameSession, Beside::OtherSession] {
+        attacks.into_iter().for_each(|words| attack(how, words));
+    }
+    // What only the order knows: the link leads to what looks like the user's to the one who makes it.
+    for how in [Beside::SameSession, Beside::OtherSession] {
+        for words in [
+            ("s1/../.envrc", "mkdir -p n/deep; evil n/.envrc", "mv s1 old; ln -s n/deep s1"),
+            ("s1/.envrc", "mkdir n; evil n/.envrc", "mv s1 old; mv n s1"),
+        ] {
+            attack(how, words);
+        }
+    }
+    a_command_of_another_sandbox_loses_what_is_linked();
+    what_commands_make_stays_theirs();
+}
+
+fn a_command_of_another_sandbox_loses_what_is_linked() {
+    for how in [Beside::SameSession, Beside::OtherSession] {
+        let (session, other) = with_other(how);
+        assert!(session.control(SETUP));
+        let script = "mkdir -p d/n; cd d/n; evil .npmrc; rm .npmrc; echo x > ../../ready; \
+            while ! test -e ../../go; do sleep 0.02; done; evil .envrc; \
+            cd ../..; mv d d2; mkdir -p d/n; evil d/n/.envrc";
+        let (running, mut output) = waiting(&session, script);
+        kit::eventually("the command waits", || session.path("work/ready").exists());
+        let (exit, said, questions) =
+            asked_in(&other, &session, "mv s1 old; ln -s d/n s1; echo x > go", false);
+        assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{said}");
+        let mut held = 0;
+        while let Some(call) = kit::next_held(&running) {
+            assert!(call.path().ends_with(".envrc"), "{how:?}: {call:?}");
+            call.refuse();
+            held += 1;
+        }
+        assert_eq!(held, 2, "{how:?}");
+        let mut text = String::new();
+        output.read_to_string(&mut text).expect("output");
+        running.wait();
+        assert!(!session.path("work/s1/.envrc").exists(), "{how:?}: {text}");
+    }
+}
+
+/// What one sandbox's commands have made is no user's place for those of another one of the session.
+fn what_commands_make_stays_theirs() {
+    let (session, other) = with_other(Beside::SameSession);
+    assert!(session.control(SETUP));
+    session.allows("mkdir n; ln -s n l");
+    let script = format!("set -e; {TOOLS}rm -r n; mkdir n; evil n/.envrc; rm l; mkdir l; evil l/.npmrc");
+    let (exit, output, questions) = asked_in(&other, &session, &script, false);
+    assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
+}
+
+/// A session whose broker is told of the user's links.
+fn with_links(links: &[(&str, &str)], nowhere: &[&str]) -> Session {
+    Session::with(|place, profile| {
+        let at = |name: &str| place.join("work").join(name);
+        let link = |(name, target): &(&str, &str)| UserLink { name: at(name), target: at(target) };
+        profile.names = Some(NameRules {
+            workspace: place.join("work"),
+            links: links.iter().map(link).collect(),
+            leading_nowhere: nowhere.iter().map(|end| at(end)).collect(),
+            ..rules("")
+        });
+    })
+}
+
+fn what_a_users_link_leads_to_is_as_its_name() {
+    const SETUP: &str = "chmod -R u+rwx . 2>/dev/null; find . -mindepth 1 -delete; mkdir -p env tools/editor; \
+        echo x > env/rc; echo x > tools/editor/tasks.json; ln -s env/rc .envrc; ln -s tools/editor .vscode; \
+        ln -s none/rc .npmrc";
+    for (place, attack) in [
+        (".envrc", "evil env/rc"),
+        (".envrc", "evil .envrc"),
+        (".envrc", "evil x; mv x env/rc"),
+        (".envrc", "rm env/rc; evil env/rc"),
+        (".envrc", "evil x; rm env/rc; ln x env/rc"),
+        (".envrc", "evil x; rm env/rc; ln -s ../x env/rc"),
+        (".envrc", "ln env/rc x; evil x"),
+        (".envrc", "mv env old; mkdir env; evil env/rc"),
+        (".envrc", "mv env old; mkdir n; evil n/rc; mv n env"),
+        (".envrc", "mv env old; mkdir n; evil n/rc; ln -s n env"),
+        (".envrc", "mkdir n; evil n/rc; exchange n env"),
+        (".vscode/tasks.json", "evil tools/editor/tasks.json"),
+        (".vscode/new.json", "evil tools/editor/new.json"),
+        (".vscode/tasks.json", "mv tools old; mkdir -p n/editor; evil n/editor/tasks.json; mv n tools"),
+        (".vscode/tasks.json", "mv tools old; mkdir -p tools/editor; evil tools/editor/tasks.json"),
+        (".vscode/tasks.json", "mkdir n; evil n/tasks.json; mv tools/editor old; mv n tools/editor"),
+        (".vscode/tasks.json", "mkdir n; evil n/tasks.json; mv tools/editor old; ln -s ../n tools/editor"),
+        // It leads nowhere at first.
+        (".npmrc", "mkdir none; evil none/rc"),
+        (".npmrc", "mkdir n; evil n/rc; mv n none"),
+        (".npmrc", "mkdir n; evil n/rc; ln -s n none"),
+    ] {
+        let links = [(".envrc", "env/rc"), (".vscode", "tools/editor"), (".npmrc", "none/rc")];
+        let session = with_links(&links, &["none/rc"]);
+        let found =
+            || fs::read_to_string(session.path("work").join(place)).is_ok_and(|text| text == "evil\n");
+        let script = format!("{TOOLS}{attack}");
+        assert!(session.control(SETUP), "set up: {attack}");
+        session.control(&script);
+        assert!(found(), "control: {attack}");
+        assert!(session.control(SETUP), "set up: {attack}");
+        let (_, output, questions) = asked(&session, &script, false);
+        assert!(!questions.is_empty() && !found(), "{attack}: {questions:?} {output}");
+    }
+    // What lies beside it is the project's.
+    let session = with_links(&[(".envrc", "env/rc"), (".vscode", "tools/editor")], &[]);
+    assert!(session.control(SETUP));
+    let script = "set -e; echo x > env/other; mkdir tools/new; echo x > tools/new/x; mv env/other tools/other; \
+        rm env/rc; rm -r tools; mkdir tools; echo x > tools/x";
+    let (exit, output, questions) = asked(&session, script, false);
+    assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
+}
+
+fn where_a_users_link_leads_nowhere() {
+    for (place, attack) in [
+        ("out/.envrc", "mkdir -p build/out; evil build/out/.envrc"),
+        ("out/.envrc", "mkdir -p n/out; evil n/out/.envrc; mv n build"),
+        ("out/.envrc", "mkdir n; evil n/.envrc; mkdir build; ln -s ../n build/out"),
+        ("out/.envrc", "mkdir build; mv build k; mkdir k/out; evil k/out/.envrc; mv k build"),
+        ("out/../.envrc", "mkdir -p build/out; evil build/.envrc"),
+    ] {
+        let session = with_links(&[], &["build/out"]);
+        let set_up = "find . -mindepth 1 -delete; ln -s build/out out";
+        let found =
+            || fs::read_to_string(session.path("work").join(place)).is_ok_and(|text| text == "evil\n");
+        let script = format!("{TOOLS}{attack}");
+        assert!(session.control(set_up));
+        session.control(&script);
+        assert!(found(), "control: {attack}");
+        assert!(session.control(set_up));
+        let (_, output, questions) = asked(&session, &script, false);
+        assert!(!questions.is_empty() && !found(), "{attack}: {questions:?} {output}");
+        let ordinary =
+            "set -e; rm -rf build; mkdir -p build/out other; echo x > build/out/x; echo x > other/.envrc";
+        let (exit, output, questions) = asked(&session, ordinary, false);
+        assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
+    }
 }

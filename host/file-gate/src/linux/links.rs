@@ -1,4 +1,4 @@
-//! The names of a file that has several (hard links): which of them lie in given places.
+//! The names of a file that has several (hard links): which of them lie in given places. Also the symbolic links there.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -37,7 +37,7 @@ pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Resu
     let mut known: HashSet<(Inode, OsString)> = HashSet::new();
     let mut paths = Vec::new();
     let links = usize::try_from(before.links).unwrap_or(usize::MAX);
-    Places { root, left: NAMES }.visit(tops, &mut |at| {
+    Places { root, spared: None, left: NAMES }.visit(tops, &mut |at| {
         let is_it = at.number == wanted.number
             && at.directory_inode.device == wanted.device
             && at.status().is_ok_and(|status| status.identity.inode == wanted);
@@ -56,7 +56,7 @@ pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Resu
 #[must_use]
 pub fn linked(tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
     let mut found = HashMap::new();
-    Places { root: Root::Host, left: KEPT_BACK }.visit(tops, &mut |at| {
+    Places { root: Root::Host, spared: None, left: KEPT_BACK }.visit(tops, &mut |at| {
         if let Ok(status) = at.status()
             && status.kind == PathKind::File
             && status.links > 1
@@ -68,6 +68,23 @@ pub fn linked(tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
     found
 }
 
+/// Finds the symbolic links at and below `tops`, in the host's own view, among the first `most` names. What lies in
+/// directories called `spared`, or cannot be looked at, is left out.
+#[must_use]
+pub fn symbolic(tops: &[PathBuf], spared: &str, most: usize) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    Places { root: Root::Host, spared: Some(OsStr::new(spared)), left: most }.visit(tops, &mut |at| {
+        if at.is_link() {
+            found.push(at.path.join(at.name));
+        }
+        Flow::Continue
+    });
+    // A place may lie in another.
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// A name that is no directory.
 struct At<'a> {
     directory: &'a OwnedFd,
@@ -76,17 +93,26 @@ struct At<'a> {
     name: &'a OsStr,
     /// Of its inode, as the directory has it.
     number: u64,
+    /// As the directory has it; some file systems do not say.
+    kind: FileType,
 }
 
 impl At<'_> {
     fn status(&self) -> Result<Status, Errno> {
         Status::of_name(self.directory, self.name)
     }
+
+    fn is_link(&self) -> bool {
+        let looks_so = || rustix::fs::readlinkat(self.directory, self.name, Vec::new()).is_ok();
+        self.kind == FileType::Symlink || self.kind == FileType::Unknown && looks_so()
+    }
 }
 
 /// Goes through places; what cannot be looked at is left out.
 struct Places<'a> {
     root: Root<'a>,
+    /// Directories of this name are not looked into.
+    spared: Option<&'a OsStr>,
     /// How many more names are looked at.
     left: usize,
 }
@@ -117,7 +143,8 @@ impl Places<'_> {
             let path = top.parent().unwrap_or(top);
             let number = status.identity.inode.number;
             let directory_inode = directory.identity.inode;
-            return take(&At { directory: &above, directory_inode, path, name, number });
+            let kind = FileType::Unknown;
+            return take(&At { directory: &above, directory_inode, path, name, number, kind });
         }
         let Ok(first) = open(&above, name, readable) else { return Flow::Continue };
         let mut levels = match self.level(first, top.to_owned(), take) {
@@ -161,8 +188,9 @@ impl Places<'_> {
                 continue;
             }
             self.left = self.left.checked_sub(1).ok_or(Flow::Stop)?;
-            let at = At { directory: &directory, directory_inode, path: &path, name, number: entry.ino() };
-            let is_directory = match entry.file_type() {
+            let (number, kind) = (entry.ino(), entry.file_type());
+            let at = At { directory: &directory, directory_inode, path: &path, name, number, kind };
+            let is_directory = match kind {
                 FileType::Directory => true,
                 // Some file systems do not say.
                 FileType::Unknown => at.status().is_ok_and(|status| status.kind == PathKind::Directory),
@@ -173,9 +201,9 @@ impl Places<'_> {
                 | FileType::CharacterDevice
                 | FileType::BlockDevice => false,
             };
-            if is_directory {
+            if is_directory && self.spared != Some(name) {
                 below.push(name.to_owned());
-            } else if take(&at) == Flow::Stop {
+            } else if !is_directory && take(&at) == Flow::Stop {
                 return Err(Flow::Stop);
             }
         }

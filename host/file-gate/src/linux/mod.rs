@@ -15,5 +15,5 @@ mod walk;
 mod write;
 
 pub use gate::Gate;
-pub use links::linked as linked_files;
+pub use links::{linked as linked_files, symbolic as symbolic_links};
 pub use located::{Editing, Located};

@@ -12,4 +12,6 @@ mod index;
 #[cfg(test)]
 mod kit;
 #[cfg(test)]
+mod linked;
+#[cfg(test)]
 mod workloads;

@@ -46,12 +46,12 @@ pub(crate) fn make_directory(worker: &Worker, turn: &Turn, at: At, mode: u32) ->
 fn note_made(worker: &Worker, turn: &Turn, place: &Place) {
     let broker = worker.broker;
     let Ok(made) = identify(&place.directory, &place.name) else { return };
-    if broker.user_places.cover(place, None) {
+    if broker.known.cover(place, None) {
         return;
     }
-    broker.made.note(made.clone());
+    broker.known.note_made(made.clone());
     if let Some(command) = broker.processes.command(&turn.caller) {
-        broker.made.note_own(command, made, |command| broker.processes.is_running(command));
+        broker.known.note_own(command, made, |command| broker.processes.is_running(command));
     }
 }
 
@@ -89,10 +89,10 @@ pub(crate) fn make_link(worker: &Worker, turn: &Turn, target: u64, at: At) -> At
     worker.permit_plain(turn, doing.clone(), &place)?;
     let reached = permit_link(worker, turn, &doing, &place)?;
     worker.check_still_waiting(turn)?;
+    worker.broker.known.add(&reached)?;
     symlinkat(&target, &place.directory, place.given())?;
-    worker.broker.note_reached(&reached);
     if let Ok(made) = identify(&place.directory, &place.name) {
-        worker.broker.made.note(made);
+        worker.broker.known.note_made(made);
     }
     Ok(Outcome::SUCCESS)
 }
@@ -109,7 +109,7 @@ pub(crate) fn remove(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attemp
     }
     worker.permit_plain(turn, Change::Remove, &place)?;
     worker.check_still_waiting(turn)?;
-    let taken = Taken::from(worker.broker, &place);
+    let taken = Taken::from(worker, &place)?;
     let removed = unlinkat(&place.directory, place.given(), flags);
     match removed {
         Ok(()) => taken.settle(worker.broker, Gone::Removed),

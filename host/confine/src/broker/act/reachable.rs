@@ -35,13 +35,13 @@ pub(super) const PENDING: usize = 256;
 
 /// Whether a link at `new`, or what moves there, stands where the user may enter.
 pub(super) fn is_users_place(broker: &Broker, new: &Place) -> bool {
-    !has_packages(&new.path) && (broker.user_places.cover(new, None) || stands_users(broker, new))
+    !has_packages(&new.path) && (broker.known.cover(new, None) || stands_users(broker, new))
 }
 
 /// Whether a directory or link stands there that was not made in this session.
 pub(super) fn stands_users(broker: &Broker, place: &Place) -> bool {
     match look(&place.directory, &place.name) {
-        Ok((found, FileType::Directory | FileType::Symlink)) => !broker.made.is_one(&found),
+        Ok((found, FileType::Directory | FileType::Symlink)) => !broker.known.is_ours(&found),
         Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => false,
         // What cannot be looked at may be the user's.
         Err(_) => true,
@@ -191,7 +191,7 @@ impl<'a> Search<'a> {
         let mut outermost = None;
         for found in Upwards::from(inner, self.moving) {
             let (open, identity) = found?;
-            if self.broker.made.is_one(&identity) {
+            if self.broker.known.is_made(&identity) {
                 outermost = Some((open, identity));
             }
         }
@@ -283,7 +283,7 @@ impl<'a> Search<'a> {
                 Err(Errno::NOENT) => (None, FileType::Unknown),
                 Err(error) => return Err(error),
             };
-            let is_users = found.is_some_and(|found| !self.broker.made.is_one(&found));
+            let is_users = found.is_some_and(|found| !self.broker.known.is_made(&found));
             let is_way = matches!(kind, FileType::Directory | FileType::Symlink);
             // What is the user's becomes a user's place when it is taken away.
             if territory == Territory::Judged && !(is_users && is_way) {

@@ -63,15 +63,18 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
     }
     worker.check_still_waiting(turn)?;
     let is_directory = kind_of(old.directory.as_fd(), &old.name) == Ok(FileType::Directory);
-    let (from, to) = (Taken::from(broker, &old), Taken::from(broker, &new));
-    if let Err(error) = renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags) {
+    let (from, to) = (Taken::from(worker, &old)?, Taken::from(worker, &new)?);
+    // Before it is done: what nobody could be told of must not be there.
+    let told = reached.iter().try_for_each(|reached| broker.known.add(reached));
+    let renamed =
+        told.and_then(|()| renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags));
+    if let Err(error) = renamed {
         from.undo(broker);
         to.undo(broker);
         return Err(error.into());
     }
     from.settle(broker, Gone::Moved);
     to.settle(broker, if kind == Move::Exchange { Gone::Moved } else { Gone::Removed });
-    reached.iter().for_each(|reached| broker.note_reached(reached));
     if !is_directory {
         broker.note_removed(&old);
     }
@@ -140,7 +143,7 @@ fn move_directory(
         Reached::default()
     };
     // What was in a user's place once is no command's own anywhere.
-    if worker.broker.user_places.cover(old, None) {
+    if worker.broker.known.cover(old, None) {
         reached.directories.push(moving.identity().clone());
     }
     Ok(reached)
@@ -295,8 +298,8 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
             worker.permit_plain(turn, doing.clone(), &new)?;
             let reached = permit_link(worker, turn, &doing, &new)?;
             worker.check_still_waiting(turn)?;
+            broker.known.add(&reached)?;
             linkat(&old.directory, &old.name, &new.directory, new.given(), AtFlags::empty())?;
-            broker.note_reached(&reached);
             broker.linked.note(&new.directory, &new.name, status.st_nlink);
             Ok(Outcome::SUCCESS)
         }

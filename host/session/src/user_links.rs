@@ -1,0 +1,95 @@
+//! Links of the user's, as they are when a session begins: what those at names that mean something lead to is protected
+//! as the name itself, and where others lead nowhere a command has no directory of its own.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_config::{RealDisk, names_on_the_way};
+use portcullis_file_gate::symbolic_links;
+use portcullis_names::{PACKAGES, Site, UserLink};
+
+/// How many names are looked at; most projects have fewer.
+const LOOKED_AT: usize = 200_000;
+
+/// The links of the places where the user's programs work.
+#[derive(Debug, Default)]
+pub(crate) struct UserLinks {
+    /// Where they were looked for.
+    roots: Vec<PathBuf>,
+    /// Those at names that mean something.
+    pub(crate) named: Vec<UserLink>,
+    /// What others lead to, where nothing is.
+    pub(crate) nowhere: Vec<PathBuf>,
+}
+
+impl UserLinks {
+    /// Looks for them below `roots`, of which `workspace` is one.
+    pub(crate) fn find(workspace: &Path, homes: &[PathBuf], roots: Vec<PathBuf>) -> Self {
+        let (exists, is_link) =
+            (|path: &Path| path.symlink_metadata().is_ok(), |path: &Path| path.is_symlink());
+        let site = Site { homes, exists: &exists, is_link: &is_link, ..Site::of(workspace, &roots) };
+        let (mut named, mut nowhere) = (Vec::new(), Vec::new());
+        for name in symbolic_links(&roots, PACKAGES, LOOKED_AT) {
+            let Some(target) = end(&name) else { continue };
+            if !roots.iter().any(|root| target.starts_with(root))
+                || target.iter().any(|part| part == PACKAGES)
+            {
+                continue;
+            }
+            if !exists(&target) {
+                nowhere.push(target.clone());
+            }
+            let link = UserLink { name, target };
+            if link.matters(&site) {
+                named.push(link);
+            }
+        }
+        nowhere.sort();
+        nowhere.dedup();
+        Self { roots, named, nowhere }
+    }
+
+    /// Whether they were looked for below these.
+    pub(crate) fn are_below(&self, roots: &[PathBuf]) -> bool {
+        self.roots == roots
+    }
+}
+
+/// Where a link leads, whether anything is there or not.
+fn end(link: &Path) -> Option<PathBuf> {
+    names_on_the_way(link, &RealDisk).ok()?.into_iter().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_found_with_what_they_lead_to() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path().canonicalize().unwrap();
+        for directory in ["env", "tools/editor", "deep/a/b", "node_modules/x"] {
+            std::fs::create_dir_all(top.join(directory)).unwrap();
+        }
+        std::fs::write(top.join("env/rc"), "").unwrap();
+        for (name, target) in [
+            (".envrc", "env/rc"),
+            (".vscode", "tools/editor"),
+            ("deep/a/b/.envrc", "../../../env/new"),
+            ("node_modules/x/.envrc", "../../env/rc"),
+            ("out", "build/out"),
+            ("python", "/usr/bin/python-that-is-not-there"),
+            ("other", "env"),
+        ] {
+            symlink(target, top.join(name)).unwrap();
+        }
+        let found = UserLinks::find(&top, &[], vec![top.clone()]);
+        let link = |name: &str, target: &str| UserLink { name: top.join(name), target: top.join(target) };
+        let named =
+            [link(".envrc", "env/rc"), link(".vscode", "tools/editor"), link("deep/a/b/.envrc", "env/new")];
+        assert_eq!(found.named, named);
+        assert_eq!(found.nowhere, [top.join("build/out"), top.join("env/new")]);
+        assert!(found.are_below(&[top]) && !found.are_below(&[]));
+    }
+}
