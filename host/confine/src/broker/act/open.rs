@@ -142,8 +142,7 @@ pub(crate) fn give(broker: &Broker, turn: &Turn, file: OwnedFd, flags: OFlags) -
         fcntl_setfl(&file, flags & kept)?;
     }
     let close_on_exec = flags.contains(OFlags::CLOEXEC);
-    // Nobody executes a program as long as it is open for writing somewhere.
-    let given = match writes(flags) && is_program(&file)? {
+    let given = match writes(flags) && is_waited_for(&file)? {
         true => broker.listener.give_away(turn.call.id, file, close_on_exec),
         false => broker.listener.give(turn.call.id, file.as_fd(), close_on_exec),
     };
@@ -156,10 +155,21 @@ pub(crate) fn give(broker: &Broker, turn: &Turn, file: OwnedFd, flags: OFlags) -
     }
 }
 
-fn is_program(file: &OwnedFd) -> Result<bool, Errno> {
+/// Whether others can tell as long as a file is open for writing somewhere: nobody executes a program then, and who reads
+/// from a pipe does not come to its end.
+fn is_waited_for(file: &OwnedFd) -> Result<bool, Errno> {
     let mode = fstat(file)?.st_mode;
     let is_executable = Mode::from_raw_mode(mode).intersects(Mode::XUSR | Mode::XGRP | Mode::XOTH);
-    Ok(is_executable && FileType::from_raw_mode(mode) == FileType::RegularFile)
+    Ok(match FileType::from_raw_mode(mode) {
+        FileType::Fifo => true,
+        FileType::RegularFile => is_executable,
+        FileType::Directory
+        | FileType::Symlink
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => false,
+    })
 }
 
 /// A pipe is opened for writing once somebody reads from it, as the kernel would do; a thread of its own looks, so
