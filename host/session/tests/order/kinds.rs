@@ -14,8 +14,6 @@ pub(crate) struct Kind {
     /// Where that is harmful.
     pub(crate) harms: &'static str,
     pub(crate) content: Content,
-    /// Where the user's git would run the program that the file names.
-    pub(crate) status_in: Option<&'static str>,
 }
 
 /// What the tool writes; `MARK` in it stands for a file that appears when a program has run.
@@ -37,8 +35,7 @@ const fn renamed(
     (writes, harms): (&'static str, &'static str),
     content: Content,
 ) -> Kind {
-    let status_in = if matches!(content, Content::Any) { None } else { Some("q") };
-    Kind { name, prepares: "w/", watches: "w", does, writes, harms, content, status_in }
+    Kind { name, prepares: "w/", watches: "w", does, writes, harms, content }
 }
 
 /// `X/refs` is what a repository lacks.
@@ -48,16 +45,7 @@ const fn completed(
     writes: &'static str,
     content: Content,
 ) -> Kind {
-    Kind {
-        name,
-        prepares,
-        watches,
-        does: &["mkdir", "X/refs"],
-        writes,
-        harms: writes,
-        content,
-        status_in: None,
-    }
+    Kind { name, prepares, watches, does: &["mkdir", "X/refs"], writes, harms: writes, content }
 }
 
 pub(crate) const KINDS: &[Kind] = &[
@@ -90,7 +78,6 @@ pub(crate) const KINDS: &[Kind] = &[
         writes: ".git/modules/x/config",
         harms: ".git/modules/x/config",
         content: Content::Text(MODULE, "#"),
-        status_in: Some("sub"),
     },
     completed("completed: a hook", ("X/,X/HEAD,X/objects/", "X"), "X/hooks/pre-commit", Content::Any),
     completed(

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
+use std::time::Instant;
 
 use portcullis_decision::request::Origin;
 use portcullis_each_user::{Test, cannot_run};
@@ -18,12 +19,20 @@ pub(crate) const TESTS: &[Test] = &[
 /// Tries of each kind; the variable sets another number, for a long run.
 const TRIES: usize = 12;
 const TRIES_VARIABLE: &str = "PORTCULLIS_RACE_TRIES";
+/// Tries those kinds only whose names contain the value of this variable.
+const KIND_VARIABLE: &str = "PORTCULLIS_RACE_KIND";
 /// How many tries the control may take until it has lost once.
 const TRIES_OF_CONTROL: usize = 4_000;
-/// How long files are, in bytes; the longest, which nobody judges by its content, now and then.
-const LENGTHS: [usize; 4] = [100, 4 << 10, 64 << 10, 1 << 20];
+/// How long files are, in bytes, by turns.
+const LENGTHS: [usize; 4] = [100, 4 << 10, 1 << 10, 16 << 10];
+/// Now and then a file is as long as is judged by its content, or longer where nobody judges it by that.
+const LONG: usize = 1 << 20;
 const LONGEST: usize = 8 << 20;
-const NOW_AND_THEN: usize = 32;
+const NOW_AND_THEN: usize = 64;
+/// After how many tries the user's git is run in any case.
+const GIT_RUNS_EVERY: usize = 16;
+/// Where the user runs it.
+const RUN_IN: [&str; 4] = [".", "q", "sub", "X"];
 /// All that a try leaves behind.
 const LEFT_BEHIND: [&str; 8] = ["w", "X", ".git/modules", ".pi", ".hg", ".cargo", ".yarn", "q/.git"];
 
@@ -63,17 +72,17 @@ fn contest(attacker: Attacker) {
     let attacking = if attacker == Attacker::SameSession { &own } else { &other };
     let tries = std::env::var(TRIES_VARIABLE).ok().and_then(|tries| tries.parse().ok()).unwrap_or(TRIES);
     let old = gate();
-    for kind in KINDS {
+    let wanted = std::env::var(KIND_VARIABLE).unwrap_or_default();
+    for kind in KINDS.iter().filter(|kind| kind.name.contains(&wanted)) {
         let race = Race { scene: &scene, session: attacking, kind };
-        let text =
-            content(&scene, kind, if matches!(kind.content, Content::Any) { LONGEST } else { LENGTHS[3] });
+        let text = content(&scene, kind, longest(kind));
         let (tried, lost) = race.run((TRIES_OF_CONTROL, Until::FirstLoss), |_| {
             // What it says does not matter: what it leaves behind does.
             drop(scene.write_in_old_order(&old, kind.writes, &text));
         });
         assert!(lost > 0, "control, {}: the old order never lost in {tried} tries", kind.name);
         println!("    {}: the old order lost after {tried} tries", kind.name);
-        let mut count = Count::default();
+        let (mut count, began) = (Count::default(), Instant::now());
         let (tried, lost) = race.run((tries, Until::LastTry), |number| {
             let written = scene.write(&own, kind.writes, &content(&scene, kind, length(kind, number)));
             match written {
@@ -83,7 +92,10 @@ fn contest(attacker: Attacker) {
             }
         });
         let Count { done, denied, failed } = count;
-        println!("        {lost} of {tried} lost: {done} done, {denied} denied, {failed} failed");
+        let seconds = began.elapsed().as_secs();
+        println!(
+            "        {lost} of {tried} lost: {done} done, {denied} denied, {failed} failed, in {seconds} s"
+        );
         assert_eq!(lost, 0, "{}", kind.name);
     }
     own.close();
@@ -113,7 +125,7 @@ impl Race<'_> {
                 write(tried);
                 assert!(said.is("a"), "the attack goes on");
                 tried += 1;
-                lost += usize::from(self.is_lost());
+                lost += usize::from(self.is_lost(tried));
                 self.clear();
                 if until == Until::FirstLoss && lost > 0 {
                     break;
@@ -142,15 +154,17 @@ impl Race<'_> {
         }
     }
 
-    /// Whether the file stands where it does harm, and whether the user's git has run what it names.
-    fn is_lost(&self) -> bool {
+    /// Whether the file stands where it does harm, or the user's git has run what it names.
+    fn is_lost(&self, tried: usize) -> bool {
         let path = self.scene.project.join(self.kind.harms);
-        let Ok(text) = fs::read_to_string(&path) else { return false };
-        if let Some(directory) = self.kind.status_in {
-            self.scene.git(&["-C", directory, "status"]);
+        let is_harmful = fs::read_to_string(&path).is_ok_and(|text| self.scene.is_harmful(&path, &text));
+        if is_harmful || tried % GIT_RUNS_EVERY == 1 {
+            for directory in RUN_IN {
+                self.scene.git(&["-C", directory, "status"]);
+            }
         }
         let has_run = fs::remove_file(self.scene.mark()).is_ok();
-        has_run || self.scene.is_harmful(&path, &text)
+        has_run || is_harmful
     }
 
     fn clear(&self) {
@@ -172,12 +186,16 @@ impl Said {
     }
 }
 
+fn longest(kind: &Kind) -> usize {
+    if matches!(kind.content, Content::Any) { LONGEST } else { LONG }
+}
+
 fn length(kind: &Kind, number: usize) -> usize {
-    match kind.content {
-        Content::Any if number % NOW_AND_THEN == NOW_AND_THEN - 1 => LONGEST,
-        // By turns for those tries that begin with an event and those that do not.
-        Content::Any | Content::Text(..) => LENGTHS.into_iter().cycle().nth(number / 2).unwrap_or(LONGEST),
+    if number % NOW_AND_THEN == NOW_AND_THEN / 2 {
+        return longest(kind);
     }
+    // By turns for those tries that begin with an event and those that do not.
+    LENGTHS.into_iter().cycle().nth(number / 2 % LENGTHS.len()).unwrap_or(LONG)
 }
 
 /// What the tool writes, of about this length.
