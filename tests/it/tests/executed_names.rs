@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ as_each_user!(
     one_question_covers_a_place,
     start_up_names_of_a_home_are_not_written_unasked,
     commands_and_tools_give_the_same_answer,
+    what_links_of_the_user_lead_to_is_protected,
 );
 
 /// Names of a home that start programs, as the product has them.
@@ -33,6 +34,20 @@ const WAYS: &[&str] = &[
     "mkdir -p t/x && echo evil > t/x/y && mv t $1/.foorc",
     "perl -e 'open F, \"+>\", \"$ARGV[0]/.FooRC\" or exit 1; print F \"evil\"' $1",
 ];
+
+/// Gives every name in the file `names` content, in place and by renaming: in one program, because there are hundreds.
+const TRY_ALL: &str = "import os
+names = open('names').read().splitlines()
+for name in names:
+    try: os.makedirs(os.path.dirname(name), exist_ok=True)
+    except OSError: pass
+    try: open(name, 'w').write('evil')
+    except OSError: pass
+    open('e', 'w').write('evil')
+    try: os.rename('e', name)
+    except OSError: pass
+print('tried', len(names))
+";
 
 /// Settings with these writable places and these policies.
 fn settings(scene: &Scene, allow_write: &Value, policies: &[&str]) -> Result<()> {
@@ -66,12 +81,28 @@ fn run(host: &mut Serve, directory: &Path, stream: u32, script: &str) -> Result<
 
 /// Whether the tool `write` may write there; what it wrote is removed.
 fn tool_writes(host: &mut Serve, path: &Path) -> Result<bool> {
-    host.call("file/write", &json!({ "callId": "w", "path": path, "content": "evil" }))?;
-    let is_written = fs::read_to_string(path).is_ok_and(|text| text == "evil");
-    if is_written {
-        fs::remove_file(path)?;
+    Ok(which_the_tool_writes(host, &[path.to_owned()])?.contains(&true))
+}
+
+/// The same for many paths, which the host is asked about without waiting in between.
+fn which_the_tool_writes(host: &mut Serve, paths: &[PathBuf]) -> Result<Vec<bool>> {
+    /// The host takes no more at once.
+    const AT_ONCE: usize = 64;
+    let mut written = Vec::new();
+    for paths in paths.chunks(AT_ONCE) {
+        let write = |path| json!({ "callId": "w", "path": path, "content": "evil" });
+        let asked =
+            paths.iter().map(|path| host.request("file/write", &write(path))).collect::<Result<Vec<_>>>()?;
+        for (path, id) in paths.iter().zip(asked) {
+            host.reply(id)?;
+            let is_written = fs::read_to_string(path).is_ok_and(|text| text == "evil");
+            if is_written {
+                fs::remove_file(path)?;
+            }
+            written.push(is_written);
+        }
     }
-    Ok(is_written)
+    Ok(written)
 }
 
 fn new_dot_files_are_not_written_unasked(user: User) -> Result<()> {
@@ -205,26 +236,34 @@ fn start_up_names_of_a_home_are_not_written_unasked(user: User) -> Result<()> {
         }
     }
     let mut host = session(&scene, &home, Interface::Absent)?;
-    let list: String = targets.iter().map(|path| format!("'{}'\n", path.display())).collect();
-    // Each in a command of its own shell word; all of them in few commands, because each has only so many questions.
-    let script = format!(
-        "for f in {}; do mkdir -p \"${{f%/*}}\"; (echo evil > \"$f\"); echo evil > e; mv -fT e \"$f\"; done 2>/dev/null; echo tried",
-        list.replace('\n', " ")
-    );
-    let said = run(&mut host, &home, 900, &script)?;
-    ensure!(said.ends_with("tried\n"), "{said}");
+    let list: String = targets.iter().map(|path| format!("{}\n", path.display())).collect();
+    scene.write(&home.join("names"), &list)?;
+    scene.write(&home.join("try.py"), TRY_ALL)?;
+    let said = run(&mut host, &home, 900, "python3 try.py")?;
+    ensure!(said == format!("tried {}\n", targets.len()), "{said}");
     let is_evil = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text.trim() == "evil");
     let written: Vec<_> = targets.iter().filter(|path| is_evil(path)).collect();
     ensure!(written.is_empty(), "commands wrote {written:?}");
-    for path in &targets {
-        ensure!(!tool_writes(&mut host, path)?, "the tool write: {}", path.display());
-    }
+    let written = which_the_tool_writes(&mut host, &targets)?;
+    let written: Vec<_> = targets.iter().zip(written).filter(|(_, is_written)| *is_written).collect();
+    ensure!(written.is_empty(), "the tool write: {written:?}");
     for name in ["notes.txt", ".wget-hsts", ".gitignore", "src/p/main.rs"] {
         scene.write(&home.join("src/p/x"), "")?;
         let said = run(&mut host, &home, 901, &format!("echo evil > {name} && echo done"))?;
         ensure!(said == "done\n" && tool_writes(&mut host, &home.join(name))?, "{name}: {said}");
     }
     host.close()?;
+    let free = Scene::new(user)?;
+    let at = |path: &Path| path.strip_prefix(&home).map(|below| free.home().join(below));
+    let list: Vec<_> = targets.iter().map(|path| at(path)).collect::<Result<_, _>>()?;
+    let lines: String = list.iter().map(|path| format!("{}\n", path.display())).collect();
+    free.write(&free.home().join("names"), &lines)?;
+    free.write(&free.home().join("try.py"), TRY_ALL)?;
+    let mut control = user.command("/usr/bin/python3".as_ref());
+    Finished::run(control.arg("try.py").current_dir(free.home()))?.ended_with(0)?;
+    let written = list.iter().filter(|path| is_evil(path)).count();
+    // Some names of the table lie below others.
+    ensure!(written * 10 >= list.len() * 8, "control: {written} of {} are written", list.len());
     executed_without_us(user)
 }
 
@@ -265,64 +304,192 @@ const NAMES: &[(&str, bool)] = &[
     (".pi/prompts/x.md", true),
     (".pi/settings.json", true),
     (".pi/extensions/x.ts", true),
+    (".pi/portcullis.json", true),
     (".github/workflows/ci.yml", true),
     (".github/hooks/x.json", true),
     (".github/ISSUE_TEMPLATE/bug.md", false),
     (".cargo/config.toml", true),
+    (".claude/settings.json", true),
+    (".husky/pre-commit", true),
     (".vscode/tasks.json", true),
     ("src/.vscode/tasks.json", true),
     ("src/pnpm-workspace.yaml", true),
+    ("src/x.code-workspace", true),
+    ("src/AGENTS.md", true),
+    (".bashrc", true),
     (".envrc", true),
     (".foorc", true),
     (".config/foo.toml", true),
     ("notes.txt", false),
     ("src/notes.txt", false),
+    ("src/Makefile", false),
+    ("node_modules/x/.npmrc", false),
     (".gitignore", false),
 ];
 
+/// The policies of the program, alone where commands are allowed by them, and together.
+const POLICIES: &[&[&str]] = &[
+    &[],
+    &["guard"],
+    &["bosun"],
+    &["workspace", "git-guard"],
+    &["workspace", "secrets"],
+    &["workspace", "guard"],
+    &["guard", "git-guard", "secrets"],
+    &["bosun", "git-guard", "secrets"],
+];
+
+/// How many sessions there are at once.
+const AT_ONCE: usize = 3;
+
+/// Values of `allowWrite`.
+const WRITABLE: &[&[&str]] = &[
+    &[],
+    &["."],
+    &["./.pi"],
+    &["./.github"],
+    &["./.cargo"],
+    &[".", "./.pi"],
+    &["./src", "./.vscode"],
+    &["./.config", "./node_modules"],
+    &["./src/x.code-workspace", "./.envrc", "./notes.txt"],
+];
+
 fn commands_and_tools_give_the_same_answer(user: User) -> Result<()> {
-    let writable = [
-        json!(["."]),
-        json!(["./.pi"]),
-        json!(["./.github"]),
-        json!(["./.cargo"]),
-        json!([".", "./.pi"]),
-        json!(["./src", "./.vscode"]),
-    ];
-    // What is asked of every policy would be a question for the command itself under `git-guard` or `secrets` alone.
-    let policies: &[&[&str]] =
-        &[&[], &["guard"], &["bosun"], &["workspace", "git-guard"], &["workspace", "secrets"]];
-    let mut wrong = Vec::new();
-    for allow_write in &writable {
-        for policies in policies {
-            let told = format!("allowWrite {allow_write}, policies {policies:?}");
-            let scene = Scene::new(user)?;
-            settings(&scene, allow_write, policies)?;
-            for (name, _) in NAMES {
-                let directory = scene.project().join(name);
-                scene.write(&directory.with_file_name("there.txt"), "")?;
-            }
-            let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
-            let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-            let (_, said) = host.run(&format!(
-                "for n in {}; do echo evil > $n; done 2>/dev/null; echo tried",
-                names.join(" ")
-            ))?;
-            ensure!(said.ends_with("tried\n"), "{told}: {said}");
-            for (name, is_protected) in NAMES {
-                let path = scene.project().join(name);
-                let by_command = path.exists();
-                if by_command {
-                    fs::remove_file(&path)?;
-                }
-                let by_tool = tool_writes(&mut host, &path)?;
-                if by_command != by_tool || *is_protected && by_command {
-                    wrong.push(format!("{told}: {name}: command {by_command}, tool {by_tool}"));
-                }
-            }
-            host.close()?;
-        }
+    /// A value of `allowWrite`, and policies.
+    type Row = (&'static [&'static str], &'static [&'static str]);
+    let rows: Vec<Row> =
+        WRITABLE.iter().flat_map(|writable| POLICIES.iter().map(|policies| (*writable, *policies))).collect();
+    let answer = |&(writable, policies): &Row| -> Result<Vec<_>> {
+        let told = format!("allowWrite {writable:?}, policies {policies:?}");
+        let answers = answers(user, writable, policies).with_context(|| told.clone())?;
+        Ok(answers.into_iter().map(|answer| (told.clone(), answer)).collect::<Vec<_>>())
+    };
+    let part = |rows: &[Row]| rows.iter().map(answer).collect::<Result<Vec<_>>>();
+    // Each row is a session of its own; they mostly wait for programs.
+    let answered = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            rows.chunks(rows.len().div_ceil(AT_ONCE)).map(|rows| scope.spawn(move || part(rows))).collect();
+        let joined =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow!("a panic"))));
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    let answered: Vec<_> = answered.into_iter().flatten().flatten().collect();
+    let wrong: Vec<_> = answered
+        .iter()
+        .filter(|(_, (_, is_protected, [by_command, by_tool]))| {
+            by_command != by_tool || *is_protected && *by_command
+        })
+        .collect();
+    ensure!(wrong.is_empty(), "written by a command, by the tool: {wrong:#?}");
+    // Some are written, and some are not, or nothing is shown by it.
+    let written = answered.iter().filter(|(_, (_, _, [by_command, _]))| *by_command).count();
+    ensure!(written > 100 && answered.len() - written > 100, "{written} of {}", answered.len());
+    Ok(())
+}
+
+/// One session for all names: whether a command, and the tool, writes each of them.
+fn answers(
+    user: User,
+    allow_write: &[&str],
+    policies: &[&str],
+) -> Result<Vec<(&'static str, bool, [bool; 2])>> {
+    let scene = Scene::new(user)?;
+    settings(&scene, &json!(allow_write), policies)?;
+    for (name, _) in NAMES {
+        scene.write(&scene.project().join(name).with_file_name("there.txt"), "")?;
     }
-    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    let script = format!("for n in {}; do echo evil > $n; done 2>/dev/null; echo tried", names.join(" "));
+    let (_, said) = host.run(&script)?;
+    ensure!(said.ends_with("tried\n"), "{said}");
+    let paths: Vec<PathBuf> = names.iter().map(|name| scene.project().join(name)).collect();
+    let by_command: Vec<bool> =
+        paths.iter().map(|path| fs::read_to_string(path).is_ok_and(|text| text.trim() == "evil")).collect();
+    for (path, _) in paths.iter().zip(&by_command).filter(|(_, is_written)| **is_written) {
+        fs::remove_file(path)?;
+    }
+    let by_tool = which_the_tool_writes(&mut host, &paths)?;
+    host.close()?;
+    let answers = NAMES.iter().zip(by_command.into_iter().zip(by_tool));
+    Ok(answers
+        .map(|((name, is_protected), (command, tool))| (*name, *is_protected, [command, tool]))
+        .collect())
+}
+
+/// Ways to give content to what a link of the user's leads to; the link first.
+const BEHIND_LINKS: &[(&str, &str)] = &[
+    (".envrc", "echo evil > env/rc"),
+    (".envrc", "echo evil > .envrc"),
+    (".envrc", "echo evil > t && mv t env/rc"),
+    (".envrc", "mv env old; mkdir env; echo evil > env/rc"),
+    (".vscode/tasks.json", "echo evil > tools/editor/tasks.json"),
+    (".vscode/tasks.json", "mkdir n; echo evil > n/tasks.json; mv tools/editor old; mv n tools/editor"),
+    ("sub/.cargo/config.toml", "mkdir -p none/cargo; echo evil > none/cargo/config.toml"),
+    ("out/.envrc", "mkdir -p build/out; echo evil > build/out/.envrc"),
+    ("out/.envrc", "mkdir -p n/out; echo evil > n/out/.envrc; mv n build"),
+];
+
+fn what_links_of_the_user_lead_to_is_protected(user: User) -> Result<()> {
+    let set_up = |scene: &Scene| -> Result<()> {
+        for (path, text) in
+            [("env/rc", "old"), ("tools/editor/x", "old"), ("sub/x", "old"), ("docs/x", "old")]
+        {
+            scene.write(&scene.project().join(path), text)?;
+        }
+        for (name, target) in [
+            (".envrc", "env/rc"),
+            (".vscode", "tools/editor"),
+            ("sub/.cargo", "../none/cargo"),
+            ("out", "build/out"),
+            ("read.me", "docs/x"),
+        ] {
+            std::os::unix::fs::symlink(target, scene.project().join(name))?;
+        }
+        Ok(())
+    };
+    let is_evil = |scene: &Scene, path: &str| {
+        fs::read_to_string(scene.project().join(path)).is_ok_and(|text| text.trim() == "evil")
+    };
+    for (link, way) in BEHIND_LINKS {
+        let free = Scene::new(user)?;
+        set_up(&free)?;
+        let mut control = user.command("/bin/bash".as_ref());
+        control.args(["-c", way]);
+        free.enter(&mut control);
+        Finished::run(&mut control)?;
+        ensure!(is_evil(&free, link), "control: {way}");
+    }
+    let scene = Scene::new(user)?;
+    set_up(&scene)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    for (link, way) in BEHIND_LINKS {
+        host.run(way)?;
+        ensure!(!is_evil(&scene, link), "{way}");
+        // As it was, for the next one.
+        let put_back = "rm -rf old env tools build none n; mkdir -p env tools/editor; echo old > env/rc; echo old > tools/editor/x";
+        let mut outside = user.command("/bin/bash".as_ref());
+        outside.args(["-c", put_back]);
+        scene.enter(&mut outside);
+        Finished::run(&mut outside)?;
+    }
+    for name in ["env/rc", ".envrc", "tools/editor/tasks.json", "none/cargo/config.toml"] {
+        ensure!(!tool_writes(&mut host, &scene.project().join(name))?, "the tool write: {name}");
+    }
+    for name in ["env/other", "tools/other", "docs/x", "read.me", "none/cargo/other"] {
+        scene.write(&scene.project().join("none/cargo/x"), "")?;
+        let (_, said) = host.run(&format!("echo evil > {name} && echo done"))?;
+        ensure!(said == "done\n" && tool_writes(&mut host, &scene.project().join(name))?, "{name}: {said}");
+    }
+    host.close()?;
+    let mut asking = Serve::greeted(&scene, &[], Interface::Present)?;
+    let id = asking.begin("echo evil > env/rc", &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = asking.question()?;
+    ensure!(question.to_string().contains("host.tool-files"), "{question}");
+    asking.answer(&question, &json!(ONCE))?;
+    asking.finish(id)?;
+    ensure!(is_evil(&scene, ".envrc"));
+    asking.close()?;
     Ok(())
 }
