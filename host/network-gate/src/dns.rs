@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::Endpoint;
 
-use crate::names::Names;
+use crate::names::{Names, is_localhost};
 
 /// The longest accepted query, in bytes; a name of 255 bytes and its type fit easily.
 pub const QUERY_MAX: usize = 4096;
@@ -129,7 +129,7 @@ fn found(question: &Question<'_>, names: &Names) -> (Code, Option<Data>) {
 fn address(name: &str, names: &Names) -> (Code, Option<Data>) {
     // A name that is not a host name, or an odd spelling of an address, has no address.
     let Ok(Endpoint::Domain(name)) = HostName::parse(name) else { return (Code::NoSuchName, None) };
-    if name == "localhost" || name.ends_with(".localhost") {
+    if is_localhost(&name) {
         return (Code::Fine, Some(Data::Address(Ipv4Addr::LOCALHOST)));
     }
     // A name of one label belongs to the local network at best; programs query such names to explore it.

@@ -4,6 +4,9 @@
 //! server: the TLS client hello, or each HTTP request. Bytes are forwarded only after this part has been read, so no
 //! unchecked byte leaves.
 //!
+//! Where the connection is allowed to an address, names are not compared. Only a request that asks a proxy for another
+//! server is refused, because a proxy at that address would pass it on.
+//!
 //! Requests inside TLS cannot be seen. Other protocols are not parsed, but until the server has answered in such a
 //! protocol, bytes that some server could take for an HTTP request are not forwarded.
 
@@ -19,6 +22,7 @@ use portcullis_decision::request::{Endpoint, Stage};
 
 use crate::Refusal;
 use crate::judge::{Checks, Stages};
+use crate::names::is_localhost;
 use chunked::Chunked;
 use client_hello::{ClientHello, Hello};
 use head::{Body, Named};
@@ -52,7 +56,9 @@ pub enum Stop {
 pub struct Inspector {
     host: Endpoint,
     port: u16,
-    checks: Checks,
+    /// TLS may hide or omit the name of the server.
+    hidden_names: bool,
+    compared: Compared,
     state: State,
     /// Bytes that may not be forwarded yet.
     pending: Vec<u8>,
@@ -68,6 +74,17 @@ pub struct Inspector {
     seen: Option<Stage>,
     /// The next stage has been decided.
     is_cleared: bool,
+}
+
+/// The part of the content that is compared with the allowed server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    /// Every name.
+    Names,
+    /// The target of a request in the words of a proxy's client. Names are free: programs know an address by names
+    /// that this crate does not, as those in `/etc/hosts`.
+    ProxyTargets,
+    Nothing,
 }
 
 #[derive(Debug)]
@@ -101,14 +118,20 @@ enum State {
 impl Inspector {
     /// Creates the inspector of a connection that is allowed to `host` and `port`.
     ///
-    /// If `host` is an address, the names in the content are not compared.
+    /// If `host` is an address, the names in the content are not compared, but a request that asks a proxy for another
+    /// server is refused.
     pub fn new(host: &Endpoint, port: u16, checks: Checks, stages: Stages) -> Self {
-        let names_match = checks.names_match && matches!(host, Endpoint::Domain(_));
-        let is_free = !names_match && !stages.client_hello && !stages.http;
+        let compared = match host {
+            _ if !checks.names_match => Compared::Nothing,
+            Endpoint::Domain(_) => Compared::Names,
+            Endpoint::Address(_) => Compared::ProxyTargets,
+        };
+        let is_free = compared == Compared::Nothing && !stages.client_hello && !stages.http;
         Self {
             host: host.clone(),
             port,
-            checks: Checks { names_match, ..checks },
+            hidden_names: checks.hidden_names,
+            compared,
             state: if is_free { State::Free } else { State::Start },
             pending: Vec::new(),
             known: 0,
@@ -212,11 +235,21 @@ impl Inspector {
         answer.extend_from_slice(bytes);
         let Some(status) = answer.get(..STATUS) else { return Ok(false) };
         let is_switched = SWITCHED.contains(&status);
-        if is_switched && protocols.split(',').any(|protocol| protocol.trim() == "h2c") {
+        let is_http2 = is_switched && protocols.split(',').any(|protocol| protocol.trim() == "h2c");
+        if is_http2 && self.reads_http2() {
             return Err(Stop::Forbidden(unreadable()));
         }
         self.state = if is_switched { State::Free } else { State::Head };
         Ok(true)
+    }
+
+    fn compares_names(&self) -> bool {
+        self.compared == Compared::Names
+    }
+
+    /// Returns true if every request has to be read, so that HTTP/2 without TLS cannot pass.
+    fn reads_http2(&self) -> bool {
+        self.compares_names() || self.stages.http
     }
 
     /// Returns true if the server's first bytes are not an HTTP response.
@@ -271,11 +304,12 @@ impl Inspector {
     fn start(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         let opening = Opening::of(&self.pending);
         let is_of_interest = match opening {
-            Opening::Tls | Opening::NamelessHello => self.stages.client_hello,
-            Opening::Http(_) | Opening::Http2 => self.stages.http,
+            Opening::Tls | Opening::NamelessHello => self.compares_names() || self.stages.client_hello,
+            Opening::Http(_) => self.compared != Compared::Nothing || self.stages.http,
+            Opening::Http2 => self.reads_http2(),
             Opening::Undecided | Opening::Malformed(_) | Opening::Other => true,
         };
-        if !self.checks.names_match && !is_of_interest {
+        if !is_of_interest {
             self.state = State::Free;
             return Ok(true);
         }
@@ -328,7 +362,7 @@ impl Inspector {
     fn line_names(&self, name: &str) -> Result<(), Stop> {
         let named = head::authority(name).ok();
         let is_allowed = named.as_ref().is_some_and(|named| self.is_allowed(named));
-        if is_allowed || name == "/" || !self.checks.names_match {
+        if is_allowed || name == "/" || !self.compares_names() {
             return Ok(());
         }
         Err(self.another(named.as_ref().map(|named| &named.host), "a line `Host` of what is no request"))
@@ -374,16 +408,16 @@ impl Inspector {
     }
 
     fn hello(&self, hello: &ClientHello) -> Result<(), Stop> {
-        if !self.checks.names_match {
+        if !self.compares_names() {
             return Ok(());
         }
-        if hello.is_hiding && !self.checks.hidden_names {
+        if hello.is_hiding && !self.hidden_names {
             let reason =
                 "TLS hides the name of the server (ECH), so it cannot be compared to the allowed one";
             return Err(forbidden("host.hidden-server-name", reason.to_owned()));
         }
         let Some(name) = &hello.server_name else {
-            if self.checks.hidden_names {
+            if self.hidden_names {
                 return Ok(());
             }
             let reason =
@@ -407,7 +441,10 @@ impl Inspector {
         if let Some(other) = head.names.iter().find(|named| !self.is_allowed(named)) {
             return Err(self.another(Some(&other.host), "the request"));
         }
-        if self.checks.names_match && !self.checks.hidden_names && head.names.is_empty() {
+        if let Some(other) = head.proxied.as_ref().filter(|named| !self.is_itself(named)) {
+            return Err(self.for_another(other));
+        }
+        if self.compares_names() && !self.hidden_names && head.names.is_empty() {
             let reason = "the request does not say the name of the server, so it cannot be compared to the allowed one";
             return Err(forbidden("host.no-server-name", reason.to_owned()));
         }
@@ -434,7 +471,24 @@ impl Inspector {
     }
 
     fn is_allowed(&self, named: &Named) -> bool {
-        !self.checks.names_match || named.host == self.host && named.port.is_none_or(|port| port == self.port)
+        !self.compares_names() || named.host == self.host && named.port.is_none_or(|port| port == self.port)
+    }
+
+    /// Returns true unless the allowed server is an address, and a proxy there would pass the request on to another.
+    fn is_itself(&self, proxied: &Named) -> bool {
+        let is_here = |host: &Endpoint| match host {
+            Endpoint::Domain(name) => is_localhost(name),
+            Endpoint::Address(address) => address.is_loopback(),
+        };
+        let is_host = proxied.host == self.host || is_here(&self.host) && is_here(&proxied.host);
+        self.compared != Compared::ProxyTargets || is_host && proxied.port == Some(self.port)
+    }
+
+    fn for_another(&self, Named { host, port }: &Named) -> Stop {
+        let other = port.map_or_else(|| host.to_string(), |port| host.with_port(port));
+        let own = self.host.with_port(self.port);
+        let reason = format!("the request asks a proxy for `{other}`, but the connection is to `{own}`");
+        forbidden("host.other-server", reason)
     }
 
     fn another(&self, named: Option<&Endpoint>, who: &str) -> Stop {

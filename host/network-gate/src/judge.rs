@@ -12,7 +12,8 @@ use crate::Upstream;
 pub struct Attempt {
     /// The destination, and the process that connects.
     pub access: NetworkAccess,
-    /// The root process of the command that the process belongs to; 0 if it is unknown.
+    /// The root process of the command that the process belongs to. If the process is unknown, it is that of the only
+    /// command that runs, and 0 if there are several; see [`Judge::only_command`].
     pub command: u32,
     /// The kind of the attempt.
     pub want: Want,
@@ -95,7 +96,8 @@ pub enum Ending {
 /// The checks that apply to the content of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
-    /// The name in a TLS client hello and in every plain HTTP request must be the allowed one.
+    /// The name in a TLS client hello and in every plain HTTP request must be the allowed one; of a connection to an
+    /// address, the target of a request to a proxy.
     pub names_match: bool,
     /// TLS may hide or omit the name of the server.
     pub hidden_names: bool,
@@ -147,6 +149,9 @@ pub trait Judge: Send + Sync + 'static {
 
     /// Returns the user's own proxy for this connection; `None` means a direct connection.
     fn upstream(&self, attempt: &Attempt) -> Option<Upstream>;
+
+    /// Returns the root process of the command that runs, and 0 if there are none or several.
+    fn only_command(&self) -> u32;
 
     /// Reports a connection that is refused because too many are open.
     fn overloaded(&self, why: &str);

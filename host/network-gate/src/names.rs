@@ -13,6 +13,11 @@ const FIRST: u32 = Ipv4Addr::new(198, 18, 0, 2).to_bits();
 /// The last address that stands for a name.
 const LAST: u32 = Ipv4Addr::new(198, 19, 255, 254).to_bits();
 
+/// Returns true for `localhost` and the names below it, which mean the loopback everywhere (RFC 6761 6.3).
+pub(crate) fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
 /// The names that the programs of a session have looked up.
 ///
 /// An address stands for its name until the session ends. If it were reused for another name, a connection under way

@@ -25,6 +25,7 @@ as_each_user!(
     connections_and_their_bytes_are_logged,
     a_budget_that_is_used_up_stops_what_follows,
     ports_of_this_machines_loopback_are_named,
+    no_proxy_at_an_allowed_address_is_asked_for_another_server,
     servers_inside_can_be_reached_inside,
     hidden_names_can_be_allowed,
     unix_sockets_are_named,
@@ -202,6 +203,47 @@ fn ports_of_this_machines_loopback_are_named(user: User) -> Result<()> {
     ensure!(finished.stdout.matches("REACHED 203.0.113.254").count() == 2, "{finished:#?}");
     let finished = world.run(NETWORK, script)?;
     ensure!(!finished.stdout.contains("REACHED"), "{finished:#?}");
+    Ok(())
+}
+
+/// The words of a forward proxy, to servers that were allowed by their addresses; names are free there.
+fn no_proxy_at_an_allowed_address_is_asked_for_another_server(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let network = r#"{ "allowedDomains": ["localhost:8000", "203.0.113.1:80"], "deniedDomains": [] }"#;
+    let tunnel = |place: &str| {
+        let head = format!("CONNECT {place} HTTP/1.1\\r\\nHost: {place}\\r\\n\\r\\n");
+        format!("exec 3<>/dev/tcp/127.0.0.1/8000; printf '{head}' >&3; timeout 2 head -1 <&3")
+    };
+    let (other, own) = (tunnel("evil.test:80"), tunnel("localhost:8000"));
+    let refused = [
+        "curl -sS -x http://127.0.0.1:8000 http://evil.test/",
+        "curl -sS -x http://203.0.113.1:80 http://evil.test/",
+        "curl -sS -x http://localhost:8000 http://localhost:22/",
+        &other,
+    ];
+    let free = [
+        "curl -sS -H 'Host: evil.test' http://localhost:8000/",
+        "curl -sS -x http://localhost:8000 http://localhost:8000/",
+        "curl -sS http://by-hand.test/",
+        "curl -sS -x $PORTCULLIS_PROXY --noproxy '' http://localhost:8000/",
+        "curl -sS -x $PORTCULLIS_PROXY --noproxy '' -p http://app.localhost:8000/",
+        "curl -sS -x socks5h://${PORTCULLIS_PROXY#http://} --noproxy '' http://localhost:8000/",
+        "curl -sS -x $PORTCULLIS_PROXY --noproxy '' http://127.0.0.1:8000/",
+        &own,
+    ];
+    let reaches = |output: &str| output.contains("REACHED") || output.contains("HTTP/1.1 200");
+    let all: Vec<&str> = refused.iter().chain(&free).copied().collect();
+    let outputs = each(&all, |script| world.run(network, script))?;
+    for (number, (script, output)) in all.iter().zip(&outputs).enumerate() {
+        ensure!(reaches(output) == (number >= refused.len()), "{script}: {output}");
+    }
+    let reason = "the request asks a proxy for `evil.test:80`, but the connection is to `127.0.0.1:8000` (rule \
+                  `host.other-server` of `host`)";
+    ensure!(outputs.first().is_some_and(|output| output.contains(reason)), "{outputs:?}");
+    for (script, output) in refused.iter().zip(each(&refused, |script| world.control(script))?) {
+        ensure!(reaches(&output), "control: {script}: {output}");
+    }
     Ok(())
 }
 

@@ -11,6 +11,9 @@ pub const HEAD_MAX: usize = 64 * 1024;
 pub struct Head {
     /// Every server name in the request.
     pub names: Vec<Named>,
+    /// The server that the target names, as in a request to a proxy: in absolute form, or of `CONNECT`. Its port is the
+    /// scheme's where none is given.
+    pub proxied: Option<Named>,
     /// The kind of the body.
     pub body: Body,
     /// The protocols that the client offers to switch to, in lower case.
@@ -20,7 +23,7 @@ pub struct Head {
 }
 
 /// A server that a request names.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// Its canonical name, or its address.
     pub host: Endpoint,
@@ -85,11 +88,16 @@ pub fn read(head: &[u8]) -> Result<Head, &'static str> {
         return Err("the request does not have exactly one `Host`");
     }
     let mut names: Vec<Named> = hosts.into_iter().map(authority).collect::<Result<_, _>>()?;
-    if method == "CONNECT" {
-        names.push(authority(target)?);
+    let proxied = if method == "CONNECT" {
+        Some(authority(target)?)
     } else if !target.starts_with('/') && target != "*" {
-        names.push(authority(of_absolute_form(target)?)?);
-    }
+        Some(authority(of_absolute_form(target)?)?)
+    } else {
+        None
+    };
+    names.extend(proxied.clone());
+    let proxied =
+        proxied.map(|Named { host, port }| Named { host, port: port.or_else(|| usual_port(target)) });
     let body = if method == "CONNECT" {
         Body::Tunnel
     } else {
@@ -105,7 +113,7 @@ pub fn read(head: &[u8]) -> Result<Head, &'static str> {
     };
     let header_names = fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
     let shown = HttpHead { method: method.to_owned(), url, header_names };
-    Ok(Head { names, body, upgrade: (!upgrade.trim().is_empty()).then_some(upgrade), shown })
+    Ok(Head { names, proxied, body, upgrade: (!upgrade.trim().is_empty()).then_some(upgrade), shown })
 }
 
 fn request_line(line: &str) -> Result<(&str, &str, u8), &'static str> {
@@ -150,6 +158,12 @@ fn of_absolute_form(target: &str) -> Result<&str, &'static str> {
     }
     // Some servers treat a backslash as a slash, others as part of the name; the check of the name refuses it.
     Ok(rest.find(['/', '?', '#']).and_then(|end| rest.get(..end)).unwrap_or(rest))
+}
+
+/// Returns the port of the scheme of `http://…` or `https://…`.
+fn usual_port(target: &str) -> Option<u16> {
+    let (scheme, _) = target.split_once("://")?;
+    Some(if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 })
 }
 
 /// Parses `host` or `host:port`.
@@ -280,6 +294,23 @@ mod tests {
             ("GET / HTTP/1.1\nHost: 0x7f.1\n\n", vec!["127.0.0.1"]),
         ] {
             assert_eq!(names(head), Ok(expected.into_iter().map(str::to_owned).collect()), "{head}");
+        }
+    }
+
+    #[test]
+    fn the_server_that_a_proxy_is_asked_for_has_a_port() {
+        for (line, expected) in [
+            ("GET http://b.test/x HTTP/1.1", Some("b.test:80")),
+            ("GET HTTPS://b.test HTTP/1.1", Some("b.test:443")),
+            ("GET http://b.test:8080/http://c.test HTTP/1.1", Some("b.test:8080")),
+            ("CONNECT [::1]:443 HTTP/1.1", Some("[::1]:443")),
+            ("CONNECT b.test HTTP/1.1", None),
+            ("GET /http://b.test/ HTTP/1.1", None),
+            ("OPTIONS * HTTP/1.1", None),
+        ] {
+            let head = read(format!("{line}\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+            let shown = head.proxied.and_then(|Named { host, port }| Some(host.with_port(port?)));
+            assert_eq!(shown.as_deref(), expected, "{line}");
         }
     }
 

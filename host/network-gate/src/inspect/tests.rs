@@ -238,10 +238,71 @@ fn a_record_before_the_hello_is_malformed() {
 }
 
 #[test]
-fn addresses_were_judged_as_themselves() {
-    let mut inspector = inspector("192.0.2.1");
-    assert!(inspector.is_free());
-    assert_eq!(inspector.push(&hello("evil.test")).unwrap(), hello("evil.test"));
+fn names_are_free_where_an_address_was_allowed() {
+    let request = |line: &str| format!("{line} HTTP/1.1\r\nHost: whatever.test\r\n\r\n");
+    for (host, line) in [
+        ("192.0.2.1", "GET /http://other.test/"),
+        ("192.0.2.1", "GET http://192.0.2.1/x"),
+        ("192.0.2.1", "CONNECT 192.0.2.1:80"),
+        ("2001:db8::1", "GET http://[2001:DB8::1]:80/x"),
+        ("127.0.0.1", "OPTIONS *"),
+        ("127.0.0.1", "GET http://localhost/x"),
+        ("127.0.0.1", "GET http://app.localhost:80/x"),
+        ("127.0.0.1", "CONNECT [::1]:80"),
+        ("::1", "GET http://127.0.0.1/x"),
+    ] {
+        for step in [1, 999] {
+            let bytes = request(line);
+            assert_eq!(forwarded(host, bytes.as_bytes(), step).as_deref(), Ok(bytes.as_bytes()), "{line}");
+        }
+    }
+    for free in [hello("evil.test"), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()] {
+        let mut inspector = inspector("192.0.2.1");
+        assert_eq!(inspector.push(&free).unwrap(), free);
+        assert!(inspector.is_free());
+    }
+    let mut other = inspector("192.0.2.1");
+    assert_eq!(other.push(b"EHLO me\r\nHost: evil.test\r\n").unwrap(), b"EHLO me\r\nHost: evil.test\r\n");
+    other.answered(b"220 ready\r\n").unwrap();
+    assert!(other.is_free());
+    let unchecked = Checks { names_match: false, ..Checks::default() };
+    let address = HostName::parse("192.0.2.1").unwrap();
+    assert!(Inspector::new(&address, 80, unchecked, Stages::default()).is_free());
+}
+
+#[test]
+fn no_proxy_at_an_allowed_address_is_asked_for_another_server() {
+    for (host, line) in [
+        ("192.0.2.1", "GET http://other.test/"),
+        ("192.0.2.1", "GET HTTPS://192.0.2.1/"),
+        ("192.0.2.1", "GET http://192.0.2.1:8080/"),
+        ("192.0.2.1", "GET http://192.0.2.2/"),
+        ("192.0.2.1", "GET http://localhost/"),
+        ("192.0.2.1", "CONNECT other.test:80"),
+        ("192.0.2.1", "CONNECT 192.0.2.1:443"),
+        ("192.0.2.1", "CONNECT 192.0.2.1"),
+        ("127.0.0.1", "GET http://localhost:81/"),
+        ("127.0.0.1", "GET http://localhost.test/"),
+        ("127.0.0.1", "CONNECT notlocalhost:80"),
+    ] {
+        let honest = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let asked = format!("{line} HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n");
+        for before in ["", "\r\n", &honest] {
+            let result = forwarded(host, [before, &asked].concat().as_bytes(), 7);
+            assert!(is_forbidden(&result), "{line}: {result:?}");
+        }
+    }
+    for odd in [
+        "GET http://other.test/ HTTP/1.1\nHost: 192.0.2.1\n\n",
+        "GET\thttp://other.test/ HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n",
+        "connect other.test:80 HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n",
+        "GET ftp://other.test/ HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n",
+        "(X http://other.test/ HTTP/1.1\r\n\r\n",
+        "PROXY TCP4 1.2.3.4 1.2.3.4 1 80\r\nGET / HTTP/1.1\r\n\r\n",
+    ] {
+        let result = forwarded("192.0.2.1", odd.as_bytes(), 1);
+        assert!(matches!(result, Err(Stop::Malformed(_))), "{odd}: {result:?}");
+    }
 }
 
 #[test]
@@ -268,6 +329,10 @@ fn after_an_offer_the_server_decides_how_it_goes_on() {
     let mut hiding = inspector("a.test");
     hiding.push(&offer("h2c")).unwrap();
     assert!(matches!(hiding.answered(b"HTTP/1.1 101 Switching"), Err(Stop::Forbidden(_))));
+
+    let mut free = inspector("192.0.2.1");
+    free.push(&offer("h2c")).unwrap();
+    assert!(free.answered(b"HTTP/1.1 101 Switching").unwrap() && free.is_free());
 
     let mut late = inspector("a.test");
     late.push(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").unwrap();

@@ -36,7 +36,8 @@ struct State {
     in_hand: usize,
     round: Option<Round>,
     rounds: u64,
-    /// The number of questions asked for each command.
+    /// The number of questions asked for each command; under 0 those of the session about connections of an unknown
+    /// command.
     asked: HashMap<u32, usize>,
     is_closed: bool,
 }
@@ -99,7 +100,9 @@ impl Asking {
 
     /// Resets the count of a command that has ended; its process id may be reused.
     pub(crate) fn forget(&self, command: u32) {
-        self.state().asked.remove(&command);
+        if command != 0 {
+            self.state().asked.remove(&command);
+        }
     }
 
     /// Closes the queue: drops all waiting attempts and withdraws the open question.

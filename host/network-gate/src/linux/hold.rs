@@ -163,7 +163,7 @@ fn wanted(scope: &Scope, address: SocketAddr) -> Option<Wanted> {
 }
 
 fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Release) -> Heard {
-    let attempt = wanted.attempt_of(owner);
+    let attempt = scope.attempt(wanted, owner);
     match scope.judge.decide(&attempt) {
         Judgement::Ask => Heard::Open { attempt, socket, release },
         settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => {

@@ -8,7 +8,7 @@
 mod http;
 mod socks;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use crate::linux::refuse::{self, News};
 use crate::linux::relay;
 use crate::linux::scope::{Scope, Wanted};
+use crate::names::is_localhost;
 
 /// How long a program may take to send its request.
 const GREETING: Duration = Duration::from_secs(30);
@@ -90,11 +91,19 @@ pub(crate) async fn serve(scope: Arc<Scope>, mut client: TcpStream, from: Socket
     let greeted = timeout(GREETING, greet(&scope, &mut client)).await;
     match greeted {
         Ok(Ok(Order { host, port, manner, beginning })) => {
-            let wanted = Wanted { target: host, port, client: from, server };
+            let wanted = Wanted { target: itself(host), port, client: from, server };
             relay::connect(&scope, client, &wanted, manner, beginning).await;
         }
         Ok(Err(Fault::Told(message))) => refuse::say(client, &message).await,
         Ok(Err(Fault::Gone)) | Err(_) => refuse::reset(&client),
+    }
+}
+
+/// Returns the loopback address for `localhost`, as the DNS server does for other connections.
+fn itself(host: Endpoint) -> Endpoint {
+    match host {
+        Endpoint::Domain(name) if is_localhost(&name) => Endpoint::Address(Ipv4Addr::LOCALHOST.into()),
+        other => other,
     }
 }
 

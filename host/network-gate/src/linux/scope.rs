@@ -117,9 +117,16 @@ impl Scope {
             Client::Open(socket) => self.clients.owner(socket),
             Client::Gone => Owner::default(),
         };
-        let attempt = wanted.attempt_of(owner);
+        let attempt = self.attempt(wanted, owner);
         let judgement = self.judge.decide(&attempt);
         Found { attempt, state: State::Settled(Box::new(judgement)) }
+    }
+
+    /// Returns the attempt of a process to make this connection. It counts for the only command that runs where the
+    /// process is not known any more, so that a process cannot escape what was answered by closing its socket.
+    pub(crate) fn attempt(&self, wanted: &Wanted, owner: Owner) -> Attempt {
+        let command = if owner.command == 0 { self.judge.only_command() } else { owner.command };
+        wanted.attempt_of(Owner { command, ..owner })
     }
 
     /// Has a later stage of an allowed connection decided. The error is `None` if the client has gone.

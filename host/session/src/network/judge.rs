@@ -239,6 +239,10 @@ impl Judge for CommandJudge {
         super::upstream::of(&force.basis.resolved, &attempt.access.target, attempt.access.port)
     }
 
+    fn only_command(&self) -> u32 {
+        self.line.session().map(|session| session.connections.only_command()).unwrap_or_default()
+    }
+
     fn overloaded(&self, why: &str) {
         let Some(session) = self.line.session() else { return };
         let text = format!("network: {why}");

@@ -39,6 +39,8 @@ struct Command {
     identity: Option<Identity>,
     allowed: HashSet<Place>,
     refused: HashSet<Place>,
+    /// Places refused to a connection of an unknown command, while this one ran.
+    refused_to_unknown: HashSet<Place>,
     notes: Vec<String>,
     /// How long its connections have waited for the user, without those of now.
     waited: Duration,
@@ -86,6 +88,16 @@ impl Memory {
         table.commands.get(&command).and_then(|command| command.identity.clone())
     }
 
+    /// Returns the command that runs, and 0 if there are none or several.
+    pub(super) fn only_command(&self) -> u32 {
+        let table = self.table();
+        let mut running = table.commands.iter().filter(|(_, command)| command.identity.is_some());
+        match (running.next(), running.next()) {
+            (Some((&command, _)), None) => command,
+            _ => 0,
+        }
+    }
+
     /// Whether nobody was told this before.
     pub(super) fn is_news(&self, text: &str) -> bool {
         self.table().told.insert(text.to_owned())
@@ -118,16 +130,30 @@ impl Memory {
     }
 
     /// Remembers that the user said a plain no to a place, as long as the command runs: a program that tries again and
-    /// again asks once. Another command asks anew.
+    /// again asks once. Another command asks anew. For an unknown command (0), the no holds for unknown ones as long as
+    /// one of those runs that run now.
     pub(super) fn refuse(&self, command: u32, place: Place) {
+        let mut table = self.table();
         if command != 0 {
-            self.table().commands.entry(command).or_default().refused.insert(place);
+            table.commands.entry(command).or_default().refused.insert(place);
+            return;
+        }
+        for command in table.commands.values_mut().filter(|command| command.identity.is_some()) {
+            command.refused_to_unknown.insert(place.clone());
         }
     }
 
-    /// Whether the user said a plain no to this place for this command.
+    /// Returns true if the user said a plain no to this place for this command. An unknown command (0) may be any of
+    /// those that run, so what is refused to one of them is refused to it.
     pub(super) fn is_refused(&self, command: u32, place: &Place) -> bool {
-        self.table().commands.get(&command).is_some_and(|command| command.refused.contains(place))
+        let table = self.table();
+        if command != 0 {
+            return table.commands.get(&command).is_some_and(|command| command.refused.contains(place));
+        }
+        table
+            .commands
+            .values()
+            .any(|command| command.refused.contains(place) || command.refused_to_unknown.contains(place))
     }
 
     /// Forgets which of these places were allowed to commands under way: who takes an answer back means these as well.
@@ -206,8 +232,25 @@ mod tests {
         assert!(!memory.is_refused(7, &(a_place().0, 80)), "another port is another question");
         memory.dismiss(7);
         assert!(!memory.is_refused(7, &a_place()), "the number may belong to another process next");
+    }
+
+    #[test]
+    fn a_no_holds_for_unknown_commands_as_long_as_a_command_runs_that_ran_then() {
+        let memory = Memory::default();
+        memory.introduce(7, "r1", None);
+        assert_eq!(memory.only_command(), 7);
+        memory.introduce(8, "r2", None);
+        assert_eq!(memory.only_command(), 0);
+        memory.refuse(7, a_place());
+        assert!(memory.is_refused(0, &a_place()), "it may be this command");
+        memory.dismiss(7);
+        assert!(!memory.is_refused(0, &a_place()));
         memory.refuse(0, a_place());
-        assert!(!memory.is_refused(0, &a_place()), "an unknown command is asked about each time");
+        memory.introduce(9, "r3", None);
+        assert!(memory.is_refused(0, &a_place()));
+        assert!(!memory.is_refused(8, &a_place()), "a command that is known has its own answers");
+        memory.dismiss(8);
+        assert!(!memory.is_refused(0, &a_place()), "all that ran then have ended");
     }
 
     #[test]

@@ -23,6 +23,8 @@ as_each_user!(
     a_no_to_more_than_the_budget_is_remembered,
     a_question_says_what_an_address_is,
     who_gives_up_takes_the_question_back,
+    closing_a_socket_at_once_leads_to_no_further_questions,
+    unknown_processes_of_several_commands_share_their_answers,
     an_aborted_command_takes_its_question_along,
     the_time_of_a_command_stands_still_while_it_waits,
     a_killed_host_lets_nothing_through,
@@ -340,6 +342,75 @@ fn who_gives_up_takes_the_question_back(user: User) -> Result<()> {
         let (_, output) = host.finish(id)?;
         ensure!(output.contains("over") && !output.contains("REACHED"), "{output}");
     }
+    Ok(())
+}
+
+/// Connects to a hundred addresses one after another; `keep` is what becomes of each socket.
+fn to_a_hundred(keep: &str) -> String {
+    format!(
+        "cat > many.py <<'END'\n\
+        import socket\n\
+        kept = []\n\
+        for n in range(100):\n    s = socket.socket(); s.settimeout(5)\n    \
+        try: s.connect((f\"203.0.113.{{n + 100}}\", 80))\n    except OSError: pass\n    {keep}\nEND\n\
+        python3 many.py"
+    )
+}
+
+/// Refuses whatever a command asks, and returns the subjects with the calls that asked.
+fn refused_by(host: &mut Serve, script: &str) -> Result<Vec<(String, String)>> {
+    let id = host.begin(script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let mut asked = Vec::new();
+    loop {
+        let message = host.wait("a question or the end", |message| {
+            let is_reply = message.get("method").is_none() && message.get("id") == Some(&json!(id));
+            is_reply || message.get("method") == Some(&json!("ask"))
+        })?;
+        if message.get("method").is_none() {
+            return Ok(asked);
+        }
+        let call = text(&message, "/params/callId").to_owned();
+        asked.push((text(&message, "/params/subject").to_owned(), call));
+        host.answer(&message, &json!("refuse"))?;
+    }
+}
+
+/// The process behind a socket that is closed at once is not found any more. The control keeps the sockets open.
+fn closing_a_socket_at_once_leads_to_no_further_questions(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    for keep in ["kept.append(s)", "s.close()", "s.close()"] {
+        let mut asked = refused_by(&mut host, &to_a_hundred(keep))?;
+        ensure!(asked.len() == 20, "{keep}: {} questions: {asked:?}", asked.len());
+        ensure!(asked.iter().all(|(_, call)| call.starts_with("call-")), "{keep}: {asked:?}");
+        asked.sort();
+        asked.dedup_by(|one, other| one.0 == other.0);
+        ensure!(asked.len() == 20, "{keep}: a host was asked about twice: {asked:?}");
+    }
+    Ok(())
+}
+
+/// With two commands it is not known whose a closed socket was: there is one count for them, and a no holds.
+fn unknown_processes_of_several_commands_share_their_answers(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let other = host.begin("until [ -e go ]; do sleep 0.1; done", &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let mut unknown = 0;
+    for _ in 0..3 {
+        let mut asked = refused_by(&mut host, &to_a_hundred("s.close()"))?;
+        let known = asked.iter().filter(|(_, call)| !call.is_empty()).count();
+        ensure!(known == 20, "{known} questions: {asked:?}");
+        unknown += asked.len() - known;
+        let count = asked.len();
+        asked.sort();
+        asked.dedup_by(|one, other| one.0 == other.0);
+        ensure!(asked.len() == count, "a host was asked about twice: {asked:?}");
+    }
+    ensure!(unknown <= 20, "{unknown} questions about unknown processes");
+    scene.write(&scene.project().join("go"), "")?;
+    host.finish(other)?;
     Ok(())
 }
 

@@ -59,6 +59,10 @@ impl Judge for Shown {
         None
     }
 
+    fn only_command(&self) -> u32 {
+        0
+    }
+
     fn overloaded(&self, _why: &str) {}
 
     fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
@@ -253,4 +257,17 @@ fn a_command_leads_to_so_many_questions_and_no_more() {
     assert!(reason(stand.put("again", 1)).contains("as many questions"));
     stand.asking.forget(1);
     ask("anew", 1);
+}
+
+#[test]
+fn the_questions_of_unknown_commands_are_counted_for_the_session() {
+    let stand = Stand::new();
+    for number in 0..QUESTIONS {
+        let waiting = stand.put(&format!("h{number}"), 0);
+        stand.question();
+        stand.answer.send(true).unwrap();
+        assert_eq!(reason(waiting), "answered");
+        stand.asking.forget(0);
+    }
+    assert!(reason(stand.put("more", 0)).contains("as many questions"));
 }

@@ -60,6 +60,10 @@ impl Judge for Asks {
         None
     }
 
+    fn only_command(&self) -> u32 {
+        0
+    }
+
     fn overloaded(&self, _why: &str) {}
 
     fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}

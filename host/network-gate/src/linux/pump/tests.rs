@@ -36,7 +36,8 @@ async fn carried<Acting: Future<Output = ()>>(
         inspector: Mutex::new(Inspector::new(
             &wanted.target,
             wanted.port,
-            Checks::default(),
+            // The bytes are no matter of these tests.
+            Checks { names_match: false, ..Checks::default() },
             Stages::default(),
         )),
         answered: Notify::new(),
