@@ -1,4 +1,4 @@
-//! Reads the policy chain and how its verdicts are combined.
+//! Decodes the policy chain and the rule that combines its verdicts.
 
 use std::path::{Path, PathBuf};
 
@@ -100,7 +100,7 @@ fn policy_source(text: &str) -> Result<PolicySource, String> {
     ))
 }
 
-/// Whether a text is the id of a pack; manifests and locks hold the same.
+/// Returns true if `text` is the id of a pack. Manifests and lock files use the same form.
 fn is_pack_id(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let word =
@@ -111,7 +111,7 @@ fn is_pack_id(text: &str) -> bool {
 fn default_name(source: &PolicySource) -> String {
     match source {
         PolicySource::Shipped(name) => name.clone(),
-        // With whose it is: `x:workspace` must not pass for `workspace` in questions and logs.
+        // Keep the namespace: `x:workspace` must not pass for `workspace` in questions and logs.
         PolicySource::Pack(id) => id.replace(':', "-"),
         PolicySource::File(path) => {
             path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
@@ -119,8 +119,7 @@ fn default_name(source: &PolicySource) -> String {
     }
 }
 
-/// Whether `text` can be the name of a policy, so that expressions, logs and rule ids read without quotes.
-/// Names under which the host itself speaks in decisions and logs.
+/// Names under which the host itself appears in verdicts and logs.
 const RESERVED_NAMES: &[&str] = &[
     "base",
     "grant",
@@ -133,10 +132,10 @@ const RESERVED_NAMES: &[&str] = &[
     "user",
 ];
 
-/// Whether a policy may go by this name.
+/// Returns true if a policy can have this name. Such names need no quotes in expressions, logs and rule ids.
 #[must_use]
 pub fn is_policy_name(text: &str) -> bool {
-    /// Longer names only get in the way in a prompt.
+    /// Limit in characters; longer names make prompts hard to read.
     const LONGEST: usize = 64;
     let fits = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '_';
     (1..=LONGEST).contains(&text.len()) && text.chars().all(fits) && !RESERVED_NAMES.contains(&text)
@@ -147,7 +146,7 @@ pub(crate) fn combine(place: &Place<'_>, policies: &[PolicyEntry]) -> Result<Com
     let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
     let combine = Combine::parse(text, &names).map_err(|error| place.fault(error.to_string()))?;
     if matches!(combine, Combine::Expression(_)) {
-        // A policy that the expression leaves out would be heard in vain, its denials included.
+        // A policy that the expression leaves out has no effect, not even its denials.
         let named: Vec<&str> = text.split(|character: char| "&|() \t\n".contains(character)).collect();
         let counts = |policy: &&PolicyEntry| policy.mode == PolicyMode::Enforce;
         let forgotten = policies.iter().filter(counts).find(|policy| !named.contains(&policy.name.as_str()));

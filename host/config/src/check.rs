@@ -1,4 +1,4 @@
-//! Walks a document along the table of fields: unknown keys, wrong types, refused fields.
+//! Checks a document against the table of fields: unknown keys, wrong types, refused fields.
 
 use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 
@@ -6,10 +6,10 @@ use crate::error::{Problem, shown};
 use crate::json::{Fault, Member, Node, Value};
 use crate::schema::{Field, Presence, Shape, Status, children, nearest, nearest_key};
 
-/// A field that is set and changes nothing.
+/// A field that is set and has no effect.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct KeptField {
-    /// Its place, as in the table of fields.
+    /// Field name, as in the table of fields.
     pub name: &'static str,
     /// JSON pointer to the value.
     pub pointer: String,
@@ -19,14 +19,14 @@ pub struct KeptField {
     pub reason: &'static str,
 }
 
-/// Whether a document has to hold all required fields.
+/// Whether all required fields must be present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completeness {
     Whole,
     Part,
 }
 
-/// Checks a settings object and returns what it sets without effect, or its first mistake.
+/// Checks a settings object. Returns its fields that have no effect, or the first mistake.
 pub(crate) fn check(
     document: &Node,
     pointer: &str,
@@ -36,7 +36,7 @@ pub(crate) fn check(
     mistakes.into_iter().next().map_or(Ok(kept), Err)
 }
 
-/// Checks a settings object and returns what it sets without effect and every mistake in it.
+/// Checks a settings object. Returns its fields that have no effect, and all mistakes.
 pub(crate) fn check_all(
     document: &Node,
     pointer: &str,
@@ -48,7 +48,7 @@ pub(crate) fn check_all(
     (walk.kept, walk.mistakes)
 }
 
-/// Writes one more step of a JSON pointer (RFC 6901).
+/// Appends a key to a JSON pointer (RFC 6901).
 pub(crate) fn step(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
@@ -66,7 +66,8 @@ pub(crate) fn bad_value(node: &Node, pointer: &str, reason: impl Into<String>) -
 struct Walk {
     kept: Vec<KeptField>,
     mistakes: Vec<Fault>,
-    /// Told after what is mistyped, so that a slip is not taken for a wish.
+    /// Faults of refused fields. They are reported after wrong types, so that a typing error does not read as a request
+    /// for the refused feature.
     refused: Vec<Fault>,
     completeness: Completeness,
 }
@@ -97,7 +98,7 @@ impl Walk {
     }
 
     fn one_field(&mut self, node: &Node, field: &'static Field, pointer: &str) {
-        // A refused field may say "no" in the way upstream writes it.
+        // A refused field may have the value that upstream uses for "no".
         let asks_for_nothing = node.value == Value::Bool(false) || node.value == Value::List(Vec::new());
         let refused_before = self.refused.len();
         self.shape(node, field.shape, field.name, pointer);
@@ -111,7 +112,7 @@ impl Walk {
             }),
             Status::Refused(_) if asks_for_nothing => {}
             Status::Refused(reason) => {
-                // One refusal for the whole of it, not one for each part.
+                // Report the refused object once, not once for each of its fields.
                 self.refused.truncate(refused_before);
                 self.refused.push(Fault {
                     at: node.at,
@@ -122,7 +123,7 @@ impl Walk {
         }
     }
 
-    /// Checks a value against a shape; `name` leads to the fields inside objects.
+    /// Checks a value against a shape. `name` is the prefix of the fields inside objects.
     fn shape(&mut self, node: &Node, wanted: Shape, name: &str, pointer: &str) {
         match (wanted, &node.value) {
             (Shape::Object, Value::Object(_)) => self.members(node, name, pointer),
@@ -147,7 +148,7 @@ impl Walk {
     }
 }
 
-/// Checks a value that has no fields inside.
+/// Checks a value that contains no fields.
 fn plain(node: &Node, wanted: Shape, pointer: &str) -> Result<(), Fault> {
     match (wanted, &node.value) {
         (Shape::Bool, Value::Bool(_)) | (Shape::AnyObject, Value::Object(_)) => Ok(()),
@@ -206,7 +207,7 @@ fn no_nul(text: &str) -> Result<(), String> {
     if text.contains('\0') { Err("a zero byte cannot be part of it".to_owned()) } else { Ok(()) }
 }
 
-/// Says why a path cannot be used.
+/// Returns an error if the path cannot be used in settings.
 pub(crate) fn usable_path(text: &str) -> Result<(), String> {
     no_nul(text)?;
     if text.trim().is_empty() {
@@ -238,7 +239,7 @@ fn one_of(text: &str, words: &'static [&'static str]) -> Result<(), String> {
     Err(format!("`{}` is not known here{hint}", shown(text)))
 }
 
-/// More words than this are no help in a message.
+/// Limit for the number of choices listed in a message.
 const MOST_SPELT_OUT: usize = 8;
 
 fn domain(text: &str) -> Result<NetworkPattern, String> {
@@ -263,7 +264,7 @@ fn address(text: &str) -> Result<(), String> {
     }
 }
 
-/// Says why a text is no name of a variable; `also` are further characters of a pattern over names.
+/// Returns an error if `text` is not a variable name. `also` holds the extra characters that a glob may use.
 pub(crate) fn variable(text: &str, also: &str) -> Result<(), String> {
     let fits =
         |character: char| character.is_ascii_alphanumeric() || character == '_' || also.contains(character);

@@ -1,7 +1,7 @@
 //! Turns a checked document into [`Settings`].
 //!
-//! The check has made sure of keys and types, so a value that does not fit here is left out only where it cannot
-//! be; what depends on more than one field is judged here.
+//! Keys and types are already checked, so a value of the wrong type cannot occur here. Conditions on more than one
+//! field are checked here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(crate) fn settings(
     })
 }
 
-/// A value that may be there, with the way to it.
+/// An optional value, with its pointer and its file.
 pub(crate) struct Place<'a> {
     pub(crate) node: Option<&'a Node>,
     pub(crate) pointer: String,
@@ -66,7 +66,7 @@ impl<'a> Place<'a> {
         self.inside(key, self.node.and_then(|node| node.member(key)))
     }
 
-    /// A value in this one; it may have been written in another file.
+    /// Returns a value inside this one. It can come from another file.
     fn inside(&self, key: &str, node: Option<&'a Node>) -> Self {
         match node.and_then(|node| node.home.as_ref()) {
             Some(home) => Place { node, pointer: home.pointer.clone(), file: &home.file },
@@ -114,7 +114,7 @@ impl<'a> Place<'a> {
         Origin { file: self.file.to_owned(), pointer: self.pointer.clone(), at }
     }
 
-    /// Reports a value that passed the check and still cannot be read; never skipped in silence.
+    /// Returns a fault for a value that passed the check but cannot be decoded. Such values are never skipped silently.
     pub(crate) fn fault(&self, reason: impl Into<String>) -> Fault {
         match self.node {
             Some(node) => bad_value(node, &self.pointer, reason),
@@ -245,7 +245,7 @@ fn ignored(place: &Place<'_>) -> Result<Vec<Ignored>, Fault> {
     let one = |member: &Member| {
         let item = place.child(&member.key);
         let parts = item.texts();
-        // An empty text is a part of everything.
+        // Every report contains the empty text.
         if member.key.is_empty() || parts.iter().any(String::is_empty) {
             return Err(item.fault("an empty text would silence every report, write `*` for every command"));
         }
@@ -262,7 +262,7 @@ fn ask(place: &Place<'_>) -> Ask {
     }
 }
 
-/// Nothing where nothing is said.
+/// Returns the required tier, or `None` if the settings do not say.
 pub(crate) fn required_tier(place: &Place<'_>) -> Option<RequiredTier> {
     match place.text()? {
         "landlock" => Some(RequiredTier::Landlock),

@@ -1,4 +1,4 @@
-//! Finds the settings that hold for a working directory.
+//! Finds the settings that apply to a working directory.
 
 use std::path::{Path, PathBuf};
 
@@ -13,26 +13,27 @@ use crate::places::{Places, absolute, canonical};
 use crate::settings::{BUILT_IN, Settings, invalid};
 use crate::tighten::{Layer, Tightening};
 
-/// Settings and where they came from.
+/// Settings with their sources.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     /// The user's settings.
     pub settings: Settings,
-    /// Where those came from.
+    /// The source of the user's settings.
     pub source: Source,
-    /// What the machine and the project add; these can only tighten.
+    /// Settings of the machine and the project. They can only tighten.
     pub layers: Vec<Tightening>,
-    /// The files of the user's settings in the layout that holds.
+    /// The user's settings files in the chosen layout.
     pub files: SettingsFiles,
-    /// Every file that was looked for, there or not: a change of one is a reason to look again.
+    /// All files that were looked up, whether they exist or not. If one of them changes, the settings must be read
+    /// again.
     pub watched: Vec<PathBuf>,
-    /// Files of other sandboxes that are not read.
+    /// Settings files of other sandboxes, which are not read.
     pub old: Vec<OldFile>,
-    /// What the files say, for the report of where every value comes from.
+    /// The documents, for the report on the origin of each value.
     pub(crate) documents: Vec<Document>,
 }
 
-/// A checked document as it was written.
+/// A checked document, before it is decoded.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Document {
     pub(crate) layer: Layer,
@@ -41,7 +42,7 @@ pub(crate) struct Document {
     pub(crate) node: Node,
 }
 
-/// Where the user's settings came from.
+/// The source of the user's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// The file named on the command line.
@@ -50,24 +51,24 @@ pub enum Source {
     Project {
         /// The file.
         file: PathBuf,
-        /// The entry's key as written.
+        /// The entry's key, as written.
         key: String,
     },
     /// `default.json`.
     Default(PathBuf),
-    /// The layers of the second seed's layout.
+    /// The layers of the layered layout.
     Layered {
-        /// The user's file for all projects, there or not.
+        /// The user's file for all projects. It may be missing.
         file: PathBuf,
-        /// The key of the entry of `layered.json` that holds, where one does.
+        /// The key of the entry of `layered.json` that applies, if there is one.
         key: Option<String>,
     },
-    /// There is no file.
+    /// The built-in settings, because no file exists.
     BuiltIn,
 }
 
 impl Source {
-    /// Returns the file, where there is one.
+    /// Returns the file, if there is one.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -82,13 +83,13 @@ impl Source {
 
 /// Finds and reads the settings for [`Places::workspace`].
 ///
-/// The file named on the command line stands in for the user's settings. Otherwise the entry of `projects.json`
-/// with the longest path that holds the workspace is taken, with what it extends, then `default.json`, then what is built in; or
-/// `default.json` chooses the layered layout, and its files are read. The machine's and the project's files are read
-/// in any case.
+/// The file named on the command line replaces the user's settings. Otherwise they are the entry of `projects.json`
+/// with the longest path that contains the workspace (merged with the settings it extends), else `default.json`, else
+/// the built-in settings. If `default.json` chooses the layered layout, the files of that layout are read instead. The
+/// files of the machine and the project are always read.
 ///
 /// # Errors
-/// When any of these files is there and cannot be used. It never falls back to another one then.
+/// When one of these files exists but cannot be used. There is no fallback to another file in that case.
 pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> {
     absolute(&places.agent_directory, "the agent's directory")?;
     let workspace = places.canonical_workspace(disk)?;
@@ -130,7 +131,7 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
         watched.push(file);
     }
     let old = match &places.settings {
-        // Whoever names a file knows which one holds.
+        // With a file named on the command line, no warning is needed: the user knows which file applies.
         Some(_) => Vec::new(),
         None => old_settings::find(places, files.layout, disk)?,
     };
@@ -138,7 +139,7 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
     Ok(Found { settings, source, layers, files, watched, old, documents })
 }
 
-/// The files that can only tighten.
+/// Returns the files that can only tighten.
 pub(crate) fn tightening_files(places: &Places, layout: Layout) -> Vec<(PathBuf, Layer)> {
     let mut files = vec![(places.machine_file(), Layer::Machine), (places.project_file(), Layer::Project)];
     if layout == Layout::Layered {
@@ -177,7 +178,7 @@ fn by_directory(
     Ok((Document::read(BUILT_IN, Path::new("<built in>"), Layer::User)?, Source::BuiltIn))
 }
 
-/// Reads the entry with the longest path that holds the workspace, with the settings that it extends.
+/// Reads the entry with the longest path that contains the workspace, merged with the settings that it extends.
 fn project_entry(
     text: &str,
     places: &Places,
@@ -197,11 +198,12 @@ fn project_entry(
     Ok(Some((document, member.key.clone())))
 }
 
-/// Returns the entry with the longest path that holds the workspace.
+/// Returns the entry with the longest path that contains the workspace.
 ///
-/// A key that leads here through a link in some project may be a link of that project's agent: it neither holds nor
-/// is passed over, as both could loosen what the user wants. Through a link that lies in the workspace itself nobody
-/// names the workspace: such a key is of a directory in it, and says nothing of this session whatever stands there now.
+/// A key whose path reaches the workspace through a link inside a project is an error: the agent of that project may
+/// have made the link. Neither using the entry nor skipping it is safe, since each could loosen the user's settings. A
+/// key through a link inside the workspace itself is skipped: it names a subdirectory, wherever the link leads at the
+/// moment.
 pub(crate) fn entry_that_holds<'a>(
     document: &'a Node,
     file: &Path,
@@ -211,7 +213,8 @@ pub(crate) fn entry_that_holds<'a>(
     closest_entry(document, file, places, disk, None)
 }
 
-/// Returns the entry with the longest path above the directory that `key` names, among those that hold the workspace.
+/// Returns the entry with the longest path above the directory that `key` names, among those that contain the
+/// workspace.
 pub(crate) fn entry_above<'a>(
     document: &'a Node,
     file: &Path,
@@ -275,7 +278,7 @@ fn closest_entry<'a>(
     }
 }
 
-/// Whether a link lies in the workspace, and the session did not come there through it.
+/// Returns true if a link lies inside the workspace and is not on the path by which the session entered it.
 fn is_in(link: &Path, workspace: &Path, places: &Places) -> bool {
     link.starts_with(workspace) && !places.workspace.starts_with(link)
 }
@@ -285,13 +288,13 @@ fn is_in(link: &Path, workspace: &Path, places: &Places) -> bool {
 pub(crate) struct Key {
     /// The canonical path.
     pub(crate) path: PathBuf,
-    /// The links on the way.
+    /// Links on the path.
     pub(crate) links: Vec<PathBuf>,
 }
 
 impl Key {
-    /// The first link on the way that is not beside a home directory or above it, where no project lies that an
-    /// agent would work in.
+    /// Returns the first link on the path that an agent could have made. Links directly in a home directory or in a
+    /// directory above one are trusted, since no project that an agent would work in lies there.
     fn doubt(&self, homes: &[PathBuf]) -> Option<&Path> {
         let is_doubtful = |link: &&PathBuf| {
             link.parent().is_none_or(|around| !homes.iter().any(|home| home.starts_with(around)))
@@ -305,8 +308,8 @@ pub(crate) fn same_directory(member: &Member, other: &str) -> Problem {
     Problem::BadValue { field: member.key.clone(), reason }
 }
 
-/// Reads a key of `projects.json`. A key that is no absolute path would never match, and the user would believe
-/// in rules that do not hold.
+/// Reads a key of `projects.json`. A key that is not an absolute path is an error: it would never match, and the user
+/// would rely on rules without effect.
 pub(crate) fn project_key(member: &Member, disk: &dyn Disk) -> Result<Key, Problem> {
     let bad = |reason: String| Problem::BadValue { field: member.key.clone(), reason };
     let path = Path::new(&member.key);
@@ -321,7 +324,8 @@ pub(crate) fn key_fault(member: &Member, problem: Problem) -> Fault {
     Fault { at: member.key_at, pointer: crate::check::step("", &member.key), problem }
 }
 
-/// A project could otherwise have any file of the user parsed, and its content shown in the error.
+/// Checks that `file` resolves to a path inside the workspace. Otherwise a project could have any file of the user
+/// parsed, and parts of it shown in the error.
 pub(crate) fn stays_inside(file: &Path, workspace: &Path, disk: &dyn Disk) -> Result<(), ConfigError> {
     if canonical(file, disk)?.starts_with(workspace) {
         return Ok(());

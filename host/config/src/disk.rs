@@ -1,4 +1,4 @@
-//! The few things this crate asks of a disk, and following paths with them.
+//! Disk access of this crate, and symbolic link resolution on top of it.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -8,37 +8,37 @@ use std::path::{Component, Path, PathBuf};
 
 use portcullis_decision::path_text;
 
-/// A settings file larger than this is a mistake or an attack.
+/// Size limit of a settings file. A larger file is a mistake or an attack.
 pub const LARGEST_FILE: u64 = 1024 * 1024;
 
-/// As many links in one path as the kernel follows (`path_resolution(7)`).
+/// Maximum number of links in one path, the kernel's own limit (`path_resolution(7)`).
 const MOST_LINKS: usize = 40;
 
 /// Reads files and links by explicit paths.
 pub trait Disk {
-    /// Reads a whole plain file of at most [`LARGEST_FILE`] bytes.
+    /// Reads a whole regular file of at most [`LARGEST_FILE`] bytes.
     ///
     /// # Errors
-    /// `NotFound` when nothing is there; others when it cannot be read, is no plain file, or is too large.
+    /// `NotFound` if the file does not exist; others if it cannot be read, is not a regular file, or is too large.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// Says what is at `path`, without following it when it is a link.
+    /// Returns the kind of file at `path`, without following a link.
     ///
     /// # Errors
-    /// As the system says; `NotFound` when nothing is there.
+    /// The system's error; `NotFound` if nothing exists there.
     fn look(&self, path: &Path) -> io::Result<Seen>;
 
     /// Lists the names in a directory, in no particular order.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system's error.
     fn names(&self, directory: &Path) -> io::Result<Vec<OsString>>;
 }
 
-/// What is at a path.
+/// The kind of file at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// A symbolic link to this.
+    /// A symbolic link, with its target.
     Link(PathBuf),
     /// Anything else.
     Other,
@@ -53,13 +53,13 @@ impl Disk for RealDisk {
         use std::io::Read as _;
         use std::os::unix::fs::OpenOptionsExt as _;
 
-        // Without O_NONBLOCK a named pipe put in the file's place would hold the host for ever.
+        // Without O_NONBLOCK a named pipe in place of the file would block the host forever.
         let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
         }
         let mut bytes = Vec::new();
-        // One byte more than allowed tells a full file from one that is too large, whatever its size says.
+        // Read one byte more than allowed to detect a file that is too large, whatever size its metadata gives.
         file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
         if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > LARGEST_FILE {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"));
@@ -79,11 +79,11 @@ impl Disk for RealDisk {
     }
 }
 
-/// A disk on which each name is looked at once: whoever follows many paths sees the same links in all of them, even
-/// where somebody swaps them meanwhile.
+/// A disk that looks up each path once. All paths that are resolved with it see the same links, even if another process
+/// swaps them meanwhile.
 pub(crate) struct Remembering<'a> {
     disk: &'a dyn Disk,
-    /// What is at a path; nothing where nothing is.
+    /// Results by path; `None` if nothing exists there.
     looks: RefCell<HashMap<PathBuf, Option<Seen>>>,
 }
 
@@ -119,24 +119,24 @@ impl Disk for Remembering<'_> {
     }
 }
 
-/// A path followed to its end.
+/// A path with its links resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Followed {
-    /// Every link followed; a part that does not exist is kept as it is.
+    /// The path with every link followed; components that do not exist are kept.
     pub(crate) canonical: PathBuf,
-    /// The links on the way, in order.
+    /// The links on the path, in order.
     pub(crate) links: Vec<Link>,
-    /// Whether a link on the way leads to something that does not exist, or in circles.
+    /// Whether a link on the path is dangling or part of a loop.
     pub(crate) dangling: bool,
 }
 
-/// A link on the way of a path.
+/// A link on a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// Where it lies; the directories around it are canonical.
+    /// The path of the link; its parent directories are canonical.
     pub(crate) at: PathBuf,
-    /// The name that the whole path goes by there. A rule that denies names this too, because a link can be
-    /// replaced by a real directory later.
+    /// The whole path as named through this link. A rule that denies also covers this name, because a link can later be
+    /// replaced by a real directory.
     pub(crate) name: PathBuf,
 }
 
@@ -148,9 +148,11 @@ impl Followed {
     }
 }
 
-/// Follows an absolute path. What this process may not look into counts as not there: a path below it cannot be
-/// reached under another name either. So does what lies behind more links than the kernel follows: a circle of links
-/// is an ordinary thing for an agent to leave, and must not make settings unusable.
+/// Resolves the links of an absolute path.
+///
+/// A path that this process may not access counts as missing, since paths below it cannot be reached under another name
+/// either. So does a path with more links than the kernel follows: an agent can easily leave a loop of links, and it
+/// must not make the settings unusable.
 pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
     let mut rest: VecDeque<Step> = steps(&path_text::normalize(path), Via::Path).collect();
     let mut followed = Followed { canonical: PathBuf::from("/"), links: Vec::new(), dangling: false };
@@ -189,30 +191,30 @@ pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
     Ok(followed)
 }
 
-/// Returns every name that a path goes by: what it leads to first, then one for each link on the way.
+/// Returns all names of a path: the canonical one first, then one for each link on it.
 ///
 /// # Errors
-/// When a link on the way cannot be read.
+/// When a link on the path cannot be read.
 pub fn names_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>> {
     Ok(follow(path, disk)?.all().cloned().collect())
 }
 
-/// Returns where the links on the way of a path lie.
+/// Returns the paths of the links on a path.
 ///
 /// # Errors
-/// When one of them cannot be read.
+/// When a link cannot be read.
 pub fn links_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>> {
     Ok(follow(path, disk)?.links.into_iter().map(|link| link.at).collect())
 }
 
-/// One component still to be walked; without a name it is `..`.
+/// A component that is still to be walked; `None` is `..`.
 #[derive(Debug)]
 struct Step {
     name: Option<OsString>,
     via: Via,
 }
 
-/// Where a component comes from.
+/// The source of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Via {
     Path,

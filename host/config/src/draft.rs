@@ -1,4 +1,4 @@
-//! Settings that somebody is editing: changed step by step, checked all the time, saved as a whole.
+//! Settings in an editor: changed step by step, checked after each step, saved as a whole.
 
 use std::path::{Path, PathBuf};
 
@@ -17,35 +17,35 @@ use crate::shelves::{begins_as, outdented, with_entry};
 use crate::store::{Store, StoreError};
 use crate::validate::{entry_mistakes, mistakes};
 
-/// One complete set of settings on the way to another.
+/// A set of settings that is being edited.
 #[derive(Debug, Clone)]
 pub struct Draft {
     shelf: Shelf,
     files: SettingsFiles,
     file: PathBuf,
     before: Option<Vec<u8>>,
-    /// The whole file with the entry in it, where there are others.
+    /// The text of the whole file, if it holds several entries.
     whole: Option<String>,
     text: String,
-    /// The complete settings that an entry of differences extends.
+    /// The complete settings that the entry extends, if it holds differences.
     below: Option<Node>,
     changed: bool,
 }
 
-/// Something that keeps a draft from being saved.
+/// A mistake that keeps a draft from being saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// JSON pointer in the settings; empty for the whole of them.
+    /// JSON pointer in the settings; empty for the whole document.
     pub pointer: String,
-    /// What is wrong.
+    /// Description of the mistake.
     pub text: String,
 }
 
 impl Draft {
-    /// Opens the settings on a shelf. A new entry for a project extends those that hold now.
+    /// Opens the settings of a grant file. A new entry for a project extends the settings in force.
     ///
     /// # Errors
-    /// When the file that is there cannot be used.
+    /// When the existing file cannot be used.
     pub fn open(places: &Places, shelf: &Shelf) -> Result<Self, StoreError> {
         let key = match shelf {
             Shelf::Default => None,
@@ -73,43 +73,45 @@ impl Draft {
                 (Some(whole), entry)
             }
         };
-        // What is no JSON cannot be changed step by step; it has to be mended by hand first.
+        // A text that is not JSON cannot be edited step by step; the user must repair it first.
         crate::json::read(&text).map_err(|fault| StoreError::broken(invalid(&file, fault)))?;
         Ok(Self { shelf: shelf.clone(), files, file, before, whole, text, below, changed: false })
     }
 
-    /// Whose settings they are.
+    /// Returns the grant file that holds the settings.
     #[must_use]
     pub fn shelf(&self) -> &Shelf {
         &self.shelf
     }
 
-    /// Where it will be written.
+    /// Returns the file that the draft is saved to.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The settings as they are now.
+    /// Returns the current text of the settings.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether anything was changed since it was opened.
+    /// Returns true if the settings have changed since they were opened.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         self.changed
     }
 
-    /// Whether they are added to other settings, which hold as well.
+    /// Returns true if the settings hold only differences from other settings, which apply as well.
     #[must_use]
     pub fn is_of_differences(&self) -> bool {
         self.below.is_some()
     }
 
-    /// The value at a place; null where there is none. In the layered layout what is built in holds where the user's
-    /// file for all projects says nothing. Of an entry of differences the lists are its own alone.
+    /// Returns the value at a path of keys, or null.
+    ///
+    /// In the layered layout it is the built-in value if the user's file for all projects has none. In an entry of
+    /// differences, a list holds the entry's own items only.
     #[must_use]
     pub fn value(&self, way: &[String]) -> serde_json::Value {
         let value = |text: &str| {
@@ -125,22 +127,22 @@ impl Draft {
         value(&self.text).or_else(below).or_else(extended).unwrap_or_default()
     }
 
-    /// Whether a list that is written here takes the place of a built-in one.
+    /// Returns true if a list written here replaces a built-in list.
     fn replaces_lists(&self) -> bool {
         self.files.layout == Layout::Layered && self.shelf == Shelf::Default
     }
 
-    /// Makes one change.
+    /// Applies one change.
     ///
     /// # Errors
-    /// When it does not fit.
+    /// When the change does not fit the document.
     pub fn change(&mut self, change: &Change) -> Result<(), EditError> {
         let mut text = self.text.clone();
         if self.replaces_lists()
             && let Change::Append(way, _) | Change::Drop(way, _) = change
             && self.value(way).is_array()
         {
-            // What is in the list already has to stay in it.
+            // Keep the existing items of the list.
             text = Change::Set(way.clone(), self.value(way)).apply(&text)?;
         }
         let text = change.apply(&text)?;
@@ -149,7 +151,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Everything that keeps it from being saved.
+    /// Returns all mistakes that keep the draft from being saved.
     #[must_use]
     pub fn obstacles(&self) -> Vec<Obstacle> {
         let found = match (self.files.layout, &self.shelf) {
@@ -163,10 +165,10 @@ impl Draft {
         found.into_iter().map(obstacle).collect()
     }
 
-    /// Writes it.
+    /// Saves the draft.
     ///
     /// # Errors
-    /// When it cannot be used, or the file was changed by somebody else since it was opened.
+    /// When it has mistakes, or the file has changed since it was opened.
     pub fn save(&self, store: &Store) -> Result<(), StoreError> {
         let entries = self.files.entries_kind();
         let (kind, text) = match (&self.shelf, &self.whole) {

@@ -1,41 +1,41 @@
-//! Changes one place of a settings text; everything else keeps its order and its layout.
+//! Changes one place in the text of settings and keeps the order and layout of the rest.
 
 use serde_json::Value as Json;
 
 use crate::json::{Fault, Node, Value};
 
-/// Longer lists are written with one item a line.
+/// Maximum width of a list on one line, in characters; a longer list is written with one item per line.
 const INLINE_MAX: usize = 80;
 
-/// What becomes of one place.
+/// A change at one place of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// The value at this place becomes this one; objects on the way to it are made.
+    /// Sets the value at this path. Missing objects on the path are created.
     Set(Vec<String>, Json),
-    /// The list at this place gets one more item, unless it has it; the list is made where it is missing.
+    /// Appends an item to the list at this path, unless the list has it. A missing list is created.
     Append(Vec<String>, Json),
-    /// The list at this place loses every item that is this.
+    /// Removes all items equal to this value from the list at this path.
     Drop(Vec<String>, Json),
-    /// The value at this place goes away.
+    /// Removes the value at this path.
     Remove(Vec<String>),
-    /// The value at this place becomes this text, which is JSON and keeps its layout.
+    /// Sets the value at this path to this JSON text and keeps the text's layout.
     Copy(Vec<String>, String),
 }
 
 /// Why a text could not be changed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EditError {
-    /// The text is no JSON.
+    /// The text is not JSON.
     #[error("line {}, column {}: {}", .0.line, .0.column, .1)]
     Text(crate::json::Position, crate::error::Problem),
-    /// Something on the way is no object, or what should be a list is none.
+    /// A value has the wrong type: an object on the path, or the list itself.
     #[error("`{pointer}` is {found}, and {wanted} is needed there")]
     Shape {
         /// JSON pointer.
         pointer: String,
-        /// What is there.
+        /// Type of the existing value.
         found: &'static str,
-        /// What is needed.
+        /// Type that is needed.
         wanted: &'static str,
     },
 }
@@ -47,7 +47,7 @@ impl From<Fault> for EditError {
 }
 
 impl Change {
-    /// Makes the change in `text`.
+    /// Applies the change to `text`.
     ///
     /// ```
     /// use portcullis_config::Change;
@@ -57,7 +57,7 @@ impl Change {
     /// ```
     ///
     /// # Errors
-    /// When the text is no JSON, or has something else at that place.
+    /// When the text is not JSON, or a value on the path has the wrong type.
     pub fn apply(&self, text: &str) -> Result<String, EditError> {
         let document = crate::json::read(text)?;
         let at = |path: &[String]| Place::find(&document, path);
@@ -110,24 +110,24 @@ impl Change {
     }
 }
 
-/// What is written.
+/// The value to write.
 enum Written<'a> {
     Value(&'a Json),
     Text(&'a str),
 }
 
 impl Written<'_> {
-    /// The text of it, for a line that is indented by `indent`.
+    /// Returns its text for a line indented by `indent`.
     fn text(&self, indent: &str) -> String {
         match self {
             Self::Value(value) => rendered(value, indent),
-            // The lines of a copy start from the left edge of where it came from.
+            // The lines of a copy have no indentation of their original place.
             Self::Text(text) => text.trim().replace('\n', &format!("\n{indent}")),
         }
     }
 }
 
-/// How far a path leads in a document.
+/// The deepest existing node on a path, with the missing rest of the path.
 struct Place<'a> {
     node: &'a Node,
     missing: Vec<String>,
@@ -147,7 +147,7 @@ impl<'a> Place<'a> {
         Ok(Self { node, missing: Vec::new() })
     }
 
-    /// Puts a value where the path ends.
+    /// Writes a value at the end of the path.
     fn put(&self, text: &str, written: &Written<'_>) -> Result<String, EditError> {
         let Some((key, deeper)) = self.missing.split_first() else {
             let indent = indent_at(text, self.node.span.start);
@@ -197,7 +197,7 @@ fn append_item(text: &str, list: &Node, items: &[Node], item: &Json) -> String {
     spliced(text, last.span.end..last.span.end, &added)
 }
 
-/// Where an item or a member stands.
+/// The byte range of an item or a member.
 struct Part {
     starts: usize,
     ends: usize,
@@ -209,7 +209,7 @@ impl Part {
     }
 }
 
-/// The text without one part of a list or an object, and without the comma that belonged to it.
+/// Returns the text without one part of a list or object and without its comma.
 fn without(text: &str, whole: &Node, parts: &[Part], index: usize) -> String {
     let before = index.checked_sub(1).and_then(|index| parts.get(index));
     match (parts.get(index), before, parts.get(index.saturating_add(1))) {
@@ -228,19 +228,19 @@ fn spliced(text: &str, range: std::ops::Range<usize>, new: &str) -> String {
     format!("{}{new}{}", before.unwrap_or_default(), after.unwrap_or_default())
 }
 
-/// The white space that stands directly before a byte.
+/// Returns the white space directly before a byte.
 fn space_before(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
     before.get(before.trim_end().len()..).unwrap_or_default()
 }
 
-/// The white space that the line of a byte starts with.
+/// Returns the indentation of the line that contains a byte.
 fn indent_at(text: &str, at: usize) -> String {
     let line = text.get(..at).unwrap_or_default().rsplit('\n').next().unwrap_or_default();
     line.chars().take_while(|character| character.is_whitespace()).collect()
 }
 
-/// A value as a person would write it on a line that is indented by `indent`.
+/// Formats a value for a line indented by `indent`.
 fn rendered(value: &Json, indent: &str) -> String {
     let deeper = format!("{indent}  ");
     let lines = |open: char, parts: Vec<String>, close: char| {

@@ -1,8 +1,8 @@
-//! Entries of `projects.json`: complete settings, or what differs from other settings.
+//! Entries of `projects.json`: complete settings, or differences from other settings.
 //!
-//! An entry without `extends` is complete and used in full, as in the first seed. One with `extends` holds differences
-//! only: its lists are added to those of `default.json` or of the entry above it, and its other values take their
-//! place. Answers make entries of the second kind, so that later edits of the defaults hold in the project as well.
+//! An entry without `extends` is complete and replaces all other settings. An entry with `extends` holds differences:
+//! its lists are added to those of `default.json` or of the entry above it, and its other values replace theirs.
+//! Answers create entries with `extends`, so that later edits of the defaults apply to the project as well.
 
 use serde_json::{Map, Value as Json};
 
@@ -16,29 +16,29 @@ use crate::layout::SettingsFiles;
 use crate::places::Places;
 use crate::settings::{BUILT_IN, Settings, invalid};
 
-/// The key that makes an entry one of differences.
+/// The key that makes an entry hold differences.
 pub(crate) const EXTENDS: &str = "extends";
 
-/// What an entry of differences is added to.
+/// The settings that an entry extends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extends {
-    /// `default.json`, or the built-in settings where there is no such file.
+    /// `default.json`, or the built-in settings if that file does not exist.
     Default,
-    /// What would hold without the entry: that of the closest directory above, or else `default.json`.
+    /// The settings that apply without the entry: the entry of the closest directory above, else `default.json`.
     Parent,
 }
 
 impl Extends {
-    /// The words for `extends` in a settings file.
+    /// Values of `extends` in a settings file.
     pub(crate) const WORDS: &[&str] = &["default", "parent"];
 
-    /// Returns what an entry extends; none for a complete one.
+    /// Returns the settings that an entry extends, or `None` for a complete entry.
     pub(crate) fn of(entry: &Node) -> Option<Self> {
         let node = entry.member(EXTENDS)?;
         Some(if node.text() == Some("parent") { Self::Parent } else { Self::Default })
     }
 
-    /// Returns the entry that an answer begins with.
+    /// Returns the text of an entry that is created for an answer.
     pub(crate) fn begins_as(self) -> &'static str {
         match self {
             Self::Default => "{ \"extends\": \"default\" }",
@@ -47,7 +47,7 @@ impl Extends {
     }
 }
 
-/// `projects.json` with what is needed to look from one entry to another.
+/// `projects.json`, with the context to look up other entries.
 #[derive(Clone, Copy)]
 pub(crate) struct Entries<'a> {
     pub(crate) document: &'a Node,
@@ -57,7 +57,7 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Returns the complete settings that an entry comes to.
+    /// Returns the complete settings of an entry.
     pub(crate) fn complete(self, member: &Member) -> Result<Node, ConfigError> {
         let (file, pointer) = (&self.files.entries, step("", &member.key));
         let Some(extends) = Extends::of(&member.node) else { return self.with_grants_for_all(member) };
@@ -65,7 +65,7 @@ impl<'a> Entries<'a> {
         over(&self.below(member, extends)?, differences_of(&member.node), Lists::Added, file, &pointer)
     }
 
-    /// Returns the complete settings that an entry of differences is added to.
+    /// Returns the complete settings that an entry extends.
     pub(crate) fn below(self, member: &Member, extends: Extends) -> Result<Node, ConfigError> {
         match (extends, self.above(member)?) {
             (Extends::Parent, Some(above)) => self.complete(above),
@@ -102,8 +102,8 @@ impl<'a> Entries<'a> {
         Ok(node)
     }
 
-    /// Returns a complete entry with the answers for all projects: these stand in `grants` of `default.json`, and hold
-    /// in every project.
+    /// Returns a complete entry with the `grants` of `default.json` added: answers for all projects apply in every
+    /// project.
     fn with_grants_for_all(self, member: &Member) -> Result<Node, ConfigError> {
         let file = &self.files.default;
         let Some(text) = discover::read(file, self.disk)? else { return Ok(member.node.clone()) };
@@ -128,19 +128,19 @@ fn built_in() -> Result<Node, ConfigError> {
     Ok(node)
 }
 
-/// Reads an entry of differences by itself, over the built-in settings.
+/// Decodes an entry of differences over the built-in settings.
 pub(crate) fn alone(node: &Node, file: &std::path::Path, pointer: &str) -> Result<Settings, ConfigError> {
     let whole = over(&built_in()?, differences_of(node), Lists::Added, file, pointer)?;
     Settings::from_node(&whole, file, pointer)
 }
 
-/// Returns an entry without the key that says what it extends.
+/// Returns an entry without its `extends` key.
 fn differences_of(entry: &Node) -> Node {
     let members = entry.members().iter().filter(|member| member.key != EXTENDS).cloned().collect();
     Node { value: Value::Object(members), ..entry.clone() }
 }
 
-/// Lists whose order says nothing.
+/// Lists in which order has no meaning.
 const UNORDERED: [&str; 7] = [
     "network.allowedDomains",
     "network.deniedDomains",
@@ -152,8 +152,8 @@ const UNORDERED: [&str; 7] = [
 ];
 const GRANTS: &str = "grants";
 
-/// Returns what `entry` adds to `below`, so that both together are exactly `entry`; none where it leaves out something
-/// that `below` has.
+/// Returns the differences that give `entry` when added to `below`, or `None` if `entry` lacks a value that `below`
+/// has.
 pub(crate) fn differences(below: &Json, entry: &Json) -> Option<Json> {
     objects(below.as_object()?, entry.as_object()?, "").map(Json::Object)
 }
@@ -165,7 +165,7 @@ fn objects(below: &Map<String, Json>, entry: &Map<String, Json>, parent: &str) -
         let is_empty = known.as_array().is_some_and(Vec::is_empty);
         let difference = match (known, entry.get(key)) {
             (_, Some(own)) if own == known => continue,
-            // Those hold in a complete entry as well.
+            // Grants also apply to a complete entry.
             (_, None) if is_empty || name == GRANTS => continue,
             (_, None) => return None,
             (Json::Array(known), Some(Json::Array(own))) => {
@@ -215,7 +215,7 @@ mod tests {
             |entry| entry["grants"] = json!([{ "tool": "u" }]),
             Some(json!({ "grants": [{ "tool": "u" }] })),
         );
-        // It leaves out what the default has: it is an entry of its own.
+        // The entry lacks a value of the default, so it stays complete.
         check(|entry| entry["network"]["allowedDomains"] = json!(["b"]), None);
         check(|entry| entry["policies"] = json!([{ "use": "workspace" }, { "use": "guard" }]), None);
         check(|entry| drop(entry.as_object_mut().unwrap().remove("policies")), None);

@@ -1,13 +1,13 @@
-//! What can go wrong with settings.
+//! Errors of settings.
 
 use std::path::PathBuf;
 
 use crate::json::Position;
 
-/// Why settings could not be used. None of these ever means "no rules": the caller denies.
+/// Why settings could not be used. None of these means "no rules": the caller denies.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A settings file says something that cannot be used.
+    /// A settings file has a value that cannot be used.
     #[error(
         "reading settings `{}`: line {}, column {}: {problem}",
         shown(&file.to_string_lossy()), at.line, at.column
@@ -15,29 +15,29 @@ pub enum ConfigError {
     Invalid {
         /// The file.
         file: PathBuf,
-        /// Where in it.
+        /// Position in the file.
         at: Position,
         /// JSON pointer to the value; empty for the whole document or a syntax error.
         pointer: String,
         /// What is wrong.
         problem: Problem,
     },
-    /// A settings file is there and cannot be read.
+    /// A settings file exists but cannot be read.
     #[error("reading settings `{}`", shown(&file.to_string_lossy()))]
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// A settings file was named and is not there.
+    /// A settings file was named but does not exist.
     #[error("settings `{}` are not there, check the name", shown(&file.to_string_lossy()))]
     Missing {
         /// The file.
         file: PathBuf,
     },
-    /// The name is taken by something that leads nowhere or is no plain file.
+    /// The path is a dangling link or not a regular file.
     #[error("settings `{}` {problem}", shown(&file.to_string_lossy()))]
     Unusable {
         /// The file.
@@ -45,16 +45,16 @@ pub enum ConfigError {
         /// What is wrong, with a hint.
         problem: &'static str,
     },
-    /// A path of the surroundings could not be followed.
+    /// Links of a path could not be resolved.
     #[error("following the path `{}`", shown(&path.to_string_lossy()))]
     Path {
         /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// The file with the configuration of a policy cannot be used.
+    /// The configuration file of a policy cannot be used.
     #[error("reading the configuration `{}` of a policy: {}", shown(&file.to_string_lossy()), shown(reason))]
     PolicyConfig {
         /// The file.
@@ -62,55 +62,55 @@ pub enum ConfigError {
         /// What is wrong.
         reason: String,
     },
-    /// A path of the surroundings is not absolute.
+    /// A path from the environment is not absolute.
     #[error("`{}` is not an absolute path, and {what} has to be one", shown(&path.to_string_lossy()))]
     NotAbsolute {
         /// The path.
         path: PathBuf,
-        /// What it stands for.
+        /// The purpose of the path.
         what: &'static str,
     },
 }
 
-/// What is wrong at one place of a settings file.
+/// A mistake at one place of a settings file.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// Nothing in the file.
+    /// The file is empty.
     #[error("the file is empty, write `{{}}` at least or remove it")]
     Empty,
-    /// Broken JSON.
+    /// The JSON syntax is wrong.
     #[error("expected {wanted}, found {}", found.map_or_else(|| "the end of the file".to_owned(), |found| format!("`{}`", found.escape_debug())))]
     Unexpected {
-        /// What should be here.
+        /// The expected syntax.
         wanted: &'static str,
-        /// What is here.
+        /// The character found; `None` at the end of the file.
         found: Option<char>,
     },
-    /// A text without its end.
+    /// A string without a closing quote.
     #[error("this text has no closing quote")]
     OpenText,
-    /// A text with a bad escape or a control character.
+    /// A string with a bad escape or a control character.
     #[error("this text has an escape or a character that JSON does not have")]
     BadText,
-    /// Digits that are no number.
+    /// Digits that do not form a number.
     #[error("`{}` is no number", shown(text))]
     BadNumber {
         /// The digits.
         text: String,
     },
-    /// Too many brackets in each other.
+    /// Brackets nested too deeply.
     #[error("nested deeper than {limit} levels")]
     TooDeep {
-        /// The bound.
+        /// The limit.
         limit: usize,
     },
-    /// The same key again.
+    /// A duplicate key.
     #[error("the key `{}` is there twice, remove one", shown(key))]
     DuplicateKey {
         /// The key.
         key: String,
     },
-    /// A key that settings do not have.
+    /// An unknown key.
     #[error(
         "unknown key `{}`{}",
         shown(key),
@@ -119,25 +119,25 @@ pub enum Problem {
     UnknownKey {
         /// The key.
         key: String,
-        /// The nearest that exists.
+        /// The nearest known key.
         nearest: Option<String>,
     },
-    /// A key that has to be there.
+    /// A required key is missing.
     #[error("the key `{key}` is missing{}", if hint.is_empty() { String::new() } else { format!(", {hint}") })]
     MissingKey {
         /// The key.
         key: String,
-        /// What to write.
+        /// What to write; a hint.
         hint: &'static str,
     },
-    /// A value of another type.
+    /// A value of the wrong type.
     #[error("`{}` has to be {wanted}, found {found}", shown(field))]
     WrongType {
         /// JSON pointer.
         field: String,
-        /// What it has to be.
+        /// The expected type.
         wanted: String,
-        /// What it is.
+        /// The type found.
         found: &'static str,
     },
     /// A value of the right type that cannot be used.
@@ -148,7 +148,7 @@ pub enum Problem {
         /// What is wrong, with a hint.
         reason: String,
     },
-    /// A field that would weaken the protection if it were ignored, and is not honoured.
+    /// A field that is not supported and would weaken the protection if it were ignored.
     #[error("`{}` is refused: {reason}", shown(field))]
     Refused {
         /// JSON pointer.
@@ -156,7 +156,7 @@ pub enum Problem {
         /// Why, with a hint.
         reason: String,
     },
-    /// A key that would loosen, in a file that can only tighten.
+    /// A key that could loosen, in a file that can only tighten.
     #[error("`{}` cannot be set here: {reason}", shown(field))]
     OnlyTightens {
         /// JSON pointer.
@@ -168,7 +168,7 @@ pub enum Problem {
 
 /// Escapes a text from outside for a message, and bounds its length.
 pub(crate) fn shown(text: &str) -> String {
-    /// Longer names say nothing more to a reader.
+    /// Length limit in characters; the rest of a longer name does not help the reader.
     const LONGEST: usize = 200;
     let cut = text.char_indices().nth(LONGEST).map(|(at, _)| at);
     let kept = portcullis_text::escape(cut.and_then(|at| text.get(..at)).unwrap_or(text));

@@ -1,9 +1,9 @@
-//! The one table of all fields: sandbox-runtime's (version 0.0.83) and Portcullis' own.
+//! The table of all fields: those of sandbox-runtime (version 0.0.83) and Portcullis' own.
 //!
-//! Reading, refusing, reporting and the reference page all walk this table. The fields inside a refused object
-//! are listed so that a typing error in one is still found first.
+//! Decoding, refusing, reporting and the reference page all use this table. The fields inside a refused object are
+//! listed as well, so that a typing error in one is reported first.
 //!
-//! The file is long because it is one table, row after row, and is read by looking a name up.
+//! The file is long because it is one table, searched by name.
 
 use crate::entries::Extends;
 use crate::protect::LIFTABLE;
@@ -33,7 +33,7 @@ const MASKS_ONLY: &str = "it only concerns masked credentials, which are refused
 const LOOSENS: &str = "it only loosens, and nothing here is loosened by it";
 const GIT: &str = "git refuses more without it";
 
-/// Every field.
+/// All fields.
 pub const FIELDS: &[Field] = &[
     row(
         "$schema",

@@ -1,14 +1,13 @@
-//! The repository of a project that is a linked worktree or a submodule: it lies elsewhere.
+//! The repository of a project that is a linked worktree or a submodule, outside the project.
 //!
-//! The project's own `.git` names it, and what the project says is not believed by itself: the repository has to
-//! name the project in return, which nobody can write who cannot write there.
+//! The project's own `.git` names the repository. That alone proves nothing, since an agent can write it: the
+//! repository must name the project in return, which takes write access to the repository.
 
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, follow};
 
-/// Returns the directory with the objects and names of the repository that `workspace` belongs to, where that
-/// is outside of it; both are canonical.
+/// Returns the repository directory (objects and refs) of `workspace`, if it lies outside; both paths are canonical.
 pub(crate) fn git_directory(workspace: &Path, disk: &dyn Disk) -> Option<PathBuf> {
     let link = workspace.join(".git");
     let named = text(&link, disk)?;
@@ -24,14 +23,15 @@ pub(crate) fn git_directory(workspace: &Path, disk: &dyn Disk) -> Option<PathBuf
     is_one.then_some(repository)
 }
 
-/// See gitrepository-layout(5): `worktrees/<id>/gitdir` leads back to the `.git` of the worktree.
+/// Returns the common directory of a linked worktree: `worktrees/<id>/gitdir` names the worktree's `.git`, see
+/// gitrepository-layout(5).
 fn worktree_of(directory: &Path, link: &Path, disk: &dyn Disk) -> Option<PathBuf> {
     let back = canonical(directory, text(&directory.join("gitdir"), disk)?.trim(), disk)?;
     let common = canonical(directory, text(&directory.join("commondir"), disk)?.trim(), disk)?;
     (back == link && directory.parent()? == common.join("worktrees")).then_some(common)
 }
 
-/// The directory of a submodule has a setting that leads back to its files.
+/// Returns true if `directory` belongs to a submodule: its `core.worktree` setting names the submodule's files.
 fn is_submodule(directory: &Path, workspace: &Path, disk: &dyn Disk) -> bool {
     let settings = text(&directory.join("config"), disk).unwrap_or_default();
     let mut values = settings.lines().filter_map(|line| {
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(git_directory(&case.tree, &RealDisk), Some(case.main.clone()));
         let sub = case.main.with_file_name("sub");
         assert_eq!(git_directory(&sub, &RealDisk), Some(case.main.join("modules/sub")));
-        // Paths may be relative, as new versions of git write them.
+        // Newer versions of git write relative paths.
         write(&case.main.join("worktrees/tree/gitdir"), "../../../../tree/.git\n");
         write(&case.tree.join(".git"), "gitdir: ../main/.git/worktrees/tree\n");
         assert_eq!(git_directory(&case.tree, &RealDisk), Some(case.main.clone()));
@@ -100,19 +100,19 @@ mod tests {
     fn a_project_alone_opens_nothing() {
         let case = case();
         let other = case.tree.with_file_name("other");
-        // It names somebody else's repository, which does not know it.
+        // The project names a foreign repository, which does not name the project.
         for target in
             ["../main/.git/worktrees/tree", "../main/.git/modules/sub", "../main/.git", "..", "/", ""]
         {
             write(&other.join(".git"), &format!("gitdir: {target}\n"));
             assert_eq!(git_directory(&other, &RealDisk), None, "{target}");
         }
-        // It brings a repository of its own that claims a place elsewhere as the common one.
+        // The project has a repository of its own that names a foreign directory as the common one.
         write(&other.join(".git"), "gitdir: fake/worktrees/x\n");
         write(&other.join("fake/worktrees/x/gitdir"), "../../../.git\n");
         write(&other.join("fake/worktrees/x/commondir"), &format!("{}\n", case.main.display()));
         assert_eq!(git_directory(&other, &RealDisk), None);
-        // A usual repository has nothing elsewhere.
+        // An ordinary repository lies inside its project.
         assert_eq!(git_directory(case.main.parent().unwrap(), &RealDisk), None);
     }
 }

@@ -1,7 +1,8 @@
-//! Answers that are kept in settings files: reading them, and where a new one is written.
+//! Grants in settings files: decoding them, and the change that records a new one.
 //!
-//! Trees and hosts that no time limits stand in the allow lists, as a person would have written them there. What
-//! those lists cannot say (one name and nothing below it, tools, commands, an end) stands in `grants` beside them.
+//! Grants for trees and hosts without an expiry are items of the allow lists, as a person would write them. Grants that
+//! these lists cannot express (a single name without its descendants, tools, commands, an expiry) are entries of
+//! `grants`.
 
 use std::path::{Path, PathBuf};
 
@@ -22,15 +23,15 @@ use crate::settings::{Entry, PathEntry};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantEntry {
     pub(crate) what: What,
-    /// The file that it stands in.
+    /// The file that contains it.
     pub(crate) file: PathBuf,
-    /// Seconds since 1970-01-01 UTC.
+    /// Time of the answer, in seconds since 1970-01-01 UTC.
     pub(crate) granted_at: u32,
-    /// The same; 0 for ever.
+    /// Time of expiry, in seconds since 1970-01-01 UTC; 0 means never.
     pub(crate) expires_at: u32,
 }
 
-/// What a kept answer covers.
+/// The resources that a stored grant covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum What {
     Path { entry: Box<Entry<PathEntry>>, exact: bool, rights: FileRights },
@@ -39,16 +40,16 @@ pub(crate) enum What {
     Commands(Vec<CommandPattern>),
 }
 
-/// Whether a policy of the chain takes the allow lists as its configuration.
+/// Whether a policy of the chain uses the allow lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowLists {
-    /// One does: what is in them is allowed.
+    /// A policy uses them: their items are allowed.
     Heard,
-    /// None does: they would change nothing.
+    /// No policy uses them: their items have no effect.
     Unheard,
 }
 
-/// Reads the entries of `grants`.
+/// Decodes the entries of `grants`.
 pub(crate) fn decode(place: &Place<'_>) -> Result<Vec<GrantEntry>, Fault> {
     place.items().iter().map(one).collect()
 }
@@ -107,7 +108,7 @@ fn commands(item: &Place<'_>) -> Result<Vec<CommandPattern>, Fault> {
     Ok(patterns)
 }
 
-/// The paths that entries name.
+/// Returns the paths of the entries.
 pub(crate) fn paths(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<PathEntry>> {
     entries.iter().filter_map(|entry| match &entry.what {
         What::Path { entry, .. } => Some(&**entry),
@@ -115,7 +116,7 @@ pub(crate) fn paths(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<PathE
     })
 }
 
-/// The paths of which entries let commands write.
+/// Returns the paths of the entries that allow writing.
 pub(crate) fn written(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<PathEntry>> {
     entries.iter().filter_map(|entry| match &entry.what {
         What::Path { entry, rights, .. } if rights.write => Some(&**entry),
@@ -123,7 +124,7 @@ pub(crate) fn written(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<Pat
     })
 }
 
-/// Makes grants of entries; paths are followed as everywhere in settings.
+/// Converts entries to grants. Links are resolved as for all other paths in settings.
 pub(crate) fn resolve(
     entries: &[GrantEntry],
     scope: impl Fn(&Path) -> GrantScope,
@@ -146,7 +147,7 @@ pub(crate) fn resolve(
     entries.iter().map(grant).collect()
 }
 
-/// The change that keeps a grant in the settings at `top`; none for one that only this session can hold.
+/// Returns the change that records a grant in the settings at `top`, or `None` if it can only last for the session.
 pub(crate) fn keeping(grant: &Grant, top: &[String], lists: AllowLists) -> Option<Change> {
     let at = |keys: &[&str]| [top, &keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>()].concat();
     if grant.expires_at == 0 && lists == AllowLists::Heard {
@@ -205,34 +206,34 @@ fn plain_path(pattern: &FilePattern) -> Option<&Path> {
     }
 }
 
-/// A path as an item of a list, taken literally: no glob, and through no link that is not there yet.
+/// Returns a path as an item of a list. It is literal: not a glob, and links that are made later are not followed.
 pub(crate) fn path_item(path: &Path) -> Option<Json> {
     let text = path.to_str()?;
     Some(json!({ "path": text, "literal": true }))
 }
 
-/// Where an answer can be kept.
+/// A place in the settings files that can store an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shelf {
-    /// The entry of `projects.json` that holds here.
+    /// The entry of `projects.json` that applies here.
     Entry {
-        /// Its key as written.
+        /// The key, as written.
         key: String,
-        /// Whether it is the entry of this very directory, not of one above it.
+        /// Whether it is the entry of this directory, not of one above it.
         exact: bool,
     },
-    /// A new entry of `projects.json`, which extends the settings that hold here.
+    /// A new entry of `projects.json`, which extends the settings in force.
     NewEntry {
-        /// Its key: the canonical working directory.
+        /// The key: the canonical working directory.
         key: PathBuf,
-        /// What it extends.
+        /// The settings that it extends.
         seed: Seed,
     },
     /// `default.json`.
     Default,
 }
 
-/// What a new entry of `projects.json` extends.
+/// The settings that a new entry of `projects.json` extends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seed {
     /// The entry above it.

@@ -1,16 +1,16 @@
-//! Hooks of the user's own git that are links: what they lead to is executed as well.
+//! Git hooks of the user that are symbolic links: git executes their targets as well.
 
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Seen};
 
-/// The rule on what git runs as hooks outside of the directories that are called so.
+/// Rule id for hooks outside of directories that are named `hooks`.
 pub(crate) const HOOK_FILES: &str = "host.git-hook-files";
 
 /// One sentence for the user.
 pub(crate) const REASON: &str = "your own git runs it as a hook";
 
-/// The hooks that git knows, see githooks(5).
+/// The hooks that git runs, see githooks(5).
 const HOOKS: [&str; 28] = [
     "applypatch-msg",
     "commit-msg",

@@ -1,7 +1,7 @@
-//! Settings of other sandboxes, made into ours.
+//! Conversion of the settings of other sandboxes.
 //!
-//! Nothing is lost in silence: every value is tried in its place, and what does not fit there is told with the reason
-//! that a settings file of ours would be refused for.
+//! No value is dropped silently: each one is tried in its place, and a value that does not fit is reported with the
+//! reason for which a settings file of ours would be refused.
 
 use std::path::Path;
 
@@ -17,51 +17,52 @@ use crate::schema::{Field, Shape, Status, field, nearest_key};
 use crate::tighten::Layer;
 use crate::validate::{FileKind, mistakes};
 
-/// Whose settings they are.
+/// The sandbox that the settings are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
-    /// `@oddsjam/pi-sandbox`: our own shape and places.
+    /// `@oddsjam/pi-sandbox`: same format and same files as ours.
     Oddsjam,
-    /// `@sysid/pi-sandbox`: lists over defaults, `denyWrite` holds names.
+    /// `@sysid/pi-sandbox`: lists replace the defaults, and `denyWrite` holds names.
     Sysid,
-    /// `pi-sandbox`: the same files elsewhere, other defaults.
+    /// `pi-sandbox`: same format, other files, other defaults.
     PiSandbox,
-    /// `@anthropic-ai/sandbox-runtime` by itself.
+    /// `@anthropic-ai/sandbox-runtime` on its own.
     Srt,
-    /// bosun's `config.toml`, read as JSON.
+    /// bosun's `config.toml`, converted to JSON.
     Bosun,
 }
 
-/// What became of settings.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
-    /// The settings in our shape; they can be used.
+    /// The settings in our format. They are valid.
     pub text: String,
-    /// What could not be carried.
+    /// Values that could not be converted.
     pub left: Vec<Left>,
-    /// What the user should know of how it was read. What the settings come to is said by the rules made of them.
+    /// Notes on how the settings were read. The effect of the settings is not described here; the caller reads it from
+    /// the compiled rules.
     pub notes: Vec<&'static str>,
 }
 
-/// Something that could not be carried.
+/// A value that could not be converted.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Left {
-    /// Its place, such as `network.allowedDomains`.
+    /// The field, such as `network.allowedDomains`.
     pub key: String,
     /// The value.
     pub value: Json,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Complete settings in which nothing is allowed or denied yet.
+/// Complete settings without any entry.
 const EMPTY: &str = r#"{
   "network": { "allowedDomains": [], "deniedDomains": [] },
   "filesystem": { "denyRead": [], "allowRead": [], "allowWrite": [], "denyWrite": [] }
 }
 "#;
 
-/// What the second seed starts from, and pi-sandbox for hosts and names.
+/// Default hosts of `@sysid/pi-sandbox`, and of `pi-sandbox`.
 const HOSTS: [&str; 10] = [
     "npmjs.org",
     "*.npmjs.org",
@@ -80,7 +81,7 @@ const OTHER_TABLES: &str =
     "only the table with `deny_read`, `allow_write` and `deny_write` is about the sandbox";
 
 impl Foreign {
-    /// Makes complete settings of the user's own.
+    /// Converts to complete settings of the user.
     #[must_use]
     pub fn user(self, given: &Json) -> Imported {
         let mut import = Import::into(EMPTY, FileKind::Settings);
@@ -104,7 +105,7 @@ impl Foreign {
         import.end()
     }
 
-    /// Makes what a project's own file may say of one: what tightens.
+    /// Converts to a project's own file, which can only tighten.
     #[must_use]
     pub fn project(self, given: &Json) -> Imported {
         let mut import = Import::into("{}\n", FileKind::Tightening(Layer::Project));
@@ -121,25 +122,25 @@ impl Foreign {
     }
 }
 
-/// Reads the settings of another sandbox; none where there is no file.
+/// Reads the settings of another sandbox, or returns `None` if the file does not exist.
 ///
 /// # Errors
-/// When the file cannot be read, or is no JSON.
+/// When the file cannot be read, or is not JSON.
 pub fn read_foreign(file: &Path, disk: &dyn Disk) -> Result<Option<Json>, ConfigError> {
     let Some(text) = discover::read(file, disk)? else { return Ok(None) };
     let document = crate::json::read(&text).map_err(|fault| crate::settings::invalid(file, fault))?;
     Ok(Some(document.to_json()))
 }
 
-/// Makes sure that a file of the project's own lies in the project, not behind a link that leads out of it.
+/// Checks that a project's own file lies in the project, not behind a link that leads out of it.
 ///
 /// # Errors
-/// When it does not.
+/// When it lies outside.
 pub fn stays_in_project(file: &Path, places: &Places, disk: &dyn Disk) -> Result<(), ConfigError> {
     discover::stays_inside(file, &places.canonical_workspace(disk)?, disk)
 }
 
-/// The policy of the second seed's semantics, with these lists.
+/// Returns the chain entry for the policy `guard`, which has the semantics of `@sysid/pi-sandbox`, with these lists.
 fn guard(lists: &Json) -> Json {
     let of = |part: &str, keys: &[&str]| {
         let member = |key: &&str| Some(((*key).to_owned(), lists.get(part)?.get(*key)?.clone()));
@@ -166,7 +167,7 @@ fn pi_sandbox_defaults() -> Json {
     })
 }
 
-/// One level of merging, as both do it: a list that is given replaces the default of that list.
+/// Merges one level of objects, as both sandboxes do: a given list replaces the default list.
 fn over(defaults: &Json, given: &Json) -> Json {
     let (Json::Object(defaults), Json::Object(given)) = (defaults, given) else { return given.clone() };
     let mut whole = defaults.clone();
@@ -183,7 +184,7 @@ fn over(defaults: &Json, given: &Json) -> Json {
     Json::Object(whole)
 }
 
-/// `denyWrite` holds names there, and paths here: a name becomes the glob that finds it at every depth.
+/// Turns names in `denyWrite` into globs that match at any depth. The other sandbox has names there; ours has paths.
 fn names_at_every_depth(mut settings: Json) -> Json {
     if let Some(Json::Array(items)) = settings.pointer_mut("/filesystem/denyWrite") {
         for item in items {
@@ -198,7 +199,7 @@ fn names_at_every_depth(mut settings: Json) -> Json {
     settings
 }
 
-/// Settings being put together.
+/// An import in progress.
 struct Import {
     text: String,
     kind: FileKind,
@@ -215,7 +216,7 @@ impl Import {
         Imported { text: self.text, left: self.left, notes: self.notes }
     }
 
-    /// Says that the files which these settings came from are not to be read.
+    /// Chooses the layout in which the imported files are not read.
     fn choose_layout(&mut self) {
         self.carry(&["layout"], &json!("projects"));
     }
@@ -227,7 +228,7 @@ impl Import {
         }
     }
 
-    /// In the order of our own table, so that the outcome reads as every other settings file.
+    /// Converts members in the order of our table of fields, so that the result reads like any other settings file.
     fn members(&mut self, parent: &[&str], members: &Map<String, Json>) {
         let place = |key: &str| {
             let name = [parent, &[key]].concat().join(".");
@@ -255,7 +256,7 @@ impl Import {
                     self.leave(&name, value, reason);
                 }
             }
-            // Objects whose parts stand for themselves.
+            // Objects whose fields are independent of each other.
             (_, Shape::Object, Json::Object(members)) if !has_required_parts(known) => {
                 self.members(way, members)
             }
@@ -268,7 +269,7 @@ impl Import {
         }
     }
 
-    /// Makes a change, unless the settings could not be used with it.
+    /// Applies a change, unless the result would be invalid.
     fn make(&mut self, change: &Change, name: &str, value: &Json) {
         let text = match change.apply(&self.text) {
             Ok(text) => text,
@@ -310,13 +311,13 @@ impl Import {
                 items.iter().filter_map(|item| self.bosun_item(way, key, item)).map(Json::from).collect();
             lists.insert(key.clone(), entries.into());
         }
-        // Its own policy decides by the lists as they are; those of the settings hold whatever decides.
+        // Its own policy decides by the lists as they are. The lists of the settings apply whatever the policy decides.
         if is_users {
             self.carry(&["policies"], &json!([{ "use": "bosun", "config": lists }]));
         }
     }
 
-    /// Carries one entry into the settings, and returns what the policy takes for it.
+    /// Converts one entry into the settings, and returns the entry for the policy's configuration.
     fn bosun_item(&mut self, way: &[&str], key: &str, item: &Json) -> Option<String> {
         let Some(text) = item.as_str() else {
             self.leave(key, item, "it is no path");
@@ -324,12 +325,12 @@ impl Import {
         };
         let is_name = !text.contains('/') && !text.starts_with('~') && text != ".";
         let (path, entry) = match (key, is_name) {
-            // A directory of secrets is one of the home directory's.
+            // A bare name of a secret directory means the one in the home directory.
             ("deny_read", true) if SECRET_DIRECTORIES.contains(&text) => {
                 (format!("~/{text}"), format!("~/{text}"))
             }
             ("deny_read" | "deny_write", true) => (format!("**/{text}"), text.to_owned()),
-            // What the policy takes for a name where it has no `/`.
+            // The policy takes a text without `/` for a name.
             (_, true) => (text.to_owned(), format!("./{text}")),
             _ => (text.to_owned(), text.to_owned()),
         };
@@ -339,7 +340,7 @@ impl Import {
     }
 }
 
-/// What lies in home directories and is named without them.
+/// Directories of secrets that are named without the home directory.
 const SECRET_DIRECTORIES: [&str; 6] = [".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure"];
 
 fn table_with_lists(given: &Json) -> Option<&Map<String, Json>> {
@@ -350,7 +351,7 @@ fn table_with_lists(given: &Json) -> Option<&Map<String, Json>> {
     members.values().find_map(table_with_lists)
 }
 
-/// Whether an object is no whole without some of its parts, other than those that are there from the start.
+/// Returns true if an object needs some of its fields to be valid, other than those present from the start.
 fn has_required_parts(known: &Field) -> bool {
     let inside = format!("{}.", known.name);
     let is_required = |field: &&Field| field.presence == crate::schema::Presence::Required;

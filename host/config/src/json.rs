@@ -1,8 +1,8 @@
-//! A strict JSON reader that remembers where everything stands.
+//! A strict JSON reader that records positions.
 //!
-//! `serde_json` keeps neither the position of a value nor a second key of the same name, and both are needed
-//! here: an error names line and column, and a duplicate key is an error, because two readers of one file would
-//! otherwise disagree on what it says.
+//! `serde_json` keeps neither the position of a value nor duplicate keys, and both are needed here: an error names line
+//! and column, and a duplicate key is an error, because two readers of the same file could otherwise use different
+//! values.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,30 +10,30 @@ use std::sync::Arc;
 
 use crate::error::Problem;
 
-/// Deeper nesting than any settings file needs; bounds the recursion below.
+/// Maximum nesting depth, more than any settings file needs. It bounds the recursion below.
 pub(crate) const MAX_DEPTH: usize = 32;
 
-/// A place in a settings file, counted from one; columns are characters.
+/// A position in a settings file, counted from one; columns are characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Position {
     /// The line.
     pub line: u32,
-    /// The character in the line.
+    /// The column.
     pub column: u32,
 }
 
-/// A value and where it begins.
+/// A value, with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) at: Position,
-    /// The bytes of the text that it was read from.
+    /// The byte range in the text.
     pub(crate) span: Range<usize>,
-    /// Where it was written, in a document that was put together of several files.
+    /// The place where the value was written, in a document merged from several files.
     pub(crate) home: Option<Arc<Home>>,
 }
 
-/// The file that a value was written in, and its place there.
+/// The file in which a value was written, with the JSON pointer.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Home {
     pub(crate) file: PathBuf,
@@ -56,12 +56,12 @@ pub(crate) enum Value {
 pub(crate) struct Member {
     pub(crate) key: String,
     pub(crate) key_at: Position,
-    /// The byte at which the key begins.
+    /// Byte offset of the key.
     pub(crate) starts: usize,
     pub(crate) node: Node,
 }
 
-/// A problem and where it stands.
+/// A problem, with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fault {
     pub(crate) at: Position,
@@ -70,32 +70,32 @@ pub(crate) struct Fault {
 }
 
 impl Node {
-    /// Returns the member called `key`, where this is an object that has one.
+    /// Returns the value of the member `key`, or `None` if there is none or this is not an object.
     pub(crate) fn member(&self, key: &str) -> Option<&Self> {
         self.members().iter().find(|member| member.key == key).map(|member| &member.node)
     }
 
-    /// Returns the members; none where this is no object.
+    /// Returns the members, or none if this is not an object.
     pub(crate) fn members(&self) -> &[Member] {
         if let Value::Object(members) = &self.value { members } else { &[] }
     }
 
-    /// Returns the items; none where this is no list.
+    /// Returns the items, or none if this is not a list.
     pub(crate) fn items(&self) -> &[Self] {
         if let Value::List(items) = &self.value { items } else { &[] }
     }
 
-    /// Returns the text, where this is one.
+    /// Returns the text, if this is a string.
     pub(crate) fn text(&self) -> Option<&str> {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// Returns the number, where this is a whole one that is not negative.
+    /// Returns the number, if this is a non-negative integer.
     pub(crate) fn number(&self) -> Option<u64> {
         if let Value::Number(number) = &self.value { number.as_u64() } else { None }
     }
 
-    /// Returns the same value as `serde_json` has it.
+    /// Converts the value to `serde_json`.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             Value::Null => serde_json::Value::Null,
@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    /// Names the kind of value in a user's words.
+    /// Returns the type of the value, in a user's words.
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
@@ -122,7 +122,7 @@ impl Node {
     }
 }
 
-/// Reads one document; nothing but white space may follow it.
+/// Reads a document. Only white space may follow it.
 pub(crate) fn read(text: &str) -> Result<Node, Fault> {
     let mut reader = Reader {
         rest: text.strip_prefix('\u{feff}').unwrap_or(text),
@@ -220,7 +220,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the end of the text here and lets `serde_json` take the escapes apart.
+    /// Finds the end of the string and has `serde_json` decode the escapes.
     fn text(&mut self) -> Result<String, Fault> {
         let (start, at) = (self.rest, self.at);
         self.bump();

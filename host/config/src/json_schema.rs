@@ -1,4 +1,4 @@
-//! The JSON Schema of settings, made from the table of fields, for editors.
+//! JSON Schemas of settings files for editors, generated from the table of fields.
 
 use serde_json::{Map, Value, json};
 
@@ -9,8 +9,8 @@ use crate::validate::FileKind;
 
 /// Returns the JSON Schema (draft 2020-12) of a kind of settings file.
 ///
-/// It says what an editor can help with. What Portcullis accepts is said by reading the file, which also judges
-/// what depends on more than one field.
+/// It covers the checks that an editor can make. Reading the file is stricter, since it also checks conditions on more
+/// than one field.
 ///
 /// ```
 /// use portcullis_config::{FileKind, json_schema};
@@ -44,18 +44,18 @@ pub fn json_schema(kind: FileKind) -> Value {
     schema
 }
 
-/// Which fields a file may set.
+/// The fields that a file may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// All of them, and the required ones have to be there.
+    /// All fields; required ones must be present.
     Whole,
-    /// All of them, none required.
+    /// All fields; none is required.
     Part,
-    /// The same, and the key that says what they are added to.
+    /// As `Part`, plus `extends`.
     Differences,
-    /// Those that can only tighten, none of them required.
+    /// The fields that can only tighten; none is required.
     Tightening,
-    /// Those, and those that the project's file of the layered layout has besides.
+    /// As `Tightening`, plus the fields of a project's own file in the layered layout.
     Narrowing,
 }
 
@@ -70,7 +70,7 @@ impl Wanted {
     }
 }
 
-/// An entry of differences.
+/// Returns the schema of an entry of differences.
 fn differences() -> Value {
     let mut schema = object("", Wanted::Differences);
     if let Value::Object(members) = &mut schema {
@@ -121,7 +121,7 @@ fn one_field(field: &Field, wanted: Wanted) -> Value {
     schema
 }
 
-/// What a refused field may hold: the values that ask for nothing.
+/// Returns the schema of a refused field: the values that request nothing.
 fn asks_for_nothing(shape: Shape) -> Value {
     match shape {
         Shape::Bool => json!({ "const": false }),

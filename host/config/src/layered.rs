@@ -1,8 +1,8 @@
-//! The second seed's layout: settings in layers, the later ones over the earlier.
+//! The layered layout, in which later settings override earlier ones. Its files are those of `@sysid/pi-sandbox`.
 //!
-//! What is built in, then the user's `extensions/sandbox.json` over it key by key, then the user's own entry for the
-//! project in `layered.json`, whose lists are added. They become one document in which every value remembers the
-//! file it was written in. The project's `.pi/sandbox.json` is none of them: it only tightens, see
+//! The layers are the built-in settings, the user's `extensions/sandbox.json` merged over them key by key, and the
+//! user's entry for the project in `layered.json`, whose lists are added. They are merged into one document in which
+//! each value records its file. The project's `.pi/sandbox.json` is not a layer of this kind: it only tightens, see
 //! [`crate::tighten`] and [`crate::narrow`].
 
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::schema::{Shape, field};
 use crate::settings::{Entry, PathEntry, Settings, invalid};
 use crate::tighten::Layer;
 
-/// What the layers begin with: the second seed's default, word for word, decided by its policy.
+/// The built-in settings of the layered layout: the defaults of `@sysid/pi-sandbox`, unchanged, with its policy.
 pub const LAYERED_BUILT_IN: &str = r#"{
   "enabled": true,
   "network": {
@@ -44,7 +44,7 @@ pub const LAYERED_BUILT_IN: &str = r#"{
 /// Reads the user's layers.
 ///
 /// # Errors
-/// When one of the files is there and cannot be used.
+/// When one of the files exists but cannot be used.
 pub(crate) fn read(
     places: &Places,
     files: &SettingsFiles,
@@ -68,7 +68,7 @@ pub(crate) fn read(
     Ok((document, Source::Layered { file: files.default.clone(), key }))
 }
 
-/// Reads a file that holds a part of settings, over what is built in, and returns what it comes to.
+/// Decodes a file of partial settings, merged over the built-in ones.
 pub(crate) fn alone(node: &Node, file: &Path, pointer: &str) -> Result<Settings, ConfigError> {
     let whole = over(&built_in()?, node.clone(), Lists::Replaced, file, pointer)?;
     Settings::from_node(&whole, file, "")
@@ -85,17 +85,17 @@ fn part(text: &str, file: &Path) -> Result<Node, ConfigError> {
     crate::json::read(text).map_err(|fault| invalid(file, fault))
 }
 
-/// What becomes of lists that an earlier layer has as well.
+/// How to merge a list with that of an earlier layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lists {
-    /// The later one takes the place of the earlier.
+    /// The later list replaces the earlier one.
     Replaced,
-    /// Both hold.
+    /// The lists are concatenated.
     Added,
 }
 
-/// Lays `node`, which stands at `pointer` of `file`, over what is there. It is checked by itself first, and what it
-/// comes to at once, so that every mistake is told of the file that it stands in.
+/// Merges `node`, found at `pointer` of `file`, over `below`. The node is checked on its own first and the result right
+/// after merging, so that each mistake is reported for the file that contains it.
 pub(crate) fn over(
     below: &Node,
     mut node: Node,
@@ -110,7 +110,7 @@ pub(crate) fn over(
     Ok(whole)
 }
 
-/// Writes into every value where it stands.
+/// Records file and pointer in a value and all values inside it.
 pub(crate) fn come_from(node: &mut Node, file: &Path, pointer: &str) {
     node.home = Some(Arc::new(Home { file: file.to_owned(), pointer: pointer.to_owned() }));
     match &mut node.value {
@@ -128,10 +128,10 @@ pub(crate) fn come_from(node: &mut Node, file: &Path, pointer: &str) {
     }
 }
 
-/// Lays one value over another; `name` is the field that both are, empty for the whole of settings.
+/// Merges one value over another. `name` is the field of both; it is empty for the whole document.
 pub(crate) fn merged(below: &Node, above: Node, lists: Lists, name: &str) -> Node {
     let shape = field(name).map(|field| field.shape);
-    // Free keys are as good as a list of pairs.
+    // An object with free keys is merged like a list of pairs.
     let is_map = lists == Lists::Added && matches!(shape, Some(Shape::Map(_)));
     let is_object = name.is_empty() || is_map || shape == Some(Shape::Object);
     match (&below.value, above.value) {
@@ -157,7 +157,8 @@ fn put(members: &mut Vec<Member>, member: Member, lists: Lists, parent: &str) {
     }
 }
 
-/// `denyWrite` holds names in this layout, which are meant at every depth; what has a `/` is a path as ever.
+/// Turns names in `denyWrite` into globs that match at any depth, as this layout defines them. A text with a `/` is a
+/// path, as elsewhere.
 pub(crate) fn names_at_every_depth(entries: &mut [Entry<PathEntry>]) {
     for entry in entries {
         if is_name(&entry.value) {

@@ -1,4 +1,4 @@
-//! The two ways in which the user's settings can be laid out in files.
+//! The two layouts of the user's settings files.
 
 use std::path::{Path, PathBuf};
 
@@ -11,34 +11,35 @@ use crate::places::Places;
 use crate::settings::invalid;
 use crate::validate::FileKind;
 
-/// How the user's settings are laid out.
+/// The layout of the user's settings files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// The first seed's: the entry of `projects.json` that holds is taken in full, else `default.json`.
+    /// The layout of `@oddsjam/pi-sandbox`: the entry of `projects.json` that applies is used in full, else
+    /// `default.json`.
     Projects,
-    /// The second seed's: `extensions/sandbox.json` over what is built in, key by key.
+    /// The layout of `@sysid/pi-sandbox`: `extensions/sandbox.json` merged key by key over the built-in settings.
     Layered,
 }
 
-/// The word that chooses [`Layout::Layered`].
+/// Value of `layout` that chooses [`Layout::Layered`].
 const LAYERED: &str = "layered";
 
-/// The user's settings files in the layout that they have chosen.
+/// The user's settings files in the chosen layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsFiles {
     /// The layout.
     pub layout: Layout,
-    /// What holds for all projects.
+    /// The file for all projects.
     pub default: PathBuf,
-    /// What holds for single ones, by their directories.
+    /// The file with one entry per project, keyed by directory.
     pub entries: PathBuf,
 }
 
 impl SettingsFiles {
-    /// Looks which layout `default.json` chooses.
+    /// Finds the files of the layout that `default.json` chooses.
     ///
     /// # Errors
-    /// When that cannot be known, because the file is there and cannot be read.
+    /// When `default.json` exists but cannot be used.
     pub fn of(places: &Places, disk: &dyn Disk) -> Result<Self, ConfigError> {
         let file = places.default_file();
         let layout = match discover::read(&file, disk)? {
@@ -56,7 +57,7 @@ impl SettingsFiles {
         Self { layout, default, entries }
     }
 
-    /// What the file for all projects is called, for people.
+    /// Returns the name of the file for all projects, for messages.
     #[must_use]
     pub fn default_name(&self) -> &'static str {
         match self.layout {
@@ -65,7 +66,7 @@ impl SettingsFiles {
         }
     }
 
-    /// What the file with an entry for each project is called, for people.
+    /// Returns the name of the file with one entry per project, for messages.
     #[must_use]
     pub fn entries_name(&self) -> &'static str {
         match self.layout {
@@ -74,7 +75,7 @@ impl SettingsFiles {
         }
     }
 
-    /// What the file for all projects holds.
+    /// Returns the kind of the file for all projects.
     #[must_use]
     pub fn default_kind(&self) -> FileKind {
         match self.layout {
@@ -83,7 +84,7 @@ impl SettingsFiles {
         }
     }
 
-    /// What the file with an entry for each project holds.
+    /// Returns the kind of the file with one entry per project.
     #[must_use]
     pub fn entries_kind(&self) -> FileKind {
         match self.layout {
@@ -93,13 +94,13 @@ impl SettingsFiles {
     }
 }
 
-/// Which layout the text of `default.json` chooses.
+/// Returns the layout that the text of `default.json` chooses.
 pub(crate) fn chosen(text: &str) -> Result<Layout, Fault> {
     let document = crate::json::read(text)?;
     if !chooses_layered(&document) {
         return Ok(Layout::Projects);
     }
-    // Whatever else stands there would hold nowhere, and the user would believe in it.
+    // Refuse other keys: they would have no effect, and the user would rely on them.
     match document.members().iter().find(|member| !["$schema", "layout"].contains(&member.key.as_str())) {
         None => Ok(Layout::Layered),
         Some(member) => {
@@ -116,25 +117,26 @@ pub(crate) fn chooses_layered(document: &Node) -> bool {
 }
 
 impl Places {
-    /// Returns the user's settings for all projects.
+    /// Returns the file with the user's settings for all projects.
     #[must_use]
     pub fn default_file(&self) -> PathBuf {
         self.sandbox_directory().join("default.json")
     }
 
-    /// Returns the user's settings for single projects.
+    /// Returns the file with the user's settings for single projects.
     #[must_use]
     pub fn projects_file(&self) -> PathBuf {
         self.sandbox_directory().join("projects.json")
     }
 
-    /// Returns the user's settings for all projects in the layered layout: where the second seed has them.
+    /// Returns the file with the user's settings for all projects in the layered layout, the path of
+    /// `@sysid/pi-sandbox`.
     #[must_use]
     pub fn layered_file(&self) -> PathBuf {
         self.agent_directory.join("extensions/sandbox.json")
     }
 
-    /// Returns the user's settings for single projects in the layered layout.
+    /// Returns the file with the user's settings for single projects in the layered layout.
     #[must_use]
     pub fn layered_entries_file(&self) -> PathBuf {
         self.sandbox_directory().join("layered.json")
@@ -146,7 +148,7 @@ impl Places {
         self.workspace.join(".pi/sandbox.json")
     }
 
-    /// Returns every file that settings can stand in, whatever the layout.
+    /// Returns all paths of settings files, in any layout.
     #[must_use]
     pub fn settings_files(&self) -> Vec<PathBuf> {
         let mut files = vec![
@@ -162,7 +164,7 @@ impl Places {
         files
     }
 
-    /// Whether a file is the machine's or the project's, where it has its usual place.
+    /// Returns true if a file is the machine's or the project's, at its usual path.
     #[must_use]
     pub fn is_of_others(&self, file: &Path) -> bool {
         [self.machine_file(), self.project_file(), self.layered_project_file()].iter().any(|one| one == file)

@@ -1,19 +1,20 @@
-//! The settings file: schema, discovery, validation.
+//! The settings files: schema, discovery, validation.
 //!
-//! The way of settings: [`discover`] finds and reads the files that hold for a working directory, [`resolve`]
-//! turns them into rules over canonical paths, and [`Resolved::ceiling`] with [`Resolved::base`] is what the rule
-//! set of `portcullis-decision` is compiled from.
+//! [`discover`] finds and reads the files that apply to a working directory, and [`resolve`] turns them into rules over
+//! canonical paths. The rule set of `portcullis-decision` is compiled from [`Resolved::ceiling`] and
+//! [`Resolved::base`].
 //!
-//! Terms: a **closed region** is a `denyRead` entry that holds the working directory, a home directory or an
-//! allowed path; commands do not see it and tools ask. Every other entry is an **explicit deny**. The **ceiling**
-//! is what no policy can allow. A **layer** is whose settings a rule comes from; a lower one can only tighten.
+//! Terms: a **closed region** is a `denyRead` entry that contains the working directory, a home directory or an allowed
+//! path; commands cannot see it, and tools ask. Every other entry is an **explicit deny**. The **ceiling** is the set
+//! of rules that no policy can override. A **layer** is the owner of the settings that a rule comes from; a lower layer
+//! can only tighten.
 //!
-//! What cannot be read is an error, never "no rules". Every field of sandbox-runtime's schema is honoured, kept
-//! without effect, or refused; [`FIELDS`] is the one table that says which.
+//! Settings that cannot be read are an error, never "no rules". Every field of sandbox-runtime's schema is honoured,
+//! kept without effect, or refused; the table [`FIELDS`] says which.
 //!
-//! This crate must never know how rules are enforced or what policies do with them. It reads no environment:
-//! directories are handed in as [`Places`], and files are read through a [`Disk`]. Unix only, as paths and links
-//! are followed the way its kernels do.
+//! This crate must never know how rules are enforced or what policies do with them. It reads no environment variables:
+//! the caller passes directories as [`Places`], and files are read through a [`Disk`]. Unix only, since paths and links
+//! are resolved as its kernels do.
 //!
 //! ```
 //! use portcullis_config::Settings;

@@ -1,6 +1,6 @@
-//! Settings files of other sandboxes for pi that lie where those sandboxes read them, and that nothing here reads.
+//! Finds settings files of other sandboxes for pi, which Portcullis does not read.
 //!
-//! Whoever has written such a file believes in it, so that it is there is told, with what makes it hold.
+//! The user may rely on such a file, so a warning says that it has no effect and how to import it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,28 +13,28 @@ use crate::places::Places;
 use crate::resolved::Warning;
 use crate::settings::Origin;
 
-/// A file that is not read.
+/// A settings file of another sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OldFile {
-    /// Where it lies.
+    /// The path.
     pub file: PathBuf,
-    /// What `config import --from` calls its sandbox.
+    /// The sandbox, as `config import --from` names it.
     pub source: &'static str,
-    /// Whose settings they are.
+    /// The owner of the settings.
     pub owner: Owner,
 }
 
-/// Whose settings a file holds.
+/// The owner of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The user's, for all projects.
+    /// The user, for all projects.
     User,
-    /// The project's own.
+    /// The project.
     Project,
 }
 
-/// Finds them. The user's are none any more once `default.json` chooses a layout, as it does after they were taken
-/// over; a project's own file is none beside a `.pi/portcullis.json`.
+/// Finds the files. The user's are ignored once `default.json` chooses a layout, which it does after an import; a
+/// project's file is ignored if `.pi/portcullis.json` exists.
 pub(crate) fn find(places: &Places, layout: Layout, disk: &dyn Disk) -> Result<Vec<OldFile>, ConfigError> {
     let mut files = Vec::new();
     let old = |file: PathBuf, source, owner| OldFile { file, source, owner };
@@ -50,15 +50,15 @@ pub(crate) fn find(places: &Places, layout: Layout, disk: &dyn Disk) -> Result<V
     Ok(files)
 }
 
-/// Whether `default.json` says which layout holds.
+/// Returns true if `default.json` chooses a layout.
 fn has_chosen(default: &Path, disk: &dyn Disk) -> Result<bool, ConfigError> {
     let Some(text) = discover::read(default, disk)? else { return Ok(false) };
-    // A file that cannot be used is told as that.
+    // An invalid file is reported elsewhere.
     Ok(crate::json::read(&text).is_ok_and(|document| document.member("layout").is_some()))
 }
 
 impl OldFile {
-    /// Returns what is told of it: that it has no effect, and what to do.
+    /// Returns the warning: the file has no effect, and how to change that.
     #[must_use]
     pub fn warning(&self) -> Warning {
         let import = format!("`portcullis config import --from {}`", self.source);

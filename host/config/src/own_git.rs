@@ -1,4 +1,4 @@
-//! What the user's own git is told to take hooks and settings from, where that lies among the project's files.
+//! Finds the hooks and settings that the user's own git takes from files of the project.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,23 +11,23 @@ use crate::disk::Disk;
 use crate::hook_links::HOOK_FILES;
 use crate::protect::Kind;
 
-/// As many files as git follows includes through one another.
+/// Maximum include depth, the limit of git.
 const DEEPEST_INCLUDE: usize = 10;
 
-/// A place that the user's git takes something from.
+/// A path from which the user's git takes hooks or settings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Source {
-    /// The rule that it comes under.
+    /// The id of its rule.
     pub(crate) id: &'static str,
-    /// The place, as it was named.
+    /// The path, as git's settings name it.
     pub(crate) path: PathBuf,
-    /// What is refused.
+    /// The protection that it needs.
     pub(crate) kind: Kind,
     /// One sentence for the user.
     pub(crate) reason: &'static str,
 }
 
-/// Returns what git's settings for `workspace` name. What cannot be read is left to git to complain about.
+/// Returns the paths that git's settings for `workspace` name. Files that cannot be read are skipped; git reports them.
 pub(crate) fn sources(workspace: &Path, homes: &[PathBuf], disk: &dyn Disk) -> Vec<Source> {
     let (top, mut files) = repository(workspace, disk);
     files.extend(homes.iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]));
@@ -38,14 +38,14 @@ pub(crate) fn sources(workspace: &Path, homes: &[PathBuf], disk: &dyn Disk) -> V
     reading.found
 }
 
-/// The top of the working tree around `workspace`, and the files with its settings.
+/// Returns the top of the working tree around `workspace`, and its git settings files.
 fn repository(workspace: &Path, disk: &dyn Disk) -> (PathBuf, Vec<PathBuf>) {
     for top in workspace.ancestors() {
         let git = top.join(".git");
         if disk.look(&git).is_err() {
             continue;
         }
-        // A worktree or submodule: the file names its directory, and that may name the common one.
+        // In a worktree or submodule `.git` is a file that names the git directory, which may name a common directory.
         let own = pointed_at(&git, "gitdir: ", disk).unwrap_or_else(|| git.clone());
         let common = pointed_at(&own.join("commondir"), "", disk).unwrap_or_else(|| own.clone());
         return (top.to_owned(), vec![common.join("config"), own.join("config.worktree")]);
@@ -53,7 +53,7 @@ fn repository(workspace: &Path, disk: &dyn Disk) -> (PathBuf, Vec<PathBuf>) {
     (workspace.to_owned(), Vec::new())
 }
 
-/// The path that a file of one line leads to.
+/// Returns the path in a file of one line.
 fn pointed_at(file: &Path, prefix: &str, disk: &dyn Disk) -> Option<PathBuf> {
     let text = String::from_utf8(disk.read(file).ok()?).ok()?;
     let target = text.strip_prefix(prefix)?.trim_end_matches(['\n', '\r']);
@@ -82,7 +82,7 @@ impl Reading<'_> {
             } else if is_include && depth < DEEPEST_INCLUDE {
                 let from = file.parent().unwrap_or(Path::new("/"));
                 let path = self.expand(&value, from);
-                // One that was read before is known, or is git's own file, which is judged by its content.
+                // Skip a file that was read before, and git's own settings files, which are judged by their content.
                 if !self.read.contains(&path) {
                     self.file(&path, depth + 1);
                     self.add(GIT_CONFIG.id, path, Kind::FixedOutside, INCLUDED);
@@ -102,7 +102,7 @@ impl Reading<'_> {
 
     fn add(&mut self, id: &'static str, path: PathBuf, kind: Kind, reason: &'static str) {
         let source = Source { id, path, kind, reason };
-        // A directory around the whole working tree cannot be kept from being changed.
+        // A directory that contains the whole working tree cannot be made read-only.
         if !self.top.starts_with(&source.path) && !self.found.contains(&source) {
             self.found.push(source);
         }

@@ -3,36 +3,36 @@
 use portcullis_decision::pattern::{HostName, HostPattern, NetworkPattern};
 use portcullis_decision::request::Endpoint;
 
-/// Through which proxy connections go.
+/// The proxies for connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParentProxy {
-    /// For port 80; for all others too, where there is no other.
+    /// Proxy for port 80, and for all other ports if `https` is unset.
     pub http: Option<ProxyAddress>,
-    /// For all other ports; for port 80 too, where there is no other.
+    /// Proxy for all ports but 80, and for port 80 if `http` is unset.
     pub https: Option<ProxyAddress>,
-    /// Places that are reached directly.
+    /// Hosts that are connected to directly.
     pub direct: Vec<NetworkPattern>,
 }
 
-/// Where a proxy is, and what it speaks.
+/// A proxy, with its protocol.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyAddress {
-    /// What it speaks.
+    /// The protocol.
     pub protocol: ProxyProtocol,
-    /// Its host.
+    /// The host.
     pub host: Endpoint,
-    /// Its port.
+    /// The port.
     pub port: u16,
-    /// The user's name there, and the password.
+    /// User name and password.
     pub credentials: Option<(String, String)>,
 }
 
-/// What a proxy speaks.
+/// The protocol of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyProtocol {
     /// HTTP, with `CONNECT`.
     Http,
-    /// SOCKS 5, which is given names and not addresses.
+    /// SOCKS 5; the proxy resolves host names.
     Socks,
 }
 
@@ -42,7 +42,7 @@ const HTTP_PORT: u16 = 80;
 const SOCKS_PORT: u16 = 1080;
 
 impl ParentProxy {
-    /// Returns the proxy for a place; none where it is reached directly.
+    /// Returns the proxy for a host and port, or `None` for a direct connection.
     #[must_use]
     pub fn of(&self, target: &Endpoint, port: u16) -> Option<&ProxyAddress> {
         if self.direct.iter().any(|pattern| pattern.matches(target, port)) {
@@ -53,11 +53,11 @@ impl ParentProxy {
         first.as_ref().or(second.as_ref())
     }
 
-    /// Reads a list as `NO_PROXY` has it: names, which stand for what is below them as well, addresses and blocks,
-    /// with commas between them; `*` stands for everything.
+    /// Parses a list in the form of `NO_PROXY`: comma-separated names (which include their subdomains), addresses and
+    /// CIDR blocks; `*` matches everything.
     ///
     /// # Errors
-    /// When an entry is none of these.
+    /// When an entry has another form.
     pub fn read_direct(text: &str) -> Result<Vec<NetworkPattern>, String> {
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
         let mut patterns = Vec::new();
@@ -75,10 +75,10 @@ impl ParentProxy {
 }
 
 impl ProxyAddress {
-    /// Reads `http://[user:password@]host[:port]`, or the same with `socks5`.
+    /// Parses `http://[user:password@]host[:port]`, or the same with `socks5`.
     ///
     /// # Errors
-    /// When it is no such address; the text says why.
+    /// When the text has another form; the error says why.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) =
             text.split_once("://").ok_or("write `http://host:port` or `socks5://host:port`")?;
@@ -110,7 +110,7 @@ impl ProxyAddress {
     }
 }
 
-/// A SOCKS proxy takes no more bytes of each.
+/// Maximum length of user name and password each, in bytes; the limit of SOCKS.
 const CREDENTIAL_BYTES: usize = 255;
 
 fn read_credentials(text: &str) -> Result<(String, String), String> {
@@ -128,7 +128,7 @@ fn read_credentials(text: &str) -> Result<(String, String), String> {
     Ok((read(user)?, read(password)?))
 }
 
-/// Undoes `%41`.
+/// Decodes percent-encoding, or returns `None` if it is invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -141,7 +141,7 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 impl std::fmt::Debug for ProxyAddress {
-    /// Without the password: it stands in logs otherwise.
+    /// Omits the password, which must not appear in logs.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { protocol, host, port, credentials } = self;
         let user = credentials.as_ref().map(|(user, _)| user);

@@ -13,63 +13,64 @@ use crate::writable::Writable;
 /// The characters that make a path a glob.
 const GLOB_CHARACTERS: [char; 4] = ['*', '?', '[', '{'];
 
-/// All globs of all files together, in bytes. Some of them take the compiler of globs 25 ms for each KiB.
+/// Limit for all globs of all files together, in bytes. Some globs take 25 ms per KiB to compile.
 const GLOBS_MAX: usize = 64 << 10;
 
-/// What entries are read against; all paths canonical.
+/// The context in which entries are resolved; all paths are canonical.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) home: &'a Path,
-    /// The session's temporary directory as commands and tools see it.
+    /// The session's temporary directory, as commands and tools see it.
     pub(crate) temp: &'a Path,
-    /// Where links are not the user's.
+    /// Directories in which links may be the agent's.
     pub(crate) writable: &'a Writable,
     pub(crate) disk: &'a dyn Disk,
 }
 
-/// An entry over canonical paths.
+/// An entry resolved to canonical paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resolved {
-    /// Where it is, links followed: the path itself, or the fixed part of a glob. The session's temporary directory goes
-    /// by the name that commands and tools have for it.
+    /// The canonical path, or that of the fixed part of a glob. The session's temporary directory keeps the name that
+    /// commands and tools see.
     pub(crate) base: PathBuf,
-    /// The same under every name it went by.
+    /// All names of `base`: itself and one for each link on the way.
     pub(crate) names: Vec<PathBuf>,
     followed: Followed,
     /// The rest of a glob.
     pub(crate) glob: Option<String>,
-    /// A link of the agent's, where that leads somewhere else: the entry allows its own name only then.
+    /// A link that may be the agent's and leads elsewhere. In that case an entry that allows covers only the link's own
+    /// name.
     pub(crate) strayed: Option<Strayed>,
-    /// The glob's text taken as a plain path.
+    /// The text of a glob, taken as a plain path.
     literally: Option<PathBuf>,
     origin: Origin,
 }
 
-/// A link on the way of an entry that leads out of a place that commands write.
+/// A link that leads out of a place that commands can write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Strayed {
-    /// Where it lies.
+    /// The path of the link.
     pub(crate) link: PathBuf,
-    /// What the entry would open by it.
+    /// The path that the entry would open through the link.
     pub(crate) target: PathBuf,
 }
 
-/// A link may lead to such a name, whoever made it.
+/// Commands and users can both make a link to a name that is not UTF-8.
 const NOT_UTF8: &str = "a glob cannot start from a path that is not UTF-8";
 
 impl Resolved {
-    /// Returns the pattern for a rule that allows: just what is meant.
+    /// Returns the pattern for a rule that allows.
     pub(crate) fn allowing(&self) -> Result<FilePattern, ConfigError> {
         self.pattern(&self.base)
     }
 
-    /// Returns the patterns for a rule that denies: every name, and a glob's text taken literally as well, because
-    /// `[x].env` may be what the file is called.
+    /// Returns the patterns for a rule that denies: one for each name, and the text of a glob as a plain path, because
+    /// a file can really be named `[x].env`.
     pub(crate) fn denying(&self) -> Result<Vec<FilePattern>, ConfigError> {
         let mut patterns = Vec::new();
         for name in &self.names {
-            // No pattern can be made of it; what is meant lies below.
+            // A glob pattern must be UTF-8. The directory itself is denied instead, which includes all matches.
             let has_no_pattern = self.glob.is_some() && name.to_str().is_none();
             patterns.push(if has_no_pattern { FilePattern::Tree(name.clone()) } else { self.pattern(name)? });
         }
@@ -77,8 +78,8 @@ impl Resolved {
         Ok(patterns)
     }
 
-    /// Returns the links on the way that commands could lead elsewhere. What is denied would not be found behind them
-    /// any more by whoever uses the name, nor by these settings when they are read again.
+    /// Returns the links on the path that commands could redirect. With a redirected link, programs that use the name,
+    /// and these settings when they are read again, would no longer find the denied file.
     pub(crate) fn movable_links(&self, writable: &Writable) -> Vec<FilePattern> {
         let links = self.followed.links.iter().map(|link| &link.at).filter(|link| writable.holds(link));
         links.cloned().map(FilePattern::Exact).collect()
@@ -95,8 +96,8 @@ impl Resolved {
 }
 
 impl Surroundings<'_> {
-    /// Expands `~` and relative paths, and follows links, for an entry that denies: whoever made the link, what it
-    /// leads to is denied as well.
+    /// Resolves an entry that denies: expands `~` and relative paths, and follows links. A link's target is denied in
+    /// any case, even if the agent made the link.
     pub(crate) fn resolve(&self, entry: &Entry<PathEntry>) -> Result<Resolved, ConfigError> {
         let written = &entry.value;
         let whole = self.expand(&written.text);
@@ -118,9 +119,10 @@ impl Surroundings<'_> {
         Ok(resolved)
     }
 
-    /// The same for an entry that opens something: a link that the agent can have made is not followed out of
-    /// where it lies. A whole path that is taken literally is as an answer is kept: it had no link in it when it was
-    /// given, so that none is followed.
+    /// Resolves an entry that allows. A link that the agent may have made is not followed out of its directory.
+    ///
+    /// An absolute literal path is a stored answer. It had no link in it when the user gave the answer, so no link in
+    /// it is followed.
     pub(crate) fn resolve_to_open(&self, entry: &Entry<PathEntry>) -> Result<Resolved, ConfigError> {
         let mut resolved = self.resolve(entry)?;
         if self.is_temp(entry) {
@@ -139,14 +141,15 @@ impl Surroundings<'_> {
         Ok(resolved)
     }
 
-    /// Whether an entry names the session's temporary directory, whatever the machine has by that name.
+    /// Returns true if an entry names the session's temporary directory, even if that path on the machine is something
+    /// else.
     fn is_temp(&self, entry: &Entry<PathEntry>) -> bool {
         let text = &entry.value.text;
         self.expand(text.strip_suffix("/**").unwrap_or(text)) == self.temp
     }
 
-    /// Why an entry opens nothing as things are on disk; none where it can. A command could otherwise keep settings from
-    /// being read by what it puts in the way of a path.
+    /// Returns why an entry has no effect on the current disk, or `None` if it has one. Without this a command could
+    /// make the settings invalid by changing a path.
     pub(crate) fn opens_nothing(&self, entry: &Entry<PathEntry>) -> Option<&'static str> {
         let resolved = self.resolve_to_open(entry).ok()?;
         (resolved.glob.is_some() && resolved.base.to_str().is_none()).then_some(NOT_UTF8)
@@ -173,7 +176,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// Refuses more globs than can be compiled while somebody waits.
+/// Refuses globs that would take too long to compile.
 pub(crate) fn globs_are_few(found: &Found) -> Result<(), ConfigError> {
     let filesystem = &found.settings.filesystem;
     let own = [
@@ -196,7 +199,7 @@ pub(crate) fn globs_are_few(found: &Found) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Splits a glob into the fixed directory it starts from and the rest.
+/// Splits a glob into its fixed directory and the rest.
 fn split(text: &str) -> (String, String) {
     let rooted = text.starts_with('/');
     let names: Vec<&str> = text.split('/').filter(|name| !name.is_empty() && *name != ".").collect();

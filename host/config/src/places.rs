@@ -1,41 +1,41 @@
-//! The surroundings, as the caller hands them in: this crate reads no environment.
+//! The paths of the environment, which the caller passes in: this crate reads no environment variables.
 
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, follow};
 use crate::error::ConfigError;
 
-/// Where things lie. Every path is absolute; none has to exist.
+/// The paths that settings depend on. Each is absolute; none must exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     /// The directory the agent was started in.
     pub workspace: PathBuf,
     /// The caller's home directory; `~` in settings.
     pub home: PathBuf,
-    /// Further home directories of the caller, as the user database has them.
+    /// Further home directories of the caller, from the user database.
     pub other_homes: Vec<PathBuf>,
-    /// The agent's own directory: `~/.pi/agent`, or what `PI_CODING_AGENT_DIR` says.
+    /// The agent's own directory: `~/.pi/agent`, or the value of `PI_CODING_AGENT_DIR`.
     pub agent_directory: PathBuf,
-    /// Settings of the machine: `/etc/portcullis`.
+    /// Directory of the machine's settings: `/etc/portcullis`.
     pub machine_directory: PathBuf,
-    /// Where the host keeps its audit log.
+    /// Directory of the host's state, such as the audit log.
     pub state_directory: PathBuf,
-    /// Where the host keeps compiled policies.
+    /// Directory of compiled policies.
     pub cache_directory: PathBuf,
     /// The temporary directory as commands and tools see it.
     pub temp: PathBuf,
-    /// What decides or starts the agent: the host's binary, the extension, pi and what runs it.
+    /// Programs that decide about the agent or start it: the host's binary, the extension, pi and its runtime.
     pub programs: Vec<PathBuf>,
     /// The directories of PATH, in order.
     pub path: Vec<PathBuf>,
     /// Roots of toolchains outside the system directories (`~/.cargo`, `~/.nvm`, ...).
     pub toolchains: Vec<PathBuf>,
-    /// The file named on the command line, which stands in for the user's settings.
+    /// The file named on the command line, which replaces the user's settings.
     pub settings: Option<PathBuf>,
 }
 
 impl Places {
-    /// Returns the usual places for a workspace and a home directory.
+    /// Returns the usual paths for a workspace and a home directory.
     ///
     /// ```
     /// use std::path::Path;
@@ -84,7 +84,7 @@ impl Places {
         canonical(&self.workspace, disk)
     }
 
-    /// Returns the canonical home directories of the caller, the first one for `~`.
+    /// Returns the canonical home directories of the caller; `~` is the first.
     pub(crate) fn canonical_homes(&self, disk: &dyn Disk) -> Result<Vec<PathBuf>, ConfigError> {
         let homes = std::iter::once(&self.home).chain(&self.other_homes);
         homes.map(|home| absolute(home, "the home directory").and_then(|()| canonical(home, disk))).collect()

@@ -1,4 +1,4 @@
-//! The configuration of a policy in a file of its own: TOML or JSON.
+//! Policy configuration in a file of its own, TOML or JSON.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::disk::Disk;
 use crate::error::ConfigError;
 
-/// How such a file is written.
+/// The format of such a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Toml,
@@ -15,7 +15,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// What the ending of a name says.
+    /// Returns the format by the file's extension.
     pub(crate) fn of(file: &Path) -> Option<Self> {
         match file.extension()?.to_str()? {
             "toml" => Some(Self::Toml),
@@ -25,7 +25,7 @@ impl Form {
     }
 }
 
-/// Reads one; nothing in it is skipped, as the policy itself refuses what it does not know.
+/// Reads a configuration in full. Unknown keys are kept, since the policy itself refuses them.
 pub(crate) fn read(file: &Path, disk: &dyn Disk) -> Result<Map<String, Value>, ConfigError> {
     let bytes = disk.read(file).map_err(|source| ConfigError::Read { file: file.to_owned(), source })?;
     let wrong = |reason: String| ConfigError::PolicyConfig { file: file.to_owned(), reason };

@@ -1,7 +1,7 @@
-//! What Portcullis protects in any case, whatever the settings say.
+//! The paths that Portcullis always protects, whatever the settings say.
 //!
-//! Two kinds: what holds secrets is hidden from commands and refused to tools; what decides about the agent, or
-//! is executed by the user's other programs, is not written. Only plain paths, so that mounts can enforce them.
+//! Files that hold secrets are hidden from commands and refused to tools. Files that decide about the agent, or that
+//! the user's other programs execute, are read-only. All are plain paths, so that mounts can enforce them.
 
 use std::path::{Path, PathBuf};
 
@@ -23,44 +23,44 @@ use crate::writable::Writable;
 /// A group of protected names.
 #[derive(Debug, Clone, Copy)]
 pub struct Protection {
-    /// Id of its rules.
+    /// The id of its rules.
     pub id: &'static str,
-    /// Where the names start.
+    /// The directory that the names are relative to.
     pub anchor: Anchor,
-    /// The names below it.
+    /// The names, relative to the anchor.
     pub names: &'static [&'static str],
-    /// What is refused.
+    /// The access that is refused.
     pub kind: Kind,
     /// One sentence for the user.
     pub reason: &'static str,
 }
 
-/// Where protected names start.
+/// The directory that protected names are relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// The agent's directory, also where it usually is.
+    /// The agent's directory, and its usual path.
     Agent,
     /// The caller's home directories.
     Home,
     /// The working directory.
     Workspace,
-    /// The top of the file system.
+    /// The root of the file system.
     Root,
 }
 
-/// What a protection refuses.
+/// The access that a protection refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Reading and writing.
     Hidden,
     /// Writing.
     Fixed,
-    /// Writing; inside the workspace it asks in place of refusing, so that somebody who starts the agent in their
-    /// home directory can have these edited.
+    /// Writing outside the workspace; inside it, writing asks, so that users who start the agent in their home
+    /// directory can have these files edited.
     FixedOutside,
 }
 
-/// Every protected name that is known beforehand.
+/// All protected names that are known in advance.
 pub const PROTECTIONS: &[Protection] = &[
     Protection {
         id: "host.agent-secrets",
@@ -137,9 +137,9 @@ pub const PROTECTIONS: &[Protection] = &[
         kind: Kind::Fixed,
         reason: PROJECT_AGENT_SETTINGS.reason,
     },
-    // The rule on names of the same id knows hooks of any repository at any depth, and git's samples; it needs a broker
-    // that is asked about each name. This one is a plain place, which is read-only by a mount where there is none. The
-    // broker is asked without it, or git could not put its samples there.
+    // The rule of the same id over names covers the hooks of any repository at any depth, except git's samples, but
+    // needs a broker that checks each name. Without a broker, a mount makes this one path read-only. The broker does
+    // not get this rule, or git could not create its samples.
     Protection {
         id: GIT_HOOKS,
         anchor: Anchor::Workspace,
@@ -236,8 +236,8 @@ pub const PROTECTIONS: &[Protection] = &[
     },
 ];
 
-/// Rules of the host that the user can lift by their ids, those on names included. What decides about the agent
-/// stays.
+/// Ids of the host's rules that the user can lift, rules over names included. Rules on files that decide about the
+/// agent are not among them.
 pub const LIFTABLE: &[&str] = &[
     "host.age-keys",
     "host.agent-files",
@@ -285,29 +285,29 @@ pub const LIFTABLE: &[&str] = &[
     "host.wallets",
 ];
 
-/// The rule on directories of hooks.
+/// Rule id for hook directories.
 const GIT_HOOKS: &str = "host.git-hooks";
 
-/// The rule on credentials of toolchains.
+/// Rule id for credentials of toolchains.
 const TOOLCHAIN_CREDENTIALS: &str = "host.toolchain-credentials";
 
 /// Names in the root of a toolchain that hold credentials.
 const TOOLCHAIN_SECRETS: [&str; 2] = ["credentials", "credentials.toml"];
 
-/// What the rules of the host start from; all paths canonical.
+/// The context of the host's own rules; all paths are canonical.
 pub(crate) struct Ground<'a> {
     pub(crate) places: &'a Places,
     pub(crate) workspace: &'a Path,
     pub(crate) homes: &'a [PathBuf],
-    /// The workspace's repository, where it lies elsewhere.
+    /// The workspace's repository, if it lies outside.
     pub(crate) git_directory: Option<&'a Path>,
-    /// Where commands could lead links elsewhere.
+    /// Directories in which commands could redirect links.
     pub(crate) writable: &'a Writable,
     pub(crate) disk: &'a dyn Disk,
 }
 
 impl Ground<'_> {
-    /// Returns the host's own rules; `decisive` names further files that decide about the agent.
+    /// Returns the host's own rules. `decisive` names further files that decide about the agent.
     pub(crate) fn rules(&self, decisive: &[PathBuf]) -> Result<Vec<Rule>, ConfigError> {
         let mut rules = Vec::new();
         self.agent_directories(&mut rules)?;
@@ -339,7 +339,7 @@ impl Ground<'_> {
         Ok(rules)
     }
 
-    /// Denies sensitive files, but for the exceptions of their entries: these come last, as the last match answers.
+    /// Returns the rules that deny sensitive files. The exceptions come last, because the last matching rule wins.
     fn sensitive_files(&self) -> Result<Vec<Rule>, ConfigError> {
         let (mut denied, mut excepted) = (Vec::new(), Vec::new());
         for (home, entry) in
@@ -361,9 +361,9 @@ impl Ground<'_> {
         Ok(denied)
     }
 
-    /// An agent's directory inside the workspace, because that is the home directory: what is not in it yet
-    /// cannot be protected by its own name from commands, so nothing new appears in the whole of it. Comes
-    /// first: the rules on single names say more.
+    /// Protects an agent directory that lies inside the workspace (because the workspace is the home directory). A name
+    /// that does not exist yet cannot be protected on its own, so no file can be created in the whole directory. These
+    /// rules come first: the rules on single names are more specific.
     fn agent_directories(&self, rules: &mut Vec<Rule>) -> Result<(), ConfigError> {
         for directory in self.anchors(Anchor::Agent) {
             if self.follow(&directory)?.canonical.starts_with(self.workspace) {
@@ -374,8 +374,8 @@ impl Ground<'_> {
         Ok(())
     }
 
-    /// What directories of hooks, and hooks in them, lead to. It has a rule of its own: in what is called `hooks` git
-    /// puts samples, which commands may do as well.
+    /// Protects the targets of hook directories and of hooks that are links. They have a rule id of their own: in
+    /// directories named `hooks` git creates samples, which commands may do as well.
     fn hooks(&self, rules: &mut Vec<Rule>) -> Result<(), ConfigError> {
         let repository = self.git_directory.map(|repository| repository.join("hooks"));
         let own: Vec<PathBuf> = [self.workspace.join(".git/hooks")].into_iter().chain(repository).collect();
@@ -417,12 +417,12 @@ impl Ground<'_> {
         Ok(())
     }
 
-    /// Directories of PATH: what is written there runs as the user's next command.
+    /// Protects the directories of PATH: the user may run a file written there as a command.
     fn path_directories(&self, rules: &mut Vec<Rule>) -> Result<(), ConfigError> {
         let holds_home = self.homes.iter().any(|home| home.starts_with(self.workspace));
         for directory in &self.places.path {
             let is_spared = |path: &Path| {
-                // In a project below the home directory its own tool directories are ordinary files.
+                // In a project below the home directory, its own tool directories are ordinary files.
                 self.workspace.starts_with(path)
                     || self.places.temp.starts_with(path)
                     || path.starts_with(self.workspace) && !holds_home
@@ -458,14 +458,15 @@ impl Ground<'_> {
             }
         };
         for path in followed.all() {
-            // `~/.npmrc` is often a link to `/dev/null`; that file holds nothing and everybody needs it.
+            // `~/.npmrc` is often a link to `/dev/null`, which is empty and needed by all programs.
             if ["/dev", "/proc", "/sys"].iter().any(|top| path.starts_with(top)) || *path == Path::new("/") {
                 continue;
             }
             let rights = if kind == Kind::Hidden { FileRights::ALL } else { FileRights::WRITE };
             put(FilePattern::Tree(path.clone()), rights, effect(path), reason.to_owned());
         }
-        // Whoever leads a link elsewhere replaces what is behind it. One that has the whole name is protected by that.
+        // Protect the links on the way: redirecting one replaces the file behind it. A link that is the whole name is
+        // covered already.
         for link in followed.links.iter().filter(|link| link.at != link.name) {
             if self.writable.holds(&link.at) {
                 let reason = format!("it is a link on the way to `{}`, and {reason}", path.display());
@@ -480,8 +481,8 @@ impl Ground<'_> {
     }
 }
 
-/// Puts the rules on links behind all others, so that none of those opens one again; and none that asks about a link
-/// opens what another rule refuses.
+/// Moves the rules on links behind all others, so that no other rule opens a link again. Among them, those that ask
+/// come first, so that none of these opens a link that another rule refuses.
 fn links_last(rules: Vec<Rule>) -> Vec<Rule> {
     let is_link = |rule: &Rule| matches!(rule.pattern, FilePattern::Exact(_));
     let (links, mut rules): (Vec<Rule>, Vec<Rule>) = rules.into_iter().partition(is_link);

@@ -1,4 +1,4 @@
-//! The tables of the reference page, made from the tables of fields and of sensitive files.
+//! The tables of the reference page, generated from the tables of fields and of sensitive files.
 
 use std::fmt::Write as _;
 

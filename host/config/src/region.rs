@@ -1,4 +1,4 @@
-//! The user's lists of paths: which `denyRead` entries close a region and which deny for good.
+//! Resolves the user's path lists, and decides which `denyRead` entries close a region and which are explicit denies.
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +13,15 @@ use crate::rule::Rule;
 use crate::settings::{Entry, Origin, PathEntry, Settings};
 use crate::tighten::Layer;
 
-/// Directories that hold nothing but home directories, on any machine.
+/// Directories that contain only home directories, on any machine.
 const HOMES_OF_EVERYBODY: [&str; 3] = ["/home", "/Users", "/root"];
 
-/// The user's lists of paths, resolved.
+/// The user's path lists, resolved.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     pub(crate) closed: Vec<PathBuf>,
     pub(crate) rules: Vec<Rule>,
-    /// With the places where they were written.
+    /// With the origins of the entries.
     pub(crate) allow_read: Vec<(FilePattern, Origin)>,
     pub(crate) allow_write: Vec<(FilePattern, Origin)>,
 }
@@ -82,7 +82,7 @@ pub(crate) fn files(
         globs.extend(deny(Layer::User, &id, entry, FileRights::ALL, around)?);
     }
 
-    // The longest match wins for reads, and the last match answers: so the shallow ones come first.
+    // Sort by depth, shallow rules first: for reads the longest match must win, and the last matching rule wins.
     plain.sort_by_key(|rule| depth(&rule.pattern));
     plain.dedup();
     files.rules = plain;
@@ -117,9 +117,9 @@ fn allowed<'a>(
     entries.iter().enumerate().map(one).collect()
 }
 
-/// Whether an entry closes a region: it holds the working directory, a home directory or an allowed path. One
-/// that lies inside an allowed path would give way to that as a region, so it denies for good, except what is
-/// allowed further inside.
+/// Returns true if an entry closes a region: it contains the working directory, a home directory or an allowed path. An
+/// entry inside an allowed path does not, since that path would override it as a region; it is an explicit deny, with
+/// exceptions for paths allowed further inside.
 fn closes(denied: &Resolved, allowed: &[Allowed<'_>], workspace: &Path, homes: &[PathBuf]) -> bool {
     if is_inside_allowed(&denied.base, allowed) {
         return false;
@@ -135,7 +135,7 @@ fn is_inside_allowed(path: &Path, allowed: &[Allowed<'_>]) -> bool {
     allowed.iter().any(|allow| path.starts_with(&allow.resolved.base) && path != allow.resolved.base)
 }
 
-/// What is allowed inside an entry that denies for good.
+/// Returns rules for the paths allowed inside an explicit deny.
 fn exceptions(denied: &Resolved, allowed: &[Allowed<'_>]) -> Vec<Rule> {
     let inside =
         |allow: &&Allowed<'_>| allow.resolved.glob.is_none() && allow.resolved.base.starts_with(&denied.base);
@@ -151,10 +151,10 @@ fn exceptions(denied: &Resolved, allowed: &[Allowed<'_>]) -> Vec<Rule> {
     allowed.iter().filter(inside).map(rule).collect()
 }
 
-/// The caller's own home directory counts as denied wherever it lies.
+/// Denies the caller's own home directory, wherever it lies.
 fn own_home(home: &Path, allowed: &[Allowed<'_>], files: &mut Files, plain: &mut Vec<Rule>) {
     if home == Path::new("/") {
-        // An account without a home of its own; closing the whole system would leave nothing to work with.
+        // The account has no home of its own. Closing `/` would close the whole system.
         return;
     }
     if !is_inside_allowed(home, allowed) {

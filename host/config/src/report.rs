@@ -1,4 +1,4 @@
-//! Where every value in force comes from.
+//! The report on the values in force and their origins.
 
 use std::path::PathBuf;
 
@@ -17,73 +17,73 @@ use crate::schema::{Field, Shape, Status};
 use crate::settings::Origin;
 use crate::tighten::Layer;
 
-/// Every value in force with the place it comes from.
+/// All values in force, with their origins.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Which source the user's settings come from.
+    /// The source of the user's settings.
     pub source: SourceReport,
     /// The canonical working directory.
     pub workspace: PathBuf,
-    /// Every value, in the order of the table of fields.
+    /// All values, in the order of the table of fields.
     pub values: Vec<Setting>,
-    /// Directories that commands do not see and tools ask about, where no rule allows.
+    /// Directories that commands cannot see and tools ask about, unless a rule allows them.
     pub closed: Vec<PathBuf>,
-    /// What is set and changes nothing.
+    /// Fields that are set and have no effect.
     pub unused: Vec<Unused>,
-    /// What the user should know although it is no error.
+    /// Warnings for the user.
     pub warnings: Vec<Warning>,
 }
 
-/// Which source was chosen.
+/// The source of the user's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceReport {
     /// `named`, `project`, `default`, `layered` or `builtIn`.
     pub kind: &'static str,
-    /// The file, where there is one.
+    /// The file, if there is one.
     pub file: Option<PathBuf>,
-    /// The key of the entry that holds, in `projects.json` or `layered.json`.
+    /// The key of the entry that applies, in `projects.json` or `layered.json`.
     pub key: Option<String>,
 }
 
-/// One value; of a list, one item.
+/// One value, or one item of a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Setting {
-    /// Its place, as in the table of fields.
+    /// Field name, as in the table of fields.
     pub field: &'static str,
-    /// The value; null where the host's own default holds.
+    /// The value; null for the host's own default.
     pub value: Json,
-    /// What it comes to.
+    /// The effect of the value.
     pub standing: Standing,
-    /// Whose it is.
+    /// The layer that sets it.
     pub layer: Layer,
-    /// Where it was written; none for a default.
+    /// Where it was written; `None` for a default.
     pub origin: Option<Origin>,
 }
 
-/// What a value comes to.
+/// The effect of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Standing {
-    /// It holds.
+    /// It is in force.
     InForce,
-    /// Nothing is written, and this holds.
+    /// The settings have no value, and this default is in force.
     Default,
-    /// It closes a region: commands do not see it, and tools ask, where no rule allows.
+    /// It closes a region: commands cannot see it, and tools ask, unless a rule allows it.
     ClosedRegion,
-    /// It denies whatever policies and grants say.
+    /// It denies, whatever policies and grants say.
     ExplicitDeny,
     /// Another layer has a stricter value.
     Overruled,
 }
 
-/// Something that is set and changes nothing.
+/// A field that is set and has no effect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unused {
-    /// Its place, as in the table of fields.
+    /// Field name, as in the table of fields.
     pub field: &'static str,
     /// The value.
     pub value: Json,
@@ -93,8 +93,8 @@ pub struct Unused {
     pub origin: Origin,
 }
 
-/// Tells where every value comes from; `resolved` was made from `found`. `defaults` are the host's own limits of one
-/// command, which hold where the user sets none.
+/// Returns all values in force with their origins. `resolved` must be made from `found`. `defaults` are the host's own
+/// limits for one command, for limits that the user does not set.
 ///
 /// ```
 /// use portcullis_config::{Places, RealDisk, Standing, discover, report, resolve};
@@ -120,7 +120,7 @@ pub fn report(found: &Found, resolved: &Resolved, defaults: &Limits) -> Report {
             .collect();
         match field.status {
             Status::NoEffect(reason) => {
-                // The whole of an object is named once.
+                // Name a whole object once.
                 if !is_inside_unused(field) {
                     unused.extend(written.into_iter().map(|(_, value)| Unused {
                         field: field.name,
@@ -146,7 +146,7 @@ pub fn report(found: &Found, resolved: &Resolved, defaults: &Limits) -> Report {
     }
 }
 
-/// Where the field `name` has this value, the user's settings first.
+/// Returns the first place where the field `name` has this value, the user's settings first.
 pub(crate) fn first_that_is(found: &Found, name: &str, value: &Json) -> Option<Origin> {
     let field = crate::schema::field(name)?;
     let mut written = found.documents.iter().filter_map(|document| at(document, field));
@@ -173,7 +173,7 @@ impl<'a> Written<'a> {
         Written { document: self.document, node, pointer: step(&self.pointer, key) }
     }
 
-    /// The items of a list and the members of an object with free keys, each a value of its own.
+    /// Returns the items of a list, or the members of an object with free keys, each as a value of its own.
     fn parts(self, shape: Shape) -> Vec<Self> {
         let member = |member: &'a Member| self.inside(&member.key, &member.node);
         match (shape, &self.node.value) {
@@ -197,7 +197,8 @@ fn at<'a>(document: &'a Document, field: &Field) -> Option<Written<'a>> {
     Some(written)
 }
 
-/// Objects are told by their fields, and fields of the items of a list by the items.
+/// Returns true for fields with values of their own. Objects appear by their fields, and fields of list items by the
+/// items.
 fn is_shown(field: &Field) -> bool {
     field.shape != Shape::Object && !field.name.contains("[]")
 }
@@ -229,7 +230,7 @@ fn settings(
     let has_users = written.iter().any(|(layer, _)| *layer == Layer::User);
     let mut has_default = !has_users && (settings.is_empty() || !is_single(field));
     if is_single(field) && !settings.is_empty() {
-        // What another layer says in the user's silence counts where it is stricter than the host's default.
+        // If the user has no value, that of another layer applies where it is stricter than the host's default.
         let held = held_by_default(field.name, defaults).filter(|_| !has_users);
         has_default = overrule(&mut settings, held.as_ref().map(strength));
     }
@@ -247,7 +248,7 @@ fn settings(
     settings
 }
 
-/// Marks all values but the strictest as overruled; says whether the default is stricter than all of them.
+/// Marks all values but the strictest as overruled. Returns true if the default is stricter than all of them.
 fn overrule(settings: &mut [Setting], default: Option<u64>) -> bool {
     let written = settings.iter().map(|setting| strength(&setting.value)).min();
     let strictest = written.into_iter().chain(default).min();
@@ -257,7 +258,7 @@ fn overrule(settings: &mut [Setting], default: Option<u64>) -> bool {
     written != strictest
 }
 
-/// A member of an object with free keys is shown with its key.
+/// Returns the value to show. A member of an object with free keys includes its key.
 fn shown(field: &Field, part: &Written<'_>) -> Json {
     match (field.shape, part.pointer.rsplit_once('/')) {
         (Shape::Map(_), Some((_, key))) if !matches!(part.node.value, Value::Object(_)) => {
@@ -283,7 +284,7 @@ fn standing(field: &Field, layer: Layer, index: usize, part: &Written<'_>, resol
     }
 }
 
-/// Whether one value holds for all layers: of others every layer's entries do.
+/// Returns true if a single value applies across all layers. For other fields the entries of all layers apply.
 fn is_single(field: &Field) -> bool {
     field.name.starts_with("limits.")
         || field.name == "network.strictAllowlist"
@@ -291,7 +292,7 @@ fn is_single(field: &Field) -> bool {
         || field.name == "requiredTier"
 }
 
-/// The strictest value has the least: a low number, `true` before `false`, and the most of a tier.
+/// Returns a number that is lower for stricter values: low numbers, `true`, and the highest tiers are strict.
 fn strength(value: &Json) -> u64 {
     match value {
         Json::Bool(is_strict) => u64::from(!is_strict),
@@ -308,7 +309,7 @@ fn as_number(place: usize) -> u64 {
     u64::try_from(place).unwrap_or(u64::MAX)
 }
 
-/// What the host holds to where the user is silent, as a value that others can be compared with; none for nothing.
+/// Returns the host's default limit as a value for comparison, or `None` if there is no limit.
 fn held_by_default(field: &str, defaults: &Limits) -> Option<Json> {
     let limit = match field {
         "limits.wallMs" => defaults.wall_ms,
@@ -324,7 +325,7 @@ fn held_by_default(field: &str, defaults: &Limits) -> Option<Json> {
     limit.map(Json::from)
 }
 
-/// What holds where nothing is written; null where the host's own default does.
+/// Returns the default value of a field; null for the host's own default.
 fn default_value(field: &str) -> Json {
     match field {
         "enabled" => json!(true),

@@ -1,4 +1,4 @@
-//! From settings as written to rules over canonical paths.
+//! Resolves settings into rules over canonical paths.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use crate::sites::Sites;
 use crate::tighten::{Layer, Tightening};
 use crate::writable::Writable;
 
-/// Resolves settings against their surroundings.
+/// Resolves settings against the paths of the environment.
 ///
 /// ```
 /// use portcullis_config::{Places, RealDisk, discover, resolve};
@@ -40,7 +40,7 @@ use crate::writable::Writable;
 /// ```
 ///
 /// # Errors
-/// When an entry cannot be made into a pattern, or a path of the surroundings cannot be followed.
+/// When an entry cannot be made into a pattern, or the links of a path cannot be resolved.
 pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolved, ConfigError> {
     let disk: &dyn Disk = &Remembering::new(disk);
     let workspace = places.canonical_workspace(disk)?;
@@ -138,7 +138,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     Ok(resolved)
 }
 
-/// The settings without the entries that can open nothing as things are on disk, and what is told of these.
+/// Returns the settings without the entries that have no effect on the current disk, and a warning for each of these.
 fn without_useless(found: &Found, around: &Surroundings<'_>) -> (Found, Vec<Warning>) {
     let (mut found, mut warnings) = (found.clone(), Vec::new());
     let filesystem = &mut found.settings.filesystem;
@@ -171,14 +171,14 @@ fn writable(
     Ok(Writable::new(workspace, trees.into_iter()))
 }
 
-/// Whose answers stand in a file of the settings.
+/// Returns the scope of the grants in a settings file.
 fn scope(found: &Found, file: &Path) -> GrantScope {
     let is_projects = matches!(&found.source, Source::Project { file: entries, .. } if entries == file);
     if is_projects { GrantScope::Project } else { GrantScope::User }
 }
 
-/// Every entry of a layer that can only tighten is an explicit deny: as a closed region it would give way to
-/// what the user allows.
+/// Returns the rules of a layer that can only tighten. All its entries are explicit denies: a closed region would give
+/// way to paths that the user allows.
 fn tightening_rules(layer: &Tightening, around: &Surroundings<'_>) -> Result<Vec<Rule>, ConfigError> {
     let lists = [
         ("filesystem.denyRead", &layer.deny_read, FileRights::ALL),
@@ -195,7 +195,7 @@ fn tightening_rules(layer: &Tightening, around: &Surroundings<'_>) -> Result<Vec
     Ok(rules)
 }
 
-/// Makes the rules of one entry that denies.
+/// Returns the rules for an entry that denies.
 pub(crate) fn deny(
     layer: Layer,
     id: &str,
@@ -215,7 +215,7 @@ pub(crate) fn deny(
     Ok(around.resolve(entry)?.denying()?.into_iter().map(rule).collect())
 }
 
-/// Makes the rules that keep the links on the way of an entry that denies as they are.
+/// Returns the rules that protect the links on the path of an entry that denies.
 pub(crate) fn keep_links(
     layer: Layer,
     id: &str,
@@ -234,8 +234,8 @@ pub(crate) fn keep_links(
     Ok(around.resolve(entry)?.movable_links(around.writable).into_iter().map(rule).collect())
 }
 
-/// The rules of one layer; `allowed` is what the user allows, which is all that `strictAllowlist` leaves in any of
-/// them.
+/// Returns the connection rules of one layer. `allowed` holds the user's hosts, the only ones that `strictAllowlist`
+/// permits in any layer.
 fn connection_rules(
     network: &Network,
     allowed: &[Entry<NetworkPattern>],
@@ -278,8 +278,8 @@ fn connection_rules(
     rules
 }
 
-/// The allowed hosts as policies compare them: the addresses that `localhost` means, in place of it. Those of IPv6
-/// stand behind all others, so that every entry keeps its number.
+/// Returns the allowed hosts as policies compare them: `localhost` is replaced by its addresses. The IPv6 address comes
+/// after all other entries, so that each entry keeps its index.
 fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<(NetworkPattern, Origin)> {
     let loopback = |pattern: &NetworkPattern, address: IpAddr| NetworkPattern {
         host: HostPattern::Block(address.into()),
@@ -298,7 +298,8 @@ fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<(NetworkPattern, Origi
     first.chain(more).collect()
 }
 
-/// A socket is named as it is: what a pattern matched later would be open without anybody having seen it.
+/// Returns the paths of sockets. Globs are refused: a glob would also open sockets that are created later, which the
+/// user has not seen.
 fn sockets(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec<PathBuf>, ConfigError> {
     let one = |entry: &Entry<PathEntry>| {
         let resolved = around.resolve_to_open(entry)?;
@@ -310,7 +311,7 @@ fn sockets(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Ve
     entries.iter().map(one).collect()
 }
 
-/// The layers' budgets.
+/// Returns the budgets of the layers.
 fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
     let layers = found.layers.iter().map(|layer| (layer.layer, &layer.network));
     let all = std::iter::once((Layer::User, &found.settings.network)).chain(layers);
@@ -329,7 +330,8 @@ fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
     .collect()
 }
 
-/// Files are named relative to the settings file, which the agent cannot write, never to the project.
+/// Resolves the policy chain. Files are relative to the settings file, which the agent cannot write, and never to the
+/// project.
 fn policies(
     found: &Found,
     narrowed: &Narrowed,
@@ -353,7 +355,7 @@ fn policies(
         let mut at = PolicyAt { origin: policy.origin.clone(), sites: policy.sites.clone() };
         let is_guard = matches!(&source, PolicySource::Shipped(name) if name == "guard");
         if is_guard && matches!(found.source, Source::Layered { .. }) {
-            // The second seed's policy decides by the second seed's lists, unless it is given others.
+            // The policy `guard` decides by the lists of the settings, unless its configuration has lists of its own.
             let (lists, sites) = narrow::guard_lists(found, narrowed, allowed, around)?;
             for (key, list) in lists {
                 if !config.contains_key(&key) {
@@ -368,7 +370,7 @@ fn policies(
     found.settings.policies.iter().map(resolve).collect()
 }
 
-/// A file of a policy under the name that the settings give it.
+/// Returns the path of a policy's file, as the settings name it.
 fn named_file(
     path: &Path,
     what: &'static str,
@@ -387,28 +389,28 @@ fn named_file(
 const POLICY: &str = "the path of a policy";
 const CONFIGURATION: &str = "the path of a configuration";
 
-/// The files that decide about the agent in this very session.
+/// Returns the files that decide about the agent in this session.
 fn decisive_files(
     found: &Found,
     places: &Places,
     around: &Surroundings<'_>,
 ) -> Result<Vec<PathBuf>, ConfigError> {
     let sandbox = places.sandbox_directory();
-    // Each by itself: one of them may be a link out of the directories that are protected, into the project.
+    // Add each file separately: one of them may be a link out of the protected directories, into the project.
     let mut files: Vec<PathBuf> = DECISIVE.iter().map(|name| sandbox.join(name)).collect();
     files.push(sandbox);
     files.extend(found.watched.iter().cloned());
     for file in &found.watched {
-        // What is written here first takes the file's place.
+        // The temporary file that is renamed to this one.
         files.extend(crate::store::new_name(&canonical(file, around.disk)?));
     }
     for policy in &found.settings.policies {
-        // Packs lie in the directory of the settings.
+        // Packs lie in the directory of the settings, which is protected.
         if let Some(path) = &policy.config_file {
             files.push(named_file(path, CONFIGURATION, found, around)?);
         }
         let PolicySource::File(path) = &policy.source else { continue };
-        // As it is written: the name is followed anew whenever the policies are read again.
+        // Add the unresolved name too: it is resolved again whenever the policies are reloaded.
         let file = named_file(path, POLICY, found, around)?;
         let manifests = [&canonical(&file, around.disk)?, &file].map(|file| file.with_file_name(MANIFEST));
         files.extend(manifests);
@@ -417,9 +419,9 @@ fn decisive_files(
     Ok(files)
 }
 
-/// What else lies in the directory of the settings: which packs are used, they themselves, and whose are taken.
+/// Other names in the directory of the settings: the lock file of packs, the packs, and the trusted publishers.
 const DECISIVE: [&str; 3] = ["packs", "policy.lock", "trust.toml"];
-/// What a policy may do beyond saying yes and no is written in the file of this name beside it.
+/// Name of the manifest beside a policy, which grants it capabilities beyond verdicts.
 const MANIFEST: &str = "policy.toml";
 
 fn warnings(

@@ -1,4 +1,4 @@
-//! Settings ready for use.
+//! Settings that are ready for use.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::settings::{
 use crate::sites::Sites;
 use crate::tighten::Layer;
 
-/// Settings ready for use: plain data, every path absolute and canonical.
+/// Settings that are ready for use: plain data, all paths absolute and canonical.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// Whether the sandbox is on.
@@ -28,123 +28,125 @@ pub struct Resolved {
     pub workspace: PathBuf,
     /// The canonical home directories of the user.
     pub homes: Vec<PathBuf>,
-    /// The repository of a workspace that is a linked worktree or a submodule, where it lies elsewhere.
+    /// The repository of the workspace, if the workspace is a linked worktree or a submodule and the repository lies
+    /// outside.
     pub git_directory: Option<PathBuf>,
     /// The temporary directory as commands and tools see it.
     pub temp: PathBuf,
-    /// Regions hidden from commands and a question for tools, where no rule speaks.
+    /// Directories that are hidden from commands and that tools ask about, unless a rule matches.
     pub closed: Vec<PathBuf>,
-    /// Rules on files of the host, the user, the machine and the project; for each layer in the order in which
-    /// the last match answers.
+    /// File rules of the host, the user, the machine and the project. In each layer the last matching rule wins.
     pub rules: Vec<Rule>,
-    /// Rules on connections, in the same way.
+    /// Connection rules, with the same order.
     pub connections: Vec<ConnectionRule>,
-    /// What is read without a question: configuration for policies. What may be written is in it.
+    /// Paths to read without a question: configuration for policies. Includes the writable paths.
     pub allow_read: Vec<FilePattern>,
-    /// What is written without a question: configuration for policies.
+    /// Paths to write without a question: configuration for policies.
     pub allow_write: Vec<FilePattern>,
-    /// Hosts reached without a question: configuration for policies.
+    /// Hosts to connect to without a question: configuration for policies.
     pub allowed_domains: Vec<NetworkPattern>,
-    /// Hosts never reached.
+    /// Hosts that are always denied.
     pub denied_domains: Vec<NetworkPattern>,
-    /// Whether hosts that are not allowed are refused in place of asked for.
+    /// Whether hosts that are not allowed are denied instead of asked about.
     pub strict_allowlist: bool,
     /// Unix sockets that commands may use.
     pub sockets: Vec<PathBuf>,
-    /// What is looked at in connections.
+    /// Checks on connections.
     pub connecting: Connecting,
     /// The user's own proxy.
     pub parent_proxy: ParentProxy,
-    /// What may be sent without a question, for each layer that says so.
+    /// Amount of data to send without a question, for each layer that sets it.
     pub budgets: Vec<(Layer, BudgetRule)>,
     /// The policy chain, in order; never empty.
     pub policies: Vec<ResolvedPolicy>,
-    /// Where the policies are named, in the same order, and their configurations written.
+    /// The origins of the policies, in the same order.
     pub policies_at: Vec<PolicyAt>,
-    /// Where the lists stand that are configuration for policies, under the names that policies know them by:
-    /// `/allowRead/0`.
+    /// The origins of the lists that configure policies, by the names that policies use: `/allowRead/0`.
     pub lists_at: Sites,
-    /// How the verdicts of several policies become one.
+    /// How the verdicts of several policies are combined.
     pub combine: Combine,
-    /// Questions to the user.
+    /// Settings of questions to the user.
     pub ask: Ask,
-    /// Whether the agent may ask for a command outside of the sandbox.
+    /// Whether the agent may ask to run a command outside the sandbox.
     pub escalation: Escalation,
-    /// The least that the sandbox of commands must be, the strictest of all layers.
+    /// The minimum tier of the sandbox for commands, the strictest of all layers.
     pub required_tier: RequiredTier,
-    /// The user's limits of one command; none: the host's default.
+    /// The user's limits for one command; `None` means the host's default.
     pub limits: Limits,
-    /// The strictest limits of the layers that can only tighten: they count where they are stricter than the user's,
-    /// or than the host's default.
+    /// The strictest limits of the layers that can only tighten. They apply where they are stricter than the user's
+    /// limits or the host's defaults.
     pub tightened_limits: Limits,
-    /// What commands see of the environment.
+    /// Environment variables of commands.
     pub environment: Environment,
-    /// Names that the layers drop which can only tighten: of what is inherited, not of what the user sets.
+    /// Variable names dropped by layers that can only tighten. They drop inherited variables, not those that the user
+    /// sets.
     pub dropped: Vec<String>,
-    /// Ids of rules of the host that the user has lifted; none of them is in `rules`.
+    /// Ids of the host's rules that the user has lifted; `rules` does not contain them.
     pub lifted: Vec<String>,
-    /// Answers that are kept beside the allow lists.
+    /// Grants from the settings, besides the allow lists.
     pub grants: Vec<Grant>,
-    /// Reports to the model that are not made.
+    /// Reports to the model that are suppressed.
     pub ignored: Vec<Ignored>,
-    /// What is set and changes nothing.
+    /// Fields that are set and have no effect.
     pub kept: Vec<KeptField>,
-    /// What the user should know although it is no error.
+    /// Warnings for the user.
     pub warnings: Vec<Warning>,
-    /// Settings files of other sandboxes that nothing here reads.
+    /// Settings files of other sandboxes, which are not read.
     pub unread: Vec<OldFile>,
-    /// Where stands what a project's own file takes away, or says in vain.
+    /// Origins of entries that a project's own file takes away, and of its own entries without effect.
     pub narrowed: Vec<Origin>,
 }
 
-/// A policy of the chain, its file found.
+/// A policy of the chain, with its file resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedPolicy {
-    /// The name it goes by.
+    /// Its name.
     pub name: String,
-    /// Where its component comes from; a file is absolute and canonical.
+    /// The source of its component; a file is absolute and canonical.
     pub source: PolicySource,
-    /// What is handed to it.
+    /// Its configuration.
     pub config: serde_json::Map<String, serde_json::Value>,
-    /// The file that this came from, absolute and canonical; none: the settings.
+    /// The file of the configuration, absolute and canonical; `None` if it is in the settings.
     pub config_file: Option<PathBuf>,
     /// Whether its verdicts count.
     pub mode: PolicyMode,
 }
 
-/// Where a policy of the chain comes from in the settings.
+/// The origin of a policy in the settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyAt {
-    /// Where it is named; none for the default.
+    /// Where it is named; `None` for the default.
     pub origin: Option<Origin>,
-    /// Where its configuration was written.
+    /// Where the values of its configuration were written.
     pub sites: Sites,
 }
 
-/// Something the user should know although it is no error.
+/// A warning for the user.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
-    /// What and what to do about it.
+    /// The text: the problem and the remedy.
     pub text: String,
     /// Where it was written.
     pub origin: Origin,
 }
 
 impl Resolved {
-    /// Returns the rules that refuse reading.
+    /// Returns the rules that deny reading.
     pub fn deny_read(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(|rule| rule.effect == Effect::Deny && rule.rights.read)
     }
 
-    /// Returns the rules that refuse writing.
+    /// Returns the rules that deny writing.
     pub fn deny_write(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(|rule| rule.effect == Effect::Deny && rule.rights.write)
     }
 
-    /// Returns the ceiling for the rule set: the host's, the user's, the machine's and the project's rules, each a
-    /// layer of its own, so that the strictest of them answers. Numbers of others than the user are in layers that can
-    /// only tighten: where they alone say anything, the host's default holds as well.
+    /// Returns the ceiling for the rule set.
+    ///
+    /// The rules of the host, the user, the machine and the project are separate layers, of which the strictest
+    /// decides. Limits of layers other than the user's are in layers that can only tighten: if only those set a limit,
+    /// the host's default applies as well.
     #[must_use]
     pub fn ceiling(&self) -> Vec<RuleLayer> {
         let mut layers = layers(&self.rules, &self.connections);
@@ -169,14 +171,14 @@ impl Resolved {
         self.budgets.iter().filter(move |(owner, _)| is_owner(*owner)).map(|(_, budget)| budget.clone())
     }
 
-    /// Returns what holds where no rule speaks.
+    /// Returns the base for the rule set, which decides where no rule matches.
     #[must_use]
     pub fn base(&self) -> Base {
         let workspace = std::iter::once(&self.workspace).chain(&self.git_directory).cloned().collect();
         Base { workspace, temp: self.temp.clone(), closed: self.closed.clone() }
     }
 
-    /// Whether what stands there does not hold, because a project's own file takes it away or says it in vain.
+    /// Returns true if the value at `origin` has no effect because of a project's own file.
     #[must_use]
     pub fn is_narrowed_away(&self, origin: &Origin) -> bool {
         let holds = |gone: &Origin| {

@@ -1,4 +1,4 @@
-//! Rules made of settings, and their form for the rule set.
+//! Rules of the settings, and their conversion for the rule set.
 
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::{EnvironmentRule, FileRights, FileRule, NetworkRule, Profile};
@@ -12,32 +12,32 @@ use crate::tighten::Layer;
 /// A rule on files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Whose it is.
+    /// The layer that it belongs to.
     pub layer: Layer,
     /// Its id: the field it came from, or a name that starts with `host.`.
     pub id: String,
-    /// Which paths.
+    /// The paths.
     pub pattern: FilePattern,
-    /// Which rights.
+    /// The rights.
     pub rights: FileRights,
-    /// The answer.
+    /// The effect.
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
-    /// Where it was written; none for the host's own.
+    /// Where it was written; `None` for the host's own rules.
     pub origin: Option<Origin>,
 }
 
 /// A rule on connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionRule {
-    /// Whose it is.
+    /// The layer that it belongs to.
     pub layer: Layer,
     /// Its id: the field it came from.
     pub id: String,
-    /// Which hosts and ports.
+    /// The hosts and ports.
     pub target: NetworkPattern,
-    /// The answer.
+    /// The effect.
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
@@ -73,7 +73,7 @@ impl ConnectionRule {
     }
 }
 
-/// Where a rule was written, for explanations.
+/// Returns where a rule was written, for explanations.
 fn setting(origin: Option<&Origin>) -> String {
     origin.map(ToString::to_string).unwrap_or_default()
 }
@@ -83,8 +83,8 @@ pub(crate) fn every_port(host: HostPattern) -> NetworkPattern {
     NetworkPattern { host, ports: PortSet::Every }
 }
 
-/// Makes one layer of the rule set for each layer that has anything to say. Sensitive files are a layer of their own
-/// that can only tighten: what is excepted there is not allowed by it, but left to the other layers.
+/// Returns a rule set layer for each layer that has rules. The rules on sensitive files are a separate layer that can
+/// only tighten: an exception in it does not allow, but leaves the decision to the other layers.
 pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<RuleLayer> {
     let order = [Layer::Host, Layer::User, Layer::Machine, Layer::Project, Layer::Sandbox];
     let (sensitive, files): (Vec<&Rule>, Vec<&Rule>) =
@@ -111,8 +111,8 @@ pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<Rule
     order.into_iter().map(make).chain([sensitive]).collect()
 }
 
-/// Returns the rules on variables; the last one that matches answers, so `drop` stands behind `keep`. What others than
-/// the user drop stands before what the user sets.
+/// Returns the rules on variables. The last matching rule wins, so `drop` comes after `keep`. Names dropped by layers
+/// other than the user's come before the variables that the user sets.
 pub(crate) fn environment_rules(environment: &Environment, dropped: &[String]) -> Vec<EnvironmentRule> {
     let rule = |field: &str, effect: Effect, reason: &str| {
         let (id, reason) = (format!("environment.{field}"), reason.to_owned());

@@ -1,24 +1,24 @@
-//! What a field may hold and what becomes of it.
+//! Schema of a field: its values and how they are treated.
 
 use crate::fields::FIELDS;
 
 /// One field of the settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Its place: `network.allowedDomains`; `[]` stands for each item of a list.
+    /// Its name, such as `network.allowedDomains`; `[]` stands for each item of a list.
     pub name: &'static str,
-    /// What it may hold.
+    /// The values that it may have.
     pub shape: Shape,
-    /// Whether it has to be there when what surrounds it is.
+    /// Whether it must be present if its parent is.
     pub presence: Presence,
-    /// What becomes of it.
+    /// How the field is treated.
     pub status: Status,
-    /// What it means, in a phrase.
+    /// Its meaning, in a phrase.
     pub meaning: &'static str,
 }
 
 impl Field {
-    /// What holds where the field is not set, in the words of its meaning.
+    /// Returns the default of the field as its meaning words it, if it states one.
     #[must_use]
     pub fn default_in_words(&self) -> Option<&'static str> {
         let (_, words) = self.meaning.split_once("Default")?;
@@ -27,7 +27,7 @@ impl Field {
     }
 }
 
-/// What a field may hold.
+/// The values that a field may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// `true` or `false`.
@@ -40,11 +40,11 @@ pub enum Shape {
     Integer(u32, u32),
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// A path: text, or `{ "path": …, "literal": true }`.
+    /// A path: a string, or `{ "path": …, "literal": true }`.
     Path,
-    /// A host that may be allowed: `host`, `*.host`, each with an optional `:port`.
+    /// A host to allow: `host`, `*.host`, each with an optional `:port`.
     AllowedDomain,
-    /// A host that may be denied: as above, and `*`.
+    /// A host to deny: as above, or `*`.
     DeniedDomain,
     /// An IP address or a CIDR block.
     Address,
@@ -52,38 +52,38 @@ pub enum Shape {
     VariableName,
     /// A glob over names of environment variables.
     VariableGlob,
-    /// A list of one shape.
+    /// A list with items of one shape.
     List(&'static Self),
     /// An object with free keys and values of one shape.
     Map(&'static Self),
-    /// An object whose members are fields of their own.
+    /// An object with fields of its own.
     Object,
-    /// A list of objects whose members are fields of their own.
+    /// A list of objects with fields of their own.
     Objects,
-    /// Any object; somebody else knows what it means.
+    /// Any object; another component interprets it.
     AnyObject,
     /// Exactly two ports, the lower first.
     PortRange,
 }
 
-/// Whether a field has to be there.
+/// Whether a field must be present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It has to be there.
+    /// It must be present.
     Required,
-    /// It may be left out.
+    /// It can be left out.
     Optional,
 }
 
-/// What becomes of a field.
+/// How a field is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It does what it says.
+    /// It is in effect.
     Honoured,
-    /// It is checked, kept, reported, and changes nothing. Never used for a field whose neglect would weaken
-    /// the protection; the text says why it needs no effect.
+    /// It is checked, kept and reported, but has no effect. Never used for a field that would weaken the protection if
+    /// ignored. The text says why it needs no effect.
     NoEffect(&'static str),
-    /// It is refused with this reason, unless its value is `false` or an empty list, which ask for nothing.
+    /// It is refused with this reason, unless its value is `false` or an empty list, which request nothing.
     Refused(&'static str),
 }
 
@@ -143,9 +143,9 @@ pub(crate) fn nearest_key(typed: &str, parent: &str) -> Option<String> {
     nearest(typed, children(parent).map(Field::key)).map(str::to_owned)
 }
 
-/// Returns the word that is most like what was typed, if one is.
+/// Returns the word most similar to the typed one, if any is similar enough.
 pub(crate) fn nearest<'a>(typed: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Below this likeness a suggestion puzzles more than it helps.
+    /// Minimum similarity; below it a suggestion confuses.
     const LIKENESS: f64 = 0.7;
     let typed: String = typed.chars().take(64).collect::<String>().to_lowercase();
     words

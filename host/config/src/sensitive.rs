@@ -1,9 +1,9 @@
 //! Sensitive files: private keys, credentials and histories below the user's home directories.
 //!
-//! They are denied, not asked about: no answer opens them and no grant reaches them. Each entry can be lifted by its
-//! id, in the user's own settings only (`protections.lift`). Every entry is a plain file or directory, so that mounts
-//! enforce it; names inside a directory that are not secret are listed as exceptions, and those that exist when the
-//! rules are made keep whatever the other rules say of them.
+//! They are denied without a question, and no grant opens them. An entry can only be lifted by its id in the user's own
+//! settings (`protections.lift`). Each entry is a plain file or directory, so that mounts can enforce it. Names inside
+//! a directory that are not secret are exceptions; for those that exist when the rules are made, the other rules
+//! decide.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,13 +20,13 @@ use crate::tighten::Layer;
 /// One sensitive file or directory.
 #[derive(Debug, Clone, Copy)]
 pub struct Sensitive {
-    /// The id of its rule, by which the settings lift it. Several entries may share one.
+    /// The id of its rule, by which settings lift it. Several entries can share an id.
     pub id: &'static str,
     /// The path below the home directory.
     pub path: &'static str,
-    /// What it holds, as the end of a sentence that begins with "it holds".
+    /// Its content, as the rest of a sentence that starts with "it holds".
     pub holds: &'static str,
-    /// Names directly inside that are not secret; `*` stands for any characters at the beginning.
+    /// Names directly inside that are not secret. A leading `*` stands for any characters.
     pub except: &'static [&'static str],
 }
 
@@ -34,8 +34,8 @@ const fn entry(id: &'static str, path: &'static str, holds: &'static str) -> Sen
     Sensitive { id, path, holds, except: &[] }
 }
 
-/// Every sensitive path, the large directories last: the search for other names (hard links) of these files is
-/// bounded, and goes in this order.
+/// All sensitive paths, the large directories last: the search for hard links to these files is bounded and follows
+/// this order.
 pub const SENSITIVE: &[Sensitive] = &[
     Sensitive {
         id: "host.ssh-keys",
@@ -177,19 +177,19 @@ pub const SENSITIVE: &[Sensitive] = &[
     entry("host.mail", ".local/share/evolution", "your mail"),
 ];
 
-/// Whether `id` is that of a sensitive entry.
+/// Returns true if `id` is that of a sensitive entry.
 pub(crate) fn is_sensitive(id: &str) -> bool {
     SENSITIVE.iter().any(|entry| entry.id == id)
 }
 
 impl Sensitive {
-    /// Returns the reason of its denial, with the way to lift it.
+    /// Returns the reason of its denial, with a hint on how to lift it.
     #[must_use]
     pub fn reason(&self) -> String {
         reason(self.holds, self.id)
     }
 
-    /// Returns rules that except the names in `directory` which are not secret, as far as they exist now.
+    /// Returns rules that except the existing names in `directory` that are not secret.
     pub(crate) fn exceptions(&self, directory: &Path, disk: &dyn Disk) -> Vec<Rule> {
         if self.except.is_empty() {
             return Vec::new();
@@ -197,7 +197,7 @@ impl Sensitive {
         // A directory that cannot be listed has no exceptions.
         let mut names = disk.names(directory).unwrap_or_default();
         names.retain(|name| self.except.iter().any(|pattern| matches(pattern, name)));
-        // In one order, so that the same files give the same rules.
+        // Sort, so that the same files give the same rules.
         names.sort();
         let rule = |name| Rule {
             layer: Layer::Host,

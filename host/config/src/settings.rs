@@ -1,4 +1,4 @@
-//! Settings as the rest of Portcullis reads them.
+//! Decoded settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::layout::chooses_layered;
 use crate::parent_proxy::ParentProxy;
 use crate::sites::Sites;
 
-/// One complete set of settings, checked.
+/// A complete, checked set of settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Whether the sandbox is on.
@@ -30,39 +30,39 @@ pub struct Settings {
     pub credentials: Credentials,
     /// The policy chain, in order; never empty.
     pub policies: Vec<PolicyEntry>,
-    /// How the verdicts of several policies become one.
+    /// How the verdicts of several policies are combined.
     pub combine: Combine,
-    /// Questions to the user.
+    /// Settings of questions to the user.
     pub ask: Ask,
-    /// Whether the agent may ask for a command outside of the sandbox.
+    /// Whether the agent may ask to run a command outside the sandbox.
     pub escalation: Escalation,
-    /// The least that the sandbox of commands must be.
+    /// The minimum tier of the sandbox for commands.
     pub required_tier: RequiredTier,
-    /// Limits of one command; none: the host's default.
+    /// Limits for one command; `None` means the host's default.
     pub limits: Limits,
-    /// What commands see of the environment.
+    /// Environment variables of commands.
     pub environment: Environment,
-    /// Ids of rules of the host that do not hold.
+    /// Ids of the host's rules that are lifted.
     pub lifted: Vec<String>,
-    /// Answers that are kept.
+    /// Grants.
     pub grants: Vec<GrantEntry>,
-    /// Reports that are not made.
+    /// Reports that are suppressed.
     pub ignored: Vec<Ignored>,
-    /// What is set and changes nothing.
+    /// Fields that are set and have no effect.
     pub kept: Vec<KeptField>,
 }
 
-/// Reports of refusals that are not made of some commands.
+/// Reports of refusals that are suppressed for some commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
-    /// What the command has in it; `*` for every command.
+    /// Text that the command contains; `*` matches every command.
     pub command: String,
-    /// What the report has in it: a path, a host.
+    /// Texts that the report contains: a path, a host.
     pub parts: Vec<String>,
 }
 
 impl Ignored {
-    /// Whether a report on this command is not made.
+    /// Returns true if a report on this command is suppressed.
     #[must_use]
     pub fn covers(&self, command: &str, report: &str) -> bool {
         let is_meant = self.command == "*" || command.contains(&self.command);
@@ -73,34 +73,34 @@ impl Ignored {
 /// Connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Network {
-    /// Hosts reached without a question.
+    /// Hosts to connect to without a question.
     pub allowed_domains: Vec<Entry<NetworkPattern>>,
-    /// Hosts never reached.
+    /// Hosts that are always denied.
     pub denied_domains: Vec<Entry<NetworkPattern>>,
     /// Reasons for entries of `denied_domains`, by their text.
     pub denied_domain_reasons: BTreeMap<String, String>,
-    /// Whether what is not allowed is refused in place of asked for.
+    /// Whether hosts that are not allowed are denied instead of asked about.
     pub strict_allowlist: bool,
-    /// Addresses never reached, under whatever name.
+    /// Addresses that are always denied, whatever the host name.
     pub denied_resolved_addresses: Vec<Entry<HostPattern>>,
     /// Unix sockets that commands may use.
     pub unix_sockets: Vec<Entry<PathEntry>>,
-    /// What is looked at in connections.
+    /// Checks on connections.
     pub connecting: Connecting,
-    /// MiB that may be sent to one host and port in a session without a question; none: the host's default.
+    /// MiB that may be sent to one host and port per session without a question; `None` means the host's default.
     pub upload_budget_mib: Option<Entry<u32>>,
     /// The user's own proxy.
     pub parent_proxy: ParentProxy,
 }
 
-/// What is looked at in connections.
+/// Checks on connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connecting {
-    /// Whether TLS and plain HTTP have to name the server that was allowed.
+    /// Whether TLS and plain HTTP must name the allowed server.
     pub names_match: bool,
-    /// Whether TLS may hide the name of the server, or not say it.
+    /// Whether TLS may hide or omit the server name.
     pub hidden_names: bool,
-    /// Whether servers of commands may be opened to this machine.
+    /// Whether servers that commands run may be opened to this machine.
     pub opens_ports: bool,
 }
 
@@ -113,13 +113,13 @@ impl Default for Connecting {
 /// Files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filesystem {
-    /// Paths not read.
+    /// Paths that are never read.
     pub deny_read: Vec<Entry<PathEntry>>,
-    /// Paths read without a question.
+    /// Paths to read without a question.
     pub allow_read: Vec<Entry<PathEntry>>,
-    /// Paths written and read without a question.
+    /// Paths to read and write without a question.
     pub allow_write: Vec<Entry<PathEntry>>,
-    /// Paths never written.
+    /// Paths that are never written.
     pub deny_write: Vec<Entry<PathEntry>>,
 }
 
@@ -138,19 +138,19 @@ pub struct Credentials {
 pub struct PathEntry {
     /// The text.
     pub text: String,
-    /// Whether it is taken literally, glob characters included.
+    /// Whether it is literal, glob characters included.
     pub literal: bool,
 }
 
-/// Something from a settings file with the place it came from.
+/// A value from a settings file, with its origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry<T> {
-    /// The thing.
+    /// The value.
     pub value: T,
-    /// The text it was written as.
+    /// The text, as written.
     pub text: String,
-    /// Where it stands.
+    /// Where it was written.
     pub origin: Origin,
 }
 
@@ -158,7 +158,7 @@ pub struct Entry<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Origin {
-    /// The file; a name in angle brackets for what is built in.
+    /// The file; a name in angle brackets for built-in settings.
     pub file: PathBuf,
     /// JSON pointer.
     pub pointer: String,
@@ -176,26 +176,26 @@ impl std::fmt::Display for Origin {
 /// One policy of the chain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyEntry {
-    /// The name it goes by; unique in the chain.
+    /// Its name, unique in the chain.
     pub name: String,
-    /// Where its component comes from.
+    /// The source of its component.
     pub source: PolicySource,
-    /// What is handed to it.
+    /// Its configuration.
     pub config: serde_json::Map<String, serde_json::Value>,
-    /// The file that has what is handed to it, as written: relative to the settings file's directory, or below `~`.
+    /// The file with its configuration, as written: relative to the settings file's directory, or below `~`.
     pub config_file: Option<PathBuf>,
     /// Whether its verdicts count.
     pub mode: PolicyMode,
-    /// Where it is named; none for the default.
+    /// Where it is named; `None` for the default.
     pub origin: Option<Origin>,
-    /// Where its configuration was written.
+    /// Where the values of its configuration were written.
     pub sites: Sites,
 }
 
-/// Where a policy component comes from.
+/// The source of a policy component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicySource {
-    /// It comes with Portcullis.
+    /// Shipped with Portcullis.
     Shipped(String),
     /// A pack by its id, as `policy.lock` beside the user's settings names it.
     Pack(String),
@@ -209,30 +209,30 @@ pub enum PolicyMode {
     /// They count.
     #[default]
     Enforce,
-    /// They count where they are stricter than what holds without them.
+    /// They count where they are stricter than the verdict without them.
     Tighten,
-    /// They are logged and do not count.
+    /// They are logged but do not count.
     Observe,
 }
 
-/// The least that the sandbox of commands must be, the milder first.
+/// The minimum tier of the sandbox for commands, in ascending order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequiredTier {
-    /// Landlock, rules over names and a stricter filter of system calls, without namespaces.
+    /// Landlock, rules over names and a stricter system call filter, without namespaces.
     Landlock,
-    /// Namespaces, mounts and the filter of system calls.
+    /// Namespaces, mounts and the system call filter.
     Namespaces,
-    /// Everything.
+    /// All layers.
     #[default]
     Full,
 }
 
-/// Questions to the user.
+/// Settings of questions to the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ask {
-    /// After so long an unanswered question is a no; none: the host's default.
+    /// Time after which an unanswered question counts as "no"; `None` means the host's default.
     pub timeout_ms: Option<u32>,
-    /// So long an answer for a project or for all of them lasts; none: for ever.
+    /// Lifetime of an answer for one project or all projects; `None` means no expiry.
     pub grant_seconds: Option<u32>,
     /// Where connections wait for an answer.
     pub hold: Hold,
@@ -244,11 +244,11 @@ pub enum Hold {
     /// Inside connect(2).
     #[default]
     Connect,
-    /// Once they are there.
+    /// After the connection is accepted.
     Accept,
 }
 
-/// Whether the agent may ask for a command outside of the sandbox.
+/// Whether the agent may ask to run a command outside the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Escalation {
     /// It may not.
@@ -258,18 +258,18 @@ pub enum Escalation {
     Ask,
 }
 
-/// What commands see of the environment, beside the host's own rules.
+/// Environment variables of commands, in addition to the host's own rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// Globs over names that are kept although the host would drop them.
+    /// Globs over names to keep although the host would drop them.
     pub keep: Vec<String>,
-    /// Globs over names that are dropped; stronger than `keep`.
+    /// Globs over names to drop; overrides `keep`.
     pub drop: Vec<String>,
-    /// Values given to commands.
+    /// Values to set.
     pub set: BTreeMap<String, String>,
 }
 
-/// The settings that hold where there is no file: the first seed's default, word for word.
+/// The settings without a settings file: the defaults of `@oddsjam/pi-sandbox`, unchanged.
 pub const BUILT_IN: &str = r#"{
   "enabled": true,
   "network": { "allowedDomains": [], "deniedDomains": [] },
@@ -283,7 +283,7 @@ pub const BUILT_IN: &str = r#"{
 "#;
 
 impl Settings {
-    /// Reads the text of the settings file `file`, which is named in errors and origins.
+    /// Parses the text of a settings file. Errors and origins name `file`.
     ///
     /// ```
     /// use std::path::Path;
@@ -297,22 +297,22 @@ impl Settings {
     /// ```
     ///
     /// # Errors
-    /// When the text is no JSON, has an unknown or duplicate key, a value of the wrong type, or a field that is
+    /// When the text is not JSON, has an unknown or duplicate key, a value of the wrong type, or a field that is
     /// refused.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
         let document = crate::json::read(text).map_err(|fault| invalid(file, fault))?;
         Self::from_node(&document, file, "")
     }
 
-    /// Returns the settings that hold where there is no file.
+    /// Returns the settings that apply without a settings file.
     ///
     /// # Errors
-    /// Never in a build whose tests pass; a caller denies if it does.
+    /// Never in a build whose tests pass; the caller denies otherwise.
     pub fn built_in() -> Result<Self, ConfigError> {
         Self::parse(BUILT_IN, Path::new("<built in>"))
     }
 
-    /// Reads settings that stand at `pointer` in `file`.
+    /// Decodes settings found at `pointer` of `file`.
     pub(crate) fn from_node(node: &Node, file: &Path, pointer: &str) -> Result<Self, ConfigError> {
         let kept = check(node, pointer, Completeness::Whole).map_err(|fault| invalid(file, fault))?;
         if chooses_layered(node) {

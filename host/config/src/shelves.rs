@@ -1,4 +1,4 @@
-//! Where an answer can be kept, keeping it there, and taking it back.
+//! Stores, lists and revokes answers in the settings files.
 
 use std::path::{Path, PathBuf};
 
@@ -20,19 +20,19 @@ use crate::settings::{BUILT_IN, Origin};
 use crate::store::{Store, StoreError, Writer};
 use crate::validate::FileKind;
 
-/// Something that is allowed by a settings file.
+/// An item of a settings file that allows something.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptGrant {
-    /// Eight hexadecimal digits; the same as long as the entry is.
+    /// Eight hexadecimal digits, which stay the same as long as the entry exists.
     pub id: String,
-    /// The entry of `projects.json` (or `layered.json`) it stands in; none for what holds for all projects.
+    /// The entry of `projects.json` (or `layered.json`) that contains it; `None` if it applies to all projects.
     pub project: Option<String>,
-    /// The list it stands in, such as `filesystem.allowRead`.
+    /// The list that contains it, such as `filesystem.allowRead`.
     pub list: String,
     /// The item.
     pub value: Json,
-    /// Seconds since 1970-01-01 UTC; 0 for ever.
+    /// Time of expiry, in seconds since 1970-01-01 UTC; 0 means never.
     pub expires_at: u32,
     /// Where it was written.
     pub origin: Origin,
@@ -40,21 +40,21 @@ pub struct KeptGrant {
     kind: FileKind,
     #[serde(skip)]
     way: Vec<String>,
-    /// The file with an entry for each project.
+    /// The file with one entry per project.
     #[serde(skip)]
     entries: (PathBuf, FileKind),
 }
 
-/// What an item of a list allows, as far as that can be told from its text.
+/// The resource that an item allows, as far as its text shows.
 enum Allowed {
-    /// Everything at and below a path, or that one name.
+    /// A path and all paths below it, or only that path.
     Path { path: PathBuf, exact: bool },
     /// A host.
     Host(NetworkPattern),
 }
 
 impl KeptGrant {
-    /// Whether this allows some or all of what `other` does.
+    /// Returns true if this allows all or part of the resource of `other`.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         match (self.allowed(), other.allowed()) {
@@ -85,7 +85,7 @@ impl KeptGrant {
         }
     }
 
-    /// The item as a person would write it: a literal path as the path.
+    /// Returns the item as a person would write it: a literal path as a plain string.
     #[must_use]
     pub fn shown(&self) -> String {
         let path = self.value.get("path").filter(|_| self.value.get("literal").is_some());
@@ -93,7 +93,7 @@ impl KeptGrant {
     }
 }
 
-/// The lists that answers are kept in.
+/// The lists that hold answers.
 const LISTS: [&[&str]; 4] = [
     &["network", "allowedDomains"],
     &["filesystem", "allowRead"],
@@ -101,10 +101,11 @@ const LISTS: [&[&str]; 4] = [
     &["grants"],
 ];
 
-/// Where an answer can be kept, the narrowest place first; nowhere where a file was named on the command line.
+/// Returns the places that can store an answer, the narrowest first. There are none if the settings file was named on
+/// the command line.
 ///
 /// # Errors
-/// When the working directory cannot be followed.
+/// When the working directory cannot be resolved.
 pub fn shelves(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Vec<Shelf>, ConfigError> {
     let workspace = places.canonical_workspace(disk)?;
     Ok(match &found.source {
@@ -124,10 +125,10 @@ pub fn shelves(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Vec<Sh
     })
 }
 
-/// Keeps an answer on a shelf. What stands there already is not written twice.
+/// Stores an answer, unless it is stored there already.
 ///
 /// # Errors
-/// When it cannot be written, or is something that no file can hold; nothing is changed then.
+/// When the file cannot be written, or no settings file can hold the answer. Nothing is changed in these cases.
 pub fn keep(
     store: &Store,
     places: &Places,
@@ -135,10 +136,12 @@ pub fn keep(
     grant: &Grant,
     lists: AllowLists,
 ) -> Result<(), StoreError> {
-    // Which entry holds here stays so until all is written: one that is made in between would not have the answer.
+    // Hold the lock until all is written: another process could create the entry for this project in between, which
+    // would then lack the answer.
     let writer = store.begin()?;
     let files = SettingsFiles::of(places, &RealDisk).map_err(StoreError::broken)?;
-    // A list of the user's file would take the place of the built-in one, and less would be allowed than before.
+    // Do not use the allow lists here: a list in the user's file would replace the built-in one and allow less than
+    // before.
     let lists = if files.layout == Layout::Layered { AllowLists::Unheard } else { lists };
     match shelf {
         Shelf::Entry { key, .. } => entry(&writer, places, &files, key, grant, lists),
@@ -147,7 +150,7 @@ pub fn keep(
             None => Err(StoreError::NotKept),
         },
         Shelf::Default => {
-            // The lists of `default.json` do not hold beside a complete entry; its `grants` do.
+            // The lists of `default.json` do not apply beside a complete entry, but its `grants` do.
             let lists = if has_complete_entries(&files)? { AllowLists::Unheard } else { lists };
             let usual = begins_as(files.layout);
             let change = |text: Option<&str>| kept(text.unwrap_or(usual), &files.default, &[], grant, lists);
@@ -166,7 +169,7 @@ fn entry(
 ) -> Result<(), StoreError> {
     let change = |text: Option<&str>| {
         let text = text.unwrap_or("{}\n");
-        // It may have been removed since.
+        // Another process may have removed the entry.
         let text = with_entry(text, files, places, key)?;
         let text = as_differences(&text, files, places, key)?;
         kept(&text, &files.entries, &[key.to_owned()], grant, lists)
@@ -174,7 +177,7 @@ fn entry(
     writer.change(&files.entries, files.entries_kind(), change).map(drop)
 }
 
-/// What the file for all projects begins as.
+/// Returns the initial text of the file for all projects.
 pub(crate) fn begins_as(layout: Layout) -> &'static str {
     match layout {
         Layout::Projects => BUILT_IN,
@@ -182,12 +185,11 @@ pub(crate) fn begins_as(layout: Layout) -> &'static str {
     }
 }
 
-/// Makes an entry at `key` where there is none. It is empty but for what it extends: the entry above it, or
-/// `default.json`. In the layered layout, where entries are always added to what holds for all projects, it begins as a
-/// copy of the entry above it.
+/// Adds an entry at `key` if there is none. It only says what it extends: the entry above it, or `default.json`. In the
+/// layered layout, where entries are always added to the settings for all projects, it is a copy of the entry above it.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the change does not fit.
 pub(crate) fn with_entry(
     text: &str,
     files: &SettingsFiles,
@@ -210,8 +212,8 @@ pub(crate) fn with_entry(
     Change::Copy(vec![key.to_owned()], begins).apply(text).map_err(|error| StoreError::edit(file, error))
 }
 
-/// Turns a complete entry into one of differences where that changes nothing now: it has all that it would extend. The
-/// entries that answers made before were such copies.
+/// Turns a complete entry into one of differences if this does not change its meaning: it must have all values that it
+/// would extend. Earlier versions created such copies for answers.
 fn as_differences(
     text: &str,
     files: &SettingsFiles,
@@ -242,7 +244,7 @@ fn as_differences(
     change.apply(text).map_err(|error| StoreError::edit(file, error))
 }
 
-/// Whether some project has a complete entry, beside which the lists of `default.json` do not hold.
+/// Returns true if a project has a complete entry, so that the lists of `default.json` do not apply to it.
 fn has_complete_entries(files: &SettingsFiles) -> Result<bool, StoreError> {
     let text = discover::read(&files.entries, &RealDisk).map_err(StoreError::broken)?;
     let Some(text) = text.filter(|_| files.layout == Layout::Projects) else { return Ok(false) };
@@ -251,7 +253,7 @@ fn has_complete_entries(files: &SettingsFiles) -> Result<bool, StoreError> {
     Ok(document.members().iter().any(|member| Extends::of(&member.node).is_none()))
 }
 
-/// Takes from every line after the first the indentation of the last one.
+/// Removes the indentation of the last line from all lines but the first.
 pub(crate) fn outdented(text: &str) -> String {
     let last = text.rsplit('\n').next().unwrap_or_default();
     let indent: String = last.chars().take_while(|character| character.is_whitespace()).collect();
@@ -270,8 +272,9 @@ fn kept(
     change.apply(text).map_err(failed)
 }
 
-/// Everything that the user's settings allow beyond what is built in: of `default.json`, of the entry that holds here and
-/// of those that it extends; with `all`, of every entry. What stands in `default.json` and in an entry is one answer.
+/// Returns all items of the user's settings that allow more than the built-in settings: those of `default.json`, of the
+/// entry that applies here and of the entries it extends, or of all entries if `all` is set. An item in both
+/// `default.json` and an entry is returned once.
 ///
 /// # Errors
 /// When a file cannot be used.
@@ -347,7 +350,7 @@ fn is_built_in(list: &[&str], value: &Json) -> bool {
     }
 }
 
-/// A short name that does not change when other entries come and go (FNV-1a).
+/// Returns a short id that stays the same when other entries are added or removed (FNV-1a).
 fn id(file: &Path, pointer: &str, value: &Json) -> String {
     let text = format!("{}\0{pointer}\0{value}", file.display());
     let hash =
@@ -355,11 +358,11 @@ fn id(file: &Path, pointer: &str, value: &Json) -> String {
     format!("{hash:08x}")
 }
 
-/// Takes back what a settings file allows. An answer for all projects goes from every entry that has a copy of it as
-/// well: answers were once written twice.
+/// Removes an item that allows something. An answer for all projects is also removed from every entry that has a copy
+/// of it, since earlier versions stored it twice.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When a file cannot be written.
 pub fn revoke(store: &Store, grant: &KeptGrant) -> Result<bool, StoreError> {
     let writer = store.begin()?;
     let file = &grant.origin.file;
@@ -387,7 +390,7 @@ fn without_copies(text: &str, file: &Path, grant: &KeptGrant) -> Result<String, 
     })
 }
 
-/// The key of the entry that holds here.
+/// Returns the key of the entry that applies here.
 fn project_key_of(places: &Places, disk: &dyn Disk) -> Result<Option<String>, ConfigError> {
     Ok(match discover::discover(places, disk)?.source {
         Source::Project { key, .. } => Some(key),

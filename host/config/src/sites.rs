@@ -1,4 +1,4 @@
-//! Where that was written what policies are configured with, so that a decision names the line behind it.
+//! Origins of policy configuration values, so that a decision can name the settings line behind it.
 
 use std::collections::BTreeMap;
 
@@ -6,40 +6,40 @@ use crate::decode::Place;
 use crate::json::Value;
 use crate::settings::Origin;
 
-/// Where the values of one configuration stand, by their JSON pointers in it.
+/// The origins of the values of one configuration, by JSON pointer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sites {
     values: BTreeMap<String, Origin>,
-    /// Where the file is named that holds the whole configuration.
+    /// Where the settings name the file with the whole configuration.
     file: Option<Origin>,
 }
 
 impl Sites {
-    /// Returns the places of all values in `place`.
+    /// Returns the origins of all values in `place`.
     pub(crate) fn of(place: &Place<'_>) -> Self {
         let mut sites = Self::default();
         sites.walk("", place);
         sites
     }
 
-    /// Returns the place of a file that holds everything.
+    /// Returns the origin of a configuration file.
     pub(crate) fn of_file(named: Origin) -> Self {
         Self { values: BTreeMap::new(), file: Some(named) }
     }
 
-    /// Adds the items of the list at `pointer`, in their order; what is known already stays.
+    /// Adds the items of the list at `pointer`, in order. Known origins are kept.
     pub(crate) fn add_list(&mut self, pointer: &str, items: impl IntoIterator<Item = Origin>) {
         for (index, origin) in items.into_iter().enumerate() {
             self.add(&format!("{pointer}/{index}"), origin);
         }
     }
 
-    /// Adds the value at `pointer`; what is known already stays.
+    /// Adds the value at `pointer`. A known origin is kept.
     pub(crate) fn add(&mut self, pointer: &str, origin: Origin) {
         self.values.entry(pointer.to_owned()).or_insert(origin);
     }
 
-    /// Adds what another one knows about values at and below the key `key`.
+    /// Adds the origins of `other` at and below the key `key`.
     pub fn add_from(&mut self, other: &Self, key: &str) {
         let below = other.values.iter().filter(|(pointer, _)| {
             let rest = pointer.strip_prefix('/').and_then(|pointer| pointer.strip_prefix(key));
@@ -50,7 +50,8 @@ impl Sites {
         }
     }
 
-    /// Says in words where the value at `pointer` stands. What the settings do not say is the policy's own doing.
+    /// Describes where the value at `pointer` was written. A value that the settings do not contain is the policy's
+    /// own.
     ///
     /// ```
     /// assert_eq!(portcullis_config::Sites::default().words("/keep/0"), "`/keep/0`, a default of the policy's own");

@@ -1,4 +1,4 @@
-//! Writes settings files: under a lock, checked first, replaced in one step.
+//! Writes settings files under a lock; validates the new text and replaces the file atomically.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,7 +13,7 @@ use crate::error::ConfigError;
 use crate::places::Places;
 use crate::validate::{FileKind, mistakes};
 
-/// How long another writer may take; it only changes a small file.
+/// How long to wait for another writer, which only changes a small file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The user's settings files, for writing.
@@ -22,25 +22,25 @@ pub struct Store {
     lock: PathBuf,
 }
 
-/// The user's settings files while no other process writes any of them.
+/// The user's settings files, locked against other processes.
 #[derive(Debug)]
 pub(crate) struct Writer {
     _lock: File,
 }
 
-/// Why a settings file was not written. It is as it was before.
+/// Why a settings file was not written. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another process is writing and does not end.
+    /// Another process holds the lock for too long.
     #[error("another process has been writing settings for {} seconds, try again", PATIENCE.as_secs())]
     Busy,
-    /// The file that is there cannot be used.
+    /// The existing file cannot be used.
     #[error("the file has to be mended first")]
     Broken(#[source] Box<ConfigError>),
-    /// What should be written cannot be used.
+    /// The new text cannot be used.
     #[error("nothing was written, because the new text cannot be used")]
     Invalid(#[source] Box<ConfigError>),
-    /// No settings file can say it.
+    /// No settings file can hold it.
     #[error("settings files have no words for it")]
     NotKept,
     /// The change does not fit the text.
@@ -48,22 +48,22 @@ pub enum StoreError {
     Edit {
         /// The file.
         file: PathBuf,
-        /// What is in the way.
+        /// The reason.
         #[source]
         source: Box<EditError>,
     },
-    /// Somebody else has changed the file since it was read.
+    /// Another process has changed the file since it was read.
     #[error("`{}` was changed in the meantime, look at it again", file.display())]
     Changed {
         /// The file.
         file: PathBuf,
     },
-    /// The system refused.
+    /// The system refused to write.
     #[error("writing `{}`", file.display())]
     Write {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -79,7 +79,7 @@ impl StoreError {
     }
 }
 
-/// Tells one content of a file from another without reading it.
+/// Metadata that identifies the content of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     file: Option<(u64, u64)>,
@@ -88,7 +88,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Looks at a file; one that is not there, or cannot be looked at, has a stamp as well.
+    /// Returns the stamp of a file. A file that is missing or not accessible has a stamp too.
     #[must_use]
     pub fn of(file: &Path) -> Self {
         match std::fs::metadata(file) {
@@ -106,17 +106,18 @@ impl Stamp {
 }
 
 impl Store {
-    /// The lock lies where the agent sees nothing: a lock that it could take would keep everybody waiting.
+    /// Creates a store. The lock file lies where the agent has no access: an agent that could take the lock would block
+    /// all writers.
     #[must_use]
     pub fn new(places: &Places) -> Self {
         Self { lock: places.state_directory.join("settings.lock") }
     }
 
-    /// Changes `file`: `edit` gets the text that is there now and returns the new one, which has to be valid.
-    /// Returns whether anything changed. A file behind a link is replaced, the link stays.
+    /// Changes `file`. `edit` gets its current text and returns the new text, which must be valid. Returns true if the
+    /// file changed. If the path is a link, the target is replaced and the link stays.
     ///
     /// # Errors
-    /// When it cannot be done; the file is as before then.
+    /// When the change fails; the file is unchanged.
     pub fn change(
         &self,
         file: &Path,
@@ -126,17 +127,17 @@ impl Store {
         self.begin()?.change(file, kind, edit)
     }
 
-    /// Keeps everybody else from writing, so that files can be looked at and changed together.
+    /// Takes the lock, so that several files can be read and changed together.
     pub(crate) fn begin(&self) -> Result<Writer, StoreError> {
         let failed = |source| StoreError::Write { file: self.lock.clone(), source };
         let lock = self.lock().map_err(failed)?.ok_or(StoreError::Busy)?;
         Ok(Writer { _lock: lock })
     }
 
-    /// Replaces a file whatever is in it now, for somebody who has just looked at it: `before` is what they saw.
+    /// Replaces a file whose current content is `before`.
     ///
     /// # Errors
-    /// When it is not what they saw any more, or the new text cannot be used or written.
+    /// When the file has another content, or the new text cannot be used or written.
     pub fn replace(
         &self,
         file: &Path,
@@ -161,7 +162,7 @@ impl Store {
         replace(&target, new.as_bytes()).map_err(failed)
     }
 
-    /// Takes the lock; none when another process holds it for too long.
+    /// Takes the lock, or returns `None` if another process holds it for too long.
     fn lock(&self) -> io::Result<Option<File>> {
         if let Some(parent) = self.lock.parent() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
@@ -215,8 +216,8 @@ fn first_mistake(text: &str, file: &Path, kind: FileKind) -> Option<ConfigError>
     mistakes(text, file, kind, &RealDisk).into_iter().next()
 }
 
-/// The name under which a file is written before it takes the place of `file`. A link of the user's may lead a
-/// settings file into a project, so this name is protected as the file itself is.
+/// Returns the path of the temporary file for `file`. A link of the user can put a settings file inside a project, so
+/// this path is protected like the file itself.
 pub(crate) fn new_name(file: &Path) -> Option<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(file.file_name()?);
@@ -224,7 +225,7 @@ pub(crate) fn new_name(file: &Path) -> Option<PathBuf> {
     Some(file.with_file_name(name))
 }
 
-/// Fails where the name is not that of the open file: somebody has put another one there.
+/// Fails if `name` is not the open file, because another process has replaced it.
 fn is_at(file: &File, name: &Path) -> io::Result<()> {
     let (own, there) = (file.metadata()?, std::fs::symlink_metadata(name)?);
     if (own.dev(), own.ino()) == (there.dev(), there.ino()) {
@@ -234,8 +235,8 @@ fn is_at(file: &File, name: &Path) -> io::Result<()> {
     Err(io::Error::other(text))
 }
 
-/// Replaces a file in one step. The new one has one fixed name on the way, so that a writer that is killed
-/// leaves nothing that the next one does not take over; the lock makes sure that it is the only one.
+/// Replaces a file atomically. The temporary file has a fixed name, so the next writer removes one left by a killed
+/// writer; the lock rules out a second writer.
 fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "it has no name");
     let (parent, new) = target.parent().zip(new_name(target)).ok_or_else(no_name)?;
@@ -256,6 +257,6 @@ fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
         return Err(error);
     }
     is_at(&file, target)?;
-    // Without it the rename may be lost in a power cut; the file is whole either way.
+    // Without this sync, a power failure can undo the rename; the file is complete in any case.
     File::open(parent)?.sync_all()
 }

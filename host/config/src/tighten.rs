@@ -14,49 +14,49 @@ use crate::resolved::Warning;
 use crate::schema::{Status, field};
 use crate::settings::{Entry, Network, Origin, PathEntry, RequiredTier, invalid};
 
-/// What a layer that can only tighten adds to the user's settings.
+/// The settings of a layer that can only tighten.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tightening {
-    /// Whose it is.
+    /// The layer.
     pub layer: Layer,
     /// The file it came from.
     pub file: PathBuf,
-    /// Connections; what it allows is in `narrowing`.
+    /// Connections; the hosts that it allows are in `narrowing`.
     pub network: Network,
-    /// Paths that are not read.
+    /// Paths that are never read.
     pub deny_read: Vec<Entry<PathEntry>>,
-    /// Paths that are not written.
+    /// Paths that are never written.
     pub deny_write: Vec<Entry<PathEntry>>,
-    /// The least that the sandbox must be; the stricter of this and the user's holds.
+    /// The minimum tier of the sandbox; the stricter of this and the user's applies.
     pub required_tier: Option<RequiredTier>,
-    /// Limits; the stricter of these and the user's holds.
+    /// Limits; the stricter of these and the user's apply.
     pub limits: Limits,
-    /// Globs over names of variables that commands do not see.
+    /// Globs over names of variables that commands do not get.
     pub drop: Vec<String>,
-    /// What the user's allow lists are narrowed to; only in the layered layout.
+    /// Lists that narrow the user's allow lists; only in the layered layout.
     pub narrowing: Narrowing,
-    /// What it says that would loosen, and has no effect.
+    /// Warnings on settings that would loosen and have no effect.
     pub vain: Vec<Warning>,
 }
 
-/// Lists that everything allowed has to be in as well; none where the file does not speak of it.
+/// Allow lists that narrow those of the user; `None` if the file has no such list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Narrowing {
-    /// Hosts reached without a question.
+    /// Hosts to connect to without a question.
     pub domains: Option<Vec<Entry<NetworkPattern>>>,
     /// Unix sockets that commands may use.
     pub sockets: Option<Vec<Entry<PathEntry>>>,
-    /// Paths read without a question.
+    /// Paths to read without a question.
     pub read: Option<Vec<Entry<PathEntry>>>,
-    /// Paths written and read without a question.
+    /// Paths to read and write without a question.
     pub write: Option<Vec<Entry<PathEntry>>>,
 }
 
-/// Whose settings a layer holds.
+/// The owner of a layer of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Layer {
-    /// What Portcullis protects in any case.
+    /// The protections of Portcullis itself.
     Host,
     /// The user's settings.
     User,
@@ -64,12 +64,12 @@ pub enum Layer {
     Machine,
     /// The project's.
     Project,
-    /// The project's in the layered layout, where it has the second seed's name and shape.
+    /// The project's file in the layered layout, with the name and format of `@sysid/pi-sandbox`.
     Sandbox,
 }
 
 impl Layer {
-    /// Returns the name that decisions and logs show.
+    /// Returns the name in decisions and logs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl Layer {
     }
 }
 
-/// The fields that a tightening layer may set: each of them can only take away.
+/// The fields that a tightening layer may set. Each can only take away.
 pub const TIGHTENING_FIELDS: &[&str] = &[
     "$schema",
     "network",
@@ -107,22 +107,24 @@ pub const TIGHTENING_FIELDS: &[&str] = &[
     "environment.drop",
 ];
 
-/// Lists of what is allowed, which the project's file may have in the layered layout: what both allow holds.
+/// Allow lists that the project's file may have in the layered layout. Only access that both the user and the project
+/// allow is allowed.
 pub(crate) const NARROWING_FIELDS: &[&str] =
     &["network.allowedDomains", "network.allowUnixSockets", "filesystem.allowRead", "filesystem.allowWrite"];
 
-/// What files of the second seed have for projects, and a project cannot say: with the value that asks for nothing.
+/// Fields that project files of `@sysid/pi-sandbox` often have and that have no effect in a project, with the value
+/// that requests nothing and the reason.
 const VAIN_FIELDS: &[(&str, Option<bool>, &str)] = &[
     ("enabled", Some(true), "a project cannot turn the sandbox off"),
     ("ignoreViolations", None, "a project cannot silence reports"),
 ];
 
 impl Tightening {
-    /// Reads the text of a machine's or a project's settings file.
+    /// Parses the text of a machine's or a project's settings file.
     ///
     /// # Errors
-    /// As for [`crate::Settings::parse`], and when the file sets anything that could loosen; in the layered layout
-    /// what such files usually set is told as a warning in place of that.
+    /// As for [`crate::Settings::parse`], and when the file sets a field that could loosen. In the layered layout,
+    /// fields that such files usually have give a warning instead.
     pub fn parse(text: &str, file: &Path, layer: Layer) -> Result<Self, ConfigError> {
         Self::read(text, file, layer).map_err(|fault| invalid(file, fault))
     }
@@ -153,7 +155,7 @@ impl Tightening {
         Ok(tightening)
     }
 
-    /// A machine has no working directory that a relative path could start from.
+    /// Checks that paths are not relative: the machine's settings have no working directory.
     fn has_rooted_paths(&self) -> Result<(), Fault> {
         let mut entries = self.deny_read.iter().chain(&self.deny_write);
         let rooted = |entry: &&Entry<PathEntry>| entry.text.starts_with('/') || entry.text.starts_with('~');
@@ -185,7 +187,7 @@ impl Narrowing {
     }
 }
 
-/// Refuses what could loosen, and returns what is known to and has no effect.
+/// Refuses fields that could loosen, and returns warnings on those that are known and have no effect.
 fn only_tightens(node: &Node, parent: &str, place: &Place<'_>, layer: Layer) -> Result<Vec<Warning>, Fault> {
     let Value::Object(members) = &node.value else { return Ok(Vec::new()) };
     let mut vain = Vec::new();
@@ -207,7 +209,7 @@ fn only_tightens(node: &Node, parent: &str, place: &Place<'_>, layer: Layer) -> 
     Ok(vain)
 }
 
-/// Whether the project's file of the layered layout may have a field: it narrows, or has no effect.
+/// Returns true if the project's file of the layered layout may have a field because it narrows or has no effect.
 pub(crate) fn is_harmless(name: &str) -> bool {
     let has_no_effect = || field(name).is_some_and(|field| matches!(field.status, Status::NoEffect(_)));
     NARROWING_FIELDS.contains(&name)

@@ -1,4 +1,4 @@
-//! Checks whole files and tells every mistake, where reading them stops at the first.
+//! Checks whole files and returns all mistakes, while reading stops at the first.
 
 use std::path::{Path, PathBuf};
 
@@ -15,23 +15,23 @@ use crate::resolve::resolve;
 use crate::settings::{Settings, invalid};
 use crate::tighten::{Layer, Tightening};
 
-/// What a settings file holds.
+/// The content of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// One complete set of settings, as `default.json`.
+    /// A complete set of settings, like `default.json`.
     Settings,
-    /// Settings for each project, as `projects.json`.
+    /// Settings per project, like `projects.json`.
     Projects,
-    /// A part of settings over what is built in, as `extensions/sandbox.json` in the layered layout.
+    /// Partial settings over the built-in ones, like `extensions/sandbox.json` in the layered layout.
     Part,
-    /// Such parts for each project, as `layered.json`.
+    /// Partial settings per project, like `layered.json`.
     Parts,
     /// A layer that can only tighten.
     Tightening(Layer),
 }
 
 impl FileKind {
-    /// Returns the kind that a file has by its usual name; one of another name holds settings.
+    /// Returns the kind of a file by its usual name; any other name means complete settings.
     #[must_use]
     pub fn of(file: &Path) -> Self {
         let name = |path: Option<&Path>| {
@@ -48,18 +48,18 @@ impl FileKind {
     }
 }
 
-/// A file that was checked.
+/// The result of checking a file.
 #[derive(Debug)]
 pub struct Checked {
     /// The file.
     pub file: PathBuf,
-    /// Its text, where it could be read.
+    /// The text, if the file could be read.
     pub text: Option<String>,
-    /// Every mistake, in the order of the file.
+    /// All mistakes, in the order of the file.
     pub mistakes: Vec<ConfigError>,
 }
 
-/// Checks one file, which has to be there.
+/// Checks a file, which must exist.
 pub fn validate(file: &Path, kind: FileKind, disk: &dyn Disk) -> Checked {
     let missing = || Checked {
         file: file.to_owned(),
@@ -69,10 +69,9 @@ pub fn validate(file: &Path, kind: FileKind, disk: &dyn Disk) -> Checked {
     present(file, kind, disk).unwrap_or_else(missing)
 }
 
-/// Checks every file that is there for these places, whichever of them holds, and last whether they make sense
-/// together.
+/// Checks all existing files for these places, whether they apply or not, and then their combination.
 pub fn validate_all(places: &Places, disk: &dyn Disk) -> Vec<Checked> {
-    // Where the layout cannot be known, that is among the mistakes of the file that chooses it.
+    // If the layout is unknown, the file that chooses it has a mistake, which is reported for that file.
     let layout = SettingsFiles::of(places, disk).map_or(Layout::Projects, |files| files.layout);
     let layout = if places.settings.is_some() { Layout::Projects } else { layout };
     let users = SettingsFiles::in_layout(places, layout);
@@ -109,7 +108,7 @@ pub fn validate_all(places: &Places, disk: &dyn Disk) -> Vec<Checked> {
     checked
 }
 
-/// Never opens what a link leads to outside of the project: lines of it would be shown.
+/// Checks a project's file. Never opens a link target outside the project, since lines of it would be shown.
 fn project(file: &Path, layer: Layer, places: &Places, disk: &dyn Disk) -> Option<Checked> {
     let inside =
         places.canonical_workspace(disk).and_then(|workspace| discover::stays_inside(file, &workspace, disk));
@@ -131,14 +130,14 @@ fn present(file: &Path, kind: FileKind, disk: &dyn Disk) -> Option<Checked> {
     Some(Checked { file: file.to_owned(), text, mistakes })
 }
 
-/// Every mistake of a text, in the order of the text.
+/// Returns all mistakes of a text, in the order of the text.
 pub(crate) fn mistakes(text: &str, file: &Path, kind: FileKind, disk: &dyn Disk) -> Vec<ConfigError> {
     let document = match crate::json::read(text) {
         Ok(document) => document,
         Err(fault) => return vec![invalid(file, fault)],
     };
     let mut found = match kind {
-        // Complete settings, or the word that they stand in layers.
+        // Complete settings, or the choice of the layered layout.
         FileKind::Settings if chooses_layered(&document) => {
             layout::chosen(text).err().map(|fault| invalid(file, fault)).into_iter().collect()
         }
@@ -155,13 +154,13 @@ pub(crate) fn mistakes(text: &str, file: &Path, kind: FileKind, disk: &dyn Disk)
 fn settings(node: &Node, file: &Path, pointer: &str) -> Vec<ConfigError> {
     let (_, faults) = check_all(node, pointer, Completeness::Whole);
     if faults.is_empty() {
-        // What depends on more than one field.
+        // Conditions on more than one field.
         return Settings::from_node(node, file, pointer).err().into_iter().collect();
     }
     all(faults, file)
 }
 
-/// Every mistake of the text of one entry of `projects.json`.
+/// Returns all mistakes in the text of an entry of `projects.json`.
 pub(crate) fn entry_mistakes(text: &str, file: &Path) -> Vec<ConfigError> {
     let mut found = match crate::json::read(text) {
         Ok(document) => entry(&document, file, ""),
@@ -171,7 +170,7 @@ pub(crate) fn entry_mistakes(text: &str, file: &Path) -> Vec<ConfigError> {
     found
 }
 
-/// A complete entry, or one of differences.
+/// Returns the mistakes of an entry, complete or of differences.
 fn entry(node: &Node, file: &Path, pointer: &str) -> Vec<ConfigError> {
     if Extends::of(node).is_none() {
         return settings(node, file, pointer);
@@ -206,7 +205,7 @@ fn projects(
     for member in members {
         match discover::project_key(member, disk) {
             Err(problem) => found.push(invalid(file, discover::key_fault(member, problem))),
-            // Where a link leads is not a matter of this text, and may be an agent's doing.
+            // The target of a link is not part of this text, and may be the agent's doing.
             Ok(key) if !key.links.is_empty() => {}
             Ok(key) => {
                 if let Some((_, other)) = known.iter().find(|(earlier, _)| *earlier == key.path) {

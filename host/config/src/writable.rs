@@ -1,10 +1,10 @@
-//! The places that commands write. A link that lies in one leads where the agent wants it to lead.
+//! Directories that commands can write. A link inside one of them may be the agent's.
 
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Followed, Link};
 
-/// Canonical directories that commands may write, as far as that is known from settings.
+/// Canonical directories that commands can write, as far as settings show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Writable {
     workspace: PathBuf,
@@ -12,14 +12,14 @@ pub(crate) struct Writable {
 }
 
 impl Writable {
-    /// The workspace and the trees of `allowWrite`. Those are followed here without asking who made the links on
-    /// the way: a tree too many makes no link more trustworthy.
+    /// Takes the workspace and the trees of `allowWrite`. Links in the paths of these trees are followed without
+    /// checking who made them: an additional tree only makes fewer links trusted.
     pub(crate) fn new(workspace: &Path, trees: impl Iterator<Item = PathBuf>) -> Self {
         Self { workspace: workspace.to_owned(), others: trees.collect() }
     }
 
-    /// Returns the first link on the way that leads out of the place it lies in. What is allowed under such a name is
-    /// not what the user named, as far as anybody can tell.
+    /// Returns the first link on the path that leads out of its writable directory. A path through such a link may
+    /// differ from the one that the user named.
     pub(crate) fn strayed<'a>(&self, followed: &'a Followed) -> Option<&'a Link> {
         followed.links.iter().find(|link| {
             let around = self.around(&link.at);
@@ -28,12 +28,12 @@ impl Writable {
         })
     }
 
-    /// Whether `path` lies in one of these places, where a command can put something else in its stead.
+    /// Returns true if `path` lies in one of these directories, so that a command can replace it.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.around(path).is_some()
     }
 
-    /// The innermost of the places that hold `path`.
+    /// Returns the innermost of the directories that contain `path`.
     fn around(&self, path: &Path) -> Option<&Path> {
         let all = std::iter::once(&self.workspace).chain(&self.others).map(PathBuf::as_path);
         let holding = all.filter(|place| path.starts_with(place) && path != *place);

@@ -1,4 +1,4 @@
-//! Which settings hold where.
+//! Which settings apply to which directory.
 
 use std::path::Path;
 
@@ -65,11 +65,11 @@ fn a_key_that_an_agent_may_have_led_here_is_not_believed() {
         &world,
         &[("home/u/work/foo", "foo"), ("home/u/work/other/sub", "sub"), ("home/u/work/loop", "loop")],
     );
-    // An agent in `other` has put these in the place of directories.
+    // An agent in `other` has put these links in place of directories.
     world.link("home/u/work/other/sub", &there("foo"));
     world.link("home/u/work/loop", &there("loop"));
     assert_eq!(mark(&world), "foo.example");
-    // It would be the one that holds: neither its settings nor others are taken in its place.
+    // The entry through the link would apply: that is an error, and no other settings are used instead.
     projects(&world, &[("home/u/work", "work"), ("home/u/work/other/sub", "sub")]);
     let said = world.discover().unwrap_err().to_string();
     assert!(said.contains("which an agent may have made") && said.contains("work/other/sub"), "{said}");
@@ -86,7 +86,7 @@ fn a_key_in_the_workspace_says_nothing_of_it_whatever_it_leads_to() {
         world.link("home/u/work/foo/sub", Path::new(target));
         assert_eq!(mark(&world), "work.example", "{target}");
     }
-    // Who begins there means that key.
+    // A session that starts at that path means that key.
     let _old = std::fs::remove_file(world.root.join("home/u/work/foo/sub"));
     world.link("home/u/work/foo/sub", Path::new("."));
     world.places.workspace = world.root.join("home/u/work/foo/sub");

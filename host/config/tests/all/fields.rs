@@ -1,4 +1,5 @@
-//! Walks the table of fields: each is read, kept or refused as it says, and mistakes in each are told.
+//! Checks each row of the table of fields: the field is read, kept or refused as the row says, and mistakes in it are
+//! reported.
 #![expect(clippy::wildcard_enum_match_arm, reason = "whatever is not expected fails the test")]
 
 use std::path::Path;
@@ -24,7 +25,7 @@ fn problem(document: &Value) -> Problem {
     }
 }
 
-/// A value that fits, and differs from what holds without it.
+/// Returns a valid value that differs from the default.
 fn sample(field: &Field) -> Value {
     match field.name {
         "combine" => "first".into(),
@@ -75,7 +76,7 @@ fn parent_of(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(parent, _)| parent)
 }
 
-/// A whole document in which the field has this value.
+/// Returns a whole document in which the field has this value.
 fn with(field: &Field, key: &str, value: Value) -> Value {
     let mut document = base();
     if field.name == "network.deniedDomainReasons" {
@@ -109,14 +110,14 @@ fn with(field: &Field, key: &str, value: Value) -> Value {
     document
 }
 
-/// Whether the field lies in something that is refused as a whole.
+/// Returns true if the field lies in an object that is refused as a whole.
 fn is_refused(field: &Field) -> bool {
     matches!(field.status, Status::Refused(_))
 }
 
 #[test]
 fn every_field_does_what_the_table_says() {
-    // What chooses between files is no setting of theirs; see `layered.rs`.
+    // These two choose between files and are not decoded; see `layered.rs`.
     for field in FIELDS.iter().filter(|field| !["layout", "extends"].contains(&field.name)) {
         let document = with(field, field.key(), sample(field));
         match field.status {
@@ -145,7 +146,7 @@ fn every_field_does_what_the_table_says() {
     }
 }
 
-/// The schema of sandbox-runtime 0.0.83, field by field, as its published `sandbox-config.js` has it.
+/// The schema of sandbox-runtime 0.0.83, field by field, from its published `sandbox-config.js`.
 const UPSTREAM: &str = "
     network network.allowedDomains network.deniedDomains network.deniedDomainReasons network.strictAllowlist
     network.deniedResolvedAddresses network.allowUnixSockets network.allowAllUnixSockets network.allowLocalBinding
@@ -174,7 +175,7 @@ const UPSTREAM: &str = "
     windows.proxyPortRange windows.srtWin windows.srtWin.path
 ";
 
-/// What sandbox-runtime does not know.
+/// Fields that sandbox-runtime does not have.
 const OURS: &str = "
     $schema enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
     limits environment grants

@@ -20,7 +20,7 @@ fn the_published_schema_is_this_one() {
     panic!("docs/settings.schema.json is behind the table of fields: run this test with UPDATE_REFERENCE=1");
 }
 
-/// Finds what the schema says of a field.
+/// Returns the schema of a field.
 fn schema_of<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     name.split('.').try_fold(schema, |at, key| match key.strip_suffix("[]") {
         Some(key) => at["properties"].get(key)?.get("items"),
@@ -32,7 +32,7 @@ fn schema_of<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
 fn every_field_is_in_it() {
     let settings = json_schema(FileKind::Settings);
     let layer = json_schema(FileKind::Tightening(Layer::Project));
-    // It stands in entries of `projects.json` alone.
+    // Only entries of `projects.json` may have `extends`.
     for field in FIELDS.iter().filter(|field| field.name != "extends") {
         let inside_refused = field.name.split('.').collect::<Vec<_>>();
         let inside_refused = (1..inside_refused.len()).any(|length| {
@@ -53,7 +53,7 @@ fn every_field_is_in_it() {
     }
 }
 
-/// The keywords that the schema uses, but for patterns.
+/// Evaluates the keywords that the schema uses, except patterns.
 fn accepts(schema: &Value, value: &Value) -> bool {
     let all = |key: &str, test: &dyn Fn(&Value) -> bool| schema.get(key).is_none_or(test);
     let (object, list) = (value.as_object(), value.as_array());

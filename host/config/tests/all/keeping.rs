@@ -1,4 +1,4 @@
-//! Where answers are kept: the first seed's table, the layout of files, two writers at once.
+//! Storing answers: the table of places, the layout of the files, two writers at once.
 
 use portcullis_config::{
     AllowLists, Change, Draft, FileKind, RealDisk, Seed, Shelf, Store, StoreError, keep, kept_grants, revoke,
@@ -89,13 +89,13 @@ fn a_new_entry_holds_what_differs_and_edits_of_the_defaults_count() {
     world.write("home/u/.pi/agent/sandbox/default.json", &edited);
     assert_eq!(domains(&world), ["edited.example", "new.example:443"]);
     assert!(world.resolve().unwrap().deny_write().any(|rule| rule.id == "filesystem.denyWrite[0]"));
-    // Every value knows the file that it stands in.
+    // Each value records its file.
     let allowed = &world.discover().unwrap().settings.network.allowed_domains;
     let files: Vec<_> = allowed.iter().map(|entry| entry.origin.file.file_name().unwrap()).collect();
     assert_eq!(files, ["default.json", "projects.json"]);
 }
 
-/// As answers made entries before: copies. The control is a complete entry that leaves something out.
+/// Earlier versions created entries as copies. The control is a complete entry that lacks a value.
 #[test]
 fn a_copy_of_the_defaults_becomes_differences_with_the_next_answer() {
     for (leaves_out, expected) in [(false, Some(json!(["mine.example", "new.example"]))), (true, None)] {
@@ -138,7 +138,7 @@ fn extends_is_a_matter_of_entries_alone() {
     ] {
         assert!(entry_is(entry).unwrap_err().contains(problem), "{entry}");
     }
-    // What it extends cannot be used: that is no reason to take less.
+    // The extended settings cannot be used, which must not lead to fewer restrictions.
     world.write("home/u/.pi/agent/sandbox/default.json", &DEFAULT.replace("denyRead", "denyReed"));
     assert!(entry_is(r#"{ "extends": "default" }"#).unwrap_err().contains("denyReed"));
 }
@@ -194,7 +194,7 @@ fn for_all_projects_is_written_once_and_holds_in_every_project() {
     assert!(!read(&world, "projects.json").contains("later.example"));
     assert_eq!(domains(&world), ["all.example", "later.example", "here.example"]);
 
-    // Beside a complete entry the lists of the defaults do not hold, and the answers do.
+    // The lists of the defaults do not apply beside a complete entry, but the answers do.
     let key = world.places.workspace.display().to_string();
     world.write("home/u/.pi/agent/sandbox/projects.json", &format!("{{ \"{key}\": {DEFAULT} }}"));
     put(&world, &Shelf::Default, &path("/srv/out", FileRights::READ_WRITE));
@@ -335,7 +335,7 @@ fn two_writers_lose_nothing() {
     assert_eq!(left, ["default.json"], "nothing else is left");
 }
 
-/// An entry of the project is made from what holds for all projects, by whoever answers at the same time.
+/// A new project entry extends the settings for all projects, even if another process creates it at the same time.
 #[test]
 fn an_answer_for_all_projects_is_in_an_entry_that_is_made_meanwhile() {
     for _ in 0..20 {
@@ -401,7 +401,7 @@ fn somebody_who_holds_the_lock_is_not_waited_for_for_ever() {
     assert!(matches!(second, Err(StoreError::Busy)));
 }
 
-/// A list would mean everything below, once it is a directory.
+/// An item of a list would cover all paths below once the name is a directory.
 #[test]
 fn one_name_is_kept_as_one_name() {
     let world = World::new();

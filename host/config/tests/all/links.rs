@@ -1,4 +1,4 @@
-//! Links in and around what rules name.
+//! Links at and around the paths of rules.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::world::World;
 #[test]
 fn links_are_denied_under_every_name() {
     let world = World::new();
-    // ~/.pi lies elsewhere, and so does the home directory.
+    // Both `~/.pi` and the home directory are links.
     let moved = world.root.join("moved");
     std::fs::rename(world.root.join("home/u/.pi"), &moved).unwrap();
     world.link("home/u/.pi", &moved);
@@ -63,7 +63,7 @@ fn links_on_the_way_stay_as_they_are() {
                 ("home/u/work/foo/mine", Write, Deny),
                 ("home/u/work/foo/host", Write, Ask),
                 ("home/u/work/foo/cfg", Write, Deny),
-                // The link itself, and nothing but the way through it.
+                // The link itself is protected, and only the path through it.
                 ("home/u/work/foo/cfg1/x", Write, Allow),
                 ("home/u/work/foo/common/x", Write, Allow),
                 ("home/u/work/foo/other", Write, Allow),
@@ -143,7 +143,7 @@ fn what_opens_something_does_not_follow_the_agents_links() {
             ("home/u/secret/key", Read, Ask),
             ("home/u/secret/key.o", Write, Ask),
             ("home/u/work/foo/real/x", Write, Allow),
-            // What denies holds whatever a link does, and the user's own links lead where they did.
+            // Rules that deny apply whatever a link does, and the user's own links are followed.
             ("home/u/work/foo/circle", Write, Deny),
             ("home/u/theirs/x", Read, Allow),
         ],
@@ -162,7 +162,7 @@ fn what_opens_something_does_not_follow_the_agents_links() {
     assert!(!told.iter().any(|text| text.contains("inside") || text.contains("mine")), "{told:?}");
 }
 
-/// An answer named no link. Who has put one there since, in whatever place, has not been answered.
+/// A stored answer was for a path without links. A link that is placed there later is not covered.
 #[test]
 fn what_an_answer_opened_is_not_followed_through_a_link() {
     let world = World::new();
@@ -210,7 +210,7 @@ fn a_linked_home_is_one_home() {
     );
 }
 
-/// A disk whose links change with every look.
+/// A disk whose links change with each lookup.
 #[derive(Default)]
 struct Swapping(std::cell::Cell<u32>);
 
@@ -245,7 +245,7 @@ fn all_rules_of_one_resolution_see_the_same_links() {
     assert_eq!(disk.0.get(), 1);
 }
 
-/// A link of the agent's can lead to a name that no pattern is made of.
+/// A link of the agent's can lead to a name that cannot be in a pattern.
 #[test]
 fn an_entry_that_makes_no_pattern_opens_nothing_or_denies_more() {
     use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! What is said about mistakes, word for word.
+//! The exact error texts of mistakes.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn parse(text: &str) -> Result<Settings, String> {
     Settings::parse(text, Path::new("default.json")).map_err(|error| error.to_string())
 }
 
-/// Checks what is said about settings with `value` in place of one list.
+/// Checks the error for settings with `value` in place of one list.
 fn says(list: &str, value: &str, expected: &str) {
     let list_of = |name: &str| if name == list { value } else { "[]" };
     let text = format!(

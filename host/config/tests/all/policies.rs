@@ -50,7 +50,7 @@ fn what_policies_are_given_has_a_place() {
         ("/allowedDomains/0", "2:35 (/network/allowedDomains/0)"),
         ("/allowedDomains/1", "2:45 (/network/allowedDomains/1)"),
         ("/strictAllowlist", "2:102 (/network/strictAllowlist)"),
-        // The same entry again is no item of its own, and `localhost` is two.
+        // A duplicate entry gives no item of its own, and `localhost` gives two.
         ("/allowedDomains/2", "2:45 (/network/allowedDomains/1)"),
         ("/allowRead/0", "3:49 (/filesystem/allowRead/0)"),
         ("/allowRead/1", "3:81 (/filesystem/allowWrite/0)"),
@@ -117,7 +117,7 @@ fn files_start_from_the_settings_file() {
             PolicySource::File("/c.wasm".into()),
         ]
     );
-    // The agent cannot write what decides about it, wherever it lies.
+    // Files that decide about the agent are read-only for it, wherever they lie.
     let fixed = |path: &Path| resolved.deny_write().any(|rule| rule.pattern.matcher().matches(path));
     assert!(fixed(&home.join("b.wasm")) && fixed(Path::new("/c.wasm")) && !fixed(Path::new("/d.wasm")));
 }
@@ -135,13 +135,13 @@ fn a_configuration_in_a_file_of_its_own() {
     let policy = &resolved.policies[0];
     assert_eq!(policy.config["allow_write"][0], "./out");
     assert_eq!(policy.config["more"]["a"], 1);
-    // The agent cannot write it, wherever it lies.
+    // The file is read-only for the agent, wherever it lies.
     let file = world.places.home.join("lists.toml");
     assert!(resolved.deny_write().any(|rule| rule.pattern.matcher().matches(&file)));
     world.write("home/u/.pi/agent/sandbox/lists.json", r#"{ "allow_write": ["./out"] }"#);
     assert_eq!(settings("lists.json").unwrap().policies[0].config["allow_write"][0], "./out");
 
-    // What cannot be read is never an empty configuration.
+    // A file that cannot be read is an error, never an empty configuration.
     world.write("home/u/broken.toml", "allow_write = [");
     for (file, said) in [("~/broken.toml", "broken.toml"), ("~/missing.toml", "missing.toml")] {
         let error = settings(file).unwrap_err().to_string();

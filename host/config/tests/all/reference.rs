@@ -1,4 +1,4 @@
-//! The reference page says what the table says.
+//! The reference page agrees with the tables.
 
 use portcullis_config::{
     FIELDS, FileKind, PROTECTIONS, RealDisk, Status, reference_tables, sensitive_table, validate,
@@ -51,7 +51,7 @@ fn the_table_has_a_row_for_every_field() {
     }
 }
 
-/// The settings shown on the page load as they are.
+/// The settings in the page's examples are valid.
 #[test]
 fn the_examples_load() {
     let mut blocks =

@@ -1,4 +1,4 @@
-//! Where every value comes from.
+//! The report on the origin of every value.
 
 use portcullis_config::{
     FIELDS, Layer, RealDisk, Report, Setting, Settings, Shape, Standing, Status, discover, report, resolve,
@@ -34,7 +34,7 @@ fn of<'a>(report: &'a Report, field: &str) -> Vec<&'a Setting> {
     report.values.iter().filter(|value| value.field == field).collect()
 }
 
-/// Value, standing and line of each setting of a field.
+/// Returns value, standing and line of each setting of a field.
 fn told(report: &Report, field: &str) -> Vec<(Value, Standing, u32)> {
     let line = |setting: &&Setting| setting.origin.as_ref().map_or(0, |origin| origin.at.line);
     of(report, field).iter().map(|one| (one.value.clone(), one.standing, line(one))).collect()
@@ -66,7 +66,7 @@ fn every_value_has_its_line() {
     let pointers: Vec<_> =
         of(&report, "network.deniedDomainReasons")[0].origin.iter().map(|at| at.pointer.as_str()).collect();
     assert_eq!(pointers, ["/network/deniedDomainReasons/10.0.0.0~18"]);
-    // The object is named once, not each of its parts as well.
+    // The object is named once, not also by each of its fields.
     let unused: Vec<_> = report.unused.iter().map(|one| (one.field, one.origin.at.line)).collect();
     assert_eq!(unused, [("$schema", 2), ("ripgrep", 14)]);
 }
@@ -96,7 +96,7 @@ fn the_strictest_layer_holds_and_the_others_are_told() {
     }
 }
 
-/// In the user's silence the host's default bounds a project, and is what is in force.
+/// If the user sets no limit, the host's default bounds a project and is the value in force.
 #[test]
 fn what_a_project_would_loosen_is_not_told_as_in_force() {
     use Standing::{Default, InForce, Overruled};
@@ -121,7 +121,7 @@ fn what_a_project_would_loosen_is_not_told_as_in_force() {
     project(&limits(3_600_000, 255));
     assert_eq!(standings("limits.wallMs"), only_project);
     assert_eq!(standings("network.uploadBudgetMib"), only_project);
-    // Beside the user's own.
+    // Beside values of the user.
     let users = DEFAULT
         .replace("\"strictAllowlist\": false", "\"uploadBudgetMib\": 10")
         .replace("\"limits\"", "\"requiredTier\": \"landlock\", \"limits\"");
@@ -147,12 +147,12 @@ fn the_source_is_named() {
     assert_eq!(pointer, format!("/{}/enabled", key.replace('/', "~1")));
 }
 
-/// What the report calls a default is what reading settings makes of silence.
+/// The defaults in the report are those that decoding gives for missing fields.
 #[test]
 fn defaults_are_those_in_force() {
     let parse = |document: &Value| {
         let mut settings = Settings::parse(&document.to_string(), "x.json".as_ref()).unwrap();
-        // Where something is said makes no difference to what is said.
+        // Origins do not matter for the comparison.
         settings.policies.iter_mut().for_each(|policy| policy.origin = None);
         settings
     };

@@ -1,4 +1,4 @@
-//! Settings as rules over real directories, asked through the rule set that everything else asks.
+//! Settings as rules over real directories, evaluated by the rule set that all callers use.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub(crate) fn filesystem(world: &World, lists: &str) {
     world.write(DEFAULT, &text.replace("ROOT", &world.root.to_string_lossy()));
 }
 
-/// What a policy makes of the allow lists: the least that lets them count.
+/// Returns a minimal policy layer that applies the allow lists.
 fn policy(resolved: &Resolved) -> RuleLayer {
     let rule = |rights: FileRights| {
         move |pattern: &portcullis_decision::pattern::FilePattern| FileRule {
@@ -107,7 +107,7 @@ fn the_agent_started_in_its_home() {
         &world,
         &[
             ("home/u/notes", Write, Allow),
-            // Dotfiles are edited with a question there, and nothing else changes.
+            // Dotfiles in the home directory ask before writing; nothing else changes.
             ("home/u/.bashrc", Read, Allow),
             ("home/u/.bashrc", Write, Ask),
             ("home/u/.local/bin/ls", Write, Ask),
@@ -148,25 +148,25 @@ fn path_directories() {
 #[test]
 fn closed_regions_and_explicit_denies() {
     for (deny_read, more, path, right, expected) in [
-        // Holds the working directory, the home directory, an allowed path: a region.
+        // An entry that contains the working directory, the home directory or an allowed path closes a region.
         (r#""ROOT/home""#, "", "home/u/notes", Read, Ask),
         (r#""~""#, "", "home/u/notes", Read, Ask),
         (r#""ROOT/data""#, r#", "allowRead": ["ROOT/data/a"]"#, "data/b", Read, Ask),
         (r#""ROOT/data""#, r#", "allowRead": ["ROOT/data/a"]"#, "data/a/x", Read, Allow),
         (r#""ROOT/data""#, r#", "allowRead": ["ROOT/data"]"#, "data/b", Read, Allow),
         (r#""ROOT/data""#, r#", "allowRead": ["ROOT/data"]"#, "data/b", Write, Ask),
-        // Every other one denies for good, for writing too.
+        // Any other entry is an explicit deny, of writing too.
         (r#""~/.ssh""#, "", "home/u/.ssh/id", Read, Deny),
         (r#""ROOT/srv""#, "", "srv/x", Read, Deny),
         (r#""ROOT/srv""#, "", "srv/x", Write, Deny),
         (r#""./secret""#, r#", "allowRead": ["."]"#, "home/u/work/foo/secret/x", Read, Deny),
         (r#""./secret""#, "", "home/u/work/foo/secret/x", Write, Deny),
-        // Inside an allowed path it denies for good, except what is allowed further inside.
+        // Inside an allowed path an entry is an explicit deny, except for paths allowed further inside.
         (r#""a""#, r#", "allowRead": [".", "a/b"]"#, "home/u/work/foo/a/x", Read, Deny),
         (r#""a""#, r#", "allowRead": [".", "a/b"]"#, "home/u/work/foo/a/b/x", Read, Allow),
         (r#""a", "a/b/c""#, r#", "allowRead": [".", "a/b"]"#, "home/u/work/foo/a/b/c/x", Read, Deny),
         (r#""a/b/c", "a""#, r#", "allowRead": [".", "a/b"]"#, "home/u/work/foo/a/b/c/x", Read, Deny),
-        // An exception never lifts what the host protects.
+        // An exception never lifts a protection of the host.
         (
             r#""~/.pi""#,
             r#", "allowRead": ["~", "~/.pi/agent/auth.json"]"#,
@@ -174,7 +174,7 @@ fn closed_regions_and_explicit_denies() {
             Read,
             Deny,
         ),
-        // The caller's home counts as denied although no entry names it.
+        // The caller's home is denied even if no entry names it.
         ("", "", "home/u/notes", Read, Ask),
         ("", r#", "allowRead": ["ROOT"]"#, "home/u/notes", Read, Deny),
         ("", r#", "allowRead": ["ROOT", "~/.pi"]"#, "home/u/.pi/x", Read, Allow),
@@ -201,7 +201,7 @@ fn patterns() {
         (r#""./b/../a""#, "home/u/work/foo/a/x", Deny),
         (r#""~/work/*/secret""#, "home/u/work/foo/secret/x", Deny),
         (r#""{a,b}.env""#, "home/u/work/foo/b.env", Deny),
-        // A file may really be called like a glob.
+        // A file name can really look like a glob.
         (r#""[x].env""#, "home/u/work/foo/[x].env", Deny),
         (r#""[x].env""#, "home/u/work/foo/x.env", Deny),
         (r#"{ "path": "[x].env", "literal": true }"#, "home/u/work/foo/[x].env", Deny),
@@ -333,8 +333,8 @@ fn layers_tighten() {
     assert_eq!(origin.pointer, "/filesystem/denyWrite/0");
 }
 
-/// What a project's file, the machine's and the project's of the layered layout say where nobody else says anything
-/// is held to the host's default, and what the user sets stays; the same in the user's own file loosens.
+/// Limits in files that can only tighten apply at most up to the host's default if the user sets none, and the user's
+/// limits stay. The same limits in the user's own file can loosen.
 #[test]
 fn layers_do_not_loosen_numbers() {
     const DEFAULTS: Limits = Limits {
@@ -362,7 +362,7 @@ fn layers_do_not_loosen_numbers() {
     };
     let files = ["home/u/work/foo/.pi/portcullis.json", "etc/portcullis/settings.json"];
     for file in files {
-        // None: the host's default.
+        // `None` is the host's default.
         for (number, expected, budget) in [(more, None, 256), (less, Some(less), 100)] {
             let world = World::new();
             world.write(file, &written(number).to_string());
@@ -437,7 +437,7 @@ fn warnings_say_what_has_no_effect() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
-    /// Whatever else is denied, nothing is allowed that was not before.
+    /// An additional deny entry never allows a path that was not allowed before.
     #[test]
     fn a_further_deny_never_loosens(
         entry in "(\\./|~/|/)?[a-c*]{1,2}(/[a-c*]{1,2}){0,2}",

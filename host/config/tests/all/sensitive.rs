@@ -1,4 +1,4 @@
-//! Sensitive files below the home directory: denied by default, opened by the user's settings alone.
+//! Sensitive files below the home directory: denied by default, opened only by the user's settings.
 
 use portcullis_config::{LIFTABLE, SENSITIVE};
 use portcullis_decision::grant::PathPattern;
@@ -14,7 +14,7 @@ use crate::world::World;
 
 const LISTS: &str = r#""denyRead": ["ROOT/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": []"#;
 
-/// As `rule_set`, with a yes to reading and writing everything below the home directory.
+/// As `rule_set`, with a grant to read and write all of the home directory.
 fn with_a_wide_grant(world: &World) -> RuleSet {
     let resolved = world.resolve().unwrap();
     let pattern = FilePattern::Tree(world.places.home.clone());
@@ -27,7 +27,7 @@ fn effect(rules: &RuleSet, world: &World, path: &str, right: FileRight, caller: 
     rules.file(&world.places.home.join(path), right, caller).effect
 }
 
-/// The control is a text file beside them, which is asked about, and which the grant opens.
+/// The control is a text file beside them, which asks, and which the grant opens.
 #[test]
 fn every_entry_is_denied_and_no_grant_reaches_it() {
     let world = World::new();
@@ -62,7 +62,7 @@ fn what_is_not_secret_beside_keys_is_left_to_the_other_rules() {
         (".ssh/known_hosts", Ask, Allow),
         (".ssh/config", Ask, Allow),
         (".ssh/id_ed25519.pub", Ask, Allow),
-        // Made later: nobody has seen that it is no key.
+        // A file created after the rules is no exception: it may be a key.
         (".ssh/later.pub", Deny, Deny),
         (".ssh/id_ed25519", Deny, Deny),
         (".ssh", Deny, Deny),
@@ -73,7 +73,7 @@ fn what_is_not_secret_beside_keys_is_left_to_the_other_rules() {
         }
         assert_eq!(effect(&granted, &world, name, Write, Caller::Tool), Deny, "{name}");
     }
-    // An exception opens nothing by itself, and is no question where the user allows it.
+    // An exception allows nothing by itself, and does not ask where the user allows.
     filesystem(
         &world,
         r#""denyRead": ["ROOT/home"], "allowRead": [".", "~/.ssh"], "allowWrite": ["."], "denyWrite": []"#,

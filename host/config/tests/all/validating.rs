@@ -1,4 +1,4 @@
-//! Every mistake of a file is told at once.
+//! Validation reports all mistakes of a file at once.
 
 use std::path::Path;
 
@@ -90,7 +90,7 @@ fn files_that_do_not_hold_here_are_checked_too() {
     let projects = format!(r#"{{ "{key}": {0}, "/elsewhere": {{ "x": 1 }} }}"#, marked("m"));
     world.write("home/u/.pi/agent/sandbox/projects.json", &projects);
     world.write("home/u/.pi/agent/sandbox/default.json", "{");
-    // It chooses the layout, so nothing holds until it can be read.
+    // This file chooses the layout, so no settings apply until it can be read.
     let error = world.resolve().unwrap_err().to_string();
     assert!(error.contains("default.json"), "{error}");
     let checked = validate_all(&world.places, &RealDisk);
@@ -109,7 +109,7 @@ fn what_a_link_of_the_project_leads_to_is_not_shown() {
     assert!(!format!("{checked:?}").contains("hunter2"));
 }
 
-/// Validating finds a mistake exactly where reading refuses.
+/// Validation finds a mistake exactly where reading fails.
 #[test]
 fn reading_and_validating_agree() {
     for text in [portcullis_config::BUILT_IN, MISTAKES, "{}", "[]", &marked("x")] {

@@ -11,7 +11,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Makes `home/u` with `work/foo` in it, and names everything a machine has inside the same directory.
+    /// Creates `home/u` with `work/foo` in it, and places for all other paths in the same directory.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
@@ -47,7 +47,7 @@ impl World {
     }
 }
 
-/// Settings whose only list of interest is `denied_domain`, so that they can be told apart.
+/// Returns settings that are recognizable by their only denied host.
 pub(crate) fn marked(mark: &str) -> String {
     format!(
         r#"{{ "network": {{ "allowedDomains": [], "deniedDomains": ["{mark}.example"] }},
