@@ -36,6 +36,9 @@ pub(super) struct Question {
     pub(super) rule: &'static str,
     /// The text that is asked about, where the content decides, with the reason.
     pub(super) content: Option<(Vec<u8>, String)>,
+    /// The names that a link makes reachable, sorted, as they were when the question was made. They are not shown, but
+    /// the answer holds for them only.
+    pub(super) reachable: Option<Vec<u8>>,
     /// What only the host can do.
     pub(super) outside: Option<Outside>,
 }
@@ -59,7 +62,7 @@ pub(super) struct Yes {
     pub(super) path: PathBuf,
     /// As in [`Question`].
     pub(super) rule: &'static str,
-    /// The very text; none where nobody has seen one. The command may write another while the user is asked.
+    /// The text, or the reachable names, of the question. The command may change both while the user is asked.
     pub(super) text: Option<Vec<u8>>,
 }
 
@@ -119,8 +122,8 @@ impl Asking {
             if waiting.len() >= AT_ONCE || turn.allowed.len() >= NAMES {
                 return None;
             }
-            let (path, text) =
-                (question.path.clone(), question.content.as_ref().map(|(text, _)| text.clone()));
+            let content = question.content.as_ref().map(|(text, _)| text);
+            let (path, text) = (question.path.clone(), content.or(question.reachable.as_ref()).cloned());
             let (attempt, deed, rule) = (question.attempt, question.deed.clone(), question.rule);
             waiting.insert(id, (turn.clone(), Yes { attempt, deed, path, rule, text }));
         }

@@ -311,8 +311,25 @@ pub(super) fn ask_about(
         path: place.path.clone(),
         rule,
         content,
+        reachable: None,
         outside: None,
     })))
+}
+
+/// As [`ask`], about a change that makes the names in `reachable` reachable: a yes holds for these names only.
+pub(super) fn ask_about_reachable(
+    turn: &Turn,
+    doing: &Doing,
+    place: &Place,
+    rule: &'static str,
+    reachable: Vec<u8>,
+) -> Result<(), Stop> {
+    let (attempt, deed) = (doing.attempt(), doing.deed.clone());
+    if turn.is_allowed((attempt, &deed), &place.path, rule, Some(&reachable)) {
+        return Ok(());
+    }
+    let (path, reachable) = (place.path.clone(), Some(reachable));
+    Err(Stop::Ask(Box::new(Question { attempt, deed, path, rule, content: None, reachable, outside: None })))
 }
 
 /// Stops a call that a rule refuses.

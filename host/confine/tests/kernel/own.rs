@@ -15,6 +15,7 @@ use crate::names::{rules, session};
 pub(crate) const TESTS: &[Test] = &[
     ("own::what_comes_to_a_users_place_is_asked_about", what_comes_to_a_users_place_is_asked_about),
     ("own::a_yes_is_for_one_link", a_yes_is_for_one_link),
+    ("own::a_yes_is_for_the_names_behind_the_link", a_yes_is_for_the_names_behind_the_link),
     ("own::other_directories_stay_free", other_directories_stay_free),
     ("own::a_users_place_is_one_for_all_commands", a_users_place_is_one_for_all_commands),
     ("own::a_background_command_loses_what_others_link", a_background_command_loses_what_others_link),
@@ -157,11 +158,48 @@ fn a_yes_is_for_one_link() {
     assert!(session.control(SETUP));
     let link = "mv s1 old; mkdir n; evil n/.envrc; evil n/.npmrc; ln -s n s1";
     let (exit, output, questions) = asked(&session, &format!("{TOOLS}{link}"), true);
-    let expected = vec![(Attempt::Write, "work/s1".to_owned())];
+    // One question for each rule on what lies there.
+    let expected = vec![(Attempt::Write, "work/s1".to_owned()); 2];
     assert_eq!((exit, questions), (Exit::Code(0), expected), "{output}");
     assert!(session.path("work/s1/.envrc").exists());
     let (_, output, questions) = asked(&session, &format!("{TOOLS}evil n/.envrc; evil s1/.envrc"), false);
     assert_eq!(questions.len(), 2, "{output}");
+}
+
+/// A command adds a name behind its link while the user is asked about the link.
+fn a_yes_is_for_the_names_behind_the_link() {
+    let script = "mv s1 old; mkdir n; evil n/.envrc; \
+        { while ! test -e ../go; do sleep 0.02; done; evil n/.npmrc; echo x > ready; } & ln -s n s1; wait";
+    for is_filled in [true, false] {
+        let session = session("");
+        assert!(session.control(SETUP));
+        let (running, _output) = waiting(&session, script);
+        let first = kit::next_held(&running).expect("it is asked about");
+        let rule = first.rule().to_owned();
+        if is_filled {
+            fs::write(session.path("go"), "").expect("a file");
+            kit::eventually("the name is there", || session.path("work/ready").exists());
+        }
+        first.allow();
+        if is_filled {
+            let again = kit::next_held(&running).expect("it is asked about again");
+            assert!(again.path().ends_with("s1") && again.rule() == rule, "{again:?}");
+            again.refuse();
+        } else {
+            kit::eventually("the link is there", || session.path("work/s1/.envrc").exists());
+            fs::write(session.path("go"), "").expect("a file");
+            let held = kit::next_held(&running).expect("the other name is asked about");
+            assert!(held.path().ends_with(".npmrc"), "{held:?}");
+            held.refuse();
+        }
+        running.wait();
+        assert_eq!(session.path("work/s1/.envrc").exists(), !is_filled);
+        assert!(!session.path("work/s1/.npmrc").exists());
+        // Without the sandbox both names end up behind the link.
+        assert!(session.control(SETUP));
+        session.control(&format!("{TOOLS}echo x > ../go; {script}"));
+        assert!(session.path("work/s1/.npmrc").exists(), "control");
+    }
 }
 
 fn other_directories_stay_free() {

@@ -117,7 +117,15 @@ fn ask_if(
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
     let (path, outside) = (place.path.clone(), Some(outside()));
-    Err(Stop::Ask(Box::new(Question { attempt, deed, path, rule: "", content: None, outside })))
+    Err(Stop::Ask(Box::new(Question {
+        attempt,
+        deed,
+        path,
+        rule: "",
+        content: None,
+        reachable: None,
+        outside,
+    })))
 }
 
 fn is_asked(worker: &Worker, place: &Place) -> bool {

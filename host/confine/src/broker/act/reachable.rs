@@ -4,7 +4,7 @@
 //! there. When such a directory takes a user's place, or a link there leads to it, what lies in it is looked through
 //! first, and from then on it is no command's own.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +16,7 @@ use rustix::io::{Errno, dup};
 
 use super::super::Broker;
 use super::super::identity::{Identity, Moving, Upwards, above, identify, look};
-use super::super::judge::{Doing, SYMBOLIC_LINKS, ask, has_packages};
+use super::super::judge::{Doing, SYMBOLIC_LINKS, ask, ask_about_reachable, has_packages};
 use super::super::node::is_proc;
 use super::super::resolve::Place;
 use super::super::user_places::Reached;
@@ -117,8 +117,8 @@ struct Search<'a> {
     root: BorrowedFd<'a>,
     moving: Option<&'a Moving<'a>>,
     pending: Vec<Pending>,
-    /// The first rule that speaks of a name that was found.
-    found: Option<&'static str>,
+    /// The names that a rule speaks of, under the rule.
+    found: BTreeSet<(&'static str, PathBuf)>,
     is_unclear: bool,
     reached: Reached,
     seen: HashSet<Identity>,
@@ -132,7 +132,7 @@ impl<'a> Search<'a> {
             root: broker.processes.root(&turn.caller)?,
             moving,
             pending: Vec::new(),
-            found: None,
+            found: BTreeSet::new(),
             is_unclear: false,
             reached: Reached::default(),
             seen: HashSet::new(),
@@ -140,15 +140,23 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Looks at all that is pending, and has the user asked about what was found, in one question.
+    /// Looks at all that is pending, and has the user asked about what was found, once for each rule.
+    ///
+    /// A yes holds for the names that were found before the question. Commands go on while the user is asked, and a
+    /// name that they add behind the link is asked about again.
     fn permit(mut self, turn: &Turn, doing: &Doing, place: &Place) -> Result<Reached, Stop> {
         while let Some(Pending { open, path, is_judged }) = self.pending.pop() {
             self.directory(open.as_fd(), (&path, is_judged), LEVELS)?;
         }
         let is_lifted = |id: &str| self.broker.lifted.iter().any(|lifted| lifted == id);
-        let unclear = self.is_unclear.then_some(SYMBOLIC_LINKS).filter(|id| !is_lifted(id));
-        if let Some(rule) = self.found.or(unclear) {
-            ask(turn, doing, place, rule)?;
+        if self.is_unclear && !is_lifted(SYMBOLIC_LINKS) {
+            ask(turn, doing, place, SYMBOLIC_LINKS)?;
+        }
+        let names: Vec<&[u8]> = self.found.iter().map(|(_, path)| path.as_os_str().as_bytes()).collect();
+        let reachable = names.join(&0);
+        let rules: BTreeSet<&str> = self.found.iter().map(|(rule, _)| *rule).collect();
+        for rule in rules {
+            ask_about_reachable(turn, doing, place, rule, reachable.clone())?;
         }
         Ok(self.reached)
     }
@@ -250,10 +258,12 @@ impl<'a> Search<'a> {
         (path, is_judged): (&Path, bool),
         kind: FileType,
     ) -> Result<(), Errno> {
-        if !is_judged && self.found.is_none() {
+        if !is_judged {
             let holds = |rule: &'static Rule| rule.anywhere == Anywhere::Asked && self.broker.holds(rule);
             let class = self.broker.site(|site| class_under(path, change_for(kind), site, &holds));
-            self.found = if let Class::Asked(rule) = class { Some(rule.id) } else { None };
+            if let Class::Asked(rule) = class {
+                self.found.insert((rule.id, path.to_owned()));
+            }
         }
         if kind != FileType::Symlink {
             return Ok(());

@@ -167,6 +167,7 @@ pub(super) fn permit_reading_of(worker: &Worker, turn: &Turn, path: &Path) -> Re
             path: path.to_owned(),
             rule: READING,
             content: None,
+            reachable: None,
             outside: None,
         }))),
         Judgement::Refused => {
