@@ -288,6 +288,9 @@ pub(crate) fn guard_lists(
     deny_write.extend(layers().flat_map(|layer| texts(&layer.deny_write, |text| !text.contains('/'))));
     deny_write.retain(|(text, _)| ![".", "..", "~"].contains(&text.as_str()));
     let allow_write = places(&narrowed.allow_write, around)?;
+    // What a list of the settings allows is open also in a directory that another list closes.
+    let mut allow_read = places(&narrowed.allow_read, around)?;
+    allow_read.extend(allow_write.iter().cloned());
     let allowed = allowed.iter().map(|(pattern, origin)| (pattern.to_string(), origin.clone())).collect();
     let networks = std::iter::once(&settings.network).chain(layers().map(|layer| &layer.network));
     let denied = networks.flat_map(|network| &network.denied_domains);
@@ -299,6 +302,7 @@ pub(crate) fn guard_lists(
     });
     let filesystem = serde_json::json!({
         "denyRead": listed("/filesystem/denyRead", deny_read, &mut sites),
+        "allowRead": listed("/filesystem/allowRead", allow_read, &mut sites),
         "allowWrite": listed("/filesystem/allowWrite", allow_write, &mut sites),
         "denyWrite": listed("/filesystem/denyWrite", deny_write, &mut sites),
     });

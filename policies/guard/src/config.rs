@@ -38,6 +38,7 @@ struct Network {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Filesystem {
     deny_read: Option<Vec<String>>,
+    allow_read: Option<Vec<String>>,
     allow_write: Option<Vec<String>>,
     deny_write: Option<Vec<String>>,
 }
@@ -48,6 +49,7 @@ pub(crate) struct Settings {
     pub(crate) allowed_domains: Vec<NetworkPattern>,
     pub(crate) denied_domains: Vec<NetworkPattern>,
     pub(crate) deny_read: Vec<String>,
+    pub(crate) allow_read: Vec<String>,
     pub(crate) allow_write: Vec<String>,
     pub(crate) deny_write: Vec<String>,
 }
@@ -69,6 +71,7 @@ impl Settings {
             list("/network/allowedDomains", network.allowed_domains, &ALLOWED_DOMAINS, allowed_domain);
         let denied = list("/network/deniedDomains", network.denied_domains, &[], domain);
         let deny_read = list("/filesystem/denyRead", filesystem.deny_read, &DENY_READ, place);
+        let allow_read = list("/filesystem/allowRead", filesystem.allow_read, &[], place);
         let allow_write = list("/filesystem/allowWrite", filesystem.allow_write, &ALLOW_WRITE, place);
         let deny_write = list("/filesystem/denyWrite", filesystem.deny_write, &DENY_WRITE, name);
         if !errors.is_empty() {
@@ -81,6 +84,7 @@ impl Settings {
             allowed_domains: patterns(allowed),
             denied_domains: patterns(denied),
             deny_read,
+            allow_read,
             allow_write,
             deny_write,
         })

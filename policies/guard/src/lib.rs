@@ -39,7 +39,7 @@ impl Policy for Guard {
             env!("CARGO_PKG_VERSION"),
             "Secrets are denied, the rest is asked for",
         )
-        .rule(READ, "reading is free")
+        .rule(READ, "reading is free, or `allowRead` names this directory in a denied one")
         .rule(DENY_READ, "nobody reads this directory")
         .rule(ASK_WRITE, "writing elsewhere is asked for")
         .rule(ALLOW_WRITE, "this directory may be changed")
@@ -90,37 +90,64 @@ impl Policy for Guard {
 impl Guard {
     /// The rules on files, the one that answers first last.
     fn files(&self, context: &Context) -> Vec<FileRule> {
-        let everywhere = || FilePattern::tree("/");
+        let mut rules = self.outside_denials("/", context);
+        for (denied, denial) in self.denials(context) {
+            rules.push(denial);
+            let opened = self.settings.allow_read.iter().filter_map(|entry| context.absolute(entry));
+            for top in opened.filter(|path| is_inside(path, &denied)) {
+                rules.extend(self.outside_denials(&top, context));
+            }
+        }
+        rules
+    }
+
+    /// The rules below `top` where `denyRead` names nothing.
+    fn outside_denials(&self, top: &str, context: &Context) -> Vec<FileRule> {
+        let below = |path: String| {
+            if path == top || is_inside(&path, top) {
+                Some(path)
+            } else {
+                is_inside(top, &path).then(|| top.to_owned())
+            }
+        };
         let mut rules = vec![
-            FileRule::allow(READ, everywhere(), FileRights::READ | FileRights::EXECUTE)
+            FileRule::allow(READ, FilePattern::tree(top), FileRights::READ | FileRights::EXECUTE)
                 .reason("reading is free"),
-            FileRule::ask(ASK_WRITE, everywhere(), FileRights::WRITE)
+            FileRule::ask(ASK_WRITE, FilePattern::tree(top), FileRights::WRITE)
                 .reason("`allowWrite` does not name this place"),
         ];
         // The host may keep its temporary files in another place than the name says.
         if self.settings.allow_write.iter().any(|entry| entry == "/tmp") && !context.machine.temp.is_empty() {
-            let temp = FilePattern::tree(&context.machine.temp);
-            rules.push(
-                FileRule::allow(ALLOW_WRITE, temp, FileRights::READ_WRITE).reason("`allowWrite` names it"),
-            );
+            let temp = below(context.machine.temp.clone()).map(FilePattern::tree);
+            rules.extend(temp.map(|temp| {
+                FileRule::allow(ALLOW_WRITE, temp, FileRights::READ_WRITE).reason("`allowWrite` names it")
+            }));
         }
         rules.extend(self.settings.allow_write.iter().enumerate().filter_map(|(index, entry)| {
-            let pattern = FilePattern::tree(context.absolute(entry)?);
+            let pattern = FilePattern::tree(below(context.absolute(entry)?)?);
             let rule = FileRule::allow(ALLOW_WRITE, pattern, FileRights::READ_WRITE | FileRights::EXECUTE);
             Some(rule.reason("`allowWrite` names it").setting(format!("/filesystem/allowWrite/{index}")))
         }));
         rules.extend(self.settings.deny_write.iter().enumerate().map(|(index, glob)| {
-            FileRule::deny(DENY_WRITE, FilePattern::name("/", glob.as_str()), FileRights::WRITE)
+            FileRule::deny(DENY_WRITE, FilePattern::name(top, glob.as_str()), FileRights::WRITE)
                 .reason("`denyWrite` names files like this one")
                 .setting(format!("/filesystem/denyWrite/{index}"))
         }));
-        rules.extend(self.settings.deny_read.iter().enumerate().filter_map(|(index, entry)| {
-            let pattern = FilePattern::tree(context.absolute(entry)?);
-            let rights = FileRights::READ_WRITE | FileRights::EXECUTE;
-            let rule = FileRule::deny(DENY_READ, pattern, rights).conceal();
-            Some(rule.reason("`denyRead` names it").setting(format!("/filesystem/denyRead/{index}")))
-        }));
         rules
+    }
+
+    /// The denied directories with their rules, outer directories first.
+    fn denials(&self, context: &Context) -> Vec<(String, FileRule)> {
+        let denial = |(index, entry): (usize, &String)| {
+            let path = context.absolute(entry)?;
+            let rights = FileRights::READ_WRITE | FileRights::EXECUTE;
+            let rule = FileRule::deny(DENY_READ, FilePattern::tree(&path), rights).conceal();
+            let rule = rule.reason("`denyRead` names it").setting(format!("/filesystem/denyRead/{index}"));
+            Some((path, rule))
+        };
+        let mut denials: Vec<_> = self.settings.deny_read.iter().enumerate().filter_map(denial).collect();
+        denials.sort_by_key(|(path, _)| path.matches('/').count());
+        denials
     }
 
     fn hosts(&self) -> Vec<NetworkRule> {
@@ -138,6 +165,12 @@ impl Guard {
         });
         std::iter::once(rest).chain(allowed).chain(denied).collect()
     }
+}
+
+/// Returns true if `path` lies below `directory`, and is not the directory itself.
+fn is_inside(path: &str, directory: &str) -> bool {
+    let rest = path.strip_prefix(directory.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
 }
 
 portcullis_sdk::export_policy!(Guard);

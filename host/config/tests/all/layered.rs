@@ -103,6 +103,7 @@ fn without_a_file_of_the_users_the_seeds_defaults_hold() {
         config["filesystem"],
         json!({
             "denyRead": ["~/.ssh", "~/.aws", "~/.gnupg"],
+            "allowRead": [workspace, "/tmp"],
             "allowWrite": [workspace, "/tmp"],
             "denyWrite": [".env", ".env.*", "*.pem", "*.key"],
         })
