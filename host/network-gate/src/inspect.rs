@@ -121,10 +121,10 @@ impl Inspector {
     /// If `host` is an address, the names in the content are not compared, but a request that asks a proxy for another
     /// server is refused.
     pub fn new(host: &Endpoint, port: u16, checks: Checks, stages: Stages) -> Self {
-        let compared = match host {
-            _ if !checks.names_match => Compared::Nothing,
-            Endpoint::Domain(_) => Compared::Names,
-            Endpoint::Address(_) => Compared::ProxyTargets,
+        let compared = match (checks.names_match, host) {
+            (false, Endpoint::Domain(_) | Endpoint::Address(_)) => Compared::Nothing,
+            (true, Endpoint::Domain(_)) => Compared::Names,
+            (true, Endpoint::Address(_)) => Compared::ProxyTargets,
         };
         let is_free = compared == Compared::Nothing && !stages.client_hello && !stages.http;
         Self {

@@ -103,7 +103,7 @@ pub(crate) async fn serve(scope: Arc<Scope>, mut client: TcpStream, from: Socket
 fn itself(host: Endpoint) -> Endpoint {
     match host {
         Endpoint::Domain(name) if is_localhost(&name) => Endpoint::Address(Ipv4Addr::LOCALHOST.into()),
-        other => other,
+        other @ (Endpoint::Domain(_) | Endpoint::Address(_)) => other,
     }
 }
 

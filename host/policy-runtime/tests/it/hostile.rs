@@ -56,7 +56,7 @@ fn check_policy(policy: &ComponentPolicy, is_right: &impl Fn(&PolicyError) -> bo
         // The limit is on processor time, and the machine may be busy.
         assert!(start.elapsed() < limits::DECISION_TIME * 12, "took {:?}", start.elapsed());
     }
-    assert_eq!(ask(&policy, "/srv/app/good").unwrap().cause.rule, "test.rule");
+    assert_eq!(ask(policy, "/srv/app/good").unwrap().cause.rule, "test.rule");
 }
 
 fn traps(text: &'static str) -> impl Fn(&PolicyError) -> bool {
