@@ -66,8 +66,9 @@ pub(crate) fn bad_value(node: &Node, pointer: &str, reason: impl Into<String>) -
 struct Walk {
     kept: Vec<KeptField>,
     mistakes: Vec<Fault>,
-    /// Faults of refused fields. They are reported after wrong types, so that a typing error does not read as a request
-    /// for the refused feature.
+    /// Faults of refused fields.
+    ///
+    /// They are reported after wrong types, so that a typing error does not read as a request for the refused feature.
     refused: Vec<Fault>,
     completeness: Completeness,
 }

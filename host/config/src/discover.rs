@@ -24,8 +24,9 @@ pub struct Found {
     pub layers: Vec<Tightening>,
     /// The user's settings files in the chosen layout.
     pub files: SettingsFiles,
-    /// All files that were looked up, whether they exist or not. If one of them changes, the settings must be read
-    /// again.
+    /// All files that were looked up, whether they exist or not.
+    ///
+    /// If one of them changes, the settings must be read again.
     pub watched: Vec<PathBuf>,
     /// Settings files of other sandboxes, which are not read.
     pub old: Vec<OldFile>,
@@ -213,8 +214,9 @@ pub(crate) fn entry_that_holds<'a>(
     closest_entry(document, file, places, disk, None)
 }
 
-/// Returns the entry with the longest path above the directory that `key` names, among those that contain the
-/// workspace.
+/// Returns the entry of the closest directory above the one that `key` names.
+///
+/// Only entries whose path contains the workspace count.
 pub(crate) fn entry_above<'a>(
     document: &'a Node,
     file: &Path,
@@ -293,8 +295,10 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Returns the first link on the path that an agent could have made. Links directly in a home directory or in a
-    /// directory above one are trusted, since no project that an agent would work in lies there.
+    /// Returns the first link on the path that an agent could have made.
+    ///
+    /// Links directly in a home directory or in a directory above one are trusted, since no project that an agent would
+    /// work in lies there.
     fn doubt(&self, homes: &[PathBuf]) -> Option<&Path> {
         let is_doubtful = |link: &&PathBuf| {
             link.parent().is_none_or(|around| !homes.iter().any(|home| home.starts_with(around)))
@@ -308,8 +312,10 @@ pub(crate) fn same_directory(member: &Member, other: &str) -> Problem {
     Problem::BadValue { field: member.key.clone(), reason }
 }
 
-/// Reads a key of `projects.json`. A key that is not an absolute path is an error: it would never match, and the user
-/// would rely on rules without effect.
+/// Reads a key of `projects.json`.
+///
+/// A key that is not an absolute path is an error: it would never match, and the user would rely on rules without
+/// effect.
 pub(crate) fn project_key(member: &Member, disk: &dyn Disk) -> Result<Key, Problem> {
     let bad = |reason: String| Problem::BadValue { field: member.key.clone(), reason };
     let path = Path::new(&member.key);
@@ -324,8 +330,9 @@ pub(crate) fn key_fault(member: &Member, problem: Problem) -> Fault {
     Fault { at: member.key_at, pointer: crate::check::step("", &member.key), problem }
 }
 
-/// Checks that `file` resolves to a path inside the workspace. Otherwise a project could have any file of the user
-/// parsed, and parts of it shown in the error.
+/// Checks that `file` resolves to a path inside the workspace.
+///
+/// Otherwise a project could have any file of the user parsed, and parts of it shown in the error.
 pub(crate) fn stays_inside(file: &Path, workspace: &Path, disk: &dyn Disk) -> Result<(), ConfigError> {
     if canonical(file, disk)?.starts_with(workspace) {
         return Ok(());

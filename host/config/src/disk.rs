@@ -79,8 +79,9 @@ impl Disk for RealDisk {
     }
 }
 
-/// A disk that looks up each path once. All paths that are resolved with it see the same links, even if another process
-/// swaps them meanwhile.
+/// A disk that looks up each path once.
+///
+/// All paths that are resolved with it see the same links, even if another process swaps them meanwhile.
 pub(crate) struct Remembering<'a> {
     disk: &'a dyn Disk,
     /// Results by path; `None` if nothing exists there.
@@ -135,8 +136,9 @@ pub(crate) struct Followed {
 pub(crate) struct Link {
     /// The path of the link; its parent directories are canonical.
     pub(crate) at: PathBuf,
-    /// The whole path as named through this link. A rule that denies also covers this name, because a link can later be
-    /// replaced by a real directory.
+    /// The whole path as named through this link.
+    ///
+    /// A rule that denies also covers this name, because a link can later be replaced by a real directory.
     pub(crate) name: PathBuf,
 }
 

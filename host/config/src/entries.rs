@@ -102,8 +102,9 @@ impl<'a> Entries<'a> {
         Ok(node)
     }
 
-    /// Returns a complete entry with the `grants` of `default.json` added: answers for all projects apply in every
-    /// project.
+    /// Returns a complete entry with the `grants` of `default.json` added.
+    ///
+    /// Answers for all projects apply in every project.
     fn with_grants_for_all(self, member: &Member) -> Result<Node, ConfigError> {
         let file = &self.files.default;
         let Some(text) = discover::read(file, self.disk)? else { return Ok(member.node.clone()) };
@@ -152,8 +153,9 @@ const UNORDERED: [&str; 7] = [
 ];
 const GRANTS: &str = "grants";
 
-/// Returns the differences that give `entry` when added to `below`, or `None` if `entry` lacks a value that `below`
-/// has.
+/// Returns the differences that give `entry` when added to `below`.
+///
+/// `None` if `entry` lacks a value that `below` has.
 pub(crate) fn differences(below: &Json, entry: &Json) -> Option<Json> {
     objects(below.as_object()?, entry.as_object()?, "").map(Json::Object)
 }

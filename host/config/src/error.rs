@@ -19,7 +19,7 @@ pub enum ConfigError {
         at: Position,
         /// JSON pointer to the value; empty for the whole document or a syntax error.
         pointer: String,
-        /// What is wrong.
+        /// The problem.
         problem: Problem,
     },
     /// A settings file exists but cannot be read.
@@ -42,7 +42,7 @@ pub enum ConfigError {
     Unusable {
         /// The file.
         file: PathBuf,
-        /// What is wrong, with a hint.
+        /// The problem, with a hint.
         problem: &'static str,
     },
     /// Links of a path could not be resolved.
@@ -59,7 +59,7 @@ pub enum ConfigError {
     PolicyConfig {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A path from the environment is not absolute.
@@ -127,7 +127,7 @@ pub enum Problem {
     MissingKey {
         /// The key.
         key: String,
-        /// What to write; a hint.
+        /// A hint on what to write.
         hint: &'static str,
     },
     /// A value of the wrong type.
@@ -145,7 +145,7 @@ pub enum Problem {
     BadValue {
         /// JSON pointer.
         field: String,
-        /// What is wrong, with a hint.
+        /// The problem, with a hint.
         reason: String,
     },
     /// A field that is not supported and would weaken the protection if it were ignored.

@@ -23,8 +23,9 @@ pub(crate) fn git_directory(workspace: &Path, disk: &dyn Disk) -> Option<PathBuf
     is_one.then_some(repository)
 }
 
-/// Returns the common directory of a linked worktree: `worktrees/<id>/gitdir` names the worktree's `.git`, see
-/// gitrepository-layout(5).
+/// Returns the common directory of a linked worktree.
+///
+/// `worktrees/<id>/gitdir` names the worktree's `.git`, see gitrepository-layout(5).
 fn worktree_of(directory: &Path, link: &Path, disk: &dyn Disk) -> Option<PathBuf> {
     let back = canonical(directory, text(&directory.join("gitdir"), disk)?.trim(), disk)?;
     let common = canonical(directory, text(&directory.join("commondir"), disk)?.trim(), disk)?;

@@ -39,8 +39,9 @@ pub struct Imported {
     pub text: String,
     /// Values that could not be converted.
     pub left: Vec<Left>,
-    /// Notes on how the settings were read. The effect of the settings is not described here; the caller reads it from
-    /// the compiled rules.
+    /// Notes on how the settings were read.
+    ///
+    /// The effect of the settings is not described here; the caller reads it from the compiled rules.
     pub notes: Vec<&'static str>,
 }
 

@@ -94,8 +94,10 @@ pub(crate) enum Lists {
     Added,
 }
 
-/// Merges `node`, found at `pointer` of `file`, over `below`. The node is checked on its own first and the result right
-/// after merging, so that each mistake is reported for the file that contains it.
+/// Merges `node`, found at `pointer` of `file`, over `below`.
+///
+/// The node is checked on its own first and the result right after merging, so that each mistake is reported for the
+/// file that contains it.
 pub(crate) fn over(
     below: &Node,
     mut node: Node,
@@ -157,8 +159,9 @@ fn put(members: &mut Vec<Member>, member: Member, lists: Lists, parent: &str) {
     }
 }
 
-/// Turns names in `denyWrite` into globs that match at any depth, as this layout defines them. A text with a `/` is a
-/// path, as elsewhere.
+/// Turns names in `denyWrite` into globs that match at any depth, as this layout defines them.
+///
+/// A text with a `/` is a path, as elsewhere.
 pub(crate) fn names_at_every_depth(entries: &mut [Entry<PathEntry>]) {
     for entry in entries {
         if is_name(&entry.value) {

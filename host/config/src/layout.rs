@@ -14,8 +14,9 @@ use crate::validate::FileKind;
 /// The layout of the user's settings files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// The layout of `@oddsjam/pi-sandbox`: the entry of `projects.json` that applies is used in full, else
-    /// `default.json`.
+    /// The layout of `@oddsjam/pi-sandbox`.
+    ///
+    /// The entry of `projects.json` that applies is used in full, else `default.json`.
     Projects,
     /// The layout of `@sysid/pi-sandbox`: `extensions/sandbox.json` merged key by key over the built-in settings.
     Layered,
@@ -129,8 +130,9 @@ impl Places {
         self.sandbox_directory().join("projects.json")
     }
 
-    /// Returns the file with the user's settings for all projects in the layered layout, the path of
-    /// `@sysid/pi-sandbox`.
+    /// Returns the file with the user's settings for all projects in the layered layout.
+    ///
+    /// Its path is that of `@sysid/pi-sandbox`.
     #[must_use]
     pub fn layered_file(&self) -> PathBuf {
         self.agent_directory.join("extensions/sandbox.json")

@@ -1,7 +1,7 @@
-//! What the user allows, as far as a project's own file in the layered layout goes along with it.
+//! Narrows the user's allow lists by a project's own file in the layered layout.
 //!
-//! Such a file can name what is allowed as well, and can only take away by it: what holds is what both allow. An
-//! entry that reaches further opens nothing, and that is told.
+//! Such a file may have allow lists too, but they can only take away: an access is allowed only if both the user and
+//! the project allow it. An entry of the project that reaches further has no effect, and the user is warned.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ use crate::resolved::Warning;
 use crate::settings::{Entry, Origin, PathEntry};
 use crate::sites::Sites;
 
-/// The lists that allow something, narrowed.
+/// The user's allow lists, narrowed.
 #[derive(Debug)]
 pub(crate) struct Narrowed {
     pub(crate) allow_read: Vec<Entry<PathEntry>>,
     pub(crate) allow_write: Vec<Entry<PathEntry>>,
     pub(crate) sockets: Vec<Entry<PathEntry>>,
     pub(crate) domains: Vec<Entry<NetworkPattern>>,
-    /// Where stands what does not hold.
+    /// Origins of the entries without effect.
     pub(crate) gone: Vec<Origin>,
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Narrows what the user allows by every layer that has something to say on it.
+/// Narrows the user's allow lists by each layer that has such lists.
 pub(crate) fn narrowed(found: &Found, around: &Surroundings<'_>) -> Result<Narrowed, ConfigError> {
     let (filesystem, network) = (&found.settings.filesystem, &found.settings.network);
     let mut all = Narrowed {
@@ -49,7 +49,7 @@ pub(crate) fn narrowed(found: &Found, around: &Surroundings<'_>) -> Result<Narro
             all.warnings.push(vain.clone());
         }
         let narrowing = &layer.narrowing;
-        // What may be written may be read.
+        // Writable paths are readable as well.
         let readable = all.allow_write.clone();
         if let Some(own) = &narrowing.read {
             all.allow_read = all.paths(&all.allow_read.clone(), &readable, own, around)?;
@@ -68,7 +68,7 @@ pub(crate) fn narrowed(found: &Found, around: &Surroundings<'_>) -> Result<Narro
 }
 
 impl Narrowed {
-    /// Returns what lies both in one of `users` and in one of `own`; entries of `own` may lie in one of `more`, too.
+    /// Returns the overlap of `users` and `own`. Entries of `own` that lie in one of `more` are also valid.
     fn paths(
         &mut self,
         users: &[Entry<PathEntry>],
@@ -95,8 +95,9 @@ impl Narrowed {
         Ok(both)
     }
 
-    /// Returns what stands in both lists, entry for entry: a socket is no tree, so that one below what the user names
-    /// is not named by the user.
+    /// Returns the paths in both lists.
+    ///
+    /// They must be equal: a socket is not a tree, so a path below the user's entry is not in the user's list.
     fn same_paths(
         &mut self,
         users: &[Entry<PathEntry>],
@@ -163,8 +164,10 @@ impl Narrowed {
         self.warnings.push(Warning { text, origin: origin.clone() });
     }
 
-    /// Takes from the user's rules and lists what does not hold. Which entries of `denyRead` close a region was
-    /// settled by what the user allows: with less allowed, a denial could otherwise become a question.
+    /// Removes the rules and list items without effect.
+    ///
+    /// The closed regions stay as the user's full lists define them: with shorter lists, a denial could become a
+    /// question.
     pub(crate) fn apply(&self, files: &mut Files, around: &Surroundings<'_>) -> Result<(), ConfigError> {
         let is_gone = |origin: &Option<Origin>| origin.as_ref().is_some_and(|at| self.gone.contains(at));
         files.rules.retain(|rule| rule.effect != Effect::Allow || !is_gone(&rule.origin));
@@ -190,10 +193,10 @@ fn unique(patterns: Vec<(FilePattern, Origin)>) -> Vec<(FilePattern, Origin)> {
     once
 }
 
-/// What an entry of a list opens.
+/// The effect of an entry of an allow list.
 struct Opened {
     location: Location,
-    /// The directory around it that commands do not see by default.
+    /// The directory around it that is hidden from commands by default.
     hidden: Option<PathBuf>,
     glob: Option<String>,
 }
@@ -210,8 +213,10 @@ fn opened(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec
     entries.iter().map(one).collect()
 }
 
-/// Whether everything in `inner` is in `outer`, as far as that can be told: of two patterns only when they are one. What
-/// is hidden by default is in no directory around it: only an entry in there opens it.
+/// Returns true if `outer` is certain to contain all of `inner`; two globs must be equal.
+///
+/// A directory that is hidden by default does not count as part of the directories around it: only an entry inside it
+/// opens it.
 fn lies_in(inner: &Opened, outer: &Opened) -> bool {
     match &outer.glob {
         None => inner.location.lies_in(&outer.location) && inner.hidden == outer.hidden,
@@ -219,10 +224,10 @@ fn lies_in(inner: &Opened, outer: &Opened) -> bool {
     }
 }
 
-/// Returns the hosts and ports that both the user and a project's file cover; none where there are none.
+/// Returns the hosts and ports that both the user and a project's file allow, if any.
 ///
-/// An address says more than that a host is allowed: a rule that names it opens private networks, and one that names a
-/// port of the loopback opens that port of this machine. So the project names neither where the user has not.
+/// An address means more than an allowed host: a rule that names an address opens private networks, and one that names
+/// a loopback port opens that port of this machine. So a project may name these only if the user does.
 fn narrowed_to(user: &NetworkPattern, own: &NetworkPattern) -> Option<NetworkPattern> {
     let names_address = own.host.is_of_addresses() && !user.host.is_of_addresses();
     let is_of_machine = is_loopback(&user.host) || is_loopback(&own.host);
@@ -230,7 +235,7 @@ fn narrowed_to(user: &NetworkPattern, own: &NetworkPattern) -> Option<NetworkPat
     if names_address || names_port { None } else { common(user, own) }
 }
 
-/// The hosts and ports that both cover; none where there are none.
+/// Returns the hosts and ports that both patterns cover, if any.
 pub(crate) fn common(one: &NetworkPattern, other: &NetworkPattern) -> Option<NetworkPattern> {
     let host = if is_within(&one.host, &other.host) {
         one.host.clone()
@@ -268,7 +273,7 @@ fn is_below(name: &str, top: &str) -> bool {
     name.strip_suffix(top).is_some_and(|head| head.ends_with('.'))
 }
 
-/// The lists that the policy `guard` takes in its configuration, as the settings have them, and where they stand.
+/// Returns the lists for the configuration of the policy `guard`, with their origins.
 pub(crate) fn guard_lists(
     found: &Found,
     narrowed: &Narrowed,
@@ -283,12 +288,12 @@ pub(crate) fn guard_lists(
     };
     let mut deny_read = texts(&settings.filesystem.deny_read, is_plain);
     deny_read.extend(layers().flat_map(|layer| texts(&layer.deny_read, is_plain)));
-    // What is a path, or a pattern over paths, is denied by the settings themselves.
+    // Paths and globs over paths are denied by the settings themselves.
     let mut deny_write = texts(&settings.filesystem.deny_write, |text| !text.contains('/'));
     deny_write.extend(layers().flat_map(|layer| texts(&layer.deny_write, |text| !text.contains('/'))));
     deny_write.retain(|(text, _)| ![".", "..", "~"].contains(&text.as_str()));
     let allow_write = places(&narrowed.allow_write, around)?;
-    // What a list of the settings allows is open also in a directory that another list closes.
+    // A path in an allow list is open even inside a directory that `denyRead` closes.
     let mut allow_read = places(&narrowed.allow_read, around)?;
     allow_read.extend(allow_write.iter().cloned());
     let allowed = allowed.iter().map(|(pattern, origin)| (pattern.to_string(), origin.clone())).collect();
@@ -309,7 +314,7 @@ pub(crate) fn guard_lists(
     Ok(([("network".to_owned(), network), ("filesystem".to_owned(), filesystem)], sites))
 }
 
-/// The items alone; where they stand is added to `sites`.
+/// Returns the items without their origins, which are added to `sites`.
 pub(crate) fn listed<T>(pointer: &str, items: Vec<(T, Origin)>, sites: &mut Sites) -> Vec<T> {
     let (items, origins): (Vec<T>, Vec<Origin>) = items.into_iter().unzip();
     sites.add_list(pointer, origins);
@@ -320,7 +325,7 @@ fn is_plain(text: &str) -> bool {
     !text.contains(['*', '?', '[', '{'])
 }
 
-/// Directories with every link followed; the session's temporary directory by its name, under which policies know it.
+/// Returns directories with every link resolved. The session's temporary directory keeps the name that policies see.
 fn places(
     entries: &[Entry<PathEntry>],
     around: &Surroundings<'_>,

@@ -33,8 +33,10 @@ pub enum Owner {
     Project,
 }
 
-/// Finds the files. The user's are ignored once `default.json` chooses a layout, which it does after an import; a
-/// project's file is ignored if `.pi/portcullis.json` exists.
+/// Finds the files.
+///
+/// The user's are ignored once `default.json` chooses a layout, which it does after an import; a project's file is
+/// ignored if `.pi/portcullis.json` exists.
 pub(crate) fn find(places: &Places, layout: Layout, disk: &dyn Disk) -> Result<Vec<OldFile>, ConfigError> {
     let mut files = Vec::new();
     let old = |file: PathBuf, source, owner| OldFile { file, source, owner };

@@ -53,8 +53,10 @@ impl ParentProxy {
         first.as_ref().or(second.as_ref())
     }
 
-    /// Parses a list in the form of `NO_PROXY`: comma-separated names (which include their subdomains), addresses and
-    /// CIDR blocks; `*` matches everything.
+    /// Parses a list in the form of `NO_PROXY`.
+    ///
+    /// It has comma-separated names (which include their subdomains), addresses and CIDR blocks; `*` matches
+    /// everything.
     ///
     /// # Errors
     /// When an entry has another form.

@@ -31,16 +31,18 @@ pub(crate) struct Surroundings<'a> {
 /// An entry resolved to canonical paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resolved {
-    /// The canonical path, or that of the fixed part of a glob. The session's temporary directory keeps the name that
-    /// commands and tools see.
+    /// The canonical path, or that of the fixed part of a glob.
+    ///
+    /// The session's temporary directory keeps the name that commands and tools see.
     pub(crate) base: PathBuf,
     /// All names of `base`: itself and one for each link on the way.
     pub(crate) names: Vec<PathBuf>,
     followed: Followed,
     /// The rest of a glob.
     pub(crate) glob: Option<String>,
-    /// A link that may be the agent's and leads elsewhere. In that case an entry that allows covers only the link's own
-    /// name.
+    /// A link that may be the agent's and leads elsewhere.
+    ///
+    /// In that case an entry that allows covers only the link's own name.
     pub(crate) strayed: Option<Strayed>,
     /// The text of a glob, taken as a plain path.
     literally: Option<PathBuf>,
@@ -65,8 +67,10 @@ impl Resolved {
         self.pattern(&self.base)
     }
 
-    /// Returns the patterns for a rule that denies: one for each name, and the text of a glob as a plain path, because
-    /// a file can really be named `[x].env`.
+    /// Returns the patterns for a rule that denies.
+    ///
+    /// There is one for each name, and the text of a glob as a plain path, because a file can really be named
+    /// `[x].env`.
     pub(crate) fn denying(&self) -> Result<Vec<FilePattern>, ConfigError> {
         let mut patterns = Vec::new();
         for name in &self.names {
@@ -78,8 +82,10 @@ impl Resolved {
         Ok(patterns)
     }
 
-    /// Returns the links on the path that commands could redirect. With a redirected link, programs that use the name,
-    /// and these settings when they are read again, would no longer find the denied file.
+    /// Returns the links on the path that commands could redirect.
+    ///
+    /// With a redirected link, programs that use the name, and these settings when they are read again, would no longer
+    /// find the denied file.
     pub(crate) fn movable_links(&self, writable: &Writable) -> Vec<FilePattern> {
         let links = self.followed.links.iter().map(|link| &link.at).filter(|link| writable.holds(link));
         links.cloned().map(FilePattern::Exact).collect()
@@ -96,8 +102,9 @@ impl Resolved {
 }
 
 impl Surroundings<'_> {
-    /// Resolves an entry that denies: expands `~` and relative paths, and follows links. A link's target is denied in
-    /// any case, even if the agent made the link.
+    /// Resolves an entry that denies: expands `~` and relative paths, and follows links.
+    ///
+    /// A link's target is denied in any case, even if the agent made the link.
     pub(crate) fn resolve(&self, entry: &Entry<PathEntry>) -> Result<Resolved, ConfigError> {
         let written = &entry.value;
         let whole = self.expand(&written.text);
@@ -141,15 +148,17 @@ impl Surroundings<'_> {
         Ok(resolved)
     }
 
-    /// Returns true if an entry names the session's temporary directory, even if that path on the machine is something
-    /// else.
+    /// Returns true if an entry names the session's temporary directory.
+    ///
+    /// The machine's own directory of that name is not meant.
     fn is_temp(&self, entry: &Entry<PathEntry>) -> bool {
         let text = &entry.value.text;
         self.expand(text.strip_suffix("/**").unwrap_or(text)) == self.temp
     }
 
-    /// Returns why an entry has no effect on the current disk, or `None` if it has one. Without this a command could
-    /// make the settings invalid by changing a path.
+    /// Returns why an entry has no effect on the current disk, or `None` if it has one.
+    ///
+    /// Without this a command could make the settings invalid by changing a path.
     pub(crate) fn opens_nothing(&self, entry: &Entry<PathEntry>) -> Option<&'static str> {
         let resolved = self.resolve_to_open(entry).ok()?;
         (resolved.glob.is_some() && resolved.base.to_str().is_none()).then_some(NOT_UTF8)

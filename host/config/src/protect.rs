@@ -55,8 +55,9 @@ pub enum Kind {
     Hidden,
     /// Writing.
     Fixed,
-    /// Writing outside the workspace; inside it, writing asks, so that users who start the agent in their home
-    /// directory can have these files edited.
+    /// Writing outside the workspace; inside it, writing asks.
+    ///
+    /// So users who start the agent in their home directory can have these files edited.
     FixedOutside,
 }
 
@@ -236,8 +237,9 @@ pub const PROTECTIONS: &[Protection] = &[
     },
 ];
 
-/// Ids of the host's rules that the user can lift, rules over names included. Rules on files that decide about the
-/// agent are not among them.
+/// Ids of the host's rules that the user can lift, rules over names included.
+///
+/// Rules on files that decide about the agent are not among them.
 pub const LIFTABLE: &[&str] = &[
     "host.age-keys",
     "host.agent-files",
@@ -361,9 +363,10 @@ impl Ground<'_> {
         Ok(denied)
     }
 
-    /// Protects an agent directory that lies inside the workspace (because the workspace is the home directory). A name
-    /// that does not exist yet cannot be protected on its own, so no file can be created in the whole directory. These
-    /// rules come first: the rules on single names are more specific.
+    /// Protects an agent directory that lies inside the workspace (because the workspace is the home directory).
+    ///
+    /// A name that does not exist yet cannot be protected on its own, so no file can be created in the whole directory.
+    /// These rules come first: the rules on single names are more specific.
     fn agent_directories(&self, rules: &mut Vec<Rule>) -> Result<(), ConfigError> {
         for directory in self.anchors(Anchor::Agent) {
             if self.follow(&directory)?.canonical.starts_with(self.workspace) {
@@ -374,8 +377,10 @@ impl Ground<'_> {
         Ok(())
     }
 
-    /// Protects the targets of hook directories and of hooks that are links. They have a rule id of their own: in
-    /// directories named `hooks` git creates samples, which commands may do as well.
+    /// Protects the targets of hook directories and of hooks that are links.
+    ///
+    /// They have a rule id of their own: in directories named `hooks` git creates samples, which commands may do as
+    /// well.
     fn hooks(&self, rules: &mut Vec<Rule>) -> Result<(), ConfigError> {
         let repository = self.git_directory.map(|repository| repository.join("hooks"));
         let own: Vec<PathBuf> = [self.workspace.join(".git/hooks")].into_iter().chain(repository).collect();
@@ -481,8 +486,9 @@ impl Ground<'_> {
     }
 }
 
-/// Moves the rules on links behind all others, so that no other rule opens a link again. Among them, those that ask
-/// come first, so that none of these opens a link that another rule refuses.
+/// Moves the rules on links behind all others, so that no other rule opens a link again.
+///
+/// Among them, those that ask come first, so that none of these opens a link that another rule refuses.
 fn links_last(rules: Vec<Rule>) -> Vec<Rule> {
     let is_link = |rule: &Rule| matches!(rule.pattern, FilePattern::Exact(_));
     let (links, mut rules): (Vec<Rule>, Vec<Rule>) = rules.into_iter().partition(is_link);

@@ -117,9 +117,10 @@ fn allowed<'a>(
     entries.iter().enumerate().map(one).collect()
 }
 
-/// Returns true if an entry closes a region: it contains the working directory, a home directory or an allowed path. An
-/// entry inside an allowed path does not, since that path would override it as a region; it is an explicit deny, with
-/// exceptions for paths allowed further inside.
+/// Returns true if an entry closes a region: it contains the working directory, a home directory or an allowed path.
+///
+/// An entry inside an allowed path does not, since that path would override it as a region; it is an explicit deny,
+/// with exceptions for paths allowed further inside.
 fn closes(denied: &Resolved, allowed: &[Allowed<'_>], workspace: &Path, homes: &[PathBuf]) -> bool {
     if is_inside_allowed(&denied.base, allowed) {
         return false;

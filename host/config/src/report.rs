@@ -93,8 +93,10 @@ pub struct Unused {
     pub origin: Origin,
 }
 
-/// Returns all values in force with their origins. `resolved` must be made from `found`. `defaults` are the host's own
-/// limits for one command, for limits that the user does not set.
+/// Returns all values in force with their origins.
+///
+/// `resolved` must be made from `found`. `defaults` are the host's own limits for one command, for limits that the user
+/// does not set.
 ///
 /// ```
 /// use portcullis_config::{Places, RealDisk, Standing, discover, report, resolve};
@@ -197,8 +199,9 @@ fn at<'a>(document: &'a Document, field: &Field) -> Option<Written<'a>> {
     Some(written)
 }
 
-/// Returns true for fields with values of their own. Objects appear by their fields, and fields of list items by the
-/// items.
+/// Returns true for fields with values of their own.
+///
+/// Objects appear by their fields, and fields of list items by the items.
 fn is_shown(field: &Field) -> bool {
     field.shape != Shape::Object && !field.name.contains("[]")
 }

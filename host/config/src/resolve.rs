@@ -177,8 +177,9 @@ fn scope(found: &Found, file: &Path) -> GrantScope {
     if is_projects { GrantScope::Project } else { GrantScope::User }
 }
 
-/// Returns the rules of a layer that can only tighten. All its entries are explicit denies: a closed region would give
-/// way to paths that the user allows.
+/// Returns the rules of a layer that can only tighten.
+///
+/// All its entries are explicit denies: a closed region would give way to paths that the user allows.
 fn tightening_rules(layer: &Tightening, around: &Surroundings<'_>) -> Result<Vec<Rule>, ConfigError> {
     let lists = [
         ("filesystem.denyRead", &layer.deny_read, FileRights::ALL),
@@ -234,8 +235,9 @@ pub(crate) fn keep_links(
     Ok(around.resolve(entry)?.movable_links(around.writable).into_iter().map(rule).collect())
 }
 
-/// Returns the connection rules of one layer. `allowed` holds the user's hosts, the only ones that `strictAllowlist`
-/// permits in any layer.
+/// Returns the connection rules of one layer.
+///
+/// `allowed` holds the user's hosts, the only ones that `strictAllowlist` permits in any layer.
 fn connection_rules(
     network: &Network,
     allowed: &[Entry<NetworkPattern>],
@@ -278,8 +280,9 @@ fn connection_rules(
     rules
 }
 
-/// Returns the allowed hosts as policies compare them: `localhost` is replaced by its addresses. The IPv6 address comes
-/// after all other entries, so that each entry keeps its index.
+/// Returns the allowed hosts as policies compare them: `localhost` is replaced by its addresses.
+///
+/// The IPv6 address comes after all other entries, so that each entry keeps its index.
 fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<(NetworkPattern, Origin)> {
     let loopback = |pattern: &NetworkPattern, address: IpAddr| NetworkPattern {
         host: HostPattern::Block(address.into()),
@@ -298,8 +301,9 @@ fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<(NetworkPattern, Origi
     first.chain(more).collect()
 }
 
-/// Returns the paths of sockets. Globs are refused: a glob would also open sockets that are created later, which the
-/// user has not seen.
+/// Returns the paths of sockets.
+///
+/// Globs are refused: a glob would also open sockets that are created later, which the user has not seen.
 fn sockets(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec<PathBuf>, ConfigError> {
     let one = |entry: &Entry<PathEntry>| {
         let resolved = around.resolve_to_open(entry)?;
@@ -330,8 +334,9 @@ fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
     .collect()
 }
 
-/// Resolves the policy chain. Files are relative to the settings file, which the agent cannot write, and never to the
-/// project.
+/// Resolves the policy chain.
+///
+/// Files are relative to the settings file, which the agent cannot write, and never to the project.
 fn policies(
     found: &Found,
     narrowed: &Narrowed,

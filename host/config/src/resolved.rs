@@ -28,8 +28,9 @@ pub struct Resolved {
     pub workspace: PathBuf,
     /// The canonical home directories of the user.
     pub homes: Vec<PathBuf>,
-    /// The repository of the workspace, if the workspace is a linked worktree or a submodule and the repository lies
-    /// outside.
+    /// The repository of the workspace, if it lies outside.
+    ///
+    /// This is the case for a linked worktree and for a submodule.
     pub git_directory: Option<PathBuf>,
     /// The temporary directory as commands and tools see it.
     pub temp: PathBuf,
@@ -73,13 +74,15 @@ pub struct Resolved {
     pub required_tier: RequiredTier,
     /// The user's limits for one command; `None` means the host's default.
     pub limits: Limits,
-    /// The strictest limits of the layers that can only tighten. They apply where they are stricter than the user's
-    /// limits or the host's defaults.
+    /// The strictest limits of the layers that can only tighten.
+    ///
+    /// They apply where they are stricter than the user's limits or the host's defaults.
     pub tightened_limits: Limits,
     /// Environment variables of commands.
     pub environment: Environment,
-    /// Variable names dropped by layers that can only tighten. They drop inherited variables, not those that the user
-    /// sets.
+    /// Variable names dropped by layers that can only tighten.
+    ///
+    /// They drop inherited variables, not those that the user sets.
     pub dropped: Vec<String>,
     /// Ids of the host's rules that the user has lifted; `rules` does not contain them.
     pub lifted: Vec<String>,

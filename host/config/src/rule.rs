@@ -83,8 +83,10 @@ pub(crate) fn every_port(host: HostPattern) -> NetworkPattern {
     NetworkPattern { host, ports: PortSet::Every }
 }
 
-/// Returns a rule set layer for each layer that has rules. The rules on sensitive files are a separate layer that can
-/// only tighten: an exception in it does not allow, but leaves the decision to the other layers.
+/// Returns a rule set layer for each layer that has rules.
+///
+/// The rules on sensitive files are a separate layer that can only tighten: an exception in it does not allow, but
+/// leaves the decision to the other layers.
 pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<RuleLayer> {
     let order = [Layer::Host, Layer::User, Layer::Machine, Layer::Project, Layer::Sandbox];
     let (sensitive, files): (Vec<&Rule>, Vec<&Rule>) =
@@ -111,8 +113,10 @@ pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<Rule
     order.into_iter().map(make).chain([sensitive]).collect()
 }
 
-/// Returns the rules on variables. The last matching rule wins, so `drop` comes after `keep`. Names dropped by layers
-/// other than the user's come before the variables that the user sets.
+/// Returns the rules on variables.
+///
+/// The last matching rule wins, so `drop` comes after `keep`. Names dropped by layers other than the user's come before
+/// the variables that the user sets.
 pub(crate) fn environment_rules(environment: &Environment, dropped: &[String]) -> Vec<EnvironmentRule> {
     let rule = |field: &str, effect: Effect, reason: &str| {
         let (id, reason) = (format!("environment.{field}"), reason.to_owned());

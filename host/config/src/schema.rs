@@ -80,8 +80,9 @@ pub enum Presence {
 pub enum Status {
     /// It is in effect.
     Honoured,
-    /// It is checked, kept and reported, but has no effect. Never used for a field that would weaken the protection if
-    /// ignored. The text says why it needs no effect.
+    /// It is checked, kept and reported, but has no effect.
+    ///
+    /// Never used for a field that would weaken the protection if ignored. The text says why it needs no effect.
     NoEffect(&'static str),
     /// It is refused with this reason, unless its value is `false` or an empty list, which request nothing.
     Refused(&'static str),

@@ -34,8 +34,9 @@ const fn entry(id: &'static str, path: &'static str, holds: &'static str) -> Sen
     Sensitive { id, path, holds, except: &[] }
 }
 
-/// All sensitive paths, the large directories last: the search for hard links to these files is bounded and follows
-/// this order.
+/// All sensitive paths, the large directories last.
+///
+/// The search for hard links to these files is bounded and follows this order.
 pub const SENSITIVE: &[Sensitive] = &[
     Sensitive {
         id: "host.ssh-keys",

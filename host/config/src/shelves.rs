@@ -101,8 +101,9 @@ const LISTS: [&[&str]; 4] = [
     &["grants"],
 ];
 
-/// Returns the places that can store an answer, the narrowest first. There are none if the settings file was named on
-/// the command line.
+/// Returns the places that can store an answer, the narrowest first.
+///
+/// There are none if the settings file was named on the command line.
 ///
 /// # Errors
 /// When the working directory cannot be resolved.
@@ -185,8 +186,10 @@ pub(crate) fn begins_as(layout: Layout) -> &'static str {
     }
 }
 
-/// Adds an entry at `key` if there is none. It only says what it extends: the entry above it, or `default.json`. In the
-/// layered layout, where entries are always added to the settings for all projects, it is a copy of the entry above it.
+/// Adds an entry at `key` if there is none.
+///
+/// It only says what it extends: the entry above it, or `default.json`. In the layered layout, where entries are always
+/// added to the settings for all projects, it is a copy of the entry above it.
 ///
 /// # Errors
 /// When the change does not fit.
@@ -212,8 +215,9 @@ pub(crate) fn with_entry(
     Change::Copy(vec![key.to_owned()], begins).apply(text).map_err(|error| StoreError::edit(file, error))
 }
 
-/// Turns a complete entry into one of differences if this does not change its meaning: it must have all values that it
-/// would extend. Earlier versions created such copies for answers.
+/// Turns a complete entry into one of differences if this does not change its meaning.
+///
+/// The entry must have all values that it would extend. Earlier versions created such copies for answers.
 fn as_differences(
     text: &str,
     files: &SettingsFiles,
@@ -272,9 +276,10 @@ fn kept(
     change.apply(text).map_err(failed)
 }
 
-/// Returns all items of the user's settings that allow more than the built-in settings: those of `default.json`, of the
-/// entry that applies here and of the entries it extends, or of all entries if `all` is set. An item in both
-/// `default.json` and an entry is returned once.
+/// Returns all items of the user's settings that allow more than the built-in settings.
+///
+/// These are the items of `default.json`, of the entry that applies here and of the entries it extends, or of all
+/// entries if `all` is set. An item in both `default.json` and an entry is returned once.
 ///
 /// # Errors
 /// When a file cannot be used.
@@ -358,8 +363,10 @@ fn id(file: &Path, pointer: &str, value: &Json) -> String {
     format!("{hash:08x}")
 }
 
-/// Removes an item that allows something. An answer for all projects is also removed from every entry that has a copy
-/// of it, since earlier versions stored it twice.
+/// Removes an item that allows something.
+///
+/// An answer for all projects is also removed from every entry that has a copy of it, since earlier versions stored it
+/// twice.
 ///
 /// # Errors
 /// When a file cannot be written.

@@ -50,8 +50,9 @@ impl Sites {
         }
     }
 
-    /// Describes where the value at `pointer` was written. A value that the settings do not contain is the policy's
-    /// own.
+    /// Describes where the value at `pointer` was written.
+    ///
+    /// A value that the settings do not contain is the policy's own.
     ///
     /// ```
     /// assert_eq!(portcullis_config::Sites::default().words("/keep/0"), "`/keep/0`, a default of the policy's own");

@@ -106,15 +106,18 @@ impl Stamp {
 }
 
 impl Store {
-    /// Creates a store. The lock file lies where the agent has no access: an agent that could take the lock would block
-    /// all writers.
+    /// Creates a store.
+    ///
+    /// The lock file lies where the agent has no access: an agent that could take the lock would block all writers.
     #[must_use]
     pub fn new(places: &Places) -> Self {
         Self { lock: places.state_directory.join("settings.lock") }
     }
 
-    /// Changes `file`. `edit` gets its current text and returns the new text, which must be valid. Returns true if the
-    /// file changed. If the path is a link, the target is replaced and the link stays.
+    /// Changes `file`.
+    ///
+    /// `edit` gets its current text and returns the new text, which must be valid. Returns true if the file changed. If
+    /// the path is a link, the target is replaced and the link stays.
     ///
     /// # Errors
     /// When the change fails; the file is unchanged.
@@ -216,8 +219,9 @@ fn first_mistake(text: &str, file: &Path, kind: FileKind) -> Option<ConfigError>
     mistakes(text, file, kind, &RealDisk).into_iter().next()
 }
 
-/// Returns the path of the temporary file for `file`. A link of the user can put a settings file inside a project, so
-/// this path is protected like the file itself.
+/// Returns the path of the temporary file for `file`.
+///
+/// A link of the user can put a settings file inside a project, so this path is protected like the file itself.
 pub(crate) fn new_name(file: &Path) -> Option<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(file.file_name()?);
@@ -235,8 +239,10 @@ fn is_at(file: &File, name: &Path) -> io::Result<()> {
     Err(io::Error::other(text))
 }
 
-/// Replaces a file atomically. The temporary file has a fixed name, so the next writer removes one left by a killed
-/// writer; the lock rules out a second writer.
+/// Replaces a file atomically.
+///
+/// The temporary file has a fixed name, so the next writer removes one left by a killed writer; the lock rules out a
+/// second writer.
 fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "it has no name");
     let (parent, new) = target.parent().zip(new_name(target)).ok_or_else(no_name)?;

@@ -107,13 +107,15 @@ pub const TIGHTENING_FIELDS: &[&str] = &[
     "environment.drop",
 ];
 
-/// Allow lists that the project's file may have in the layered layout. Only access that both the user and the project
-/// allow is allowed.
+/// Allow lists that the project's file may have in the layered layout.
+///
+/// Only access that both the user and the project allow is allowed.
 pub(crate) const NARROWING_FIELDS: &[&str] =
     &["network.allowedDomains", "network.allowUnixSockets", "filesystem.allowRead", "filesystem.allowWrite"];
 
-/// Fields that project files of `@sysid/pi-sandbox` often have and that have no effect in a project, with the value
-/// that requests nothing and the reason.
+/// Fields of `@sysid/pi-sandbox` project files that have no effect in a project.
+///
+/// Each has the value that requests nothing, and the reason.
 const VAIN_FIELDS: &[(&str, Option<bool>, &str)] = &[
     ("enabled", Some(true), "a project cannot turn the sandbox off"),
     ("ignoreViolations", None, "a project cannot silence reports"),

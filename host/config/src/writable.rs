@@ -12,14 +12,17 @@ pub(crate) struct Writable {
 }
 
 impl Writable {
-    /// Takes the workspace and the trees of `allowWrite`. Links in the paths of these trees are followed without
-    /// checking who made them: an additional tree only makes fewer links trusted.
+    /// Takes the workspace and the trees of `allowWrite`.
+    ///
+    /// Links in the paths of these trees are followed without checking who made them: an additional tree only makes
+    /// fewer links trusted.
     pub(crate) fn new(workspace: &Path, trees: impl Iterator<Item = PathBuf>) -> Self {
         Self { workspace: workspace.to_owned(), others: trees.collect() }
     }
 
-    /// Returns the first link on the path that leads out of its writable directory. A path through such a link may
-    /// differ from the one that the user named.
+    /// Returns the first link on the path that leads out of its writable directory.
+    ///
+    /// A path through such a link may differ from the one that the user named.
     pub(crate) fn strayed<'a>(&self, followed: &'a Followed) -> Option<&'a Link> {
         followed.links.iter().find(|link| {
             let around = self.around(&link.at);

@@ -1,5 +1,6 @@
-//! Checks each row of the table of fields: the field is read, kept or refused as the row says, and mistakes in it are
-//! reported.
+//! Checks each row of the table of fields.
+//!
+//! The field must be read, kept or refused as the row says, and mistakes in it must be reported.
 #![expect(clippy::wildcard_enum_match_arm, reason = "whatever is not expected fails the test")]
 
 use std::path::Path;

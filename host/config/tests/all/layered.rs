@@ -1,4 +1,4 @@
-//! The second seed's layout: layers over each other, and a project that only tightens.
+//! The layered layout: merged settings files, and a project's file that only tightens.
 
 use std::path::Path;
 
@@ -110,7 +110,7 @@ fn without_a_file_of_the_users_the_seeds_defaults_hold() {
     );
 }
 
-/// The seed's table of enforcement, with what a policy makes of `allowWrite`.
+/// The enforcement table of `@sysid/pi-sandbox`, with a policy that applies `allowWrite`.
 #[test]
 fn the_seeds_rules() {
     check(
@@ -131,7 +131,7 @@ fn the_seeds_rules() {
             ("home/u/work/foo/pem", Write, Allow),
         ],
     );
-    // The directory of the test lies in `/tmp`, which the defaults open.
+    // The test directory lies in `/tmp`, which the defaults open.
     let elsewhere = rule_set(&layered()).file(Path::new("/etc/passwd"), Write, Caller::Tool);
     assert_eq!(elsewhere.effect, Ask);
 }
@@ -175,7 +175,7 @@ fn texts(items: &[&str]) -> Vec<String> {
     items.iter().map(|item| (*item).to_owned()).collect()
 }
 
-/// The user allows `.`, `/tmp` and two hosts; the project's file says what stands in the case.
+/// The user allows `.`, `/tmp` and two hosts; the project's file is that of the case.
 #[test]
 fn a_project_narrows_and_never_widens() {
     let user = json!({
@@ -192,7 +192,7 @@ fn a_project_narrows_and_never_widens() {
         (network(json!([])), &[], &["/home/u/work/foo", "/data"], 0),
         (network(json!(["api.github.com"])), &["api.github.com"], &["/home/u/work/foo", "/data"], 0),
         (network(json!(["*.github.com:443"])), &["*.github.com:443"], &["/home/u/work/foo", "/data"], 0),
-        // Everything on npmjs.org is more than port 443 of it: what both allow holds, and the rest is told.
+        // The project's entry covers more than port 443: the overlap is allowed, and the user is warned about the rest.
         (network(json!(["npmjs.org"])), &["npmjs.org:443"], &["/home/u/work/foo", "/data"], 1),
         (network(json!(["npmjs.org:80"])), &[], &["/home/u/work/foo", "/data"], 1),
         (network(json!(["github.com"])), &[], &["/home/u/work/foo", "/data"], 1),
@@ -225,7 +225,7 @@ fn a_project_narrows_and_never_widens() {
     }
 }
 
-/// What a project names inside of something that opens less than it seems to.
+/// A project names paths inside a tree that is hidden from commands despite the user's entry above it.
 #[test]
 fn what_a_project_narrows_to_opens_nothing_of_its_own() {
     let cases = [
@@ -294,7 +294,9 @@ fn a_project_adds_denials() {
     assert_eq!(world.resolve().unwrap().tightened_limits.processes, Some(7));
 }
 
-/// `denyRead` of a place inside an allowed one denies for good; with less allowed it would be a region that asks.
+/// A `denyRead` entry inside an allowed path stays an explicit deny.
+///
+/// With a shorter allow list it would be a region that asks.
 #[test]
 fn a_project_makes_no_denial_a_question() {
     let user = json!({ "filesystem": {
@@ -349,7 +351,7 @@ fn what_a_project_cannot_say_is_an_error_of_that_file() {
     );
 }
 
-/// The project belongs to the agent: whatever lies there in the file's place, nothing is allowed by it.
+/// The agent can write in the project: whatever it puts in place of the file, the file allows nothing.
 #[test]
 fn a_hostile_project_file_is_refused_loudly() {
     let fresh = || {
@@ -549,7 +551,7 @@ fn answers_stand_on_the_users_side_and_never_in_the_project() {
     let path = FilePattern::tree("/srv/data").unwrap();
     let path = grant(GrantPattern::Path(PathPattern { pattern: path, rights: FileRights::READ_WRITE }));
     for (shelf, grant) in [(project, &host), (all, &path)] {
-        // As for policies that take the lists: built-in lists must not be replaced by a list with one entry.
+        // `Heard`, as for policies that use the lists: a one-entry list must not replace the built-in lists.
         keep(&store, &world.places, shelf, grant, AllowLists::Heard).unwrap();
     }
     let workspace = world.places.workspace.to_string_lossy().into_owned();

@@ -333,8 +333,10 @@ fn layers_tighten() {
     assert_eq!(origin.pointer, "/filesystem/denyWrite/0");
 }
 
-/// Limits in files that can only tighten apply at most up to the host's default if the user sets none, and the user's
-/// limits stay. The same limits in the user's own file can loosen.
+/// Limits in files that can only tighten never exceed the host's default.
+///
+/// The default bounds them if the user sets no limit, and the user's limits stay. The same limits in the user's own
+/// file can loosen.
 #[test]
 fn layers_do_not_loosen_numbers() {
     const DEFAULTS: Limits = Limits {
