@@ -1,12 +1,13 @@
-//! Asking after a command, where nothing could be asked while it ran: in the tier without a broker.
+//! Questions after a failed command, in the tier without a broker, where no question is possible while it runs.
 //!
-//! There the kernel refuses writes outside and tells nobody. All that is known is what the command said before it
-//! failed ([`Heard`]), which the agent may have made up. So whatever it names is looked up in the files as commands see
-//! them, and only what they truly cannot write there, may see, and no rule forbids, becomes a question: the same that
-//! a tool's write would be. What comes of a made-up line is a question that the agent could have had by trying.
+//! In that tier the kernel refuses writes outside without reporting them. The only hint is the error output of the
+//! command ([`Heard`]), which the agent may have made up. So each path in it is looked up as commands see it. It
+//! becomes a question only if commands can see it, cannot write it, and no rule denies writing it; the question is the
+//! same as for a tool that writes there. With a made-up line the agent gets no question that it could not get by
+//! trying.
 //!
-//! A yes opens the place for one more run of the very same command, if the user wants that run as well: what the command
-//! has done already stays done, and doing it twice may be worse than not at all.
+//! A "yes" allows the path for one more run of the same command, if the user also wants that run: the effects of the
+//! first run remain, and running the command twice can be worse than not at all.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -29,21 +30,21 @@ use crate::question::grantable;
 use crate::refused;
 use crate::session::Session;
 
-/// Name of the attribute that says what a command named before it failed: a JSON text.
+/// Name of the attribute with the path that a command named before it failed: a JSON string.
 const SAID: &str = "host:said-afterwards";
-/// Name of the attribute of a command that is to be run once more: a JSON list of the paths that are open now.
+/// Name of the attribute of a command that is to run again: a JSON list of the paths that are now allowed.
 const AGAIN: &str = "host:run-again";
-/// The rule that wants it asked.
+/// Id of the rule that asks.
 const RULE: &str = "host.run-again";
 
-/// Most questions about places for one command, over all its runs; each is another place.
+/// Maximum number of questions about one command, over all its runs; each is about another path.
 const MOST_QUESTIONS: usize = 5;
-/// How many directories of a path may be missing: each is looked for.
+/// Maximum number of missing directories in a path; each is looked up.
 const MOST_LEVELS: usize = 40;
-/// How often a command is run again: what needs more is better written anew.
+/// Maximum number of runs of a command.
 const MOST_RUNS: usize = 3;
 
-/// What was asked about one command so far, over all its runs.
+/// The questions about one command so far, over all its runs.
 #[derive(Debug, Default)]
 pub struct Afterwards {
     asked: Vec<PathBuf>,
@@ -53,36 +54,39 @@ pub struct Afterwards {
 }
 
 impl Afterwards {
-    /// What the model is to be told of it.
+    /// Returns the notes for the model.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 }
 
-/// A command that the user wants to be run once more, and what is open to it then.
+/// A command that the user wants to run again, with the grants for that run.
 #[derive(Debug)]
 pub struct Again {
     granted: Granted,
     opened: Vec<Grant>,
 }
 
-/// A place that commands see and cannot write.
+/// A path that commands can see but not write.
 struct Place {
     located: Located,
-    /// What was named, canonical: the place itself, or a name in it that is not there yet.
+    /// The canonical form of the path that was named: the place itself, or a name in it that does not exist yet.
     named: PathBuf,
 }
 
 impl Session {
-    /// Whether what commands say is worth listening to: somebody can be asked, and nobody asks while they run.
+    /// Returns true if error output leads to questions.
+    ///
+    /// A user interface must be present, and commands must be unable to ask while they run.
     #[must_use]
     pub fn asks_afterwards(&self) -> bool {
         self.setup.context.interactive && self.force().tier() == Tier::Namespaces
     }
 
-    /// Asks about what a command could not write, as far as `heard` tells, and where something was allowed whether the
-    /// command is to be run again; none if it is not.
+    /// Asks about the paths in `heard` that the command could not write.
+    ///
+    /// If one is allowed, also asks whether to run the command again, and returns it if so.
     pub fn ask_afterwards(
         &self,
         call: &CommandCall<'_>,
@@ -110,7 +114,7 @@ impl Session {
         self.ask_to_run(call, ended, &allowed, past, cancel)
     }
 
-    /// Starts a command once more. `stdio` becomes its first three descriptors.
+    /// Runs a command again. `stdio` becomes its first three file descriptors.
     ///
     /// # Errors
     /// As for [`Session::start_command`].
@@ -124,8 +128,9 @@ impl Session {
         self.start_granted(again.granted, call, &again.opened, (Terminal::None, stdio), cancel)
     }
 
-    /// Where a name would have to be written: in the file that it is, or in the closest directory there is. None where
-    /// commands do not see that, can write it, or it is no place for a mount.
+    /// Returns the place that must be writable to write a name: the file itself, or the closest existing directory.
+    ///
+    /// Returns `None` if commands cannot see it, can write it already, or it cannot be a mount point.
     fn place_of(&self, force: &Force, cwd: &Path, named: &Named) -> Option<Place> {
         let path = cwd.join(&named.path);
         let mut tops = path.ancestors().skip(usize::from(named.is_for_its_name)).take(MOST_LEVELS);
@@ -149,7 +154,7 @@ impl Session {
         (is_closed && is_seen(located.canonical()) && is_seen(&named)).then_some(Place { located, named })
     }
 
-    /// Asks about a place, unless it was asked about already; the grant for one run if it was allowed.
+    /// Asks about a place, unless it was asked about before. Returns the grant for one run if the user allows it.
     fn ask_about(
         &self,
         said: &Named,
@@ -158,7 +163,7 @@ impl Session {
         past: &mut Afterwards,
         cancel: &Cancel,
     ) -> Option<Grant> {
-        // What a rule says of the name itself counts as well as what it says of the place.
+        // A rule on the name itself counts as well as a rule on the place.
         let of_name = self.decide(&self.request_for(said, &place.named, PathKind::File));
         if of_name.effect() == Effect::Deny {
             past.note(refused::after_question(Attempt::Write, &place.named, &of_name));
@@ -245,7 +250,9 @@ impl Afterwards {
     }
 }
 
-/// A command that got on in spite of it needs nothing, and one that was ended would be again.
+/// Returns true if the command failed by itself.
+///
+/// One that succeeded needs no further access, and one that was killed would be killed again.
 fn has_failed(ended: &Ended) -> bool {
     let by_itself = match ended.exit {
         Exit::Code(code) => code != 0,
@@ -255,29 +262,31 @@ fn has_failed(ended: &Ended) -> bool {
     by_itself && ended.met.is_none()
 }
 
-/// Whether more than the directory itself would be opened with it: homes and the project lie below it.
+/// Returns true if the directory contains a closed region, a workspace or the temporary directory.
+///
+/// These would be opened with it.
 fn holds_regions(force: &Force, directory: &Path) -> bool {
     let base = force.rules.base();
     let mut tops = base.closed.iter().chain(&base.workspace).chain([&base.temp]);
     tops.any(|top| top.starts_with(directory))
 }
 
-/// What lies there are no files.
+/// Returns true for paths in kernel file systems, which hold no ordinary files.
 fn is_the_kernels(path: &Path) -> bool {
     ["/dev", "/proc", "/sys"].iter().any(|top| path.starts_with(top))
 }
 
-/// Whether it is asked after a command whether it may write there.
+/// Returns true if the request is the question whether a command may write a path after it failed.
 pub(crate) fn is_afterwards(request: &Request) -> bool {
     request.attributes.iter().any(|attribute| attribute.name == SAID)
 }
 
-/// Whether it is asked whether a command is to be run once more.
+/// Returns true if the request is the question whether to run a command again.
 pub(crate) fn is_again(request: &Request) -> bool {
     request.attributes.iter().any(|attribute| attribute.name == AGAIN)
 }
 
-/// Why it is asked, as far as the command has said it.
+/// Returns the reason for the question, with the path that the command named.
 pub(crate) fn reason(request: &Request) -> Option<String> {
     let told = request.attributes.iter().find(|attribute| attribute.name == SAID)?;
     let said: String = serde_json::from_str(&told.value).unwrap_or_default();
@@ -287,7 +296,7 @@ pub(crate) fn reason(request: &Request) -> Option<String> {
     ))
 }
 
-/// What a yes is called that holds for the next run.
+/// Returns the label of the choice that allows a path for the next run.
 pub(crate) fn once(access: &FileAccess) -> String {
     let path = escape_confusables(&access.path.canonical);
     match access.path.kind {
@@ -300,7 +309,9 @@ pub(crate) fn once(access: &FileAccess) -> String {
     }
 }
 
-/// To run a command once more is the user's own choice, every time, whatever policies and grants allow.
+/// Returns the ruling that asks before a command runs again.
+///
+/// This is always the user's decision, whatever policies and grants allow.
 pub(crate) fn ruling(request: &Request) -> Option<Ruling> {
     let told = request.attributes.iter().find(|attribute| attribute.name == AGAIN)?;
     let open: Vec<String> = serde_json::from_str(&told.value).unwrap_or_default();

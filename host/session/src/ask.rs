@@ -1,4 +1,4 @@
-//! Open questions: who waits for which answer, and where questions are shown.
+//! Open questions: the requests that wait for answers, and the interface that shows questions.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,66 +9,66 @@ use portcullis_decision::{AnsweredBy, GrantPattern, GrantScope, Request};
 
 use crate::cancel::Cancel;
 
-/// A question for the user; every text is safe to show.
+/// A question for the user. All texts are safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// Unique within the session.
     pub id: u64,
-    /// The call of the client it is about, where there is one.
+    /// The client's call that it is about, if any.
     pub call: Option<String>,
     /// One line, in the host's words.
     pub title: String,
-    /// What it is asked for: a path, a script, a host and port.
+    /// The resource: a path, a script, a host and port.
     pub subject: String,
-    /// Who asks.
+    /// The subject that asks.
     pub asker: String,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub reason: String,
-    /// The policy that wants it asked.
+    /// The policy that asks.
     pub policy: String,
-    /// The rule in that policy.
+    /// The rule of that policy.
     pub rule: String,
-    /// The policy's own text, to be shown as its quotation.
+    /// The policy's own text, to be shown as a quotation.
     pub quote: Option<String>,
-    /// What may be answered beside "no", in the order of keys, of each the narrowest first.
+    /// The choices besides "no", ordered by key, and for each key the narrowest first.
     pub choices: Vec<Choice>,
-    /// Milliseconds to answer in, counted while the question is seen.
+    /// Timeout in milliseconds, counted while the question is visible.
     pub timeout_ms: Option<u32>,
 }
 
-/// One answer beside a plain "no".
+/// One choice besides a plain "no".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// Its key; choices that differ only in how much they cover have the same.
+    /// Its key. Choices that differ only in the extent of the grant share a key.
     pub key: char,
-    /// Whether it permits.
+    /// Whether it allows or denies.
     pub kind: ChoiceKind,
-    /// What it says of itself: how long it holds.
+    /// Its label, with the scope.
     pub label: String,
-    /// What it covers, spelled out; none for the very request alone.
+    /// The extent of the grant, in words; `None` if it only covers the request itself.
     pub covers: Option<String>,
-    /// How much it covers among those with its key, from 0 for the least.
+    /// Rank of its extent among choices with the same key; 0 is the narrowest.
     pub width: u32,
-    /// Where it is kept, for the user; none for what is not written anywhere.
+    /// Where the answer is stored, for the user; `None` if it is not stored.
     pub target: Option<String>,
-    /// Which of the keeper's places that is.
+    /// The id of the keeper's place that stores it.
     pub place: Option<String>,
-    /// How long it holds.
+    /// The scope of the answer.
     pub scope: GrantScope,
-    /// What it covers.
+    /// The pattern of the answer.
     pub pattern: GrantPattern,
-    /// Seconds; 0 for as long as the scope lasts.
+    /// Lifetime in seconds; 0 means as long as the scope lasts.
     pub lifetime: u32,
 }
 
 impl Choice {
-    /// What is typed for it where there is only a line to type: its key, and a number for the wider ones.
+    /// Returns the text to type for this choice in a line-based client: its key, and a number for wider choices.
     #[must_use]
     pub fn code(&self) -> String {
         if self.width == 0 { self.key.to_string() } else { format!("{}{}", self.key, self.width + 1) }
     }
 
-    /// The whole of it in one line.
+    /// Returns label and extent in one line.
     #[must_use]
     pub fn spoken(&self) -> String {
         match &self.covers {
@@ -78,43 +78,43 @@ impl Choice {
     }
 }
 
-/// Whether a choice permits.
+/// Whether a choice allows or denies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChoiceKind {
-    /// It does.
+    /// It allows.
     Allow,
-    /// It refuses, and the session remembers that.
+    /// It denies, and the session remembers that.
     Deny,
 }
 
-/// What came back.
+/// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The choice at this place.
+    /// The choice at this index.
     Choice(usize),
-    /// No, and why.
+    /// A refusal, with its cause.
     Refused(Refusal),
-    /// Another answer has settled it: there is a grant now that covers it.
+    /// Another answer has created a grant that covers the request.
     Covered,
 }
 
-/// Why a question was not answered with yes.
+/// Why a question was not answered with "yes".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The user said no.
     User,
-    /// Nobody is there to ask.
+    /// No user interface is present.
     Nobody,
-    /// The call was taken back.
+    /// The call was cancelled.
     Aborted,
-    /// No answer came in time.
+    /// The question timed out.
     Timeout,
-    /// The user said no for the whole session before.
+    /// The user has said no for the whole session before.
     Remembered,
 }
 
 impl Refusal {
-    /// The reason, as the end of a sentence.
+    /// Returns the reason, as the end of a sentence.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ impl Refusal {
         }
     }
 
-    /// Who gave the answer that it stands for.
+    /// Returns the author of the answer.
     pub(crate) fn by(self) -> AnsweredBy {
         match self {
             Self::User | Self::Remembered => AnsweredBy::User,
@@ -137,24 +137,24 @@ impl Refusal {
     }
 }
 
-/// Where questions are shown.
+/// The interface that shows questions to the user.
 pub trait Desk: Send + Sync {
-    /// Shows a question; the answer may be given at once or later, from any thread.
+    /// Shows a question. The answer can come at once or later, from any thread.
     fn show(&self, question: &Question, answer: Answerer);
 
-    /// Takes a question back; an answer that still comes means nothing.
+    /// Withdraws a question; a later answer is ignored.
     fn withdraw(&self, id: u64, why: &str);
 
-    /// Tells the user something that needs no answer.
+    /// Shows a message that needs no answer.
     fn notice(&self, text: &str);
 }
 
-/// The way back for an answer; the first one counts. Dropping it without an answer refuses.
+/// Sends the answer to a question; only the first one counts. Dropping it without an answer refuses.
 #[derive(Debug)]
 pub struct Answerer(Arc<Slot>);
 
 impl Answerer {
-    /// Gives the answer.
+    /// Sends the answer.
     pub fn answer(self, answer: Answer) {
         self.0.fill(answer);
     }
@@ -173,7 +173,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// The first answer counts; says whether this is it.
+    /// Stores the answer unless there is one already. Returns true if it was stored.
     fn fill(&self, answer: Answer) -> bool {
         let mut slot = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = slot.is_none();
@@ -193,16 +193,16 @@ impl Slot {
     }
 }
 
-/// The questions of a session that have no answer yet.
+/// The unanswered questions of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Asks {
     pending: Mutex<Vec<Pending>>,
     next: AtomicU64,
-    /// What the last digits of a question's number are drawn from.
+    /// Secret for the last digits of question ids.
     secret: RandomState,
 }
 
-/// One of so many ends of a question's number.
+/// Number of values for the last digits of a question id.
 const ENDS: u64 = 10_000;
 
 #[derive(Debug)]
@@ -213,14 +213,17 @@ struct Pending {
 }
 
 impl Asks {
-    /// A number for the next question, which a command cannot foretell: it might paint a question of that number.
+    /// Returns the id of the next question.
+    ///
+    /// Commands cannot guess it; otherwise one could print a fake question with the same id.
     pub(crate) fn next_id(&self) -> u64 {
         let count = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         count * ENDS + self.secret.hash_one(count) % ENDS
     }
 
-    /// Shows `question` and waits for its answer, or until the call is taken back. `is_covered` says whether
-    /// there is an answer by now.
+    /// Shows `question` and waits for an answer or for cancellation.
+    ///
+    /// `is_covered` returns true if a grant covers the request by now.
     pub(crate) fn put(
         &self,
         desk: &Arc<dyn Desk>,
@@ -239,7 +242,7 @@ impl Asks {
             desk_too.withdraw(id, Refusal::Aborted.reason());
         });
         if is_covered() {
-            // A grant that came before the question was known here has not settled it.
+            // A grant that came before this question was registered has not settled it.
             slot.fill(Answer::Covered);
         } else if !cancel.is_cancelled() {
             desk.show(question, Answerer(Arc::clone(&slot)));
@@ -249,14 +252,14 @@ impl Asks {
         answer
     }
 
-    /// Settles every question about an action that `is_settled` says is answered as well.
+    /// Settles all questions about actions for which `is_settled` returns true.
     pub(crate) fn settle(&self, desk: &Arc<dyn Desk>, is_settled: impl Fn(&Action) -> bool) {
         self.review(desk, |request| is_settled(&request.action));
     }
 
-    /// Settles every question that `is_settled` says needs no answer any more.
+    /// Settles all questions about requests for which `is_settled` returns true.
     pub(crate) fn review(&self, desk: &Arc<dyn Desk>, is_settled: impl Fn(&Request) -> bool) {
-        // Judged outside of the lock: that may take a policy's time.
+        // Decide without holding the lock: policies can take time.
         let all: Vec<(u64, Request, Arc<Slot>)> = self
             .lock()
             .iter()
@@ -268,7 +271,7 @@ impl Asks {
         }
     }
 
-    /// Refuses every other question about the very same thing: who said no to it once is not asked seventy times.
+    /// Refuses all other questions about the same action, so that the user need not say no to each.
     pub(crate) fn refuse_same(&self, desk: &Arc<dyn Desk>, request: &Request) {
         let is_same = |other: &Request| other.action == request.action && other.origin == request.origin;
         let same: Vec<(u64, Arc<Slot>)> = self
@@ -284,12 +287,12 @@ impl Asks {
         }
     }
 
-    /// The questions that wait, the oldest first.
+    /// Returns the unanswered questions, the oldest first.
     pub(crate) fn questions(&self) -> Vec<Question> {
         self.lock().iter().map(|pending| pending.question.clone()).collect()
     }
 
-    /// Answers a question from elsewhere than the desk; false when it does not wait any more.
+    /// Answers a question without its desk. Returns false if it is no longer open.
     pub(crate) fn answer(&self, desk: &Arc<dyn Desk>, id: u64, answer: Answer) -> bool {
         let slot =
             self.lock().iter().find(|pending| pending.question.id == id).map(|found| Arc::clone(&found.slot));
@@ -300,7 +303,7 @@ impl Asks {
         answered
     }
 
-    /// How many questions wait.
+    /// Returns the number of unanswered questions.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().len()
     }
@@ -310,7 +313,7 @@ impl Asks {
     }
 }
 
-/// Nobody is there: every question is refused at once.
+/// A desk without a user: each question is refused at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Nobody;
 

@@ -1,7 +1,7 @@
-//! What the broker of a sandbox says with its questions: the rule that wants a call asked, and what the call does.
+//! Facts that a sandbox broker adds to its questions: the rule that asks, and the operation.
 //!
-//! The host decides anew about every question, by what it sees itself. What the broker has seen is at least asked
-//! about: it knows the call, and what lies around its name, better than anybody else.
+//! The host decides each question again from the facts that it sees itself. But if the broker asks, the user is asked
+//! at least: the broker knows the call and the surroundings of the name best.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,21 @@ use crate::force::Force;
 use crate::paths;
 use crate::session::Session;
 
-/// Name of the attribute that says which rule on names the broker asks for: a JSON text.
+/// Name of the attribute with the name rule for which the broker asks: a JSON string.
 const RULE: &str = "host:asked-by";
 
-/// Name of the attribute that says what one question covers, where programs of the user's execute a name: a JSON text.
+/// Name of the attribute with the place that one question covers: a JSON string.
+///
+/// It is set for names that the user's programs execute.
 const PLACE: &str = "host:place";
 
-/// The rule on links at names below which other rules restrict.
+/// Id of the rule on links at names below which other rules restrict.
 const SYMBOLIC_LINKS: &str = "host.symbolic-links";
 
-/// What is told of the rule that wants a call asked; none where the session's own rules do, which are asked anyway. Where
-/// a name is to be a link, to a file or a directory, an allowance for the name is none for what it leads to.
+/// Returns the attribute for the rule that asks about a call.
+///
+/// `None` if it is one of the session's own rules, which are evaluated anyway. A call that creates a link, or moves or
+/// links a file, has an attribute in any case: permission for the name is not permission for its target.
 pub(crate) fn attribute(rule: &str, deed: &Deed) -> Option<Attribute> {
     let is_link = matches!(deed, Deed::Symlink(_) | Deed::LinkOf(_) | Deed::MoveOf(_));
     let rule = if rule.is_empty() && is_link { SYMBOLIC_LINKS } else { rule };
@@ -37,19 +41,19 @@ pub(crate) fn attribute(rule: &str, deed: &Deed) -> Option<Attribute> {
     is_known.then(|| Attribute { name: RULE.to_owned(), value })
 }
 
-/// Tells what one question covers.
+/// Returns the attribute for the place that one question covers.
 pub(crate) fn place_attribute(place: &Path) -> Attribute {
     let value = serde_json::Value::String(path_text::encode(place)).to_string();
     Attribute { name: PLACE.to_owned(), value }
 }
 
-/// What one question covers, as it was told with the request.
+/// Returns the place that one question covers, from the attribute of the request.
 pub(crate) fn place_of(request: &Request) -> Option<PathBuf> {
     let told = request.attributes.iter().find(|attribute| attribute.name == PLACE)?;
     path_text::decode(&serde_json::from_str::<String>(&told.value).ok()?)
 }
 
-/// Whether an operation can be allowed for this one time only: what it leads to is not what its path says.
+/// Returns true if an operation can only be allowed once, because its path does not determine its effect.
 pub(crate) fn is_only_once(operation: &FileOperation) -> bool {
     match operation {
         FileOperation::Symlink(_)
@@ -67,7 +71,7 @@ pub(crate) fn is_only_once(operation: &FileOperation) -> bool {
     }
 }
 
-/// The other name of an operation, or where its link leads, as the end of a line that begins with its path.
+/// Returns the other path of an operation or the target of its link, to be appended to the path.
 pub(crate) fn other_end(access: &FileAccess) -> Option<String> {
     match &access.operation {
         FileOperation::Symlink(target) => Some(format!(" -> {target}")),
@@ -85,7 +89,7 @@ pub(crate) fn other_end(access: &FileAccess) -> Option<String> {
 }
 
 impl Session {
-    /// What a call that waits is about to do, from the end that is there already.
+    /// Returns the action of a pending call, from the existing end.
     pub(crate) fn held_action(&self, held: &Held) -> Action {
         let here = held.path();
         match held.deed() {
@@ -124,7 +128,7 @@ impl Session {
         paths::reference(&self.setup.context, &path.to_string_lossy(), path, path, kind)
     }
 
-    /// What the rule adds that the broker asks for; none where it is lifted or the user has said yes to it.
+    /// Returns the ruling of the broker's rule, or `None` if the rule is lifted or the user has allowed the operation.
     pub(crate) fn ruling_of_broker(
         &self,
         request: &Request,
@@ -168,7 +172,7 @@ impl Session {
     }
 }
 
-/// What an operation means, in words for who is asked; none where its name says it.
+/// Explains the effect of an operation to the user, or returns `None` if its name is clear.
 pub(crate) fn meaning(access: &FileAccess) -> Option<String> {
     if matches!(access.operation, FileOperation::Link(_)) {
         return Some("what is written under one of the names is written under both".to_owned());

@@ -1,40 +1,40 @@
-//! What became of a request, and what it lets its caller do.
+//! The result of authorization.
 
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{Decision, GrantScope, Permit, Request};
 use portcullis_text::escape;
 
-/// What became of a request.
+/// The result of authorizing a request.
 #[derive(Debug)]
 pub struct Authorized {
     /// The final decision; never `ask`.
     pub decision: Decision,
-    /// The proof, if it was allowed.
+    /// The permit, if it was allowed.
     pub permit: Option<Permit>,
-    /// The request as it was judged.
+    /// The request, as decided.
     pub request: Request,
-    /// How long the user's yes holds; none where there was none.
+    /// The scope of the user's "yes", if there was one.
     pub(crate) answer: Option<GrantScope>,
 }
 
-/// A request that was allowed.
+/// An allowed request.
 #[derive(Debug)]
 pub struct Granted {
-    /// The proof.
+    /// The permit.
     pub permit: Permit,
-    /// The request as it was judged.
+    /// The request, as decided.
     pub request: Request,
-    /// What policies want the model to be told with the result.
+    /// Texts of policies for the model, to be sent with the result.
     pub advice: Vec<String>,
     /// The decision that allowed it.
     pub(crate) decision: Decision,
 }
 
 impl Authorized {
-    /// The permit, or the decision that refused it.
+    /// Returns the permit.
     ///
     /// # Errors
-    /// When it was not allowed.
+    /// The decision, if the request was not allowed.
     pub fn granted(self) -> Result<Granted, Box<Decision>> {
         match self.permit {
             Some(permit) => {
@@ -46,7 +46,7 @@ impl Authorized {
     }
 }
 
-/// What policies want the model to be told with the result, safe to show.
+/// Returns the policies' texts for the model, escaped.
 #[must_use]
 pub fn advice(decision: &Decision) -> Vec<String> {
     let advise = |obligation: &Obligation| match obligation {

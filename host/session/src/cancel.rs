@@ -1,8 +1,8 @@
-//! A call that its caller may take back while it is under way.
+//! Cancellation of running calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Shared between the one who carries a call out and the one who may take it back.
+/// A cancellation flag, shared between the thread that runs a call and those that can cancel it.
 #[derive(Clone, Default)]
 pub struct Cancel {
     state: Arc<Mutex<State>>,
@@ -15,7 +15,7 @@ struct State {
 }
 
 impl Cancel {
-    /// Takes the call back: runs every hook, and every later one at once.
+    /// Cancels the call and runs all hooks. Hooks that are added later run at once.
     pub fn cancel(&self) {
         let hooks = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,13 +27,13 @@ impl Cancel {
         }
     }
 
-    /// Whether the call was taken back.
+    /// Returns true if the call was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).cancelled
     }
 
-    /// Has `hook` run when the call is taken back; at once, if it already was.
+    /// Runs `hook` when the call is cancelled, or at once if it already was.
     pub fn on_cancel(&self, hook: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.cancelled {

@@ -1,19 +1,19 @@
-//! The declarative rules of a chain: the standing ones, and stricter ones for one command.
+//! The declarative rules of a policy chain: the standing rules, and stricter ones for one command.
 
 use portcullis_decision::{Chain, Context, Mode, PolicyError, Profile, Request, RuleLayer};
 
 use crate::elsewhere::followed;
 use crate::error::OpenError;
 
-/// Asks every policy that counts for its standing rules.
+/// Returns the standing rules of all policies whose verdicts count.
 pub(crate) fn standing(chain: &Chain, context: &Context) -> Result<Vec<RuleLayer>, OpenError> {
     layers(chain, |policy| policy.standing(context))
 }
 
-/// Asks every policy that counts for stricter rules for one command.
+/// Returns the stricter rules for one command from all policies whose verdicts count.
 ///
-/// Whoever the policy is trusted by, these rules only tighten: what it allows to commands it says in its standing rules,
-/// which the user can look at. The variables that it gives to commands are no permission, and are kept.
+/// These rules only tighten, however much the policy is trusted: rules that allow must be standing rules, which the
+/// user can inspect. Variables that a policy sets for commands are not permissions and are kept.
 pub(crate) fn for_command(
     chain: &Chain,
     request: &Request,
@@ -23,7 +23,7 @@ pub(crate) fn for_command(
     Ok(asked.into_iter().flat_map(tightening).collect())
 }
 
-/// Splits a layer into its rules, which only tighten, and the variables that it gives.
+/// Splits a layer into its rules, which only tighten, and the variables that it sets.
 fn tightening(layer: RuleLayer) -> impl Iterator<Item = RuleLayer> {
     let RuleLayer { name, mut profile, tightens } = layer;
     let variables = std::mem::take(&mut profile.variables);

@@ -24,7 +24,7 @@ use crate::reading;
 use crate::refused;
 use crate::session::Session;
 
-/// What is to be run.
+/// The program of a command.
 #[derive(Debug, Clone)]
 pub enum Program {
     /// A script for the shell.
@@ -33,34 +33,34 @@ pub enum Program {
     Argv(Vec<OsString>),
 }
 
-/// A command to be run.
+/// A command to run.
 #[derive(Debug, Clone)]
 pub struct CommandCall<'a> {
-    /// What.
+    /// The program.
     pub program: Program,
-    /// Where; absolute.
+    /// The working directory; absolute.
     pub cwd: &'a Path,
-    /// The environment that the caller would give it.
+    /// The environment that the caller passes.
     pub environment: Vec<(String, String)>,
-    /// How long it may run; waiting for an answer does not count.
+    /// Maximum run time, without the time spent waiting for answers.
     pub timeout: Option<Duration>,
-    /// Who wrote it.
+    /// The author of the command.
     pub origin: Origin,
-    /// The client's call, where there is one.
+    /// The client's call, if any.
     pub call: Option<&'a str>,
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// How.
+    /// The exit status.
     pub exit: Exit,
-    /// The limit that it met, if it did.
+    /// The limit that ended it, if any.
     pub met: Option<LimitMet>,
 }
 
 impl Ended {
-    /// The time that it had, where that ran out.
+    /// Returns the time limit, if it ended the command.
     #[must_use]
     pub fn timed_out_after(&self) -> Option<Duration> {
         if let Some(LimitMet::Time(time)) = self.met { Some(time) } else { None }
@@ -78,16 +78,16 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// Why a command was not run.
+/// Why a command did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandFailure {
     /// It was not allowed.
     #[error("{} (rule `{}` of `{}`)", .0.cause().reason, .0.cause().rule, .0.policy())]
     Denied(Box<Decision>),
-    /// There is no sandbox to run it in.
+    /// There is no sandbox.
     #[error("commands are refused because the sandbox could not be set up: {0}")]
     NoSandbox(String),
-    /// The directory cannot be used.
+    /// The working directory cannot be used.
     #[error("the working directory of the command")]
     Directory(#[source] FileError),
     /// It could not be started.
@@ -101,34 +101,34 @@ impl From<Box<Decision>> for CommandFailure {
     }
 }
 
-/// A command that is running.
+/// A running command.
 #[derive(Debug)]
 pub struct Started {
     pub(crate) running: Arc<Running>,
     pub(crate) questions: Questions,
-    /// The client's call, where there is one.
+    /// The client's call, if any.
     pub(crate) call: Option<String>,
-    // The sandbox lives as long as a command runs in it, also when grants have made a new one.
+    // Keeps the sandbox alive while a command runs in it, even if grants have created a new one.
     _sandbox: Arc<Sandbox>,
-    /// The command's own rules, where they are not those of the session.
+    /// The command's own rules, if they differ from the session's.
     pub(crate) rules: Option<Arc<RuleSet>>,
     request: Request,
     advice: Vec<String>,
     bounds: Bounds,
     started_at: Instant,
-    /// Whether it was killed for saying too much.
+    /// Whether it was killed because of too much output.
     said_too_much: AtomicBool,
-    /// What became of its connections, once it has ended.
+    /// Notes on its connections, set after it has ended.
     connections: OnceLock<Vec<String>>,
-    /// What was refused to it, once it has ended.
+    /// Notes on refused operations, set after it has ended.
     refused: OnceLock<Vec<String>>,
 }
 
 impl Session {
-    /// The action of a command; nothing is decided.
+    /// Returns the action of a command; does not decide.
     ///
     /// # Errors
-    /// When its directory cannot be used.
+    /// When the working directory cannot be used.
     pub fn command_action(&self, call: &CommandCall<'_>) -> Result<Action, CommandFailure> {
         let shell = match &call.program {
             Program::Script(_) => Some("bash".to_owned()),
@@ -146,10 +146,10 @@ impl Session {
         }))
     }
 
-    /// Has a command authorized and starts it in the sandbox. `stdio` becomes its first three descriptors.
+    /// Authorizes a command and starts it in the sandbox. `stdio` becomes its first three file descriptors.
     ///
     /// # Errors
-    /// When it is not allowed, or cannot be started.
+    /// When the command is not allowed, or cannot be started.
     pub fn start_command(
         &self,
         call: CommandCall<'_>,
@@ -159,7 +159,7 @@ impl Session {
         self.start_with(call, Terminal::None, stdio, cancel)
     }
 
-    /// The same for a command that may get a controlling terminal.
+    /// Starts a command that can get a controlling terminal.
     ///
     /// # Errors
     /// As for [`Self::start_command`].
@@ -175,11 +175,11 @@ impl Session {
         self.start_granted(granted, call, &[], (terminal, stdio), cancel)
     }
 
-    /// The request for a command; nothing is decided.
+    /// Returns the request for a command; does not decide.
     pub(crate) fn command_request(&self, call: &CommandCall<'_>) -> Result<Request, CommandFailure> {
         let action = self.command_action(call)?;
         let mut request = self.request(call.origin, action);
-        // So that the log says in what every command ran.
+        // Record the sandbox tier of each command in the log.
         let tier = format!("\"{}\"", self.force().tier());
         request.attributes.push(Attribute { name: "host:sandbox-tier".to_owned(), value: tier });
         let value = format!("\"{}\"", self.force().controllers());
@@ -191,7 +191,7 @@ impl Session {
         Ok(request)
     }
 
-    /// Starts a command that was allowed, with what is `opened` to it alone.
+    /// Starts an allowed command, with the additional grants `opened`.
     pub(crate) fn start_granted(
         &self,
         granted: Granted,
@@ -206,7 +206,7 @@ impl Session {
         })
     }
 
-    /// Runs a command in the sandbox; the permit is used up and must be for this very command.
+    /// Runs a command in the sandbox. Consumes the permit, which must be for this command.
     fn launch(
         &self,
         granted: Granted,
@@ -282,13 +282,14 @@ impl Session {
         }
     }
 
-    /// Waits until a command and everything it started are gone, and kills it when its time runs out. Meanwhile the
-    /// user is asked about what its calls wait for; that time does not count.
+    /// Waits until a command and all its descendants have exited, and kills them at the time limit.
+    ///
+    /// Meanwhile asks the user about pending calls; that time does not count.
     pub fn finish_command(&self, started: &Started) -> Ended {
         let command = command_of(&started.running);
         let ended = std::thread::scope(|scope| {
             let ended = self.wait_for_end(started, command, |held| {
-                // The call is refused when it is dropped.
+                // Dropping the call refuses it.
                 let answer =
                     move || self.guarded("answering for a call", || self.answer(started, held), drop);
                 scope.spawn(answer);
@@ -303,7 +304,7 @@ impl Session {
         let settings = self.settings();
         let script = script(&started.request.action);
         reports.retain(|report| !settings.ignored.iter().any(|ignored| ignored.covers(script, report)));
-        // A second call finds nothing more.
+        // A second call finds no further notes.
         let _told_once = started.connections.set(reports);
         let force = self.force();
         let rules = started.rules.as_deref().unwrap_or(&force.rules);
@@ -314,8 +315,9 @@ impl Session {
         ended
     }
 
-    /// Passes calls that wait to `answer`. While a call or a connection of the command waits for the user, the time of
-    /// the command stands still.
+    /// Passes pending calls to `answer`.
+    ///
+    /// The command's time stops while one of its calls or connections waits for the user.
     fn wait_for_end(&self, started: &Started, command: u32, answer: impl Fn(Held)) -> Ended {
         loop {
             let is_open = started.questions.is_open();
@@ -350,43 +352,43 @@ impl Session {
     }
 }
 
-/// How often the time is looked at while an answer is waited for.
+/// Interval at which the time limit is checked while a question is open.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What is waited for that has no limit; then it is waited for again.
+/// Wait interval without a time limit.
 const FOREVER: Duration = Duration::from_hours(24);
 
 impl Started {
-    /// What policies want the model to be told with the result.
+    /// Returns the policies' texts for the model, to be sent with the result.
     #[must_use]
     pub fn advice(&self) -> &[String] {
         &self.advice
     }
 
-    /// What the model is to be told of the command's connections; nothing before the command has ended.
+    /// Returns the notes on the command's connections, for the model; empty until the command has ended.
     #[must_use]
     pub fn connections(&self) -> &[String] {
         self.connections.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// What the model is to be told of what was refused to the command; nothing before it has ended.
+    /// Returns the notes on refused operations, for the model; empty until the command has ended.
     #[must_use]
     pub fn refused(&self) -> &[String] {
         self.refused.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// How many bytes it may put out, where its output passes through the host.
+    /// Returns the maximum number of output bytes, for output that passes through the host.
     #[must_use]
     pub fn output_bytes(&self) -> u64 {
         self.bounds.output_bytes
     }
 
-    /// Ends it because it has put out more.
+    /// Kills the command because it exceeded the output limit.
     pub fn end_for_output(&self) {
         self.said_too_much.store(true, Ordering::Relaxed);
         self.running.kill();
     }
 
-    /// Kills the command with everything that it has started.
+    /// Kills the command and all its descendants.
     pub fn kill(&self) {
         self.running.kill();
     }
@@ -398,7 +400,7 @@ impl Started {
         met(self.bounds.sandbox, exit, self.running.breach())
     }
 
-    /// Passes a signal on to the command.
+    /// Sends a signal to the command.
     pub fn signal(&self, signal: i32) {
         self.running.signal(signal);
     }
@@ -411,7 +413,7 @@ fn argv(program: Program) -> Vec<OsString> {
     }
 }
 
-/// The script of a command; empty for every other action.
+/// Returns the script of a command; empty for other actions.
 fn script(action: &Action) -> &str {
     match action {
         Action::Command(command) | Action::Escalation(command) => &command.script,
@@ -419,7 +421,7 @@ fn script(action: &Action) -> &str {
     }
 }
 
-/// A program as policies and people see it.
+/// Returns a program as policies and users see it.
 fn shown(program: &Program) -> String {
     match program {
         Program::Script(script) => script.clone(),
@@ -427,12 +429,12 @@ fn shown(program: &Program) -> String {
     }
 }
 
-/// The arguments as a person would type them in a shell.
+/// Returns the arguments as a shell command line.
 fn shown_argv(argv: &[OsString]) -> String {
     argv.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a person would type it in a shell.
+/// Quotes a word for a shell command line.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "_-./=:,@%+".contains(character);
     if !word.is_empty() && word.chars().all(plain) {

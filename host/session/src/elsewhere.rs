@@ -1,4 +1,4 @@
-//! What the rules of policies come to on this machine, behind links.
+//! Extends policy rules to the targets of symbolic links.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,11 @@ use portcullis_decision::{Effect, Profile};
 /// The characters that end the fixed part of a glob.
 const GLOB_CHARACTERS: [char; 5] = ['*', '?', '[', '{', '\\'];
 
-/// Has every rule that restricts hold for what its path leads to, and for each name on the way, as the entries of
-/// settings do: whoever asks for a file is answered by its canonical path. A rule that allows stays as it is, because
-/// the link may be the agent's.
+/// Returns the profile with each restricting rule extended to the targets of links.
+///
+/// The rule is repeated for the target of its path and for each name on the way, as for entries of the settings:
+/// requests are decided by canonical path. A rule that allows is not extended, because the agent may have made the
+/// link.
 pub(crate) fn followed(profile: Profile) -> Profile {
     let files = profile.files.into_iter().flat_map(|rule| {
         let names = if rule.effect == Effect::Allow { Vec::new() } else { others(&rule.pattern) };
@@ -23,7 +25,7 @@ pub(crate) fn followed(profile: Profile) -> Profile {
     Profile { files: files.collect(), ..profile }
 }
 
-/// The pattern under the other names of its fixed part.
+/// Returns the pattern under the other names of its fixed part.
 fn others(pattern: &FilePattern) -> Vec<FilePattern> {
     let under = |path: &Path| {
         let names = names_on_the_way(path, &RealDisk).unwrap_or_default();
@@ -50,7 +52,7 @@ fn others(pattern: &FilePattern) -> Vec<FilePattern> {
     }
 }
 
-/// The directory that a rooted glob starts from, and the rest.
+/// Splits a rooted glob into its directory and the rest.
 fn split(glob: &str) -> Option<(&str, &str)> {
     let fixed = glob.find(GLOB_CHARACTERS).map_or(glob, |end| glob.get(..end).unwrap_or_default());
     let (top, _) = fixed.rsplit_once('/')?;

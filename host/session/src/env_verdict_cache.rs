@@ -1,15 +1,17 @@
-//! The verdicts of the host on the variables that come with every command, kept from one command to the next.
+//! Cache of the host's verdicts on inherited environment variables, kept between commands.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::environment::withheld;
 
-/// The answers for the variables of the last command. A caller gives the same ones with nearly every command, and to
-/// look through the lists for each takes many times as long as to see that.
+/// The verdicts for the variables of the last command.
+///
+/// A caller passes the same variables with nearly every command, and comparing them is much faster than checking each
+/// one against the lists.
 #[derive(Default)]
 pub(crate) struct EnvVerdictCache(Mutex<Known>);
 
-// No `Debug`: there are secrets among them, as in what they come from, the environment of the host itself.
+// No `Debug`: like the host's environment, the variables contain secrets.
 #[derive(Default)]
 struct Known {
     variables: Vec<(String, String)>,
@@ -17,7 +19,7 @@ struct Known {
 }
 
 impl EnvVerdictCache {
-    /// Returns for each of `variables` whether the lists let it through.
+    /// Returns for each variable whether commands get it by default.
     pub(crate) fn of(&self, variables: &[(String, String)]) -> Arc<[bool]> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.variables != variables {

@@ -1,11 +1,13 @@
-//! The environment of commands: the inherited variables without those that inject code, hold credentials or lead to
-//! sockets outside.
+//! The environment of commands.
+//!
+//! It has the inherited variables without those that inject code, hold credentials, or lead to sockets outside the
+//! sandbox.
 
 use portcullis_decision::pattern::name_matches;
 use portcullis_decision::{Effect, RuleSet};
 use portcullis_text::secrets::{Sign, sign_of_credential};
 
-/// Variables that make programs load code or settings from elsewhere.
+/// Variables from which programs load code or settings.
 const INJECTS: &[&str] = &[
     "LD_*",
     "DYLD_*",
@@ -74,7 +76,7 @@ const INJECTS: &[&str] = &[
     "PORTCULLIS_*",
 ];
 
-/// Variables that lead to sockets and agents outside.
+/// Variables that name sockets and agents outside the sandbox.
 const LEADS_OUT: &[&str] = &[
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
@@ -105,10 +107,10 @@ const LEADS_OUT: &[&str] = &[
     "SESSION_MANAGER",
 ];
 
-/// Those of [`LEADS_OUT`] that only tell a program about its terminal; what they name is hidden or out of reach.
+/// Those of [`LEADS_OUT`] that only describe the terminal; the paths in them are hidden or unreachable.
 const TELLS_OF_THE_TERMINAL: &[&str] = &["SSH_CONNECTION", "SSH_CLIENT", "TMUX", "TMUX_PANE", "STY"];
 
-/// Families of variables that belong to services with credentials, or name files that hold some.
+/// Families of variables of services with credentials, or that name credential files.
 const CREDENTIAL_FAMILIES: &[&str] = &[
     "AWS_*",
     "AZURE_*",
@@ -122,11 +124,11 @@ const CREDENTIAL_FAMILIES: &[&str] = &[
     "VAULT_*",
 ];
 
-/// Makes the environment of a command from the host's and the rules, in which the settings are.
+/// Builds the environment of a command from the host's environment and the rules, which include the settings.
 ///
-/// A name that a rule drops is dropped, one that a rule keeps is kept; for the rest the host's own
-/// lists decide, which say which of `inherited` are `harmless`. `given` is what the host adds of its own. `TMPDIR` leads
-/// to the session's temporary directory.
+/// A variable that a rule drops is dropped, and one that a rule keeps is kept. For all others the host's own lists
+/// decide: `harmless` holds their verdict for each of `inherited`. `given` holds variables that the host adds. `TMPDIR`
+/// is set to the session's temporary directory.
 #[must_use]
 pub(crate) fn environment(
     inherited: Vec<(String, String)>,
@@ -149,9 +151,11 @@ pub(crate) fn environment(
     result
 }
 
-/// Makes the environment of the agent itself: the user's own, but for what leads to sockets and agents outside.
+/// Builds the environment of the agent itself.
 ///
-/// The agent needs its keys, and what loads code into it loads that into the sandbox.
+/// It is the user's own, without variables that name sockets and agents outside the sandbox.
+///
+/// The agent needs its API keys. Code that a variable loads into it runs inside the sandbox.
 #[must_use]
 pub(crate) fn environment_of_agent(
     inherited: impl IntoIterator<Item = (String, String)>,
@@ -162,20 +166,20 @@ pub(crate) fn environment_of_agent(
     kept.chain([("TMPDIR".to_owned(), temp.to_owned())]).collect()
 }
 
-/// Why the host keeps a variable from commands.
+/// Why the host does not pass a variable to commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withheld {
     /// Programs load code or settings through it.
     Injects,
-    /// It leads to a socket or an agent outside the sandbox.
+    /// It names a socket or an agent outside the sandbox.
     LeadsOut,
-    /// Its name is one of a credential.
+    /// Its name is that of a credential.
     CredentialName,
-    /// Its value is a credential, or contains one.
+    /// Its value is or contains a credential.
     CredentialValue,
 }
 
-/// Returns why the host keeps a variable from commands, where no rule says otherwise; none for an ordinary one.
+/// Returns why the host does not pass a variable to commands if no rule applies, or `None` for an ordinary one.
 #[must_use]
 pub(crate) fn withheld(name: &str, value: &str) -> Option<Withheld> {
     if any_name_matches(INJECTS, name) {
@@ -196,13 +200,13 @@ pub(crate) fn withheld(name: &str, value: &str) -> Option<Withheld> {
 /// Why commands do not get an inherited variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptBack {
-    /// A rule of the settings or of a policy says so.
+    /// A rule of the settings or of a policy drops it.
     ByRule,
-    /// The host keeps it back, as no rule keeps it for commands.
+    /// The host drops it, and no rule keeps it.
     ByHost(Withheld),
 }
 
-/// Returns the names of the variables that commands do not get, each with the reason.
+/// Returns the names of the variables that commands do not get, with the reasons.
 #[must_use]
 pub fn kept_back<'a>(inherited: &'a [(String, String)], rules: &RuleSet) -> Vec<(&'a str, KeptBack)> {
     let reason = |name: &str, value: &str| match rules.environment(name) {

@@ -1,20 +1,20 @@
-//! What can go wrong in a session, apart from a denial, which is an answer.
+//! Errors of sessions. A denial is a decision, not an error.
 
 use portcullis_decision::PolicyError;
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A policy gave no rules.
+    /// A policy failed to return its rules.
     #[error("asking policy `{policy}` for its rules")]
     Rules {
-        /// Its name.
+        /// The policy's name.
         policy: String,
-        /// What happened.
+        /// The cause.
         #[source]
         source: PolicyError,
     },
-    /// The gate for connections could not be started.
+    /// The network gate could not be started.
     #[error("starting the gate for connections")]
     Network(#[source] std::io::Error),
     /// Files cannot be opened safely here.
@@ -22,7 +22,7 @@ pub enum OpenError {
     Gate(#[source] portcullis_file_gate::FileError),
 }
 
-/// An error with all its causes, in one line.
+/// Returns an error with all its causes, in one line.
 #[must_use]
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

@@ -1,4 +1,4 @@
-//! A command outside of the sandbox: off unless the settings turn the question on, and then a question each time.
+//! Commands outside the sandbox: refused unless the settings allow asking, and then asked each time.
 
 use std::path::Path;
 
@@ -12,16 +12,16 @@ use crate::cancel::Cancel;
 use crate::commands::{CommandCall, CommandFailure, Program};
 use crate::session::Session;
 
-/// The rule that wants it asked.
+/// Id of the rule that asks.
 const ASKED: &str = "host.escalation";
-/// The rule that refuses it.
+/// Id of the rule that refuses.
 const OFF: &str = "host.escalation-off";
 
 impl Session {
-    /// Has a command authorized that its client runs outside of the sandbox.
+    /// Authorizes a command that its client runs outside the sandbox.
     ///
     /// # Errors
-    /// When its directory cannot be used.
+    /// When the working directory cannot be used.
     pub fn authorize_outside(
         &self,
         script: &str,
@@ -56,7 +56,9 @@ impl Session {
     }
 }
 
-/// Whatever policies allow, leaving the sandbox is the user's own choice, every time.
+/// Tightens a decision on leaving the sandbox to a question at least.
+///
+/// This is always the user's decision, whatever policies allow.
 pub(crate) fn tightened(action: &Action, decision: Decision) -> Decision {
     if !matches!(action, Action::Escalation(_)) {
         return decision;

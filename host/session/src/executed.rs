@@ -1,7 +1,7 @@
-//! Names that the user's other programs execute: what the rules on them add to a decision about a file.
+//! Applies the rules on names that the user's other programs execute to decisions about files.
 //!
-//! A rule on names restricts and never allows. Where the content decides, the request carries what it came to, as
-//! the attribute [`CONTENT`].
+//! A rule on names restricts and never allows. Where the decision depends on the content, the request has the verdict
+//! on the content as the attribute [`CONTENT`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,30 +23,31 @@ use crate::links::{HARD_LINKS, is_for_one_file};
 use crate::session::Session;
 use crate::user_links::UserLinks;
 
-/// Name of the attribute that says what the content of one of git's own files came to: a JSON text, empty for
-/// content that does nothing, else the reason to ask or, behind [`UNREADABLE`], to refuse.
+/// Name of the attribute with the verdict on the content of one of git's own files: a JSON string.
+///
+/// Empty for harmless content, else the reason to ask or, after [`UNREADABLE`], to refuse.
 pub(crate) const CONTENT: &str = "host:git-content";
 
-/// Whose the rules on names are.
+/// Name of the policy that the rules on names belong to.
 pub(crate) const HOST: &str = "host";
 
-/// Begins the reason for content that nobody can judge.
+/// Prefix of the reason for content that cannot be judged.
 const UNREADABLE: &str = "it cannot be judged";
 
-/// Longest file that new content is compared with, in bytes: as long as the judge reads.
+/// Maximum length in bytes of a file that new content is compared with, the limit of the judge.
 const LONGEST_JUDGED: u64 = 1 << 20;
 
-/// Content that was judged before it is written.
+/// New content that is judged before it is written.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
-    /// What is told of it with the request.
+    /// The attributes for the request.
     pub(crate) attributes: Vec<Attribute>,
-    /// The state of the file that it was compared with; none where there is no file, or nothing to judge.
+    /// The file that it was compared with; `None` if there is no file or the content does not matter.
     pub(crate) replaces: Option<Identity>,
 }
 
 impl Session {
-    /// What the rules on names say of `request`; none when nothing.
+    /// Returns the ruling of the rules on names for `request`, if any applies.
     pub(crate) fn ruling_on_names(
         &self,
         request: &Request,
@@ -67,7 +68,7 @@ impl Session {
             let covers = |grant: &Grant| grant.covers(request) && may_be_granted(rule, &grant.pattern, &site);
             grants.iter().any(covers)
         };
-        // One rule that is lifted or granted must not hide another that speaks of the same name.
+        // A lifted or granted rule must not hide another rule on the same name.
         let holds = |rule: &'static Rule| {
             !(self.is_lifted(rule) || rule.anywhere == Anywhere::Asked && granted(rule))
         };
@@ -84,7 +85,7 @@ impl Session {
         strictest
     }
 
-    /// Judges `new`, which is to be written to what was located, if the content decides there.
+    /// Judges `new`, the content to write to `located`, if the decision depends on content.
     pub(crate) fn judged(&self, force: &Force, located: &Located, new: &[u8]) -> Judged {
         if !self.is_judged(force, located.canonical()) {
             return Judged::default();
@@ -98,7 +99,7 @@ impl Session {
                     replaces: previous.map(|previous| previous.identity),
                 }
             }
-            // Why, is told to nobody who may not even look there.
+            // The cause is not reported: the caller may have no right to learn it.
             Err(_) => {
                 let reason = format!("{UNREADABLE}: what stands there cannot be read");
                 Judged { attributes: vec![attribute(reason)], replaces: None }
@@ -106,7 +107,9 @@ impl Session {
         }
     }
 
-    /// What `new` comes to at `path` in place of `previous`; none where the content does not decide.
+    /// Returns the verdict on `new` at `path` in place of `previous`.
+    ///
+    /// `None` if the decision does not depend on content.
     pub(crate) fn content(
         &self,
         force: &Force,
@@ -136,7 +139,9 @@ impl Session {
         self.judged_as(path, &site).is_some()
     }
 
-    /// What the content of `path` is read as, where that decides, whatever else is asked about the name.
+    /// Returns the format in which the content of `path` is judged, if the decision depends on it.
+    ///
+    /// Other rules may ask about the name as well.
     fn judged_as(&self, path: &Path, site: &Site<'_>) -> Option<Content> {
         let holds = |rule: &'static Rule| rule.anywhere == Anywhere::Judged && !self.is_lifted(rule);
         match class_under(path, Change::Write, site, &holds) {
@@ -145,7 +150,7 @@ impl Session {
         }
     }
 
-    /// The directory that becomes a repository when a file is made where it was located; none where none does.
+    /// Returns the directory that becomes a repository when a file is created at `located`, if any.
     pub(crate) fn completed_by(&self, force: &Force, located: &Located) -> Option<PathBuf> {
         let (settings, roots) = (self.settings(), self.roots());
         let exists = |path: &Path| exists(&force.gate, path);
@@ -162,8 +167,10 @@ impl Session {
         self.settings().lifted.iter().any(|lifted| lifted == rule.id)
     }
 
-    /// What one question about a change at `path` covers, if programs of the user's execute the name: the name with all
-    /// below it; for new dot files, all of them in that directory.
+    /// Returns the place that one question about a change at `path` covers.
+    ///
+    /// `None` if the user's programs do not execute the name. The place is the name with all paths below it; for a new
+    /// dot file, all new dot files in its directory.
     pub(crate) fn question_place(&self, path: &Path, rule: &str) -> Option<PathBuf> {
         let (settings, roots, links) = (self.settings(), self.roots(), self.user_links());
         let exists = |path: &Path| path.symlink_metadata().is_ok();
@@ -172,24 +179,24 @@ impl Session {
         Some(if rule == NEW_DOT_FILES.id { name.holder } else { name.name })
     }
 
-    /// Where the user's programs work.
+    /// Returns the directories in which the user's programs work.
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
         roots(&self.settings())
     }
 
-    /// The user's links as they were when the session began.
+    /// Returns the user's links as they were at the start of the session.
     pub(crate) fn user_links(&self) -> Arc<UserLinks> {
         Arc::clone(&self.force().links)
     }
 
-    /// Whether only this session sees what lies there.
+    /// Returns true if only this session sees the path.
     pub(crate) fn is_private(&self, path: &Path, force: &Force, roots: &[PathBuf]) -> bool {
         let temp = &force.rules.base().temp;
         path.starts_with(temp) && !roots.iter().any(|root| root.starts_with(temp) && path.starts_with(root))
     }
 }
 
-/// Where the user's programs work: the workspace, and what else the settings make writable.
+/// Returns the directories in which the user's programs work: the workspace, and the paths that settings make writable.
 pub(crate) fn roots(resolved: &Resolved) -> Vec<PathBuf> {
     let written = resolved.allow_write.iter().filter_map(|pattern| match pattern {
         FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
@@ -198,12 +205,12 @@ pub(crate) fn roots(resolved: &Resolved) -> Vec<PathBuf> {
     std::iter::once(resolved.workspace.clone()).chain(written).collect()
 }
 
-/// What surrounds paths by the settings and the user's links, as if nothing else lay on the disk.
+/// Returns the surroundings of paths from the settings and the user's links, without looking at the disk.
 pub(crate) fn bare_site<'a>(settings: &'a Resolved, roots: &'a [PathBuf], links: &'a UserLinks) -> Site<'a> {
     Site { homes: &settings.homes, links: &links.named, ..Site::of(&settings.workspace, roots) }
 }
 
-/// What an operation changes, and how.
+/// Returns the paths that an operation changes, each with the kind of change.
 fn changes(path: &Path, kind: PathKind, operation: &FileOperation) -> Vec<(PathBuf, Change)> {
     let here = |change| vec![(path.to_owned(), change)];
     let and = |change, other: &str, there| {
@@ -253,7 +260,7 @@ pub(crate) fn attribute(reason: String) -> Attribute {
     Attribute { name: CONTENT.to_owned(), value: serde_json::Value::String(reason).to_string() }
 }
 
-/// What was found out about the content that is to be written.
+/// Returns effect and reason from the verdict on the content to write.
 fn on_content(request: &Request, rule: &Rule) -> Option<(Effect, String)> {
     let known = request.attributes.iter().find(|attribute| attribute.name == CONTENT);
     let is_edit =
@@ -262,13 +269,13 @@ fn on_content(request: &Request, rule: &Rule) -> Option<(Effect, String)> {
         Some(Ok(reason)) if reason.is_empty() => None,
         Some(Ok(reason)) if reason.starts_with(UNREADABLE) => Some((Effect::Deny, reason)),
         Some(Ok(reason)) => Some((Effect::Ask, reason)),
-        // What an edit makes of a file is judged when it is there to be judged.
+        // The result of an edit is judged once it exists.
         None if is_edit => None,
         Some(Err(_)) | None => Some((Effect::Ask, rule.reason.to_owned())),
     }
 }
 
-/// Whether the host offers to remember a yes to `decision` as `pattern`.
+/// Returns true if the host offers `pattern` as a grant for `decision`.
 pub(crate) fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
     if decision.policy() == HOST && decision.cause().rule == HARD_LINKS {
         return is_for_one_file(pattern);
@@ -277,8 +284,9 @@ pub(crate) fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
     rule.is_none_or(|rule| may_be_granted(rule, pattern, &Site::of(Path::new("/"), &[])))
 }
 
-/// Whether a grant on paths speaks of names under `rule`: one for a directory around them was given for what
-/// else lies there, and content that nobody has seen cannot have been allowed.
+/// Returns true if a grant on paths also covers a name under `rule`.
+///
+/// A grant for a directory was given for other files in it, and no grant can cover content that the user has not seen.
 pub(crate) fn may_be_granted(rule: &Rule, pattern: &GrantPattern, site: &Site<'_>) -> bool {
     match pattern {
         GrantPattern::Exact(_) => true,
@@ -293,7 +301,7 @@ pub(crate) fn may_be_granted(rule: &Rule, pattern: &GrantPattern, site: &Site<'_
     }
 }
 
-/// Whether this name is a symbolic link. What cannot be looked at counts as one.
+/// Returns true if this name is a symbolic link. A name that cannot be accessed counts as one.
 fn is_link(gate: &Gate, path: &Path) -> bool {
     match locate(gate, path, Purpose::ForWriting) {
         Ok(located) => located.canonical() != path,
@@ -302,7 +310,7 @@ fn is_link(gate: &Gate, path: &Path) -> bool {
     }
 }
 
-/// Whether anything has this name, be it a link that leads nowhere. What cannot be looked at counts as there.
+/// Returns true if this name exists, even as a dangling link. A name that cannot be accessed counts as existing.
 fn exists(gate: &Gate, path: &Path) -> bool {
     match locate(gate, path, Purpose::ForWriting) {
         Ok(located) => located.kind() != PathKind::Missing || located.canonical() != path,

@@ -1,7 +1,7 @@
-//! Faults of the host's own: a panic while a request is carried out.
+//! Faults of the host: panics while a request is processed.
 //!
-//! A panic can leave what the requests share half changed, and nobody knows which half. So the request is denied, the
-//! fault is written to the log, and nothing is allowed in the session any more.
+//! A panic can leave shared state half changed, without telling which part. So the request is denied, the fault is
+//! logged, and the session denies everything from then on.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,13 +13,13 @@ use serde_json::json;
 use crate::session::Session;
 use portcullis_text::escape;
 
-/// The rule of every denial after a fault.
+/// Id of the rule of each denial after a fault.
 pub(crate) const RULE: &str = "host.fault";
 
-/// Carries `work` out; a panic in it becomes its message.
+/// Runs `work` and returns the message of a panic as an error.
 ///
 /// # Errors
-/// The message, where `work` panics.
+/// The message, if `work` panics.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| message(panic.as_ref()))
 }
@@ -30,21 +30,21 @@ fn message(panic: &(dyn Any + Send)) -> String {
 }
 
 impl Session {
-    /// Carries `work` out. Where it panics the session fails closed, and `denied` makes the answer of the reason.
+    /// Runs `work`. If it panics, the session fails closed, and `denied` turns the reason into the result.
     ///
-    /// `doing` says what `work` is, as in "reading a file".
+    /// `doing` describes the work, as in "reading a file".
     pub fn guarded<T>(&self, doing: &str, work: impl FnOnce() -> T, denied: impl FnOnce(String) -> T) -> T {
         caught(work).unwrap_or_else(|panic| denied(self.fail(doing, &panic)))
     }
 
-    /// Allows nothing any more because of a panic, writes it to the log and tells the user. Returns the reason.
+    /// Denies all further requests because of a panic, logs it and tells the user. Returns the reason.
     pub fn fail(&self, doing: &str, panic: &str) -> String {
         let reason =
             format!("Portcullis failed while {doing} ({panic}); nothing is allowed in this session any more");
         if self.failure.set(reason.clone()).is_ok() {
             let input = json!({ "doing": doing, "panic": panic }).to_string();
             let action = Action::Other(OtherAction { kind: RULE.to_owned(), input });
-            // Whatever has failed may be what writes the log, too; then the denials stand without the line.
+            // The log itself may be what has failed. In that case the denials apply without a record.
             let _written = caught(|| {
                 let request = self.request(Origin::Process, action);
                 self.record(request, Decision::host_denial(RULE, &reason));
@@ -54,7 +54,7 @@ impl Session {
         reason
     }
 
-    /// The decision on everything after a fault; none before one.
+    /// Returns the decision for all requests after a fault, or `None` without a fault.
     pub(crate) fn after_fault(&self) -> Option<Decision> {
         self.failure.get().map(|reason| Decision::host_denial(RULE, reason))
     }

@@ -1,4 +1,4 @@
-//! The file tools: what is located is decided on, and the operation goes on with the same descriptor.
+//! The file tools. A decision is made about a located file, and the operation uses the same file descriptor.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::paths;
 use crate::rejudge::{overtaken, with_content};
 use crate::session::Session;
 
-/// Which file a call is about.
+/// The file of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct FileCall<'a> {
-    /// Absolute; links and `..` are resolved by the kernel.
+    /// Absolute path; the kernel resolves links and `..`.
     pub path: &'a Path,
-    /// As the caller wrote it.
+    /// The path as the caller wrote it.
     pub given: &'a str,
-    /// The client's call, where there is one.
+    /// The client's call, if any.
     pub call: Option<&'a str>,
-    /// Takes the call back.
+    /// Cancels the call.
     pub cancel: &'a Cancel,
 }
 
-/// Why a file operation did not happen.
+/// Why a file operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileFailure {
     /// It was not allowed.
@@ -50,16 +50,16 @@ impl From<Box<Decision>> for FileFailure {
     }
 }
 
-/// A file that was read, with what people may be told of it.
+/// A file that was read.
 #[derive(Debug)]
 pub struct ReadFile {
-    /// Where it is, in path text.
+    /// Its canonical path, in path text.
     pub canonical: String,
-    /// What is in it.
+    /// The content.
     pub content: FileContent,
 }
 
-/// A file that was read to be edited.
+/// A file that was read in order to edit it.
 #[derive(Debug)]
 pub struct EditFile {
     editing: Editing,
@@ -71,13 +71,13 @@ pub struct EditFile {
 }
 
 impl EditFile {
-    /// What is in it.
+    /// Returns the content.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.editing.content().bytes
     }
 
-    /// Where it is, in path text.
+    /// Returns the canonical path, in path text.
     #[must_use]
     pub fn canonical_text(&self) -> &str {
         self.editing.canonical_text()
@@ -88,7 +88,7 @@ impl Session {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it is not allowed, or cannot be read.
+    /// When reading is not allowed, or fails.
     pub fn read_file(&self, call: FileCall<'_>) -> Result<ReadFile, FileFailure> {
         let force = self.force();
         let (located, authorized) = self.located(&force, call, Purpose::Existing, FileOperation::Read)?;
@@ -99,7 +99,7 @@ impl Session {
         Ok(ReadFile { canonical, content: content? })
     }
 
-    /// Reads a file that is to be edited; [`Session::finish_edit`] ends the edit.
+    /// Reads a file in order to edit it; [`Session::finish_edit`] completes the edit.
     ///
     /// # Errors
     /// When it is not allowed, or cannot be read.
@@ -117,7 +117,7 @@ impl Session {
         let path = located.canonical_text().to_owned();
         let edited =
             force.gate.edit(located, granted.permit, Limits::default()).and_then(|editing| match &linked {
-                // Names that nobody has looked for.
+                // The other names of the new file have not been checked.
                 Some(linked) if editing.content().identity != linked.identity => {
                     Err(FileError::Conflict { path })
                 }
@@ -142,10 +142,10 @@ impl Session {
         }
     }
 
-    /// Puts new content in place of what was read, if the file is still that.
+    /// Replaces the content of an edited file, if the file is unchanged since it was read.
     ///
     /// # Errors
-    /// When the content decides and is not allowed, the file changed since, or cannot be written.
+    /// When the content is not allowed, the file has changed since, or cannot be written.
     pub fn finish_edit(
         &self,
         edit: EditFile,
@@ -165,7 +165,7 @@ impl Session {
         Ok(written?)
     }
 
-    /// Puts the result of an edit in place, if it is still allowed while nobody changes names.
+    /// Installs the result of an edit, if it is still allowed while names cannot change.
     fn install_edit(
         &self,
         edit: EditFile,
@@ -179,17 +179,17 @@ impl Session {
         if !self.is_still_allowed(&edit.force, &with_content(&edit.request, judged), &decisions) {
             return Err(overtaken(&path));
         }
-        // Through the gate that read it: the views of a newer one may differ.
+        // Use the gate that read the file: a newer one can have other views.
         edit.force.gate.replace(edit.editing, content.as_bytes(), edit.links)
     }
 
-    /// What the result of an edit comes to, where the content decides.
+    /// Returns the verdict on the result of an edit, if the decision depends on content.
     fn judged_edit(&self, edit: &EditFile, content: &str) -> Option<Attribute> {
         let path = path_text::decode(edit.canonical_text())?;
         self.content(&edit.force, &path, Some(edit.bytes()), content.as_bytes())
     }
 
-    /// Has the result of an edit authorized, where the content decides whether it may be written; returns the decision.
+    /// Authorizes the result of an edit if the decision depends on content, and returns the decision.
     fn authorize_content(
         &self,
         edit: &EditFile,
@@ -204,12 +204,12 @@ impl Session {
         Ok(Some(granted.decision))
     }
 
-    /// Ends an edit without writing anything.
+    /// Ends an edit without writing.
     pub fn abandon_edit(&self, edit: &EditFile) {
         self.outcome(&edit.request, "nothing was written");
     }
 
-    /// Writes a whole file, and the directories above it.
+    /// Writes a whole file, and creates its parent directories.
     ///
     /// # Errors
     /// When it is not allowed, or cannot be written.
@@ -233,7 +233,7 @@ impl Session {
         Ok((canonical, written?))
     }
 
-    /// Writes a file, if it is still allowed while nobody changes names.
+    /// Writes a file, if it is still allowed while names cannot change.
     fn install(
         &self,
         force: &Force,
@@ -253,7 +253,7 @@ impl Session {
         force.gate.write(located, granted.permit, bytes, WriteOptions { expect, ..options })
     }
 
-    /// Returns the request of a file operation, the path resolved; nothing is decided.
+    /// Returns the request of a file operation with the path resolved; does not decide.
     ///
     /// # Errors
     /// When the path cannot be resolved.
@@ -270,8 +270,10 @@ impl Session {
         Ok(request)
     }
 
-    /// Locates the file and has the operation authorized. What is not there is judged all the same, so
-    /// that nobody learns what exists where they may not look.
+    /// Locates the file and authorizes the operation.
+    ///
+    /// A missing file is decided on as well, so that callers cannot learn which files exist in places that they may not
+    /// see.
     pub(crate) fn located(
         &self,
         force: &Force,
@@ -282,7 +284,7 @@ impl Session {
         self.located_knowing(force, call, purpose, operation, |_| Vec::new())
     }
 
-    /// As [`Session::located`], with the facts that `facts` finds out about what was located.
+    /// Like [`Session::located`], with the attributes that `facts` returns for the located file.
     pub(crate) fn located_knowing(
         &self,
         force: &Force,
@@ -295,7 +297,7 @@ impl Session {
             Ok(located) => {
                 let secret =
                     if reads(&operation) { self.read_by_another_name(force, &located) } else { None };
-                // Of two that speak of other names the first one counts.
+                // If both are about other names, the first one counts.
                 let attributes: Vec<Attribute> = secret.into_iter().chain(facts(&located)).collect();
                 let action = self.action(call, &located, operation);
                 let mut request = self.request(Origin::Agent, action);
@@ -303,7 +305,7 @@ impl Session {
                 let authorized = self.authorize(request, call.call, call.cancel);
                 Ok((located, authorized))
             }
-            // Whatever stands in the way would tell what exists.
+            // Returning the error would tell which files exist.
             Err(error) => {
                 let action = self.missing(&force.gate, call, operation);
                 let authorized = self.authorize(self.request(Origin::Agent, action), call.call, call.cancel);
@@ -327,8 +329,10 @@ impl Session {
         })
     }
 
-    /// Where a path would be that is not there: below its nearest ancestor that exists. Links on the way are
-    /// followed as far as they lead, or a link of the agent's would name a place that nobody has decided about.
+    /// Returns the reference for a missing path: below its nearest existing ancestor.
+    ///
+    /// Links on the way are followed as far as possible; otherwise a link of the agent could lead to a path that was
+    /// not decided on.
     fn missing_path(&self, gate: &Gate, call: FileCall<'_>) -> PathRef {
         let canonical = match locate(gate, call.path, Purpose::ForWriting) {
             Ok(slot) => slot.canonical().to_owned(),
@@ -341,8 +345,10 @@ impl Session {
     }
 }
 
-/// Locates a path as commands see it. Where they do not see it, or cannot write it, it is located in
-/// the host's own view: what happens there is an exception that rules or the user must allow.
+/// Locates a path as commands see it.
+///
+/// If commands cannot see or write it, it is located in the host's own view; operations there are exceptions that rules
+/// or the user must allow.
 pub(crate) fn locate(gate: &Gate, path: &Path, purpose: Purpose) -> Result<Located, FileError> {
     match gate.locate(path, purpose) {
         Ok(located) if !located.is_on_read_only_mount() => Ok(located),
@@ -357,12 +363,12 @@ pub(crate) fn locate(gate: &Gate, path: &Path, purpose: Purpose) -> Result<Locat
     }
 }
 
-/// How a file is written of whose other names the decision knew, or was not told any.
+/// Returns how to write a file with several names, by whether the decision knew of them.
 fn links(are_known: bool) -> Links {
     if are_known { Links::Allow } else { Links::Refuse }
 }
 
-/// Whether an operation shows what is in a file; an edit shows what is around the text.
+/// Returns true if an operation reveals the file's content; an edit reveals the text around the change.
 fn reads(operation: &FileOperation) -> bool {
     matches!(operation, FileOperation::Read | FileOperation::Search(_) | FileOperation::Edit(_))
 }

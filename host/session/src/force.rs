@@ -1,4 +1,4 @@
-//! What is in force: the compiled rules, the sandbox made of them, and the gate that opens files in it.
+//! The policy in force: the compiled rules, the sandbox built from them, and the gate that opens files.
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -28,50 +28,50 @@ use crate::user_links::UserLinks;
 pub enum Confining {
     /// In a sandbox.
     Sandbox {
-        /// Our own program, which is also the keeper.
+        /// Our own program, which is also the keeper of the sandbox.
         executable: PathBuf,
-        /// The host's directory that is `/tmp` inside.
+        /// The host's directory that is mounted as `/tmp` in the sandbox.
         temp: PathBuf,
-        /// The order in which names are changed, for all sessions of the user.
+        /// The lock on name changes, shared by all sessions of the user.
         order: NameOrder,
     },
-    /// No command will be run: `check` and the like.
+    /// No command runs, as for `check` and similar subcommands.
     NoCommands,
 }
 
-/// What holds for one command.
+/// The policy in force for one command.
 pub(crate) struct ForCommand {
-    /// Where it runs.
+    /// Its sandbox.
     pub(crate) sandbox: Arc<Sandbox>,
-    /// Its rules, where they are not those of the session.
+    /// Its rules, if they differ from the session's.
     pub(crate) rules: Option<Arc<RuleSet>>,
 }
 
-/// What is in force at one time.
+/// The policy in force at one time.
 #[derive(Debug)]
 pub struct Force {
     /// The rules.
     pub rules: RuleSet,
-    /// The sandbox, or why there is none.
+    /// The sandbox, or the reason why there is none.
     pub confinement: Result<Arc<Sandbox>, String>,
-    /// Opens files.
+    /// The gate that opens files.
     pub gate: Arc<Gate>,
-    /// What they were made of.
+    /// The settings and policies that it was built from.
     pub basis: Arc<Basis>,
-    /// The user's links as they were when the session began.
+    /// The user's links as they were at the start of the session.
     pub(crate) links: Arc<UserLinks>,
     places: Vec<Place>,
     layers: Vec<RuleLayer>,
-    /// Whether a policy wants to be told of reservations.
+    /// Whether a policy uses reservations.
     pub(crate) wants_reservations: bool,
-    /// What it was made with.
+    /// The grants that it was built with.
     grants: Vec<Grant>,
-    /// What its mounts do not hold on to.
+    /// Writable paths that its mounts do not pin.
     loose: Mutex<Loose>,
 }
 
 impl Confining {
-    /// The order in which names are changed; none where no command changes any.
+    /// Returns the lock on name changes, or `None` if no command can change names.
     pub(crate) fn order(&self) -> Option<&NameOrder> {
         match self {
             Self::Sandbox { order, .. } => Some(order),
@@ -81,7 +81,7 @@ impl Confining {
 }
 
 impl Force {
-    /// Compiles the rules and sets the sandbox up; what `before` has is kept where it need not change.
+    /// Compiles the rules and sets up the sandbox. Reuses parts of `before` that need not change.
     pub(crate) fn build(
         setup: &Setup,
         basis: &Arc<Basis>,
@@ -115,8 +115,8 @@ impl Force {
             return Ok(without);
         }
         match (&built.confinement, &setup.confinement) {
-            // Without a sandbox the usual temporary directory is the one that everybody shares. Only
-            // the session's own is free then, under its real name.
+            // Without a sandbox, `/tmp` is the directory that all users share. So only the session's own directory is
+            // free, under its real name.
             (Err(_), Confining::Sandbox { temp, .. }) if built.rules.base().temp != *temp => {
                 let Self { confinement, .. } = built;
                 let none = (&Confining::NoCommands, None);
@@ -128,8 +128,9 @@ impl Force {
         }
     }
 
-    /// A sandbox without namespaces, where that is enough for the settings and can be had. Its temporary directory has
-    /// its real name.
+    /// Builds a sandbox without namespaces, if the settings accept that and it works.
+    ///
+    /// The temporary directory has its real name in it.
     fn without_namespaces(
         setup: &Setup,
         (basis, links): (&Arc<Basis>, &Arc<UserLinks>),
@@ -137,7 +138,7 @@ impl Force {
         before: Option<&Arc<Self>>,
     ) -> Result<Option<Self>, OpenError> {
         let Confining::Sandbox { temp, .. } = &setup.confinement else { return Ok(None) };
-        // The agent itself would be without the network that it needs.
+        // The agent itself would lack the network that it needs.
         if required_tier(&basis.resolved) > Tier::Landlock || setup.inmate.is_agent() {
             return Ok(None);
         }
@@ -146,7 +147,7 @@ impl Force {
         Ok(built.confinement.is_ok().then_some(built))
     }
 
-    /// Whether this is a sandbox without namespaces, by the same settings.
+    /// Returns true if this is a sandbox without namespaces, built from the same settings.
     fn is_one(&self, basis: &Arc<Basis>) -> bool {
         self.walls() == Walls::Landlock && Arc::ptr_eq(&self.basis, basis)
     }
@@ -165,7 +166,7 @@ impl Force {
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
         let (layers, base) = match before {
-            // The standing rules were answered once; they do not change with grants.
+            // The standing rules do not change with grants, so the earlier answers are used.
             Some(before) if Arc::ptr_eq(&before.basis, basis) => {
                 (before.layers.clone(), Self::base(basis, &before.rules.base().temp))
             }
@@ -182,7 +183,7 @@ impl Force {
                     && *before.loose() == loose
                     && before.rules.data() == rules.data()
                     && before.rules.loopback_ports() == rules.loopback_ports()
-                    // Beside the rules these make the sandbox.
+                    // The other inputs of the sandbox, besides the rules.
                     && before.basis.resolved.lifted == basis.resolved.lifted
                     && before.basis.resolved.sockets == basis.resolved.sockets
                     && before.basis.resolved.ask.hold == basis.resolved.ask.hold
@@ -208,18 +209,19 @@ impl Force {
         Ok(Self { rules, confinement, gate, basis, links, places, layers, wants_reservations, grants, loose })
     }
 
-    /// What holds where no rule speaks, when commands see the session's temporary directory as `temp`.
+    /// Returns the base rules, with `temp` as the session's temporary directory as commands see it.
     fn base(basis: &Basis, temp: &Path) -> Base {
         Base { temp: temp.to_owned(), ..basis.resolved.base() }
     }
 
-    /// The same without a sandbox: commands are refused for `reason`.
+    /// Returns the same policy without a sandbox: commands are refused for `reason`.
     pub(crate) fn refusing(self, reason: String) -> Self {
         Self { confinement: Err(reason), ..self }
     }
 
-    /// The same with no more than `grants`, where nothing can be built with them: commands are refused for `reason`,
-    /// and so is every file once the sandbox that was there has ended.
+    /// Returns a policy with only `grants`, for use if a build with them fails.
+    ///
+    /// Commands are refused for `reason`, and so is each file once the earlier sandbox has ended.
     pub(crate) fn closed(&self, grants: &[Grant], reason: String) -> Self {
         let base = Self::base(&self.basis, &self.rules.base().temp);
         Self {
@@ -236,13 +238,17 @@ impl Force {
         }
     }
 
-    /// Whether it permits what `grants` do not: an answer in it has ended, or was taken back.
+    /// Returns true if it was built with a grant that is not in `grants`.
+    ///
+    /// Such a grant has expired or was revoked.
     pub(crate) fn reaches_beyond(&self, grants: &[Grant]) -> bool {
         self.grants.iter().any(|grant| !grants.contains(grant))
     }
 
-    /// What holds for one command: the rules and the sandbox of the session, or others, where policies want stricter
-    /// rules for it or the user has `opened` something that is not open to others.
+    /// Returns the policy in force for one command.
+    ///
+    /// It has rules and sandbox of the session, or others if policies have stricter rules for it or the user has
+    /// granted it `opened`.
     pub(crate) fn for_command(
         &self,
         setup: &Setup,
@@ -257,7 +263,7 @@ impl Force {
         if stricter.is_empty() && is_all_open {
             return Ok(ForCommand { sandbox: self.confinement.clone()?, rules: None });
         }
-        // What bounds the process and its environment needs no other sandbox.
+        // Process limits and environment need no other sandbox.
         let is_same_sandbox = is_all_open && !stricter.iter().any(shapes_sandbox);
         let grants = &[grants, opened].concat();
         let mut layers = self.layers.clone();
@@ -276,8 +282,9 @@ impl Force {
         Ok(ForCommand { sandbox, rules: Some(rules) })
     }
 
-    /// The rules of one command where policies want stricter ones for it than for the session; none where they want
-    /// none, or do not answer.
+    /// Returns the rules of one command, if policies have stricter ones for it than for the session.
+    ///
+    /// `None` if they have none or fail.
     pub(crate) fn stricter_rules(
         &self,
         setup: &Setup,
@@ -294,20 +301,20 @@ impl Force {
         Some(RuleSet::compile(layers, base, &self.grants))
     }
 
-    /// Whether commands may write what a grant speaks of without it.
+    /// Returns true if commands may write the path of a grant without it.
     fn is_open(&self, grant: &Grant) -> bool {
         let GrantPattern::Path(granted) = &grant.pattern else { return false };
         let (FilePattern::Exact(path) | FilePattern::Tree(path)) = &granted.pattern else { return false };
         self.rules.answer(path, FileRight::Write, Caller::Command).effect == Effect::Allow
     }
 
-    /// Whether every grant in it is still live at `now`, and its sandbox shows what is there.
+    /// Returns true if each of its grants is live at `now`, and its sandbox shows the current files.
     pub(crate) fn outlives(&self, now: u32) -> bool {
         self.grants.iter().all(|grant| grant.is_live(now))
             && (self.confinement.is_err() || self.loose().is_as_it_was())
     }
 
-    /// No other sandbox can be had: this one is as good as any until something else changes.
+    /// Accepts the current state of the files, because no better sandbox can be built until something else changes.
     pub(crate) fn settle(&self) {
         *self.loose() = Loose::among(&self.places, self.rules.base());
     }
@@ -316,27 +323,29 @@ impl Force {
         self.loose.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much of the sandbox commands have.
+    /// Returns the tier of the sandbox for commands.
     #[must_use]
     pub fn tier(&self) -> Tier {
         self.report().map_or(Tier::None, Report::tier)
     }
 
-    /// What a control group bounds for all commands together, in words of the kernel's; `none` where there is none.
+    /// Returns the control group controllers that bound all commands together, or `none`.
+    ///
+    /// The names are those of the kernel.
     pub(crate) fn controllers(&self) -> String {
         let names = self.report().into_iter().flat_map(|report| &report.controllers);
         let names: Vec<&str> = names.map(|controller| controller.name()).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(" ") }
     }
 
-    /// What the kernel enforces on commands; none when there is no sandbox.
+    /// Returns the report on the enforcement by the kernel, or `None` without a sandbox.
     #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.confinement.as_ref().ok().map(|confinement| confinement.report())
     }
 }
 
-/// Whether a layer says anything that a sandbox is made of; limits and the environment are each command's own.
+/// Returns true if a layer has rules that shape the sandbox; limits and environment are per command.
 fn shapes_sandbox(layer: &RuleLayer) -> bool {
     let Profile { files, network, budgets, environment: _, variables: _, limits: _, attributes: _ } =
         &layer.profile;
@@ -352,8 +361,10 @@ fn layers(setup: &Setup, basis: &Basis, temp: &Path) -> Result<Vec<RuleLayer>, O
     Ok(setup.inmate.rules(layers))
 }
 
-/// Has what a layer allows in the session's temporary directory, which settings and policies call `usual`, hold where
-/// that directory goes by the name `temp`. The machine's own directory of the usual name is then not meant.
+/// Applies the layer's permissions on the session's temporary directory to its name in the sandbox.
+///
+/// Settings and policies call the directory `usual`; in the sandbox it is `temp`. The machine's own directory named
+/// `usual` is not meant.
 fn name_temp(layer: &mut RuleLayer, usual: &Path, temp: &Path) {
     for rule in layer.profile.files.iter_mut().filter(|rule| rule.effect == Effect::Allow) {
         match &mut rule.pattern {
@@ -374,7 +385,7 @@ fn wants_reservations(layer: &RuleLayer) -> bool {
 
 fn views(confinement: &Result<Arc<Sandbox>, String>, temp: &Path) -> Views {
     match confinement {
-        // Nothing stands between names and files there, and the rules are asked in any case.
+        // In this tier no mounts change the files behind names, and the rules are evaluated in any case.
         Ok(confinement) if confinement.report().tier() == Tier::Landlock => Views::Host,
         Ok(confinement) => Views::Session {
             root: Box::new(SessionRoot(confinement.view())),
@@ -384,7 +395,7 @@ fn views(confinement: &Result<Arc<Sandbox>, String>, temp: &Path) -> Views {
     }
 }
 
-/// The sandbox's root, as the file gate wants it.
+/// The sandbox's root, in the form that the file gate needs.
 struct SessionRoot(portcullis_confine::View);
 
 impl RootView for SessionRoot {

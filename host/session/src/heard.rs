@@ -1,48 +1,51 @@
-//! What a command says of paths that it could not write, where nothing in the kernel tells the host.
+//! Extracts paths that a command could not write from its error output.
 //!
-//! A command's output is written by the agent, so what is found in it is a hint at what to look at and nothing else:
-//! who uses it finds out by itself whether commands could have written there, and whether they may.
+//! This is for the tier in which the kernel does not report refusals.
+//!
+//! The agent controls a command's output, so these paths are only hints. The caller must check by itself whether
+//! commands could have written there, and whether they may.
 
 use std::collections::VecDeque;
 
-/// The kernel's words for a write below a mount that is read-only, without their first letter: programs differ in it.
-/// Where programs speak another language nothing is heard.
+/// The kernel's message for a write below a read-only mount, without its first letter.
+///
+/// Programs write that letter in either case. Messages in other languages are not recognized.
 const REFUSED: &str = "ead-only file system";
-/// Longest line that is looked at, in bytes: the longest path and some words around it.
+/// Maximum length of a line, in bytes: the longest path and some words around it.
 const LONGEST_LINE: usize = 8 * 1024;
-/// Most paths that are kept of one command: each costs a look at the disk, and few are asked about.
+/// Maximum number of paths per command: each costs a disk lookup, and only a few lead to questions.
 const MOST: usize = 32;
-/// Most quotes that are looked at on one line: who writes more of them names no path.
+/// Maximum number of quotation marks examined on one line; a line with more does not name a path.
 const MOST_QUOTES: usize = 32;
-/// Programs that put the cause on a line of its own name the path shortly before it.
+/// Number of earlier lines to examine: some programs print the cause on a line of its own, shortly after the path.
 const LINES_BEFORE: usize = 3;
 
-/// Words of programs that want to change a name, which is a matter of the directory around it.
+/// Words of programs that change a name, which depends on the directory of the name.
 const OF_NAMES: [&str; 5] = ["remove", "rename", "link", "move", "rmdir"];
 
 /// A path that a command named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// As it was spelled; relative to a directory that nobody knows.
+    /// The path as printed; if relative, the directory is unknown.
     pub(crate) path: String,
-    /// Whether what was to be changed is the name, and not what is in the file.
+    /// Whether the command tried to change the name, and not the file's content.
     pub(crate) is_for_its_name: bool,
 }
 
-/// Listens to the output of one command.
+/// Collects paths from the output of one command.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// The line that is not at its end yet.
+    /// The incomplete line at the end of the output so far.
     line: Vec<u8>,
-    /// Whether that line is too long to be looked at.
+    /// Whether that line exceeds the maximum length.
     is_too_long: bool,
-    /// What is in quotes on the last lines.
+    /// The quoted texts of the last lines.
     before: VecDeque<Vec<String>>,
     named: Vec<Named>,
 }
 
 impl Heard {
-    /// Takes what comes next of the output.
+    /// Processes the next part of the output.
     pub fn hear(&mut self, output: &[u8]) {
         let mut rest = output;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -54,7 +57,7 @@ impl Heard {
         self.push(rest);
     }
 
-    /// What was named, as it was spelled, in the order in which it came; the last line may have no end.
+    /// Returns the paths as printed, in order; the last line may be incomplete.
     pub(crate) fn into_named(mut self) -> Vec<Named> {
         self.end_line();
         self.named
@@ -75,7 +78,7 @@ impl Heard {
         if std::mem::take(&mut self.is_too_long) {
             return self.before.clear();
         }
-        // A path that is not text is spelled by programs in ways of their own.
+        // Programs print paths that are not UTF-8 in different ways; these are skipped.
         let line = String::from_utf8(line).unwrap_or_default();
         let named = match line.find(REFUSED) {
             Some(end) => named(&line, end),
@@ -104,8 +107,10 @@ impl Heard {
     }
 }
 
-/// The paths that a line may mean in which the kernel's words begin at `end`: what is in quotes, and what stands before
-/// them as in `cat: /a b: Read-only file system` and `open /a: read-only file system`.
+/// Returns the paths that a line may refer to, where the kernel's message starts at `end`.
+///
+/// These are quoted texts, else the text before the message as in `cat: /a b: Read-only file system` and `open /a:
+/// read-only file system`.
 fn named(line: &str, end: usize) -> Vec<String> {
     let in_quotes = quoted(line);
     if !in_quotes.is_empty() {
@@ -129,7 +134,7 @@ fn named(line: &str, end: usize) -> Vec<String> {
     paths
 }
 
-/// What stands in quotes on a line, as far as it can be a path.
+/// Returns the quoted texts on a line that can be paths.
 fn quoted(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -144,7 +149,7 @@ fn quoted(line: &str) -> Vec<String> {
             '\u{201c}' => &['\u{201d}'],
             _ => &[],
         };
-        // An apostrophe in a word (`can't`) begins nothing.
+        // An apostrophe inside a word (`can't`) does not open a quotation.
         let begins = !ends.is_empty() && !previous.is_some_and(char::is_alphanumeric);
         rest = after;
         previous = Some(opening);
@@ -165,7 +170,7 @@ fn split_first(text: &str) -> Option<(char, &str)> {
     characters.next().map(|first| (first, characters.as_str()))
 }
 
-/// Names with characters that act on a terminal are spelled otherwise by programs that mean them.
+/// Programs escape names with control characters, so the text would not be the path.
 fn is_path(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains(char::is_control)
 }

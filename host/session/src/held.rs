@@ -1,10 +1,10 @@
-//! Calls of a running command that wait while the user is asked.
+//! Pending calls of a running command, which wait while the user is asked.
 //!
-//! One question for a command and a place. A no, and the yes that says that it is for all that the command makes in
-//! the place, hold for further calls of the command there that the same rules ask about; each of them is decided anew
-//! and written down, and what is denied stays so. A yes of any other kind is a grant, and covers what that covers. A
-//! name that other programs execute is a place of its own with all below it, as `.vscode` is; new dot files in one
-//! directory are one place. Removing is another question than making.
+//! There is one question per command and place. A "no" applies to all further calls of the command there that the same
+//! rules ask about, and so does a "yes" for all that the command makes there; each of these calls is still decided and
+//! logged, and explicit denials stay. Any other "yes" is a grant and covers what its pattern says. A name that other
+//! programs execute, such as `.vscode`, is a place of its own together with all paths below; all new dot files in one
+//! directory are one place. Removing files is a different question from creating them.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -30,23 +30,24 @@ use crate::links::HARD_LINKS;
 use crate::refused;
 use crate::session::Session;
 
-/// How often the user is asked for one command: what needs more is no oversight.
+/// Maximum number of questions per command; with more, the user no longer has oversight.
 const QUESTIONS: usize = 20;
 
-/// What is asked about once: who wants it asked, and the place.
+/// The subject of a question: the rules that ask, and the place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Subject {
     rule: String,
-    /// Whose rule of those that decide asks, and which; nobody's where the deed is said, which is one question for both
-    /// of its names.
+    /// Policy and rule of the decision.
+    ///
+    /// `None` if `deed` is set, so that one question covers both names of the operation.
     asked_by: Option<(String, String)>,
     place: PathBuf,
     /// Whether it is about a name that other programs execute, whichever rules ask.
     is_executed: bool,
     attempt: Attempt,
-    /// What is done to which names, where the place does not say it all.
+    /// The operation, if the place alone does not describe it.
     deed: Option<String>,
-    /// A number of its own for content that decides: a yes to one text is none to the next.
+    /// A unique number if the decision depends on content: a "yes" to one content does not cover the next.
     content: Option<u64>,
 }
 
@@ -56,43 +57,43 @@ pub(crate) struct Questions {
     state: Mutex<State>,
     changed: Condvar,
     contents: AtomicU64,
-    /// What was refused, in words for the model.
+    /// Notes on refused operations, for the model.
     refused: Mutex<Vec<String>>,
-    /// Taken back when the command has ended.
+    /// Cancelled when the command has ended.
     cancel: Cancel,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// None while the user is being asked.
+    /// `None` while the user is being asked.
     answers: HashMap<Subject, Option<bool>>,
-    /// How many questions there were.
+    /// Number of questions so far.
     asked: usize,
-    /// How many are open, and since when there is any.
+    /// Number of open questions, and the start of the current wait.
     open: usize,
     since: Option<Instant>,
-    /// How long there was one altogether.
+    /// Total time of earlier waits.
     waited: Duration,
 }
 
 impl Questions {
-    /// How long the command has waited for answers so far.
+    /// Returns the time that the command has waited for answers so far.
     pub(crate) fn waited(&self) -> Duration {
         let state = self.lock();
         state.waited + state.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Takes back what the user is asked, because the command has ended.
+    /// Withdraws all questions because the command has ended.
     pub(crate) fn take_back(&self) {
         self.cancel.cancel();
     }
 
-    /// Whether the command waits for an answer now.
+    /// Returns true if the command waits for an answer.
     pub(crate) fn is_open(&self) -> bool {
         self.lock().open > 0
     }
 
-    /// Returns the answer for a subject, asking with `ask` if nobody has yet.
+    /// Returns the answer for a subject. Calls `ask` if there is none yet.
     fn answer(&self, subject: Subject, ask: impl FnOnce(&Cancel) -> Answered) -> Known {
         let mut state = self.lock();
         match state.answers.get(&subject) {
@@ -112,7 +113,7 @@ impl Questions {
         state.open += 1;
         state.since.get_or_insert_with(Instant::now);
         drop(state);
-        // Whoever waits for this answer gets one, also where asking for it panics.
+        // Threads that wait for this answer must get one even if `ask` panics.
         let answered = catch_unwind(AssertUnwindSafe(|| ask(&self.cancel)));
         let (answered, panic) = match answered {
             Ok(answered) => (answered, None),
@@ -149,13 +150,13 @@ impl Questions {
         }
     }
 
-    /// Whether a call goes ahead; keeps in mind why it does not.
+    /// Returns true if a call may proceed; records the reason otherwise.
     fn hear(&self, authorized: Authorized, attempt: Attempt, path: &Path) -> bool {
         let refused = authorized.granted().err();
         refused.inspect(|why| self.note(refused::after_question(attempt, path, why))).is_none()
     }
 
-    /// What was refused to the command after a question, in words for the model.
+    /// Returns the notes on operations refused after a question, for the model.
     pub(crate) fn refused(&self) -> Vec<String> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -165,39 +166,38 @@ impl Questions {
     }
 }
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answered {
-    /// The call that was asked about goes ahead or not; nothing is said of others.
+    /// The result applies to this call only.
     Itself(bool),
-    /// All calls in the place do or do not.
+    /// The result applies to all calls in the place.
     Place(bool),
 }
 
-/// What is known of a call.
+/// The known answer for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// It was asked about, and this is settled.
+    /// The user was asked about this call.
     Asked(bool),
-    /// An answer that was given before speaks of all in its place.
+    /// An earlier answer covers all calls in the place.
     Before(bool),
-    /// A question was answered while it waited, and the answer may speak of it or not.
+    /// Another question was answered meanwhile, and the answer may cover this call.
     Changed,
 }
 
-/// The protection of start-up files, which speaks of names that the rules on names have as well.
+/// Id of the rule that protects start-up files; rules on names cover the same names.
 const START_UP_FILES: &str = "host.start-up-files";
 
-/// Whether names under a rule are asked about by themselves: of those that other programs execute, one is not like
-/// another.
+/// Returns true if names under a rule need separate questions, since other programs execute them.
 fn has_own_question(rule: &str) -> bool {
     rule == START_UP_FILES || portcullis_names::rule(rule).is_some()
 }
 
-/// How a yes begins that holds as long as the command runs.
+/// Label of a "yes" that lasts as long as the command runs.
 pub(crate) const FOR_THIS_COMMAND: &str = "Allow for this command";
 
-/// What a yes to a call that waits is called, so that it says how far it goes.
+/// Returns the label of a "yes" to a pending call, which says how far it reaches.
 pub(crate) fn once(request: &Request, access: &FileAccess, decision: &Decision) -> String {
     if asked::is_only_once(&access.operation) {
         return "Allow once".to_owned();
@@ -229,7 +229,7 @@ pub(crate) fn once(request: &Request, access: &FileAccess, decision: &Decision) 
     format!("{FOR_THIS_COMMAND}: all that it {what} in {}", escape_confusables(&place.to_string_lossy()))
 }
 
-/// The name, and what is done with it, where one answer speaks of nothing else.
+/// Returns the name and the operation if one answer covers only this operation.
 fn only_once(action: &Action) -> Option<(PathBuf, String)> {
     let Action::File(access) = action else { return None };
     let is_only_once = asked::is_only_once(&access.operation);
@@ -238,7 +238,7 @@ fn only_once(action: &Action) -> Option<(PathBuf, String)> {
 }
 
 impl Session {
-    /// Answers for a call of a command that waits, as soon as the user has.
+    /// Answers a pending call of a command, once the user has decided.
     pub(crate) fn answer(&self, started: &Started, held: Held) {
         let path = held.path().to_owned();
         if !self.setup.inmate.may(&path, held.attempt(), held.deed()) {
@@ -251,7 +251,7 @@ impl Session {
         let deed = only_once(&action);
         let mut request = self.request(Origin::Process, action);
         request.attributes.extend(asked::attribute(held.rule(), held.deed()));
-        // Content that decides, and links, are asked about one by one.
+        // Content and links are asked about one by one.
         let is_plain = deed.is_none() && content.is_none();
         let asks =
             is_plain.then(|| self.decide(&request)).filter(|decision| decision.policy() == executed::HOST);
@@ -265,7 +265,7 @@ impl Session {
             HARD_LINKS => self.other_names(&path),
             _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
         });
-        // What is written under this name is written under all, and one of the others may be denied.
+        // A write through this name changes the file under all its names, and one of the others may be denied.
         let is_shared = || attempt == Attempt::Write && has_other_names(&path);
         let knows_other_names = held.rule() == HARD_LINKS || is_shared();
         if held.rule() != HARD_LINKS && knows_other_names {
@@ -274,7 +274,7 @@ impl Session {
         let (is_allowed, decision) = loop {
             let decision = self.decide_under(&request, started.rules.as_deref());
             if decision.effect() != Effect::Ask {
-                // Not an answer to a question: it says nothing of what else lies there.
+                // This call was allowed without a question, so the result does not cover other calls in the place.
                 let authorized = self.authorize_held(request.clone(), started, &started.questions.cancel);
                 break (started.questions.hear(authorized, attempt, &path), decision);
             }
@@ -287,7 +287,7 @@ impl Session {
                 match (authorized.permit.is_some(), authorized.answer) {
                     (true, Some(GrantScope::Once)) => Answered::Place(true),
                     (true, _) => Answered::Itself(true),
-                    // pi itself runs as long as the session: a no for all that time is no answer for once.
+                    // pi itself runs for the whole session, so a single "no" must not last as long.
                     (false, _) if self.setup.inmate.is_agent() => {
                         Answered::Itself(started.questions.hear(authorized, attempt, &path))
                     }
@@ -307,21 +307,23 @@ impl Session {
         if !is_allowed {
             return held.refuse();
         }
-        // Before names are locked: to put changed rules in force makes a sandbox, which takes that lock.
+        // Get the rules before names are locked: putting changed rules in force builds a sandbox, which takes that
+        // lock.
         let force = self.force();
         held.allow_if(&|| {
-            // A name that came since was not known to whoever said yes.
+            // The "yes" does not cover names of the file that were created since.
             (knows_other_names || !is_shared()) && self.is_still_allowed(&force, &request, &[&decision])
         });
     }
 
-    /// Has a call authorized by the rules of its command.
+    /// Authorizes a call by the rules of its command.
     fn authorize_held(&self, request: Request, started: &Started, cancel: &Cancel) -> Authorized {
         self.authorize_under(request, started.rules.as_deref(), started.call.as_deref(), cancel)
     }
 
-    /// What the user has allowed a command in a place, for one more call there: what was refused for the session, or is
-    /// another session's, stays so.
+    /// Authorizes one more call in a place where the user has allowed all calls of the command.
+    ///
+    /// Denials for the session and reservations of other sessions still apply.
     fn authorize_as_before(&self, request: Request, decision: Decision) -> Authorized {
         let decision = if self.memory.denies(&request.action) {
             decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
@@ -337,7 +339,7 @@ fn has_other_names(path: &Path) -> bool {
 }
 
 impl Subject {
-    /// A place whose names other programs execute.
+    /// Returns the subject for a place whose names other programs execute.
     fn executed(place: &Path, attempt: Attempt) -> Self {
         Self {
             rule: String::new(),
@@ -351,12 +353,12 @@ impl Subject {
     }
 }
 
-/// Making a directory is no other question than making a file.
+/// Creating a directory is the same question as creating a file.
 fn making(attempt: Attempt) -> Attempt {
     if attempt == Attempt::MakeDirectory { Attempt::Write } else { attempt }
 }
 
-/// What a call is asked about as.
+/// Returns the subject of a call.
 fn subject(
     (held, path): (&Held, &Path),
     deed: Option<&(PathBuf, String)>,
@@ -442,7 +444,7 @@ mod tests {
         for (answered, known) in [
             (Answered::Place(true), Known::Before(true)),
             (Answered::Place(false), Known::Before(false)),
-            // It is decided anew, and asked about if need be.
+            // The call is decided again, and asked about if necessary.
             (Answered::Itself(true), Known::Changed),
         ] {
             let questions = Arc::new(Questions::default());

@@ -1,9 +1,9 @@
-//! For whom the sandbox of a session is: the agent's commands, or the agent itself.
+//! The subject of the session's sandbox: the agent's commands, or the agent itself.
 //!
-//! The agent's own process is held to all that commands are held to, but for the few files that it cannot work
-//! without: its program, its credentials, what it keeps of its sessions. So in every layer the last word on these is
-//! that it may have them, and one further layer says what of them it may not: nothing else appears or changes in its
-//! directory, where its settings, its extensions, and ours lie.
+//! The agent's own process has the same restrictions as commands, except for the few files that it needs: its program,
+//! its credentials and its session files. So each layer ends with rules that allow these files, and an additional layer
+//! restricts the rest: no other file in the agent's directory can be created or changed, since its settings and
+//! extensions, and ours, are stored there.
 
 use std::path::{Path, PathBuf};
 
@@ -12,43 +12,43 @@ use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_decision::profile::{FileRights, FileRule};
 use portcullis_decision::{Effect, Profile, RuleLayer, RuleSet};
 
-/// Who lives in the sandbox.
+/// The process in the sandbox.
 #[derive(Debug, Clone, Default)]
 pub enum Inmate {
-    /// The agent's commands, one beside the other.
+    /// The agent's commands, side by side.
     #[default]
     Commands,
-    /// The agent's own process, with all that it starts by itself.
+    /// The agent's own process, with all processes that it starts itself.
     Agent(AgentPlaces),
 }
 
-/// What the agent's own process uses beside what commands may use; canonical paths.
+/// Canonical paths that the agent's own process needs in addition to those of commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentPlaces {
-    /// Its own directory. It is read; what is written there is named below.
+    /// Its own directory, which is readable. The writable paths in it are listed below.
     pub directory: PathBuf,
-    /// What else is read and executed: its program with what that loads.
+    /// Other paths to read and execute: its program, and the files that this loads.
     pub programs: Vec<PathBuf>,
-    /// What there is in its directory that must not change.
+    /// Existing paths in its directory that must not change.
     pub fixed: Vec<PathBuf>,
-    /// What there is in its directory that it does not see: sessions of other projects.
+    /// Existing paths in its directory that are hidden from it: sessions of other projects.
     pub hidden: Vec<PathBuf>,
-    /// What it writes in its directory, also below what is hidden: files and directories, but no links, which a pi
-    /// that is not contained would follow.
+    /// Writable paths in its directory, also below hidden ones.
+    ///
+    /// Only files and directories can be created there: an uncontained pi would follow a link.
     pub written: Vec<PathBuf>,
-    /// What it makes in its directory to lock files: each is an empty directory and nothing else, or a pi that is not
-    /// contained could not take it away.
+    /// Lock directories in its directory. Each must be an empty directory, or an uncontained pi could not remove it.
     pub locks: Vec<PathBuf>,
-    /// What it writes in its directory after a question.
+    /// Paths in its directory that can be written after a question.
     pub asked: Vec<PathBuf>,
 }
 
-/// The name under which its own rules answer.
+/// Name of the layer of its own rules.
 const LAYER: &str = "pi itself";
 
-/// The rule on what it writes, below which everything is plain.
+/// Id of the rule on its writable paths, below which only files and directories are allowed.
 const PLAIN: &str = "pi.own-sessions";
-/// The rule on its locks.
+/// Id of the rule on its locks.
 const LOCK: &str = "pi.own-locks";
 
 const CREDENTIALS: &str =
@@ -58,12 +58,12 @@ const HIDDEN: &str = "it holds what was said and done in other projects";
 const OWN: &str = "pi itself needs it";
 
 impl Inmate {
-    /// Whether it is the agent itself.
+    /// Returns true for the agent itself.
     pub(crate) fn is_agent(&self) -> bool {
         matches!(self, Self::Agent(_))
     }
 
-    /// Whether it may do such a thing to a name, where the session's rules let it write there.
+    /// Returns true if it may perform an operation on a name that the session's rules let it write.
     pub(crate) fn may(&self, path: &Path, attempt: Attempt, deed: &Deed) -> bool {
         let Self::Agent(places) = self else { return true };
         let is_plain = |path: &Path| places.written.iter().any(|tree| path.starts_with(tree));
@@ -77,7 +77,7 @@ impl Inmate {
         }
     }
 
-    /// Returns the rules that hold for it, made of those for commands.
+    /// Returns the rules that apply to it, derived from those for commands.
     pub(crate) fn rules(&self, layers: Vec<RuleLayer>) -> Vec<RuleLayer> {
         let mut layers = self.relaxed(layers);
         if let Self::Agent(places) = self {
@@ -86,7 +86,7 @@ impl Inmate {
         layers
     }
 
-    /// Returns the layers with the exceptions without which it cannot work.
+    /// Returns the layers with the exceptions that it needs to work.
     pub(crate) fn relaxed(&self, mut layers: Vec<RuleLayer>) -> Vec<RuleLayer> {
         if let Self::Agent(places) = self {
             layers.iter_mut().for_each(|layer| layer.profile.files.extend(places.needed()));
@@ -96,7 +96,7 @@ impl Inmate {
 }
 
 impl AgentPlaces {
-    /// What no layer keeps it from.
+    /// Returns the rules that no layer may override.
     fn needed(&self) -> Vec<FileRule> {
         let run = FileRights { read: true, write: false, execute: true };
         let read = std::iter::once(&self.directory).chain(&self.programs);
@@ -105,7 +105,7 @@ impl AgentPlaces {
         read.chain([write]).collect()
     }
 
-    /// What it may not, last the exceptions.
+    /// Returns the rules that restrict it; exceptions come last.
     fn profile(&self) -> Profile {
         let anything = FilePattern::Name { below: self.directory.clone(), glob: GlobText::any() };
         let all = |paths: &[PathBuf], id: &str, rights, effect, reason: &str| -> Vec<FileRule> {
@@ -129,8 +129,7 @@ impl AgentPlaces {
     }
 }
 
-/// Returns the places below which nothing but files and directories may appear, as the rules have them that
-/// [`Inmate::rules`] has made.
+/// Returns the paths below which only files and directories may be created, from rules of [`Inmate::rules`].
 pub(crate) fn plain_places(rules: &RuleSet) -> Vec<PathBuf> {
     let own = rules.layers().iter().filter(|layer| layer.name == LAYER);
     let is_plain = |rule: &&FileRule| rule.id == PLAIN || rule.id == LOCK;

@@ -1,29 +1,29 @@
-//! Where decisions are recorded: before the act, and what came of it.
+//! The record of decisions, written before an action, and of its outcome.
 
 use std::time::SystemTime;
 
 use portcullis_decision::{Decision, Request};
 
-/// A decision about to be acted on.
+/// A decision that is about to take effect.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// When.
+    /// The time.
     pub at: SystemTime,
-    /// What was asked.
+    /// The request.
     pub request: &'a Request,
-    /// What was decided.
+    /// The decision.
     pub decision: &'a Decision,
 }
 
-/// A record of decisions.
+/// Records decisions.
 pub trait Journal: Send + Sync {
-    /// Writes a decision down. Nothing is done when this fails.
+    /// Records a decision. If this fails, the action is not performed.
     ///
     /// # Errors
-    /// When it could not be written; the text says why.
+    /// When the record cannot be written; the text says why.
     fn before(&self, entry: &Entry<'_>) -> Result<(), JournalError>;
 
-    /// Writes down what came of the request with this id.
+    /// Records the outcome of the request with this id.
     fn after(&self, at: SystemTime, request: &str, outcome: &str);
 }
 

@@ -1,35 +1,35 @@
-//! Where answers are kept that outlive the session: files, which somebody else writes.
+//! Storage of answers that outlive the session, in files that another component writes.
 
 use portcullis_decision::{Grant, GrantScope};
 
-/// One place for answers that outlive the session.
+/// A place that stores answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Names it, also when other places come or go while a question is open.
+    /// Its id, which stays valid if other places appear or vanish while a question is open.
     pub id: String,
-    /// The key that chooses it; commits at once in upper case.
+    /// The key that selects it; in upper case it confirms at once.
     pub key: char,
-    /// Whose answers lie there: the project's or the user's.
+    /// The scope of its answers: project or user.
     pub scope: GrantScope,
-    /// What the choice says.
+    /// The label of the choice.
     pub label: String,
-    /// Where that is, for the user.
+    /// Its file, for the user.
     pub target: String,
 }
 
-/// Keeps answers that outlive the session.
+/// Stores answers that outlive the session.
 pub trait Keeper: Send + Sync {
-    /// Where an answer can be kept now, the narrowest place first.
+    /// Returns the places that can store an answer, the narrowest first.
     fn places(&self) -> Vec<Place>;
 
-    /// Keeps a grant at the place with this id.
+    /// Stores a grant at the place with this id.
     ///
     /// # Errors
-    /// When it could not be written; the text says why.
+    /// When it cannot be written; the text says why.
     fn keep(&self, place: &str, grant: &Grant) -> Result<(), String>;
 }
 
-/// Nothing outlives the session.
+/// A keeper without places: no answer outlives the session.
 #[derive(Debug, Clone, Copy)]
 pub struct NoKeeper;
 

@@ -1,13 +1,13 @@
-//! One running session: the single path from a request to a permit.
+//! A running session: the single path from a request to a permit.
 //!
-//! Owns: open questions, grants in memory, [`Session::authorize`], and turning settings, rules and
-//! grants into a confinement profile. Every tool of pi, every command and every connection comes
-//! through `authorize`, and nothing else makes a permit.
+//! Owns open questions, grants in memory, [`Session::authorize`], and the conversion of settings, rules and grants into
+//! a confinement profile. Every tool of pi, every command and every connection goes through `authorize`, the only
+//! function that makes permits.
 //!
-//! Must never know: how policies are run, wire formats, what is in a connection, arguments, environment variables of
-//! the host itself, the wall clock. Time, the desk that shows questions and the journal are handed in.
+//! Must never know: how policies run, wire formats, the content of connections, arguments, environment variables of the
+//! host itself, the wall clock. The caller passes in the clock, the desk that shows questions, and the journal.
 //!
-//! Platforms: file operations and commands are carried out on Linux; deciding works everywhere.
+//! Platforms: file operations and commands need Linux; decisions work everywhere.
 
 mod again;
 mod commands;

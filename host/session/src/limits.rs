@@ -1,4 +1,4 @@
-//! Limits of commands: what rules and settings bound, and the host's default for the rest.
+//! Limits of commands: those of rules and settings, and the host's defaults.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,44 +9,46 @@ use portcullis_decision::request::Origin;
 
 const MIB: u64 = 1 << 20;
 
-/// More than any build needs, less than what makes a machine stand still.
+/// Process limit: more than any build needs, but not enough to freeze a machine.
 const PROCESSES: u64 = 4096;
-/// A disk is not filled by one file.
+/// File size limit, so that one file cannot fill a disk.
 const FILE_BYTES: u64 = 16 << 30;
-/// Three quarters of what systems give to a process at least; the sandbox takes that part of what there is.
+/// Limit on open files: three quarters of the minimum that systems give a process.
+///
+/// The sandbox takes the same share of the actual limit.
 const OPEN_FILES: u32 = 768;
-/// Output that nobody reads to its end.
+/// Output limit, beyond what a reader would use.
 const OUTPUT_BYTES: u64 = 256 << 20;
-/// A command of the agent's that takes longer hangs. Those of the user are the user's to end.
+/// Time limit for the agent's commands; one that takes longer hangs. Users end their own commands.
 const WALL: Duration = Duration::from_secs(60 * 60);
 
-/// What the numbers of signals are on Linux.
+/// Signal numbers on Linux.
 const XCPU: i32 = 24;
 const XFSZ: i32 = 25;
 
 /// The limits of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// Those that the sandbox keeps.
+    /// Those that the sandbox enforces.
     pub(crate) sandbox: Limits,
-    /// How long it may run.
+    /// Maximum run time.
     pub(crate) wall: Option<Duration>,
-    /// How much it may say.
+    /// Maximum output.
     pub(crate) output_bytes: u64,
 }
 
-/// A limit that a command met.
+/// A limit that ended a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitMet {
-    /// Its time ran out; how long it had.
+    /// The run time; with the limit.
     Time(Duration),
-    /// It said too much; how many bytes it had.
+    /// The output; with the limit in bytes.
     Output(u64),
-    /// A process used too much processor time.
+    /// The processor time of a process.
     ProcessorTime,
-    /// A file became too big.
+    /// The size of a file.
     FileSize,
-    /// What the sandbox watches.
+    /// A limit that the sandbox watches.
     Sandbox(Breach),
 }
 
@@ -78,7 +80,7 @@ impl fmt::Display for LimitMet {
     }
 }
 
-/// Returns what commands are held to where no rule says otherwise, as far as it can be said in the words of rules.
+/// Returns the default limits of commands, as far as rules can express them.
 #[must_use]
 pub fn defaults() -> RuleLimits {
     let small = |number: u64| u32::try_from(number).ok();
@@ -93,12 +95,12 @@ pub fn defaults() -> RuleLimits {
     }
 }
 
-/// The rest is left to whoever else works on the machine.
+/// Returns the share of memory for the sandbox; the rest is for other users of the machine.
 fn share_of(memory: u64) -> u64 {
     memory / 4 * 3
 }
 
-/// Returns the limits of a command; what no rule bounds has the host's default.
+/// Returns the limits of a command, with the host's defaults for those that no rule sets.
 pub(crate) fn bounds(rules: RuleLimits, origin: Origin) -> Bounds {
     let milliseconds = |ms: u32| Duration::from_millis(u64::from(ms));
     let default_wall = (origin == Origin::Agent).then_some(WALL);
@@ -109,7 +111,7 @@ pub(crate) fn bounds(rules: RuleLimits, origin: Origin) -> Bounds {
     }
 }
 
-/// Returns those limits that the sandbox keeps.
+/// Returns the limits that the sandbox enforces.
 pub(crate) fn sandbox(rules: RuleLimits) -> Limits {
     let memory_bytes = rules.memory_mib.map(|mib| u64::from(mib) * MIB);
     Limits {
@@ -117,18 +119,18 @@ pub(crate) fn sandbox(rules: RuleLimits) -> Limits {
         processes: Some(rules.processes.map_or(PROCESSES, u64::from)),
         file_bytes: Some(rules.file_mib.map_or(FILE_BYTES, |mib| u64::from(mib) * MIB)),
         memory_bytes: memory_bytes.or_else(|| machine_memory().map(share_of)),
-        // What a process merely reserves counts here as well, so nobody is bound by it without being asked.
+        // Reserved but unused memory counts too, so there is no default.
         data_bytes: memory_bytes,
         cpu_seconds: rules.cpu_ms.map(|ms| u64::from(ms).div_ceil(1000)),
     }
 }
 
-/// Returns the limit that a command met by itself, as far as its end tells.
+/// Returns the limit that ended a command, as far as its exit status shows.
 pub(crate) fn met(limits: Limits, exit: Exit, breach: Option<Breach>) -> Option<LimitMet> {
     if let Some(breach) = breach {
         return Some(LimitMet::Sandbox(breach));
     }
-    // A shell tells of a signal that ended its last program by a number above 128.
+    // If a signal ended its last program, a shell exits with 128 plus the signal number.
     let ended_by = |signal| exit == Exit::Signal(signal) || exit == Exit::Code(128 + signal);
     if ended_by(XCPU) && limits.cpu_seconds.is_some() {
         return Some(LimitMet::ProcessorTime);

@@ -1,10 +1,10 @@
-//! Files with several names (hard links): which of the other names are known, and what they add to a decision.
+//! Files with several names (hard links): which of the other names are known, and how they affect a decision.
 //!
-//! *Known* is, for reading, a name in a place that a rule keeps back: whatever a file is called, what is secret by one
-//! of its names stays so. For writing it is a name where writing is allowed at all, in the workspace and what the
-//! settings add to it: a file is written in place, so that all its names see it, and only where all of them are known
-//! is that nobody else's business. Package stores share files with every project, so reading them is ordinary and
-//! writing to them is a question.
+//! For reading, a name is *known* if it lies in a place that a rule restricts: a file that is secret under one name is
+//! secret under all. For writing, a name is *known* if it lies where writing is allowed, in the workspace and the paths
+//! that settings add. A write happens in place, so it changes the file under all its names; only if all of them are
+//! known does it affect no other user of the file. Package stores share files with every project, so reading such files
+//! is ordinary, and writing to them asks.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,35 +21,35 @@ use crate::force::Force;
 use crate::paths;
 use crate::session::Session;
 
-/// Name of the attribute that says what the other names of a file come to: a JSON object with `effect` and `reason`.
+/// Name of the attribute with the verdict on a file's other names: a JSON object with `effect` and `reason`.
 const NAMES: &str = "host:names";
-/// The rule that speaks of it.
+/// Id of the rule on hard links.
 pub(crate) const HARD_LINKS: &str = "host.hard-links";
 
-/// What is known of a file that is to be written and has several names.
+/// Facts about a file with several names that is to be written.
 #[derive(Debug)]
 pub(crate) struct Linked {
-    /// What is told of it with the request; nothing where it is ordinary.
+    /// The attribute for the request; `None` if the file is ordinary.
     pub(crate) attribute: Option<Attribute>,
-    /// The state of the file when its names were looked for.
+    /// The file when its names were searched.
     pub(crate) identity: Identity,
 }
 
-/// Files with several names that rules keep back, each with the rule.
+/// Files with several names that rules restrict, each with effect and rule.
 #[derive(Debug)]
 pub(crate) struct KeptBack(HashMap<Inode, (Effect, String)>);
 
 impl KeptBack {
-    /// Looks at the places that `force`'s rules keep back from tools.
+    /// Finds the files that `force`'s rules keep from tools.
     pub(crate) fn of(force: &Force) -> Self {
         Self::by(&force.rules, Caller::Tool)
     }
 
-    /// Returns those that commands do not read.
+    /// Returns the files that commands may not read.
     pub(crate) fn from_commands(rules: &RuleSet) -> Vec<FileId> {
         let kept = Self::by(rules, Caller::Command).0.into_keys().map(Inode::numbers);
         let mut kept: Vec<_> = kept.map(|(device, inode)| FileId { device, inode }).collect();
-        // So that the same files are the same sandbox.
+        // Sort, so that the same files give the same sandbox.
         kept.sort_by_key(|file| (file.device, file.inode));
         kept
     }
@@ -78,7 +78,7 @@ impl KeptBack {
 }
 
 impl Session {
-    /// What is told of a file that is to be read, if by another of its names it may not be.
+    /// Returns the attribute for a file to read, if reading it under another of its names is restricted.
     pub(crate) fn read_by_another_name(&self, force: &Force, located: &Located) -> Option<Attribute> {
         if !has_several(located) {
             return None;
@@ -89,7 +89,7 @@ impl Session {
         Some(attribute(*effect, &reason))
     }
 
-    /// What is known of a file that is to be written; none where it has no other name.
+    /// Returns the facts about a file to write, or `None` if it has one name only.
     pub(crate) fn written_by_other_names(
         &self,
         force: &Force,
@@ -136,7 +136,7 @@ impl Session {
         Some(Linked { attribute, identity: names.identity })
     }
 
-    /// What is told of a file that a command is about to write.
+    /// Returns the attribute for a file that a command is about to write.
     pub(crate) fn other_names(&self, path: &Path) -> Option<Attribute> {
         let force = self.force();
         match force.gate.locate(path, Purpose::ForWriting) {
@@ -150,7 +150,7 @@ impl Session {
         }
     }
 
-    /// What the other names of a file add to the decision about it; none when nothing.
+    /// Returns the ruling that the file's other names add to the decision, if any.
     pub(crate) fn ruling_on_links(request: &Request, grants: &[Grant]) -> Option<Ruling> {
         let told = request.attributes.iter().find(|attribute| attribute.name == NAMES)?;
         let told: Value = serde_json::from_str(&told.value).unwrap_or_default();
@@ -169,7 +169,7 @@ impl Session {
     }
 }
 
-/// Whether a grant speaks of one file and not of what else lies around it.
+/// Returns true if a grant is for one file only.
 pub(crate) fn is_for_one_file(pattern: &GrantPattern) -> bool {
     match pattern {
         GrantPattern::Exact(_) => true,

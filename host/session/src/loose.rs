@@ -1,5 +1,4 @@
-//! Places that commands may write and that a mount does not hold on to: single files, which are replaced by renaming
-//! another one over them, and what is not there yet.
+//! Writable paths that a mount does not pin: single files, which a rename can replace, and paths that do not exist yet.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,50 +7,49 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::rules::{Place, Reach};
 use portcullis_decision::{Base, RuleSet};
 
-/// Rules with what was found out about their places. A sandbox wants to know it several times over, and to put paths in
-/// order takes long.
+/// Rules with facts about their places. Building a sandbox needs these several times, and sorting paths is slow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surveyed<'a> {
     /// The rules.
     pub(crate) rules: &'a RuleSet,
     /// Their places.
     pub(crate) places: &'a [Place],
-    /// Those that a mount does not hold on to.
+    /// The places that a mount does not pin.
     pub(crate) loose: &'a Loose,
 }
 
-/// Such places, as they were when a sandbox was made.
+/// Such paths with their state when a sandbox was built.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Loose(Vec<(PathBuf, Found)>);
 
-/// What is at a path.
+/// The state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,
-    /// It cannot be looked at.
+    /// It cannot be accessed.
     Unknown,
     Directory,
-    /// Device and inode.
+    /// A file, by device and inode.
     File(u64, u64),
 }
 
 impl Loose {
-    /// Looks for them among `places`, those of rules and grants over `base`.
+    /// Finds them in `places`, those of rules and grants over `base`.
     pub(crate) fn among(places: &[Place], base: &Base) -> Self {
         let is_named = |path: &Path| base.workspace.iter().all(|top| top != path);
         let opened = places.iter().filter(|place| place.write && place.reach == Reach::Opens);
-        // What lies in the session's own directory is written there, and never on the machine.
+        // Skip paths in the session's own directory, which are not on the machine's disk.
         let writable = opened.filter_map(|place| place.location.on_machine());
         let found = writable.filter(|path| is_named(path)).map(|path| (path.to_owned(), found(path)));
         Self(found.filter(|(_, found)| *found != Found::Directory).collect())
     }
 
-    /// Whether the same is there now.
+    /// Returns true if their state is unchanged.
     pub(crate) fn is_as_it_was(&self) -> bool {
         self.0.iter().all(|(path, before)| found(path) == *before)
     }
 
-    /// Those that are not there.
+    /// Returns those that do not exist.
     pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().filter(|(_, found)| *found == Found::Nothing).map(|(path, _)| path.as_path())
     }

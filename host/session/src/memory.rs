@@ -1,4 +1,4 @@
-//! What a session remembers of the user's answers, in this process only.
+//! The user's answers that a session remembers, in this process only.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,23 +10,23 @@ use portcullis_decision::{Grant, GrantPattern, GrantScope};
 use crate::ask::Choice;
 use crate::question::{described, endpoint_pattern};
 
-/// One thing that is remembered.
+/// A remembered answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {
-    /// By which it is taken back.
+    /// Its id, for revoking it.
     pub id: u64,
-    /// What it says, safe to show.
+    /// Its description, safe to show.
     pub text: String,
-    /// Seconds since 1970-01-01 UTC; 0 as long as the session.
+    /// Time of expiry, in seconds since 1970-01-01 UTC; 0 means the end of the session.
     pub expires_at: u32,
 }
 
-/// Where answers that outlive the session are looked for.
+/// Where to look up answers that outlive the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// The settings were read before them: they are here as well.
+    /// In memory: the settings were read before these answers.
     InMemory,
-    /// The settings have them.
+    /// In the settings.
     InFiles,
 }
 
@@ -37,14 +37,14 @@ pub(crate) struct Denied {
     aspect: Aspect,
 }
 
-/// What of the things that a [`GrantPattern`] has together is refused.
+/// The part of a [`GrantPattern`]'s permissions that is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aspect {
-    /// A right to a file: a refusal to write says nothing about reading.
+    /// A right to a file: a denial of writing does not affect reading.
     Right(FileRight),
-    /// To send more than the budget: a connection as such stays allowed.
+    /// Sending more than the budget: the connection itself stays allowed.
     More,
-    /// All.
+    /// All permissions.
     Whole,
 }
 
@@ -53,7 +53,7 @@ impl Denied {
         Self { pattern: choice.pattern.clone(), aspect: Aspect::of(action) }
     }
 
-    /// A "no" to sending more than the budget there.
+    /// Returns a denial of sending more than the budget to a host and port.
     pub(crate) fn of_more(access: &NetworkAccess) -> Self {
         Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::More }
     }
@@ -93,7 +93,7 @@ struct Inner {
 }
 
 impl Memory {
-    /// Remembers what one answer grants, under one id by which all of it is taken back.
+    /// Stores the grants of one answer under one id, which revokes all of them.
     pub(crate) fn grant(&self, grants: &[Grant]) -> u64 {
         let mut inner = self.lock();
         inner.next += 1;
@@ -102,7 +102,7 @@ impl Memory {
         id
     }
 
-    /// Makes an answer one of the session, because it could not be kept elsewhere.
+    /// Reduces an answer to the scope of the session, because it could not be stored elsewhere.
     pub(crate) fn hold_for_session(&self, id: u64) {
         let mut inner = self.lock();
         for (known, grant) in &mut inner.grants {
@@ -112,7 +112,7 @@ impl Memory {
         }
     }
 
-    /// Remembers what one answer refuses for the session, under one id by which all of it is taken back.
+    /// Stores the denials of one answer under one id, which revokes all of them.
     pub(crate) fn deny(&self, denied: Vec<Denied>) {
         let mut inner = self.lock();
         inner.next += 1;
@@ -124,12 +124,12 @@ impl Memory {
         self.lock().denied.iter().any(|(_, denied)| denied.covers(action, Aspect::of(action)))
     }
 
-    /// Whether the user has refused to let more be sent than the budget of this connection.
+    /// Returns true if the user has denied sending more than the budget of this connection.
     pub(crate) fn denies_more(&self, connection: &Action) -> bool {
         self.lock().denied.iter().any(|(_, denied)| denied.covers(connection, Aspect::More))
     }
 
-    /// The grants that live at `now`, with those that `settings` hold.
+    /// Returns the grants that are live at `now`, including those of `settings`.
     pub(crate) fn live(&self, settings: &Resolved, now: u32, kept: Kept) -> Vec<Grant> {
         let inner = self.lock();
         let here = inner.grants.iter().map(|(_, grant)| grant);
@@ -137,12 +137,12 @@ impl Memory {
         here.chain(&settings.grants).filter(|grant| grant.is_live(now)).cloned().collect()
     }
 
-    /// Forgets what the settings have by now.
+    /// Forgets the answers that the settings have by now.
     pub(crate) fn forget_kept(&self) {
         self.lock().grants.retain(|(_, grant)| grant.scope == GrantScope::Session);
     }
 
-    /// Forgets one answer; returns what it covered, nothing where it is not known.
+    /// Forgets one answer and returns the patterns that it covered; empty if the id is unknown.
     pub(crate) fn forget(&self, id: u64) -> Vec<GrantPattern> {
         let mut inner = self.lock();
         let granted = inner.grants.extract_if(.., |(known, _)| *known == id).map(|(_, grant)| grant.pattern);
@@ -152,7 +152,7 @@ impl Memory {
         covered
     }
 
-    /// The answers that hold at `now`, one entry for each.
+    /// Returns the answers that are live at `now`, one entry each.
     pub(crate) fn list(&self, now: u32) -> Vec<Remembered> {
         let inner = self.lock();
         let live = inner.grants.iter().filter(|(_, grant)| grant.is_live(now));

@@ -1,4 +1,4 @@
-//! The rule set as the broker of a sandbox asks it, name by name.
+//! The rule set as the sandbox broker uses it, for single names.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,13 @@ use crate::inmate;
 use crate::loose::{Loose, Surveyed};
 use crate::user_links::UserLinks;
 
-/// The protection of hooks, which forbids tools the whole directory.
+/// Id of the rule that protects hooks, which denies tools the whole directory.
 const GIT_HOOKS: &str = "host.git-hooks";
 
-/// Returns what commands are held to beside the places of their profile. `reads` says whether they are held to rules
-/// on reading, which places do not cover where these are patterns, or name what is not there yet; `kept_back` are files
-/// that they do not read by any name.
+/// Returns the rules on names for commands, in addition to the places of their profile.
+///
+/// `reads` says whether rules on reading apply; places do not cover these if they are patterns or name missing files.
+/// `kept_back` are files that commands cannot read under any name.
 pub(crate) fn name_rules(
     Surveyed { rules, loose, .. }: Surveyed<'_>,
     (homes, links): (&[PathBuf], &UserLinks),
@@ -28,11 +29,11 @@ pub(crate) fn name_rules(
 ) -> Result<NameRules, DataError> {
     let temp = &rules.base().temp;
     let restricts = |right| rules.restricts_below(temp, right);
-    // By another name, what is not to be read could be.
+    // Otherwise a file that must not be read could be read under another name.
     let is_free = !restricts(FileRight::Write) && (reads == Reads::Free || !restricts(FileRight::Read));
     let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
     let data = rules.data().without(Layer::Host.name(), is_gits_own).with_missing(loose.missing());
-    // With no workspace there is none that could hold a name.
+    // Without a workspace no name can be in it.
     let workspace = rules.base().workspace.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
     let (homes, lifted) = (homes.to_vec(), lifted.to_vec());
     let (links, leading_nowhere) = (links.named.clone(), links.nowhere.clone());
@@ -40,15 +41,17 @@ pub(crate) fn name_rules(
     Ok(NameRules { data, workspace, homes, spared, lifted, links, leading_nowhere, reads, kept_back })
 }
 
-/// Whether a rule is on the directory that git makes itself and puts samples in: the broker tells them from hooks. Any
-/// other directory of hooks is one that the user named, and a link is no directory of git's.
+/// Returns true if a rule protects the hook directory that git itself creates, with samples.
+///
+/// The broker can tell the samples from hooks. Any other hook directory was named by the user, and a link is not git's
+/// own directory.
 fn is_gits_own(rule: &FileRule) -> bool {
     let FilePattern::Tree(path) = &rule.pattern else { return false };
     let is_link = || path.symlink_metadata().is_ok_and(|found| found.is_symlink());
     rule.id == GIT_HOOKS && path.ends_with(".git/hooks") && !is_link()
 }
 
-/// Returns what commands are held to by names where nobody has a rule and `base` answers.
+/// Returns the rules on names for commands without policy rules, so that `base` decides.
 ///
 /// # Errors
 /// Never in a build whose tests pass.
@@ -64,7 +67,7 @@ fn without_rules(base: Base, reads: Reads) -> Result<NameRules, DataError> {
     name_rules(surveyed, (&[], &UserLinks::default()), &[], reads, Vec::new())
 }
 
-/// Makes the judge of names in a sandbox's broker; none when the data are not those of [`RuleSet::data`].
+/// Returns the judge of names for a sandbox's broker, or `None` if the data are not those of [`RuleSet::data`].
 #[must_use]
 pub fn make_names(data: &[u8]) -> Option<Box<dyn Names>> {
     let data = RuleData::decode(data).ok()?;
@@ -74,7 +77,7 @@ pub fn make_names(data: &[u8]) -> Option<Box<dyn Names>> {
     Some(Box::new(RuleNames { rules, missing, plain }))
 }
 
-/// The rule set, and what it allows to be written although no mount shows it.
+/// The rule set, and the writable paths that no mount shows.
 struct RuleNames {
     rules: RuleSet,
     missing: Vec<PathBuf>,
@@ -95,10 +98,10 @@ impl Names for RuleNames {
     fn judge(&self, path: &Path) -> Judgement {
         let answer = self.rules.answer(path, FileRight::Write, Caller::Command);
         match answer.effect {
-            // The host, which knows that it is allowed, does it in its own view.
+            // The host knows that this is allowed, and does it in its own view.
             Effect::Allow if self.is_missing(path) => Judgement::Asked,
             Effect::Allow => Judgement::Free,
-            // What commands do not see they do not ask for either.
+            // Commands cannot see it, so there is no question about it.
             Effect::Ask if answer.is_of_the_base() && !self.is_seen(path) => Judgement::Refused,
             Effect::Ask => Judgement::Asked,
             Effect::Deny => Judgement::Refused,
@@ -108,7 +111,7 @@ impl Names for RuleNames {
     fn judge_reading(&self, path: &Path) -> Judgement {
         let answer = self.rules.answer(path, FileRight::Read, Caller::Command);
         match answer.effect {
-            // Where no rule speaks, what the mounts show can be read.
+            // Without a rule, commands can read the files that the mounts show.
             Effect::Allow => Judgement::Free,
             Effect::Ask if answer.is_of_the_base() => Judgement::Free,
             Effect::Ask => Judgement::Asked,
@@ -172,7 +175,7 @@ mod tests {
         assert_eq!(judge("/w/a"), Judgement::Free);
         assert_eq!(judge("/etc/a"), Judgement::Asked);
         assert_eq!(judge("/home/a"), Judgement::Refused);
-        // Nobody has a rule on reading it, so the mounts decide.
+        // No rule is on reading it, so the mounts decide.
         assert_eq!(names.judge_reading(Path::new("/home/a")), Judgement::Free);
         assert!(make_names(b"[]").is_none());
     }

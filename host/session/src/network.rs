@@ -1,4 +1,4 @@
-//! Connections of commands: the gate in their network, and what it is answered.
+//! Connections of commands: the gate in their network, and the decisions for it.
 
 mod judge;
 mod memory;
@@ -25,7 +25,7 @@ pub(crate) struct Network {
     open: ports::Open,
 }
 
-/// The way from the gate back to its session, which is made later and goes earlier.
+/// The reference from the gate back to its session, which is created later and dropped earlier.
 #[derive(Debug, Default)]
 struct Line(OnceLock<Weak<Session>>);
 
@@ -36,30 +36,29 @@ impl Line {
 }
 
 impl Network {
-    /// Starts the gate; nothing is permitted before [`Self::connect`].
+    /// Starts the gate. It allows no connection before [`Self::connect`].
     pub(crate) fn start() -> std::io::Result<Self> {
         let descriptors = portcullis_confine::raise_file_limit();
         Ok(Self { gate: Gate::start(descriptors)?, line: Arc::default(), open: ports::Open::default() })
     }
 
-    /// Lets the gate know whose connections it holds.
+    /// Tells the gate its session.
     pub(crate) fn connect(&self, session: &Arc<Session>) {
         let _set_once = self.line.0.set(Arc::downgrade(session));
     }
 
-    /// Closes every connection, and asks the user no more.
+    /// Closes all connections and withdraws the questions.
     pub(crate) fn close(&self) {
         self.open.close_all();
         self.gate.close();
     }
 
-    /// Waits until everything is known of the connections of a command that has ended.
+    /// Waits until all facts about the connections of an ended command are known.
     pub(crate) fn settle(&self, command: u32) {
         self.gate.settle(command);
     }
 
-    /// Serves the network of a sandbox. `stricter` are the rules of the one command that it is for, where it is not
-    /// for all.
+    /// Serves the network of a sandbox. `stricter` are the rules of its one command, if it is not shared.
     pub(crate) fn serve(
         &self,
         listeners: Listeners,
@@ -85,7 +84,7 @@ impl Network {
     }
 }
 
-/// What the sandbox says of connections that wait, as the gate wants it.
+/// The sandbox's pending connection calls, in the form that the gate needs.
 #[derive(Debug)]
 struct HeldCalls(portcullis_confine::Calls);
 
@@ -104,10 +103,10 @@ impl Calls for HeldCalls {
     }
 }
 
-/// A sandbox with what serves its network.
+/// A sandbox, with the server for its network.
 #[derive(Debug)]
 pub struct Sandbox {
-    // Dropped first: with it every connection is closed.
+    // Dropped first, which closes all connections.
     network: Option<Attached>,
     confinement: Confinement,
 }
@@ -119,12 +118,12 @@ impl Sandbox {
 }
 
 impl Sandbox {
-    /// The servers that commands have started in it.
+    /// Returns the servers that commands have started in it.
     fn servers(&self) -> Vec<Server> {
         self.network.as_ref().map(Attached::servers).unwrap_or_default()
     }
 
-    /// The variable by which programs find the proxy inside; none where no connection leads out.
+    /// Returns the variable that names the proxy inside, or `None` without network access.
     pub(crate) fn proxy_variable(&self) -> Option<(String, String)> {
         self.network.as_ref().map(|network| ("PORTCULLIS_PROXY".to_owned(), network.proxy().to_owned()))
     }
@@ -138,7 +137,7 @@ impl std::ops::Deref for Sandbox {
     }
 }
 
-/// The process by which connections of a command are known; 0 where it is not known.
+/// Returns the process id that identifies a command's connections; 0 if unknown.
 pub(crate) fn command_of(running: &Running) -> u32 {
     running.init().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Paths as policies are told of them.
+//! Paths in the form that policies get.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,12 @@ use portcullis_decision::request::{PathKind, PathRef, Zone};
 use portcullis_decision::{Context, path_text};
 use portcullis_file_gate::Located;
 
-/// The reference for something that was located; `path` is what it was located by.
+/// Returns the reference for a located file; `path` is the path by which it was located.
 pub(crate) fn located(context: &Context, given: &str, path: &Path, located: &Located) -> PathRef {
     reference(context, given, path, located.canonical(), located.kind())
 }
 
-/// The reference for a path of which only its canonical form is known.
+/// Returns the reference for a path with a known canonical form.
 pub(crate) fn reference(
     context: &Context,
     given: &str,
@@ -30,7 +30,7 @@ pub(crate) fn reference(
     }
 }
 
-/// The innermost zone that holds `canonical`, and the path relative to the top of it.
+/// Returns the innermost zone that contains `canonical`, and the path relative to the zone's top.
 fn zone(context: &Context, canonical: &Path) -> (Zone, String) {
     let workspace = context.workspace.roots.iter().map(|root| (Zone::Workspace, PathBuf::from(root)));
     let others = [
@@ -47,7 +47,7 @@ fn zone(context: &Context, canonical: &Path) -> (Zone, String) {
     }
 }
 
-/// `~/.pi` for the agent directory `~/.pi/agent`.
+/// Returns `~/.pi` for the agent directory `~/.pi/agent`.
 fn agent_top(directory: &str) -> PathBuf {
     let directory = Path::new(directory);
     let parent = directory.parent().filter(|parent| parent.file_name().is_some_and(|name| name == ".pi"));

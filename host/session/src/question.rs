@@ -1,4 +1,4 @@
-//! A request that must be asked, put into the host's words, with what may be granted.
+//! Turns a request into a question for the user, with the grants to offer.
 
 use std::path::Path;
 
@@ -20,14 +20,15 @@ use crate::held;
 use crate::keeper::Place;
 use crate::special;
 
-/// More than anybody reads before answering.
+/// Maximum number of offered widths; users would not read more.
 const WIDTHS_MAX: usize = 6;
 
-/// Longest description of a grant, in characters; clients show 300.
+/// Maximum length of a grant's description, in characters; clients show 300.
 pub(crate) const GRANT_TEXT_MAX: usize = 280;
 
-/// Makes the question for `request`, about which `decision` says ask. Answers can be kept at `places`, and
-/// last `kept_for` seconds there; 0 for ever.
+/// Returns the question for `request`, on which `decision` asks.
+///
+/// Answers can be stored at `places` for `kept_for` seconds; 0 means forever.
 pub(crate) fn question(
     id: u64,
     call: Option<&str>,
@@ -68,7 +69,7 @@ pub(crate) fn question(
     }
 }
 
-/// Why it is asked, by everybody who asks: one answer is an answer to all of them.
+/// Returns the reasons of all policies that ask: one answer settles all of them.
 fn reasons(request: &Request, decision: &Decision) -> String {
     let mut known = vec![(decision.policy(), decision.cause().rule.as_str())];
     let mut reasons = vec![escape(&decision.cause().reason)];
@@ -90,7 +91,7 @@ fn reasons(request: &Request, decision: &Decision) -> String {
     reasons.join("; and ")
 }
 
-/// What stands before the layer in votes of the rule set.
+/// Prefix of the layer's name in votes of the rule set.
 const RULES: &str = "rules:";
 
 fn title(action: &Action) -> String {
@@ -111,7 +112,7 @@ fn title(action: &Action) -> String {
     }
 }
 
-/// What is asked for, as it is used: the canonical path, not the spelling.
+/// Returns the resource as it is used: the canonical path, not the spelling.
 fn subject(action: &Action) -> String {
     match action {
         Action::File(access) => {
@@ -148,7 +149,7 @@ fn asker(request: &Request) -> String {
     }
 }
 
-/// Whether a yes can be for this one time alone.
+/// Returns true if the action can only be allowed once.
 fn is_only_once(action: &Action) -> bool {
     match action {
         Action::Escalation(_) => true,
@@ -159,7 +160,7 @@ fn is_only_once(action: &Action) -> bool {
     }
 }
 
-/// "Once"; what may be granted for the session and at each place, narrowest first; "no" for the session.
+/// Returns the choices: "once"; grants for the session and for each place, the narrowest first; "no" for the session.
 fn choices(
     (request, is_cut): (&Request, bool),
     decision: &Decision,
@@ -170,7 +171,7 @@ fn choices(
         key: 'o',
         kind: ChoiceKind::Allow,
         label: match &request.action {
-            // A program opens as many connections to a place as it likes; that is one thing to the user.
+            // A program opens any number of connections to a place; for the user they are one.
             Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => held::FOR_THIS_COMMAND.to_owned(),
             Action::File(access) if again::is_afterwards(request) => again::once(access),
             Action::File(access) if request.origin == Origin::Process => {
@@ -195,7 +196,7 @@ fn choices(
         lifetime: 0,
     };
     if again::is_again(request) {
-        // A no for the session would be one to the command itself as well.
+        // A "no" for the session would also apply to the command itself.
         return vec![once];
     }
     if is_only_once(&request.action) {
@@ -234,15 +235,16 @@ fn choices(
     choices
 }
 
-/// The no that holds for the session: to what the narrowest yes would cover, or else to the very same request. None
-/// where the same is never asked twice.
+/// Returns the choice to deny for the session: the resource of the narrowest grant, or else the same action.
+///
+/// `None` if the same action never asks twice.
 fn no_for_the_session(action: &Action, narrowest: Option<&Offer>) -> Option<Choice> {
     let (pattern, covers) = match (narrowest, action) {
         (Some(offer), _) => (offer.pattern.clone(), offer.text.clone()),
         (None, Action::Command(_) | Action::Escalation(_)) => {
             (GrantPattern::Exact(Box::new(action.clone())), "this very command".to_owned())
         }
-        // What links and moves lead to, and what a connection does, is another thing each time.
+        // Targets of links and moves, and the data of a connection, differ each time.
         (
             None,
             Action::File(_) | Action::Network(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_),
@@ -262,7 +264,7 @@ fn no_for_the_session(action: &Action, narrowest: Option<&Offer>) -> Option<Choi
     })
 }
 
-/// Something that may be granted for longer than once.
+/// A grant to offer that lasts longer than "once".
 struct Offer {
     pattern: GrantPattern,
     lifetime: u32,
@@ -270,7 +272,7 @@ struct Offer {
 }
 
 impl Offer {
-    /// What it covers and for how long, where a time ends it.
+    /// Returns its resource, and its lifetime if it has one.
     fn covers(&self, kept_for: u32) -> String {
         match [self.lifetime, kept_for].into_iter().filter(|time| *time != 0).min() {
             Some(seconds) => format!("{} for {}", self.text, duration(seconds)),
@@ -279,7 +281,7 @@ impl Offer {
     }
 }
 
-/// Seconds in words that a person reads at once.
+/// Formats a duration for the user.
 fn duration(seconds: u32) -> String {
     match seconds {
         seconds if seconds % 86_400 == 0 => format!("{} d", seconds / 86_400),
@@ -289,7 +291,7 @@ fn duration(seconds: u32) -> String {
     }
 }
 
-/// What may be granted: what the host offers, then what the policy does.
+/// Returns the grants to offer: the host's, then the policy's.
 fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
     let of_policy = decision.question().map(|question| question.options.as_slice()).unwrap_or_default();
     let offered = of_policy
@@ -301,7 +303,7 @@ fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
     let mut widths: Vec<Offer> = Vec::new();
     for (pattern, lifetime) in own.chain(offered) {
         let Some(text) = described(&pattern) else { continue };
-        // A grant that cannot be read whole before it is given is not offered, and no wider one in its place.
+        // A grant that is too long to be read in full is not offered, nor is a wider one.
         if text.chars().count() > GRANT_TEXT_MAX {
             break;
         }
@@ -313,7 +315,7 @@ fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
     widths
 }
 
-/// What the host itself offers to grant for the session.
+/// Returns the grants for the session that the host offers.
 fn own_patterns(action: &Action) -> Vec<GrantPattern> {
     match action {
         Action::File(access) => path_patterns(access),
@@ -328,7 +330,9 @@ fn own_patterns(action: &Action) -> Vec<GrantPattern> {
     }
 }
 
-/// Every simple command of a script, whole; none where one of them is not literal or runs other programs.
+/// Returns a pattern of all simple commands of a script.
+///
+/// `None` if one of them is not literal or runs other programs.
 fn command_pattern(command: &CommandExecution) -> Option<GrantPattern> {
     let Ok(parsed) = &command.parsed else { return None };
     let mut patterns = Vec::new();
@@ -344,8 +348,9 @@ fn command_pattern(command: &CommandExecution) -> Option<GrantPattern> {
     pattern.covers(&Action::Command(command.clone())).then_some(pattern)
 }
 
-/// What a question about an action would offer to keep where answers of `scope` lie, narrowest first, spelled out.
-/// Such an answer lasts `kept_for` seconds; 0 for ever.
+/// Returns the grants that a question about an action would offer to store in places of `scope`.
+///
+/// The narrowest comes first, each with its description. Such an answer lasts `kept_for` seconds; 0 means forever.
 #[must_use]
 pub fn keepable(action: &Action, scope: GrantScope, kept_for: u32) -> Vec<(GrantPattern, String)> {
     if is_only_once(action) || !special::may_be_kept(action, scope) {
@@ -357,7 +362,7 @@ pub fn keepable(action: &Action, scope: GrantScope, kept_for: u32) -> Vec<(Grant
     readable.map(|offer| (offer.pattern.clone(), offer.covers(kept_for))).collect()
 }
 
-/// What the host offers to grant for an action, narrowest first, spelled out.
+/// Returns the grants that the host offers for an action, the narrowest first, each with its description.
 pub(crate) fn grantable(action: &Action) -> Vec<(GrantPattern, String)> {
     let patterns =
         own_patterns(action).into_iter().filter(|pattern| !matches!(pattern, GrantPattern::Exact(_)));
@@ -396,13 +401,13 @@ fn runs_others(command: &CommandPattern) -> bool {
     portcullis_shell::is_wrapper(program.rsplit('/').next().unwrap_or_default())
 }
 
-/// A command as a shell would take it, and that more words may follow where they may.
+/// Returns a command pattern as a shell command line, with a note if further words may follow.
 fn spelled(command: &CommandPattern) -> String {
     let words = command.argv_prefix.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     if command.open_ended { format!("{words} (and any further words)") } else { words }
 }
 
-/// Spells out what a pattern grants; none for patterns that the host does not offer.
+/// Returns the description of a pattern, or `None` for patterns that the host does not offer.
 pub(crate) fn described(pattern: &GrantPattern) -> Option<String> {
     match pattern {
         GrantPattern::Path(path) => {
@@ -436,7 +441,7 @@ pub(crate) fn described(pattern: &GrantPattern) -> Option<String> {
                 escape_confusables(&inputs.join(", "))
             ))
         }
-        // What an interpreter or a wrapper runs next is not what was agreed to.
+        // The user cannot agree to programs that an interpreter or a wrapper runs next.
         GrantPattern::Command(commands) if commands.iter().any(runs_others) => None,
         GrantPattern::Command(commands) => {
             let all: Vec<String> = commands.iter().map(spelled).collect();

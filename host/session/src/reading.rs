@@ -1,4 +1,4 @@
-//! The static reading of a command, with what the session knows of paths and programs.
+//! The static analysis of a command, with the session's knowledge of paths and programs.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use portcullis_file_gate::{Gate, Purpose};
 use crate::commands::Program;
 use crate::paths;
 
-/// Most paths and programs that are looked up for one command.
+/// Maximum number of paths and programs that are looked up per command.
 const LOOKUPS_MAX: usize = 64;
 
-/// Commands after which a relative path is not known.
+/// Commands after which relative paths are unknown.
 const MOVING: [&str; 3] = ["cd", "pushd", "popd"];
 
-/// Reads a program; the text says why it has no reading.
+/// Analyses a program; the error says why it has no analysis.
 pub(crate) fn read(
     program: &Program,
     cwd: &Path,
@@ -32,7 +32,7 @@ pub(crate) fn read(
     };
     let mut script = read.map_err(|error| error.to_string())?;
     let mut lookup = Lookup { cwd, gate, context, left: LOOKUPS_MAX };
-    // A name means something else where functions, aliases or PATH are set.
+    // With functions, aliases or changes of PATH, names can mean something else.
     let names_hold = !script.features.redefinition;
     let mut relative_holds = true;
     for command in &mut script.commands {
@@ -57,7 +57,7 @@ pub(crate) fn read(
     Ok(script)
 }
 
-/// Whether relative paths lead elsewhere from this command on.
+/// Returns true if relative paths are unknown from this command on.
 fn moves(command: &SimpleCommand) -> bool {
     let moving = |word: &str| MOVING.contains(&word);
     command.argv.first().is_some_and(|word| !word.literal || moving(&word.value))
@@ -67,7 +67,7 @@ fn is_relative(name: &str) -> bool {
     name.contains('/') && !name.starts_with('/')
 }
 
-/// `2` and `-` of `>&2` and `>&-`.
+/// Returns true for `2` and `-` in `>&2` and `>&-`.
 fn is_descriptor(target: &str) -> bool {
     target.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -80,7 +80,7 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// The file that a name stands for, as commands see it.
+    /// Returns the file that a program name refers to, as commands see it.
     fn program(&mut self, name: &str) -> Option<String> {
         if name.contains('/') {
             return self.canonical(&self.cwd.join(name));
@@ -98,7 +98,7 @@ impl Lookup<'_> {
         Some(located.canonical_text().to_owned())
     }
 
-    /// What a redirection opens; none where it cannot be told.
+    /// Returns the path that a redirection opens, or `None` if it is unknown.
     fn path(&mut self, given: &str) -> Option<PathRef> {
         self.left = self.left.checked_sub(1)?;
         let path: PathBuf = self.cwd.join(given);

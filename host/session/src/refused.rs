@@ -1,4 +1,4 @@
-//! What was refused to a command while it ran, in words for the model.
+//! Notes on operations that were refused to a running command, for the model.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use portcullis_text::escape;
 
 use crate::links::HARD_LINKS;
 
-/// Why a file is not read that a rule hides under another name.
+/// Reason for refusing to read a file that a rule hides under another name.
 const OTHER_NAME: &str = "it is another name (hard link) of a file that commands may not read";
 
-/// Most refusals that are told; further ones are counted.
+/// Maximum number of refusals to list; further ones are counted.
 const TOLD: usize = 8;
 
-/// The words for what rules refused without a question.
+/// Returns the notes on refusals by rules, without a question.
 pub(crate) fn by_rules(refusals: &[Refusal], rules: &RuleSet) -> Vec<String> {
     let told = refusals.iter().map(|Refusal { attempt, path, rule }| match portcullis_names::rule(rule) {
         Some(rule) => line(*attempt, path, rule.reason, (rule.id, "host")),
@@ -29,7 +29,7 @@ pub(crate) fn by_rules(refusals: &[Refusal], rules: &RuleSet) -> Vec<String> {
     shortened(told.collect())
 }
 
-/// The words for what was asked about, and refused.
+/// Returns the note on a refusal after a question.
 pub(crate) fn after_question(attempt: Attempt, path: &Path, decision: &Decision) -> String {
     line(attempt, path, &decision.cause().reason, (&decision.cause().rule, decision.policy()))
 }

@@ -1,10 +1,11 @@
-//! What was decided about a file is judged once more right before the file is changed.
+//! Repeats the decision on a file right before the file is changed.
 //!
-//! Some rules on names speak of what surrounds a name: a `config` is one of git's once `objects` and `refs` lie beside it.
-//! Commands change that while the user is asked, and while a tool prepares its file. So a tool takes the order of names
-//! ([`NameOrder`](portcullis_confine::NameOrder)) first, judges again, and lets go of it when the file has its name; the
-//! gate makes sure that the directory still has the path that was judged. The kernel tells commands of the file (by
-//! inotify) as it is made, and until it has its name they can change no other.
+//! Some rules on names depend on the surroundings of a name: `config` is one of git's files once `objects` and `refs`
+//! exist beside it. Commands can change these while the user is asked and while a tool prepares its file. So a tool
+//! takes the lock on name changes ([`NameOrder`](portcullis_confine::NameOrder)), repeats the decision, and releases
+//! the lock once the file has its name; the gate checks that the directory still has the path that was decided on.
+//! Commands can notice the file through inotify as soon as it is created, but they cannot change another name until the
+//! lock is released.
 
 use portcullis_confine::{Exclusive, examine_repository};
 use portcullis_decision::request::Attribute;
@@ -16,7 +17,9 @@ use crate::force::Force;
 use crate::session::Session;
 
 impl Session {
-    /// Waits until no command of any session changes a name, and keeps it so. None where there are no commands.
+    /// Waits until no command of any session changes a name, and blocks name changes meanwhile.
+    ///
+    /// Returns `None` if there are no commands.
     pub(crate) fn exclusive(&self, path: &str) -> Result<Option<Exclusive<'_>>, FileError> {
         let order = self.setup.confinement.order();
         let taken = order.map(|order| order.exclusive()).transpose();
@@ -27,7 +30,7 @@ impl Session {
         })
     }
 
-    /// Whether the rules on names say nothing of `request` now that was not known when one of `decisions` was taken.
+    /// Returns true if the rules on names have no ruling on `request` now that was unknown to `decisions`.
     pub(crate) fn is_still_allowed(&self, force: &Force, request: &Request, decisions: &[&Decision]) -> bool {
         let ruling = self.ruling_on_names(request, force, &self.live_grants());
         ruling.is_none_or(|ruling| {
@@ -35,8 +38,10 @@ impl Session {
         })
     }
 
-    /// Looks into the directory that becomes a repository when a file is made where it was located: who said yes to
-    /// that has not seen what lies in it. The caller has the order of names.
+    /// Checks a directory that becomes a repository when a file is created at `located`.
+    ///
+    /// The user who allowed that has not seen the content of the directory. The caller must hold the lock on name
+    /// changes.
     pub(crate) fn examine(&self, force: &Force, located: &Located) -> Result<(), FileError> {
         let Some(repository) = self.completed_by(force, located) else { return Ok(()) };
         let Some(directory) = located.directory() else { return Ok(()) };
@@ -48,7 +53,7 @@ impl Session {
     }
 }
 
-/// The same request with other facts about the content that is to be written.
+/// Returns the same request with another verdict on the content to write.
 pub(crate) fn with_content(request: &Request, content: Option<Attribute>) -> Request {
     let mut request = request.clone();
     request.attributes.retain(|attribute| attribute.name != CONTENT);
@@ -56,7 +61,7 @@ pub(crate) fn with_content(request: &Request, content: Option<Attribute>) -> Req
     request
 }
 
-/// The error for a file whose surroundings came to mean something else.
+/// Returns the error for a file whose surroundings changed the decision.
 pub(crate) fn overtaken(path: &str) -> FileError {
     FileError::Conflict { path: path.to_owned() }
 }

@@ -1,7 +1,7 @@
-//! Reservations: what agents have claimed, as requests tell of it, and claiming it before an act.
+//! Reservations: the agents' claims on paths, as attributes of requests, and claiming before an action.
 //!
-//! A policy is told of the claims and says whether an action may go ahead; between its answer and the act somebody
-//! else may claim the same. So it is the claim itself, made in one step for all sessions of the user, that decides.
+//! Policies get the existing claims with a request and decide on it. Another session can make the same claim between
+//! the decision and the action. So the claim itself decides, as one atomic step across all sessions of the user.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,46 +17,48 @@ use portcullis_text::escape;
 use crate::files::locate;
 use crate::session::Session;
 
-/// Claims of paths, shared by all sessions of the user.
+/// Claims on paths, shared by all sessions of the user.
 pub trait Reservations: Send + Sync {
-    /// Every claim that is in force.
+    /// Returns all claims in force.
     ///
     /// # Errors
     /// When they cannot be read; the text says why.
     fn claims(&self) -> Result<Vec<Claim>, String>;
 
-    /// Claims all of `paths` for this session, or none of them. With the name of a call, until
-    /// [`Reservations::end_call`]; without, until they are released or the session ends.
+    /// Claims all of `paths` for this session, or none of them.
+    ///
+    /// A claim with a call lasts until [`Reservations::end_call`]; one without lasts until it is released or the
+    /// session ends.
     ///
     /// # Errors
-    /// When another session has one of them, or claims cannot be written.
+    /// When another session has claimed one of them, or claims cannot be written.
     fn claim(&self, paths: &[PathBuf], call: Option<&str>) -> Result<(), ClaimError>;
 
-    /// Gives back the session's own claims at and below `paths`.
+    /// Releases the session's own claims at and below `paths`.
     ///
     /// # Errors
     /// When claims cannot be written; the text says why.
     fn release(&self, paths: &[PathBuf]) -> Result<(), String>;
 
-    /// Gives back what was claimed for a call.
+    /// Releases the claims of a call.
     ///
     /// # Errors
     /// As for [`Reservations::release`].
     fn end_call(&self, call: &str) -> Result<(), String>;
 }
 
-/// Why nothing was claimed.
+/// Why a claim failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    /// Somebody has it.
+    /// Another session has claimed the path.
     #[error("`{}` is reserved by the agent `{}`", escape(&path_text::encode(&.0.path)), escape(&.0.agent))]
     Taken(Claim),
-    /// It failed.
+    /// Claims cannot be read or written.
     #[error("{0}")]
     Failed(String),
 }
 
-/// There are none, and none can be made.
+/// No reservations: there are no claims, and claiming fails.
 #[derive(Debug, Clone, Copy)]
 pub struct NoReservations;
 
@@ -78,7 +80,7 @@ impl Reservations for NoReservations {
     }
 }
 
-/// The requests of this session that have claims until they are over.
+/// The requests of this session that hold claims until they end.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Mutex<BTreeSet<String>>);
 
@@ -89,8 +91,9 @@ impl Calls {
 }
 
 impl Session {
-    /// What a request about `action` tells policies of claims; none where no policy wants to know. Claims that
-    /// cannot be read are `null`, on which nobody should allow anything.
+    /// Returns the attribute with the claims for a request about `action`, or `None` if no policy uses them.
+    ///
+    /// It is `null` if claims cannot be read; policies should not allow anything in that case.
     pub(crate) fn told_claims(&self, action: &Action) -> Option<Attribute> {
         let concerns = matches!(action, Action::File(_) | Action::Command(_) | Action::Tool(_));
         if !concerns || !self.force_unchecked().wants_reservations {
@@ -109,8 +112,9 @@ impl Session {
         Some(Attribute { name: RESERVATIONS.to_owned(), value })
     }
 
-    /// Claims what policies want claimed before `request` goes ahead, and gives back what they want given back. What
-    /// cannot be claimed is not done.
+    /// Makes the claims that policies want before `request` proceeds, and releases those that they want released.
+    ///
+    /// If a claim fails, the request is denied.
     pub(crate) fn reserve(&self, request: &Request, decision: Decision) -> Decision {
         if decision.effect() != Effect::Allow {
             return decision;
@@ -143,13 +147,13 @@ impl Session {
         self.setup.reservations.claim(paths, Some(call))?;
         self.claiming.lock().insert(call.to_owned());
         if request.origin == Origin::Process {
-            // Nobody says when a call of a command is over; that nobody had it when it began must do.
+            // The end of a command's calls is unknown, so checking at the start must suffice.
             self.end_claims(request);
         }
         Ok(())
     }
 
-    /// What this session may not write without a question is not its to keep from others either.
+    /// A session must not reserve paths that it may not write without a question.
     fn all_are_writable(&self, paths: &[PathBuf]) -> Result<(), ClaimError> {
         let force = self.force();
         let is_foreign =
@@ -160,7 +164,7 @@ impl Session {
         })
     }
 
-    /// Gives back what was claimed until `request` is over.
+    /// Releases the claims that last until `request` ends.
     pub(crate) fn end_claims(&self, request: &Request) {
         let call = call_of(request);
         if !self.claiming.lock().remove(call) {
@@ -171,7 +175,7 @@ impl Session {
         }
     }
 
-    /// Every claim that is in force, of all sessions of the user.
+    /// Returns all claims in force, of all sessions of the user.
     ///
     /// # Errors
     /// When they cannot be read; the text says why.
@@ -179,13 +183,13 @@ impl Session {
         self.setup.reservations.claims()
     }
 
-    /// Whether a policy wants to know of claims.
+    /// Returns true if a policy uses claims.
     #[must_use]
     pub fn wants_reservations(&self) -> bool {
         self.force_unchecked().wants_reservations
     }
 
-    /// The paths as the file gate would have them.
+    /// Returns the paths in the form of the file gate.
     fn canonical(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
         let force = self.force();
         let canonical = |path: &Path| {
@@ -197,7 +201,7 @@ impl Session {
     }
 }
 
-/// What the claims of a request are kept under: a part of a call belongs to the whole.
+/// Returns the id under which a request's claims are held: a part of a call belongs to the whole call.
 fn call_of(request: &Request) -> &str {
     request.parent.as_deref().unwrap_or(&request.id)
 }

@@ -1,4 +1,4 @@
-//! Setting a sandbox up: what the session wants of it, and never silently less.
+//! Sets up sandboxes for the session, and never a weaker one than required.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ use crate::profile::profile;
 use crate::session::Setup;
 use crate::user_links::UserLinks;
 
-/// What the session wants of every sandbox.
+/// Requirements for every sandbox of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     tier: Tier,
-    /// Whether the host is root.
+    /// Whether the host runs as root.
     pub(crate) is_root: bool,
     /// The user's home directories.
     pub(crate) homes: &'a [PathBuf],
@@ -43,13 +43,13 @@ impl<'a> Wanted<'a> {
             portcullis_config::Hold::Connect => Hold::Connect,
             portcullis_config::Hold::Accept => Hold::Accept,
         };
-        // The agent itself is who started it: its own files would be out of the reach of another.
+        // The agent itself runs as the user who started it: under another user it could not reach its own files.
         let is_root = setup.is_root() && !setup.inmate.is_agent();
         Self { tier: required_tier(resolved), is_root, homes, lifted, links, sockets, hold, walls }
     }
 }
 
-/// Sets a sandbox up, or says why there is none; `stricter` are the rules where they are not those of the session.
+/// Sets up a sandbox, or returns why that failed. `stricter` holds the rules if they differ from the session's.
 pub(crate) fn confinement(
     (how, network): (&Confining, Option<&Network>),
     surveyed: Surveyed<'_>,
@@ -72,7 +72,7 @@ pub(crate) fn confinement(
     let way_out = || WayOut { host_ports: rules.loopback_ports(), hold: wanted.hold };
     let start = |profile: &Profile| Confinement::start_gated(executable, profile, way_out());
     let started = match start(&profile()?) {
-        // What was there a moment ago, such as a socket, has gone: without it, it is another plan.
+        // A file, such as a socket, has vanished since the plan was made; make a new plan without it.
         Err(StartError::Refused { source, .. }) if source.kind() == ErrorKind::NotFound => start(&profile()?),
         Err(StartError::Refused { stage: Stage::Landlock | Stage::Seccomp, .. })
             if wanted.tier < Tier::Full =>
@@ -84,7 +84,7 @@ pub(crate) fn confinement(
     };
     let (confinement, gate) = started.map_err(refused)?;
     require(confinement.report(), wanted.tier)?;
-    // Without a gate every connection is refused, which the report of the sandbox says.
+    // Without a gate every connection is refused; the report of the sandbox says so.
     let attached = match (network, gate) {
         (Some(network), Ok(listeners)) => {
             Some(network.serve(listeners, stricter.cloned()).map_err(|error| with_causes(&error))?)
@@ -98,7 +98,7 @@ fn refused(error: StartError) -> String {
     format!("{}; `portcullis doctor` says more", with_causes(&error))
 }
 
-/// Where commands are held to places only, no rule may restrict names.
+/// Checks that no rule restricts names, for tiers in which only places are enforced.
 fn no_name_patterns(rules: &RuleSet) -> Result<(), String> {
     match rules.patterns_on_reading().chain(rules.patterns_on_writing()).next() {
         None => Ok(()),
@@ -109,7 +109,7 @@ fn no_name_patterns(rules: &RuleSet) -> Result<(), String> {
     }
 }
 
-/// The least that the settings want the sandbox of commands to be.
+/// Returns the minimum tier that the settings require of the sandbox for commands.
 #[must_use]
 pub fn required_tier(resolved: &Resolved) -> Tier {
     match resolved.required_tier {
@@ -119,7 +119,7 @@ pub fn required_tier(resolved: &Resolved) -> Tier {
     }
 }
 
-/// Never silently weaker: less than the settings require is nothing.
+/// Returns an error if the sandbox has less than the required tier.
 fn require(report: &Report, tier: Tier) -> Result<(), String> {
     let has = report.tier();
     if has >= tier {

@@ -1,4 +1,4 @@
-//! Listing and searching: what may not be read is not in the result, its name included.
+//! Listing and searching: results contain no file that must not be read, not even its name.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -29,14 +29,14 @@ use crate::session::Session;
 pub struct Listed {
     /// The name.
     pub name: OsString,
-    /// What it names, links followed; [`PathKind::Missing`] where that is nothing, or may not be seen.
+    /// Its kind, links followed; [`PathKind::Missing`] for a dangling link or a hidden target.
     pub kind: PathKind,
 }
 
-/// Why a search did not happen.
+/// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchFailure {
-    /// It was not allowed, or the place is not there.
+    /// It was not allowed, or the path does not exist.
     #[error(transparent)]
     File(#[from] FileFailure),
     /// It failed.
@@ -45,10 +45,10 @@ pub enum SearchFailure {
 }
 
 impl Session {
-    /// Lists a directory, in the order of the names' bytes.
+    /// Lists a directory, sorted by the bytes of the names.
     ///
     /// # Errors
-    /// When it is not allowed, or is no directory, or holds more names than anyone wants to know.
+    /// When it is not allowed, is not a directory, or has more names than the limit.
     pub fn list_directory(&self, call: FileCall<'_>) -> Result<Vec<Listed>, FileFailure> {
         let force = self.force();
         let (located, granted, guard) = self.searchable(&force, call, FileOperation::List)?;
@@ -75,7 +75,7 @@ impl Session {
     /// Finds names below a directory.
     ///
     /// # Errors
-    /// When it is not allowed, or the place or the query makes no sense.
+    /// When it is not allowed, or the path or the query is invalid.
     pub fn find_files(
         &self,
         call: FileCall<'_>,
@@ -90,7 +90,7 @@ impl Session {
         Ok(found?)
     }
 
-    /// Finds lines in a file, or in the files below a directory. `begin` is told what the search starts at.
+    /// Finds lines in a file, or in the files below a directory. `begin` gets the kind of the starting path.
     ///
     /// # Errors
     /// As for [`Session::find_files`].
@@ -110,7 +110,7 @@ impl Session {
         Ok(found?)
     }
 
-    /// Locates where a search starts and has it authorized.
+    /// Locates the start of a search and authorizes the search.
     fn searchable<'a>(
         &'a self,
         force: &'a Arc<Force>,
@@ -132,8 +132,9 @@ impl Session {
         ))
     }
 
-    /// Whose questions are answered by the yes to the search itself: the same rule asks the same about
-    /// everything below.
+    /// Returns policy and rule of the questions that permission for the search also answers.
+    ///
+    /// The same rule asks the same about all paths below.
     fn covered(&self, force: &Force, located: &Located, decision: &Decision) -> Vec<(String, String)> {
         let mut covered = Vec::new();
         if decision.answered_by() != AnsweredBy::Nothing {
@@ -147,16 +148,16 @@ impl Session {
     }
 }
 
-/// Keeps what may not be read out of a search.
+/// Filters files that must not be read out of a search.
 struct Guard<'a> {
     session: &'a Session,
     force: &'a Force,
     cancel: &'a Cancel,
     /// Policy and rule of the questions that are answered.
     covered: Vec<(String, String)>,
-    /// Whether policies have a say about files beside their rules.
+    /// Whether policies decide about single files in addition to their rules.
     judged: bool,
-    /// What is not looked into by any name; looked for when it is first asked about.
+    /// Files that must not be read under any name; searched on first use.
     kept_back: OnceCell<KeptBack>,
 }
 
@@ -199,8 +200,9 @@ impl Guard<'_> {
         }
     }
 
-    /// What a link leads to. Where that may not be seen it leads nowhere, so that a link does not tell
-    /// what exists elsewhere.
+    /// Returns the kind of a link's target.
+    ///
+    /// A hidden target counts as missing, so that a link does not reveal which files exist elsewhere.
     fn behind(&self, link: &Path) -> PathKind {
         let Ok(located) = self.force.gate.locate(link, Purpose::Existing) else { return PathKind::Missing };
         let (path, kind): (PathBuf, _) = (located.canonical().to_owned(), located.kind());

@@ -1,4 +1,4 @@
-//! The session itself: what it was set up with, and the single path from a request to a permit.
+//! The session: its setup, and the single path from a request to a permit.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ use crate::question::question;
 use crate::reservations::{self, Reservations};
 use crate::tools::Calls;
 
-/// What decides. Settings and policies are read together and change together.
+/// Settings and policies, which are read and replaced together.
 #[derive(Debug)]
 pub struct Basis {
     /// The settings, resolved.
@@ -43,25 +43,25 @@ pub struct Basis {
     pub chain: Chain,
 }
 
-/// What a session is set up with.
+/// The setup of a session.
 pub struct Setup {
-    /// The facts of this session; time and grants are filled in for each request.
+    /// The facts about this session; time and grants are filled in for each request.
     pub context: Context,
     /// The clock; the session has none of its own.
     pub clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
-    /// Where decisions are recorded before they are acted on.
+    /// Records decisions before they take effect.
     pub journal: Box<dyn Journal>,
-    /// Where questions are shown.
+    /// Shows questions.
     pub desk: Arc<dyn Desk>,
-    /// Keeps answers that outlive the session.
+    /// Stores answers that outlive the session.
     pub keeper: Arc<dyn Keeper>,
     /// Claims of paths, shared with other sessions.
     pub reservations: Box<dyn Reservations>,
     /// How commands are confined.
     pub confinement: Confining,
-    /// Whom the sandbox is for.
+    /// The subject of the sandbox.
     pub inmate: Inmate,
-    /// Says what commands are given beside their environment; asked once, at the first command.
+    /// Returns the additional variables of commands; called once, for the first command.
     pub variables: Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
 }
 
@@ -84,16 +84,16 @@ pub struct Session {
     pub(crate) memory: Memory,
     pub(crate) calls: Calls,
     pub(crate) claiming: reservations::Calls,
-    /// Files of pi's with the whole output of commands.
+    /// Files of pi with the full output of commands.
     outputs: Mutex<Vec<PathBuf>>,
     pub(crate) asks: Asks,
     next_request: AtomicU64,
     pub(crate) connections: network::Memory,
-    /// The gate in the networks of the sandboxes; none where there are no commands.
+    /// The gate in the networks of the sandboxes; `None` without commands.
     pub(crate) network: Option<Network>,
     variables: OnceLock<Vec<(String, String)>>,
     pub(crate) env_verdicts: EnvVerdictCache,
-    /// Why nothing is allowed any more, after a fault of the host's own.
+    /// Why the session denies everything, after a fault of the host.
     pub(crate) failure: OnceLock<String>,
 }
 
@@ -104,12 +104,12 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Opens a session: asks the policies for their standing rules, compiles the rule set, and sets
-    /// the sandbox up. A sandbox that cannot be set up does not keep the session from opening;
-    /// commands are refused in it.
+    /// Opens a session: gets the policies' standing rules, compiles the rule set, and sets up the sandbox.
+    ///
+    /// If the sandbox fails, the session opens anyway and refuses commands.
     ///
     /// # Errors
-    /// When a policy does not answer for its rules; then nothing may be allowed.
+    /// When a policy fails to return its rules. Nothing may be allowed in that case.
     pub fn open(setup: Setup, basis: Basis) -> Result<Arc<Self>, OpenError> {
         let network = match &setup.confinement {
             Confining::Sandbox { .. } => Some(Network::start().map_err(OpenError::Network)?),
@@ -139,15 +139,16 @@ impl Session {
         Ok(session)
     }
 
-    /// Closes the connections of commands, and takes back what they wait for: whoever waits for the user keeps the
-    /// session alive.
+    /// Closes the connections of commands and withdraws their questions.
+    ///
+    /// Otherwise threads that wait for the user would keep the session alive.
     pub fn close(&self) {
         if let Some(network) = &self.network {
             network.close();
         }
     }
 
-    /// Makes a request of this session.
+    /// Creates a request of this session.
     #[must_use]
     pub fn request(&self, origin: Origin, action: Action) -> Request {
         let number = self.next_request.fetch_add(1, Ordering::Relaxed) + 1;
@@ -155,13 +156,14 @@ impl Session {
         Request { id: format!("r{number}"), parent: None, origin, action, attributes }
     }
 
-    /// Takes `request` the whole way: rules and policies, live grants, the user where needed, the
-    /// journal. `call` names the client's call that it belongs to.
+    /// Authorizes `request`: by rules and policies, live grants, the user if necessary; records the decision.
+    ///
+    /// `call` is the client's call that it belongs to.
     pub fn authorize(&self, request: Request, call: Option<&str>, cancel: &Cancel) -> Authorized {
         self.authorize_under(request, None, call, cancel)
     }
 
-    /// The same by the rules of one command, where it has its own.
+    /// Authorizes a request by the rules of one command, if it has its own.
     pub(crate) fn authorize_under(
         &self,
         request: Request,
@@ -188,14 +190,14 @@ impl Session {
             }
             (decision, answer) = self.put_question((&request, rules), decision, call, cancel);
         }
-        // What a command asks for while it runs is not what its output comes from.
+        // A request of a running command is not the origin of the call's output.
         if let Some(call) = call.filter(|_| request.origin != Origin::Process) {
             self.calls.remember(call, &request);
         }
         Authorized { answer, ..self.settle(request, decision) }
     }
 
-    /// Reserves what a decision wants reserved, and writes it down.
+    /// Makes the claims of a decision, and records the decision.
     pub(crate) fn settle(&self, request: Request, decision: Decision) -> Authorized {
         let decision = self.reserve(&request, decision);
         let authorized = self.record(request, decision);
@@ -205,7 +207,7 @@ impl Session {
         authorized
     }
 
-    /// The question for a request, with every place where an answer can be kept.
+    /// Returns the question about a request, with all places that can store the answer.
     pub(crate) fn question_about(
         &self,
         request: &Request,
@@ -226,7 +228,10 @@ impl Session {
         question
     }
 
-    /// Asks the user; still `ask` when something else has answered in the meantime. With a yes, how long it holds.
+    /// Asks the user.
+    ///
+    /// The decision is still `ask` if another answer has settled the question meanwhile. Also returns the scope of a
+    /// "yes".
     fn put_question(
         &self,
         (request, rules): (&Request, Option<&RuleSet>),
@@ -265,27 +270,28 @@ impl Session {
         (decision, answer)
     }
 
-    /// What would be decided, without asking, recording or acting.
+    /// Returns the decision on a request, without asking, recording or acting.
     #[must_use]
     pub fn decide(&self, request: &Request) -> Decision {
         self.decide_under(request, None)
     }
 
-    /// The same by the rules of one command, where it has its own.
+    /// Returns the decision by the rules of one command, if it has its own.
     pub(crate) fn decide_under(&self, request: &Request, rules: Option<&RuleSet>) -> Decision {
         let force = self.force();
         self.decide_by(request, &force, rules.unwrap_or(&force.rules))
     }
 
-    /// What would be decided in a context that was written down, with the grants that lived then and no others. The
-    /// session has to be one of the same surroundings: rules are made for those.
+    /// Returns the decision in a recorded context, with only the grants that were live then.
+    ///
+    /// The session must have the same environment, since rules depend on it.
     #[must_use]
     pub fn decide_in(&self, request: &Request, context: Context) -> Decision {
         let (force, grants) = (self.force(), context.grants.clone());
         self.decide_with(request, (&force, &force.rules), context, &grants)
     }
 
-    /// The same by what was in force a moment ago, and by other rules where `rules` are not those of it.
+    /// Returns the decision by an earlier policy in force, or by `rules` if they differ from its own.
     pub(crate) fn decide_by(&self, request: &Request, force: &Force, rules: &RuleSet) -> Decision {
         let grants = self.live_grants();
         self.decide_with(request, (force, rules), self.context_for(request, &grants), &grants)
@@ -312,7 +318,7 @@ impl Session {
         rulings.into_iter().flatten().fold(decision, Decision::tightened).taken_in(context)
     }
 
-    /// The context in which `request` is judged.
+    /// Returns the context for deciding on `request`.
     pub(crate) fn context_for(&self, request: &Request, grants: &[Grant]) -> Context {
         Context {
             now: self.seconds(),
@@ -321,7 +327,7 @@ impl Session {
         }
     }
 
-    /// Writes the decision down before anything is done; what cannot be written down is not done.
+    /// Records the decision before any action. If that fails, the request is denied.
     pub(crate) fn record(&self, request: Request, decision: Decision) -> Authorized {
         let entry = Entry { at: (self.setup.clock)(), request: &request, decision: &decision };
         let decision = match self.setup.journal.before(&entry) {
@@ -339,18 +345,18 @@ impl Session {
         Authorized { decision, permit, request, answer: None }
     }
 
-    /// Writes down what came of a request that was allowed.
+    /// Records the outcome of an allowed request.
     pub fn outcome(&self, request: &Request, outcome: &str) {
         self.setup.journal.after((self.setup.clock)(), &request.id, outcome);
         self.end_claims(request);
     }
 
-    /// Makes an answer hold: here at once, and where it outlives the session in a file as well.
+    /// Records a grant or a denial: in memory at once, and also in a file if it outlives the session.
     pub(crate) fn remember(&self, choice: &Choice) {
         self.remember_all(choice, std::slice::from_ref(&choice.pattern));
     }
 
-    /// Makes an answer hold that covers several things; it is listed and taken back as one.
+    /// Records an answer that covers several patterns; it is listed and revoked as one.
     pub(crate) fn remember_all(&self, choice: &Choice, patterns: &[GrantPattern]) {
         let now = self.seconds();
         if choice.scope == GrantScope::Once {
@@ -378,12 +384,13 @@ impl Session {
         }
     }
 
-    /// Puts other settings and policies in force, for everything that is decided and started from now on.
-    /// Answers for this session stay; those that were written to files are in the new settings.
+    /// Puts other settings and policies in force, for all decisions and commands from now on.
+    ///
+    /// Answers for this session stay; those that were stored in files are part of the new settings.
     ///
     /// # Errors
-    /// When the policies give no rules; what was in force stays then. Where their sandbox cannot be set up commands are
-    /// refused: what the new rules take away cannot stay until they are better.
+    /// When a policy fails to return its rules; the earlier ones stay in force. If only their sandbox fails, commands
+    /// are refused: rights that the new rules remove must not stay.
     pub fn reload(&self, basis: Basis) -> Result<(), OpenError> {
         let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
         let grants = self.memory.live(&basis.resolved, self.seconds(), Kept::InFiles);
@@ -402,13 +409,14 @@ impl Session {
                 .desk
                 .notice(&format!("commands are refused by the edited settings: {}", escape(&reason)));
         }
-        // What a question waits for may be settled by the new rules.
+        // The new rules can settle open questions.
         self.asks.review(&self.setup.desk, |request| self.decide(request).effect() != Effect::Ask);
         Ok(())
     }
 
-    /// Takes a grant of this session back, and what was refused for the session: see [`Session::remembered`]. It ends
-    /// for new connections of running commands as well.
+    /// Revokes a grant or denial of this session, see [`Session::remembered`].
+    ///
+    /// New connections of running commands are affected too.
     pub fn forget(&self, id: u64) -> bool {
         let covered = self.memory.forget(id);
         if covered.is_empty() {
@@ -423,9 +431,10 @@ impl Session {
         true
     }
 
-    /// Puts the rules in force anew, after a grant or the end of one. Running commands keep the sandbox they have.
-    /// Where no new sandbox can be had the old one stays: commands do not see the grant then, file tools do. One that
-    /// has a grant which does not hold any more does not stay: commands are refused.
+    /// Rebuilds the rules after a grant or the end of one.
+    ///
+    /// Running commands keep their sandbox. If no new sandbox can be built, the old one stays: file tools get the new
+    /// grant, and commands do not. A sandbox with an expired or revoked grant does not stay: commands are refused.
     fn rebuild(&self) {
         let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
         let grants = self.memory.live(&force.basis.resolved, self.seconds(), Kept::InMemory);
@@ -460,7 +469,7 @@ impl Session {
         }
     }
 
-    /// What is in force now.
+    /// Returns the policy in force.
     #[must_use]
     pub fn force(&self) -> Arc<Force> {
         let known = self.force_unchecked();
@@ -471,17 +480,18 @@ impl Session {
         self.force_unchecked()
     }
 
-    /// What is in force, as it was made: nobody looks whether its sandbox shows what is there by now, or whether an
-    /// answer in it has ended. For who wants to know of neither, such as whoever decides about connections: each look is
-    /// a call of the system for each of the files.
+    /// Returns the policy in force as it was built.
+    ///
+    /// It does not check that its sandbox shows the current files or that its grants are live. For callers that need
+    /// neither, such as decisions about connections: each check costs a system call per file.
     pub(crate) fn force_unchecked(&self) -> Arc<Force> {
         Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Lets a file into which pi put the whole output of a command be read by exactly its name.
+    /// Allows reading a file with a command's full output, which pi has written, by its exact name.
     ///
     /// # Errors
-    /// When it is not called as pi calls such files.
+    /// When its name is not of the form that pi uses for such files.
     pub fn register_output(&self, path: &Path) -> Result<(), FileError> {
         let force = self.force.read().unwrap_or_else(PoisonError::into_inner);
         force.gate.register_output(path)?;
@@ -489,15 +499,15 @@ impl Session {
         Ok(())
     }
 
-    /// A new gate knows nothing of pi's files yet.
+    /// Registers pi's output files with a new gate.
     fn accept_outputs(&self, force: &Force) {
         for path in self.lock_outputs().iter() {
-            // Each was accepted before, by its name alone.
+            // Each name was accepted before.
             let _accepted = force.gate.register_output(path);
         }
     }
 
-    /// Whether it is the reading of such a file, by exactly the name that it was announced under.
+    /// Returns true for reading such a file by exactly its registered name.
     fn is_own_output(&self, action: &Action) -> bool {
         let Action::File(FileAccess { path, operation: FileOperation::Read, .. }) = action else {
             return false;
@@ -510,78 +520,79 @@ impl Session {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The grants that live now: of this session, and those in the settings.
+    /// Returns the live grants, of this session and of the settings.
     #[must_use]
     pub fn live_grants(&self) -> Vec<Grant> {
         self.memory.live(&self.force_unchecked().basis.resolved, self.seconds(), Kept::InMemory)
     }
 
-    /// What the session itself remembers, with the number by which [`Session::forget`] takes it back.
+    /// Returns the answers that the session remembers, with the ids for [`Session::forget`].
     #[must_use]
     pub fn remembered(&self) -> Vec<Remembered> {
         self.memory.list(self.seconds())
     }
 
-    /// The questions that wait for an answer, the oldest first.
+    /// Returns the open questions, the oldest first.
     #[must_use]
     pub fn questions(&self) -> Vec<Question> {
         self.asks.questions()
     }
 
-    /// Answers a question from elsewhere than its desk; false when it does not wait any more.
+    /// Answers a question without its desk. Returns false if it is no longer open.
     pub fn answer_question(&self, id: u64, answer: Answer) -> bool {
         self.asks.answer(&self.setup.desk, id, answer)
     }
 
-    /// How many questions wait for an answer.
+    /// Returns the number of open questions.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.asks.waiting()
     }
 
-    /// The session's name, which its log has as well.
+    /// Returns the session's id, which is also in its log.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.setup.context.session_id
     }
 
-    /// Whether somebody is there to answer questions.
+    /// Returns true if a user can answer questions.
     #[must_use]
     pub fn is_interactive(&self) -> bool {
         self.setup.context.interactive
     }
 
-    /// The machine, as policies are told of it.
+    /// Returns the facts about the machine that policies get.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.setup.context.machine
     }
 
-    /// The settings and policies that are in force.
+    /// Returns the settings and policies in force.
     #[must_use]
     pub fn basis(&self) -> Arc<Basis> {
         Arc::clone(&self.force_unchecked().basis)
     }
 
-    /// The settings that are in force.
+    /// Returns the settings in force.
     #[must_use]
     pub fn settings(&self) -> Settings {
         Settings(self.basis())
     }
 
-    /// The agent of the session.
+    /// Returns the agent of the session.
     #[must_use]
     pub fn agent(&self) -> &AgentInfo {
         &self.setup.context.agent
     }
 
-    /// What commands are given beside their environment.
+    /// Returns the additional variables of commands.
     pub(crate) fn variables(&self) -> &[(String, String)] {
         self.variables.get_or_init(|| (self.setup.variables)())
     }
 
-    /// The policies' lines for the model, each under the name of its policy. One that can only tighten has none: what
-    /// the model is told is none of that.
+    /// Returns the policies' texts for the model, each with the policy's name.
+    ///
+    /// A policy that can only tighten has none, since it must not influence the model.
     #[must_use]
     pub fn briefs(&self) -> Vec<(String, String)> {
         let mut context = self.setup.context.clone();
@@ -601,7 +612,7 @@ impl Session {
     }
 }
 
-/// The settings that are in force; a reload does not change what is held here.
+/// The settings in force. A reload does not change a value of this type.
 #[derive(Debug, Clone)]
 pub struct Settings(Arc<Basis>);
 
@@ -614,7 +625,7 @@ impl std::ops::Deref for Settings {
 }
 
 fn seconds(setup: &Setup) -> u32 {
-    // With a clock that makes no sense every grant that expires has expired.
+    // If the clock is invalid, all grants with an expiry have expired.
     let since = (setup.clock)().duration_since(SystemTime::UNIX_EPOCH);
     since.ok().and_then(|since| u32::try_from(since.as_secs()).ok()).unwrap_or(u32::MAX)
 }

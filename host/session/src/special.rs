@@ -1,7 +1,8 @@
-//! Addresses that are no place on the internet: what a question says of them, and where a yes is kept.
+//! Addresses that are not on the internet: their descriptions in questions, and the scope of grants for them.
 //!
-//! The loopback, the metadata service and their like are another thing on every machine. A yes to one is kept for the
-//! project at most; for all of them the settings have to name it. Those of private networks are named for what is there.
+//! The loopback address, the metadata service and similar addresses are different hosts on each machine. A grant for
+//! one is stored for the project at most; for all projects the settings must name it. Addresses of private networks
+//! have no such limit.
 
 use std::net::IpAddr;
 
@@ -9,7 +10,7 @@ use portcullis_decision::GrantScope;
 use portcullis_decision::request::{Action, Endpoint, NetworkAccess, Stage};
 use portcullis_network_gate::{Special, special};
 
-/// What the addresses of a connection are that are no place on the internet, in words for who is asked.
+/// Returns descriptions of a connection's addresses that are not on the internet, for the user.
 pub(crate) fn meanings(access: &NetworkAccess) -> Vec<String> {
     let found = match &access.stage {
         Stage::Resolved(addresses) => addresses.as_slice(),
@@ -19,7 +20,7 @@ pub(crate) fn meanings(access: &NetworkAccess) -> Vec<String> {
     meaning_of(&access.target).into_iter().chain(found).collect()
 }
 
-/// The same of one host; none for a name, and for a place on the internet.
+/// Returns the description of one host, or `None` for a name or an internet address.
 pub(crate) fn meaning_of(target: &Endpoint) -> Option<String> {
     match target {
         Endpoint::Address(address) => meaning(*address),
@@ -34,7 +35,7 @@ fn meaning(address: IpAddr) -> Option<String> {
     Some(format!("`{address}` is {}{end}", what.words()))
 }
 
-/// Whether a yes to an action may be kept where answers of `scope` lie.
+/// Returns true if a grant for an action may be stored in places of `scope`.
 pub(crate) fn may_be_kept(action: &Action, scope: GrantScope) -> bool {
     let Action::Network(NetworkAccess { target: Endpoint::Address(address), .. }) = action else {
         return true;

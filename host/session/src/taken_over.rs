@@ -1,7 +1,9 @@
-//! Tools of others that have the name of one of pi's own: what pi's tool would do is judged, and somebody else does it.
+//! Tools that override one of pi's own tools by name.
 //!
-//! What is judged and what is done are two acts here. The path that is handed on is the canonical one, so that what
-//! is done begins at what was judged; whoever can change directories in between can still make it lead elsewhere.
+//! The host decides on pi's operation, and another program carries it out.
+//!
+//! Decision and operation are separate here. The other program gets the canonical path, so the operation starts at the
+//! path that was decided on. A process that can change directories in between can still redirect it.
 
 use std::path::Path;
 
@@ -16,10 +18,10 @@ use crate::files::{FileCall, FileFailure};
 use crate::force::Force;
 use crate::session::Session;
 
-/// Name of the attribute that says who carries the operation out: a JSON text.
+/// Name of the attribute with the program that carries out the operation: a JSON string.
 const PROVIDER: &str = "host:provider";
 
-/// What a tool of somebody else is about to do with a path.
+/// The operation of an overriding tool.
 #[derive(Debug, Clone, Copy)]
 pub enum TakenOver<'a> {
     /// Read a file.
@@ -28,15 +30,15 @@ pub enum TakenOver<'a> {
     Write(&'a str),
     /// Replace texts in a file.
     Edit(&'a [(String, String)]),
-    /// Show names or lines of what lies at the path and below it.
+    /// List names or lines at the path and below it.
     Search(&'a FileOperation),
 }
 
 impl Session {
-    /// Has an operation authorized that `provider` carries out, and returns the path to use for it.
+    /// Authorizes an operation that `provider` carries out, and returns the path for it.
     ///
     /// # Errors
-    /// When it is not allowed, cannot be left to somebody else, or there is nothing to read.
+    /// When it is not allowed, cannot be left to another program, or the file to read does not exist.
     pub fn authorize_taken_over(
         &self,
         call: FileCall<'_>,
@@ -88,7 +90,7 @@ impl Session {
         left
     }
 
-    /// The canonical path as the tool is told of it, if it will take it for just that.
+    /// Returns the canonical path for the tool, if the tool will interpret it as exactly that path.
     fn hand_on(&self, located: &Located, search_under: Option<&Force>) -> Result<String, FileFailure> {
         let path = located.canonical();
         let denied = |rule, reason| FileFailure::Denied(Box::new(Decision::host_denial(rule, reason)));

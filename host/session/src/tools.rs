@@ -1,4 +1,4 @@
-//! Tools that somebody else carries out, and what every tool brings back.
+//! Tools that other programs carry out, and the output of all tools.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +11,12 @@ use crate::authorized::Authorized;
 use crate::cancel::Cancel;
 use crate::session::Session;
 
-/// How often an input may be rewritten until everybody is content with it.
+/// Maximum number of times that policies may rewrite an input.
 const REWRITES: usize = 4;
-/// Calls of which the request is kept until their output comes; pi has a few at a time.
+/// Number of requests kept until the output of their calls arrives; pi has a few calls at a time.
 const KEPT_CALLS: usize = 256;
 
-/// The requests that led to calls whose output is still to come.
+/// The requests of calls whose output has not arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Mutex<VecDeque<(String, Request)>>);
 
@@ -37,7 +37,7 @@ impl Calls {
     }
 }
 
-/// The output of a tool, as its client has it.
+/// The output of a tool, as the client received it.
 #[derive(Debug)]
 pub struct Output<'a> {
     /// The client's call.
@@ -46,13 +46,14 @@ pub struct Output<'a> {
     pub tool: ToolCall,
     /// Whether it failed.
     pub is_error: bool,
-    /// The blocks.
+    /// The content blocks.
     pub content: Vec<ContentBlock>,
 }
 
 impl Session {
-    /// Has the call of a tool authorized that somebody else carries out. Where a policy rewrites its input, the
-    /// new one is judged by everybody again; it stands in the request that is returned.
+    /// Authorizes a tool call that another program carries out.
+    ///
+    /// If a policy rewrites the input, all policies decide on the new input; the returned request contains it.
     pub fn authorize_tool(&self, tool: ToolCall, call: Option<&str>, cancel: &Cancel) -> Authorized {
         let mut tool = tool;
         for _ in 0..REWRITES {
@@ -74,12 +75,12 @@ impl Session {
         self.refuse(request, "host.rewrites-endless", "policies rewrite each other's input again and again")
     }
 
-    /// Refuses a request for a reason of the host's own.
+    /// Refuses a request for a reason of the host.
     pub fn refuse(&self, request: Request, rule: &str, reason: &str) -> Authorized {
         self.record(request, Decision::host_denial(rule, reason))
     }
 
-    /// Shows what a tool brought back to the policies that want to see it.
+    /// Passes a tool's output to the policies that inspect outputs.
     #[must_use]
     pub fn inspect(&self, output: Output<'_>) -> Inspection {
         let request = self.calls.take(output.call);
@@ -106,7 +107,7 @@ impl Session {
     }
 }
 
-/// The one input that policies want in place of the call's own, unless it is that already.
+/// Returns the input that policies want instead of the call's own, unless it is the same.
 fn rewritten(decision: &Decision, tool: &ToolCall) -> Result<Option<String>, (&'static str, &'static str)> {
     let wanted = decision.obligations().iter().filter_map(|obligation| match obligation {
         Obligation::RewriteInput(input) => Some(input),

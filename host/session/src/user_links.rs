@@ -1,5 +1,7 @@
-//! Links of the user's, as they are when a session begins: what those at names that mean something lead to is protected
-//! as the name itself, and where others lead nowhere a command has no directory of its own.
+//! The user's symbolic links at the start of a session.
+//!
+//! The target of a link at a protected name is protected like the name itself. The missing target of a dangling link
+//! counts as the user's: a directory that a command creates there is not the command's own.
 
 use std::path::{Path, PathBuf};
 
@@ -7,22 +9,22 @@ use portcullis_config::{RealDisk, names_on_the_way};
 use portcullis_file_gate::symbolic_links;
 use portcullis_names::{PACKAGES, Site, UserLink};
 
-/// How many names are looked at; most projects have fewer.
+/// Maximum number of names to examine; most projects have fewer.
 const LOOKED_AT: usize = 200_000;
 
-/// The links of the places where the user's programs work.
+/// The links in the directories where the user's programs work.
 #[derive(Debug, Default)]
 pub(crate) struct UserLinks {
-    /// Where they were looked for.
+    /// The directories that were searched.
     roots: Vec<PathBuf>,
-    /// Those at names that mean something.
+    /// Links at protected names.
     pub(crate) named: Vec<UserLink>,
-    /// What others lead to, where nothing is.
+    /// Targets of dangling links.
     pub(crate) nowhere: Vec<PathBuf>,
 }
 
 impl UserLinks {
-    /// Looks for them below `roots`, of which `workspace` is one.
+    /// Searches `roots`, one of which is `workspace`.
     pub(crate) fn find(workspace: &Path, homes: &[PathBuf], roots: Vec<PathBuf>) -> Self {
         let (exists, is_link) =
             (|path: &Path| path.symlink_metadata().is_ok(), |path: &Path| path.is_symlink());
@@ -48,13 +50,13 @@ impl UserLinks {
         Self { roots, named, nowhere }
     }
 
-    /// Whether they were looked for below these.
+    /// Returns true if these directories were searched.
     pub(crate) fn are_below(&self, roots: &[PathBuf]) -> bool {
         self.roots == roots
     }
 }
 
-/// Where a link leads, whether anything is there or not.
+/// Returns the target of a link, whether it exists or not.
 fn end(link: &Path) -> Option<PathBuf> {
     names_on_the_way(link, &RealDisk).ok()?.into_iter().next()
 }

@@ -14,7 +14,7 @@ use portcullis_session::{
     Refusal, Session, Setup,
 };
 
-/// Gives one answer to every question, and keeps the questions.
+/// Gives the same answer to every question, and records the questions.
 struct Clerk {
     answer: Answer,
     asked: Mutex<Vec<Question>>,
@@ -115,7 +115,7 @@ impl Scene {
         std::fs::read_to_string(self.project.join(name)).ok()
     }
 
-    /// Rule and reason of each question, and forgets them.
+    /// Returns rule and reason of each question, and forgets the questions.
     fn asked(&self) -> Vec<(String, String)> {
         let asked = std::mem::take(&mut *self.clerk.asked.lock().unwrap());
         asked.into_iter().map(|question| (question.rule, question.reason)).collect()
@@ -151,7 +151,7 @@ fn settings_of_git_are_judged_by_their_content() {
 fn the_result_of_an_edit_is_judged_not_its_parts() {
     let scene = scene(NO);
     assert_eq!(rule_of(scene.edit(".git/config", "status\n", "status\n[user]\n\tname = A\n")), None);
-    // Each half is nothing; the whole is an alias.
+    // Each half is harmless; together they are an alias that runs a program.
     assert_eq!(
         rule_of(scene.edit(".git/config", "st = status", "st = !evil")).as_deref(),
         Some("host.git-config")
@@ -172,7 +172,7 @@ fn a_yes_holds_for_this_content_only() {
     for program in ["one", "two"] {
         let text = format!("[core]\n\tpager = {program}\n");
         let written = scene.write(".git/config", &text);
-        // There is no second choice, so the answer is none.
+        // There is no second choice, so no answer is given.
         assert_eq!(rule_of(written).as_deref(), Some("host.git-config"));
         let asked = std::mem::take(&mut *scene.clerk.asked.lock().unwrap());
         let scopes: Vec<GrantScope> = asked[0].choices.iter().map(|choice| choice.scope).collect();
@@ -275,7 +275,7 @@ fn what_the_user_lifts_does_not_hold() {
     for name in [".git/config", "AGENTS.md", ".git/hooks/pre-commit"] {
         assert_eq!(rule_of(scene.write(name, "[core]\n\tpager = mine\n")), None, "{name}");
     }
-    // A writable place within the project takes no meaning from the names in it.
+    // Inside the project, a further writable directory does not change the meaning of names.
     for name in [".idea/workspace.xml", "sub/.idea/x"] {
         assert_eq!(rule_of(scene.write(name, "x")).as_deref(), Some("host.editor-files"), "{name}");
     }

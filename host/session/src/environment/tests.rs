@@ -23,7 +23,7 @@ fn no_rules() -> RuleSet {
     RuleSet::compile(Vec::new(), Base::default(), &[])
 }
 
-/// The variables of a table, with the lines that name its parts left out.
+/// Parses a table of variables; lines that start with `#` are headings.
 fn table(text: &'static str) -> Vec<(String, String)> {
     let entries = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let split =
@@ -31,7 +31,7 @@ fn table(text: &'static str) -> Vec<(String, String)> {
     entries.map(|line| split(line).unwrap_or_else(|| panic!("no variable: {line}"))).collect()
 }
 
-/// The names of those of `inherited` that a command gets.
+/// Returns the names of the `inherited` variables that a command gets.
 fn given(inherited: Vec<(String, String)>, rules: &RuleSet) -> Vec<String> {
     let harmless: Vec<bool> = inherited.iter().map(|(name, value)| withheld(name, value).is_none()).collect();
     let result = environment(inherited, &harmless, &[], rules, "/tmp");

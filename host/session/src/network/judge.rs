@@ -1,4 +1,4 @@
-//! The answers to the gate: rules and policies, what the user said before, the user.
+//! Decides on connections for the gate: by rules and policies, by earlier answers, by the user.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use crate::memory::Denied;
 use crate::question::endpoint_pattern;
 use crate::session::Session;
 
-/// What the judge does, for the report of a fault.
+/// Description of the judge's work, for fault reports.
 const JUDGING: &str = "judging a connection";
 
-/// Answers for the connections in one sandbox.
+/// Decides on the connections in one sandbox.
 pub(super) struct CommandJudge {
     line: Arc<Line>,
-    /// Rules for this sandbox alone; none where those of the session hold, as they are at the time.
+    /// Rules of this sandbox alone; `None` for the session's rules in force at the time.
     stricter: Option<Arc<RuleSet>>,
 }
 
@@ -43,7 +43,7 @@ impl CommandJudge {
         self.stricter.as_deref().unwrap_or(&force.rules)
     }
 
-    /// What rules, policies, grants and earlier answers say.
+    /// Returns the decision of rules, policies, grants and earlier answers.
     fn judge(&self, session: &Session, attempt: &Attempt) -> (Request, Decision) {
         let request = request(session, attempt);
         let force = session.force_unchecked();
@@ -98,7 +98,7 @@ impl CommandJudge {
         Answered { judged, is_about, answer, choice }
     }
 
-    /// Asks the user about attempts, and returns what becomes of each.
+    /// Asks the user about attempts, and returns the judgement for each.
     fn ask_about(&self, session: &Session, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
         let Answered { judged, is_about, answer, choice } = self.put(session, round, attempts);
         if let Some(choice) = choice.as_ref().filter(|choice| choice.scope != GrantScope::Once) {
@@ -114,7 +114,7 @@ impl CommandJudge {
                 _ if !is_open(&decision) => decision,
                 (Answer::Covered, _) => self.judge(session, attempt).1,
                 (Answer::Refused(refusal), _) => {
-                    // pi itself runs as long as the session: a no for all that time is no answer for once.
+                    // pi itself runs for the whole session, so a single "no" must not last as long.
                     if *refusal == Refusal::User && is_connection && !session.setup.inmate.is_agent() {
                         session.connections.refuse(attempt.command, place(&attempt.access));
                     }
@@ -133,7 +133,7 @@ impl CommandJudge {
                     decision.refused(AnsweredBy::User, "the answer was not one of the choices")
                 }
             };
-            // What is still open by now has no answer.
+            // The answer does not cover this attempt.
             settle(
                 session,
                 attempt,
@@ -145,10 +145,10 @@ impl CommandJudge {
     }
 }
 
-/// What came of a question.
+/// The result of a question.
 struct Answered {
     judged: Vec<(Request, Decision)>,
-    /// Which of the attempts the question was about.
+    /// Whether the question was about the attempt, for each attempt.
     is_about: Vec<bool>,
     answer: Answer,
     choice: Option<Choice>,
@@ -195,7 +195,7 @@ impl Judge for CommandJudge {
                 reason: format!("`{}` leads to {address}: {}", access.target, escape(&ruling.reason)),
             }),
             Some(ruling) if ruling.effect == Effect::Allow => AddressRuling::Named,
-            // The user was asked for the address itself.
+            // The user was asked about the address itself.
             _ if session.connections.is_allowed(attempt.command, &(as_itself.clone(), access.port)) => {
                 AddressRuling::Named
             }
@@ -275,8 +275,10 @@ fn is_open(decision: &Decision) -> bool {
     decision.effect() == Effect::Ask
 }
 
-/// Whether two attempts are asked about in the same words: one program makes them, and the same policies want them
-/// asked for the same reasons. What is said of one would be said of the other.
+/// Returns true if two attempts can share a question.
+///
+/// The same program makes them, and the same policies ask for the same reasons. An answer for one then applies to the
+/// other.
 fn is_same_question((one, by): (&Attempt, &Decision), (other, by_other): (&Attempt, &Decision)) -> bool {
     one.access.process.program == other.access.process.program
         && by.policy() == by_other.policy()
@@ -285,23 +287,23 @@ fn is_same_question((one, by): (&Attempt, &Decision), (other, by_other): (&Attem
         && asking(by).eq(asking(by_other))
 }
 
-/// What a policy says beside the title of its question, which names a place, and how long it waits.
+/// Returns the policy's text besides the title of its question (which names a place), and its timeout.
 fn words(decision: &Decision) -> Option<(Option<&str>, Option<u32>)> {
     decision.question().map(|question| (question.details.as_deref(), question.timeout_ms))
 }
 
-/// Who else wants it asked, and why.
+/// Returns the other policies that ask, with their reasons.
 fn asking(decision: &Decision) -> impl Iterator<Item = (&str, &Cause)> {
     let asking = decision.votes().iter().filter(|vote| vote.effect == Some(Effect::Ask));
     asking.map(|vote| (vote.policy.as_str(), &vote.cause))
 }
 
-/// Those of the attempts that a question was about.
+/// Returns the attempts that a question was about.
 fn chosen<'a>(attempts: &'a [Attempt], is_about: &'a [bool]) -> impl Iterator<Item = &'a Attempt> {
     attempts.iter().zip(is_about).filter_map(|(attempt, is_about)| is_about.then_some(attempt))
 }
 
-/// What the user has said of it before; leaves it open where that is nothing.
+/// Applies an earlier answer of the user, if there is one.
 fn answered_before(session: &Session, attempt: &Attempt, action: &Action, decision: Decision) -> Decision {
     let place = place(&attempt.access);
     match attempt.want {
@@ -322,12 +324,12 @@ fn answered_before(session: &Session, attempt: &Attempt, action: &Action, decisi
     }
 }
 
-/// Whether it is about the connection itself, and not about what it does.
+/// Returns true for an attempt to connect, as opposed to its later stages.
 fn is_to_connect(attempt: &Attempt) -> bool {
     attempt.want == Want::Connect && attempt.access.stage == Stage::Connect
 }
 
-/// The request that an attempt is judged as.
+/// Returns the request for an attempt.
 fn request(session: &Session, attempt: &Attempt) -> Request {
     let mut request = session.request(Origin::Process, Action::Network(attempt.access.clone()));
     request.parent = session.connections.identity(attempt.command).map(|identity| identity.request);
@@ -337,7 +339,7 @@ fn request(session: &Session, attempt: &Attempt) -> Request {
     request
 }
 
-/// Writes the decision down and makes the answer of it.
+/// Records the decision and returns the judgement.
 fn settle(session: &Session, attempt: &Attempt, request: Request, decision: Decision) -> Judgement {
     let Authorized { decision, permit, .. } = session.record(request, decision);
     match permit {
@@ -359,16 +361,16 @@ fn settle(session: &Session, attempt: &Attempt, request: Request, decision: Deci
     }
 }
 
-/// Has the model told what became of a connection of its command.
+/// Adds a note on a connection, for the model.
 fn note(session: &Session, attempt: &Attempt, why: &str) {
     let NetworkAccess { target, port, .. } = &attempt.access;
     let place = target.with_port(*port);
     session.connections.note(attempt.command, format!("network: no connection to {place}: {why}"));
 }
 
-/// Remembers one answer for all the places that were asked about.
+/// Remembers one answer for all the places in a question.
 fn remember(session: &Session, choice: &Choice, attempts: &[&Attempt]) {
-    // All of them want to send more to the same place.
+    // All of them send more to the same place.
     if let Some(Attempt { want: Want::SendMore { .. }, access, .. }) = attempts.first() {
         return session.memory.deny(vec![Denied::of_more(access)]);
     }
@@ -394,12 +396,12 @@ fn remember(session: &Session, choice: &Choice, attempts: &[&Attempt]) {
     }
 }
 
-/// Whether a grant is for this very address or a block that holds it.
+/// Returns true if a grant is for this address or a block that contains it.
 fn names(pattern: &GrantPattern, address: &Endpoint, port: u16) -> bool {
     matches!(pattern, GrantPattern::Network(network) if network.host.is_of_addresses() && network.matches(address, port))
 }
 
-/// The refusal after a fault of the host's own.
+/// Returns the refusal after a fault of the host.
 fn fault(reason: String) -> Refused {
     Refused { policy: "host".to_owned(), rule: RULE.to_owned(), reason }
 }

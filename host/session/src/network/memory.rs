@@ -1,4 +1,4 @@
-//! What is remembered of connections: answers, which command is which, and what the model is to be told.
+//! State of the commands' connections: answers, the identity of commands, and notes for the model.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,15 +9,15 @@ use portcullis_decision::request::{Endpoint, NetworkAccess};
 
 use crate::cancel::Cancel;
 
-/// More lines on one command do not help the model.
+/// Maximum number of notes per command; more do not help the model.
 const NOTES_MAX: usize = 20;
-/// A command may connect before it is known here which one it is; not for longer than that.
+/// How long to wait for the identity of a command, which may connect before it is registered.
 const INTRODUCTION: Duration = Duration::from_millis(300);
 
 /// A host and a port.
 pub(super) type Place = (Endpoint, u16);
 
-/// Answers and facts on the connections of a session's commands.
+/// Answers and facts about the connections of a session's commands.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     table: Mutex<Table>,
@@ -27,27 +27,27 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 struct Table {
     commands: HashMap<u32, Command>,
-    /// What the user has been told once.
+    /// Notices that the user has seen.
     told: HashSet<String>,
-    /// The questions that are open.
+    /// The open questions.
     rounds: HashMap<u64, Cancel>,
 }
 
-/// What is known of one command, by the number of its init.
+/// State of one command, identified by the pid of its init process.
 #[derive(Debug, Default)]
 struct Command {
     identity: Option<Identity>,
     allowed: HashSet<Place>,
     refused: HashSet<Place>,
-    /// Places refused to a connection of an unknown command, while this one ran.
+    /// Places refused to a connection of an unknown command while this command ran.
     refused_to_unknown: HashSet<Place>,
     notes: Vec<String>,
-    /// How long its connections have waited for the user, without those of now.
+    /// Total time its connections have waited for the user, without the current wait.
     waited: Duration,
     waits_since: Option<Instant>,
 }
 
-/// What a command is known by elsewhere.
+/// The identity of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Identity {
     /// The id of its request.
@@ -61,7 +61,7 @@ pub(super) fn place(access: &NetworkAccess) -> Place {
 }
 
 impl Memory {
-    /// Says which command this is.
+    /// Registers the identity of a command.
     pub(crate) fn introduce(&self, command: u32, request: &str, call: Option<&str>) {
         if command == 0 {
             return;
@@ -71,12 +71,12 @@ impl Memory {
         self.introduced.notify_all();
     }
 
-    /// Forgets a command that has ended, and returns what the model is to be told of its connections.
+    /// Removes a command that has ended, and returns the notes for the model.
     pub(crate) fn dismiss(&self, command: u32) -> Vec<String> {
         self.table().commands.remove(&command).map(|command| command.notes).unwrap_or_default()
     }
 
-    /// Which command this is; waits a moment for one that has just started.
+    /// Returns the identity of a command; waits briefly for one that has just started.
     pub(super) fn identity(&self, command: u32) -> Option<Identity> {
         if command == 0 {
             return None;
@@ -88,7 +88,7 @@ impl Memory {
         table.commands.get(&command).and_then(|command| command.identity.clone())
     }
 
-    /// Returns the command that runs, and 0 if there are none or several.
+    /// Returns the running command, or 0 if there are none or several.
     pub(super) fn only_command(&self) -> u32 {
         let table = self.table();
         let mut running = table.commands.iter().filter(|(_, command)| command.identity.is_some());
@@ -98,7 +98,7 @@ impl Memory {
         }
     }
 
-    /// Whether nobody was told this before.
+    /// Returns true if the text is new, and remembers it.
     pub(super) fn is_news(&self, text: &str) -> bool {
         self.table().told.insert(text.to_owned())
     }
@@ -114,14 +114,15 @@ impl Memory {
         }
     }
 
-    /// Notes something that concerns every command under way.
+    /// Adds a note to all running commands.
     pub(super) fn note_to_all(&self, text: &str) {
         let commands: Vec<u32> = self.table().commands.keys().copied().collect();
         commands.into_iter().for_each(|command| self.note(command, text.to_owned()));
     }
 
-    /// Remembers that the user allowed a place to a command, as long as it runs. An answer that holds for longer is a
-    /// grant, and ends with that.
+    /// Remembers that the user allowed a place to a command for as long as it runs.
+    ///
+    /// An answer with a longer scope is a grant and ends with that.
     pub(super) fn allow(&self, command: u32, place: Place, scope: GrantScope) {
         let mut table = self.table();
         if command != 0 && scope == GrantScope::Once {
@@ -129,9 +130,10 @@ impl Memory {
         }
     }
 
-    /// Remembers that the user said a plain no to a place, as long as the command runs: a program that tries again and
-    /// again asks once. Another command asks anew. For an unknown command (0), the no holds for unknown ones as long as
-    /// one of those runs that run now.
+    /// Remembers a plain "no" to a place for as long as the command runs.
+    ///
+    /// So a program that retries does not ask again; other commands do. For an unknown command (0), the "no" applies to
+    /// unknown commands while any of the current commands runs.
     pub(super) fn refuse(&self, command: u32, place: Place) {
         let mut table = self.table();
         if command != 0 {
@@ -143,8 +145,9 @@ impl Memory {
         }
     }
 
-    /// Returns true if the user said a plain no to this place for this command. An unknown command (0) may be any of
-    /// those that run, so what is refused to one of them is refused to it.
+    /// Returns true if the user said a plain "no" to this place for this command.
+    ///
+    /// An unknown command (0) can be any running one, so a refusal for one of these applies.
     pub(super) fn is_refused(&self, command: u32, place: &Place) -> bool {
         let table = self.table();
         if command != 0 {
@@ -156,7 +159,7 @@ impl Memory {
             .any(|command| command.refused.contains(place) || command.refused_to_unknown.contains(place))
     }
 
-    /// Forgets which of these places were allowed to commands under way: who takes an answer back means these as well.
+    /// Removes places that were allowed to running commands, when the user revokes an answer.
     pub(crate) fn forget_allowed(&self, is_meant: impl Fn(&Endpoint, u16) -> bool) {
         for command in self.table().commands.values_mut() {
             command.allowed.retain(|(target, port)| !is_meant(target, *port));
@@ -167,7 +170,7 @@ impl Memory {
         self.table().commands.get(&command).is_some_and(|command| command.allowed.contains(place))
     }
 
-    /// Notes that a question is open, and that its command waits for it.
+    /// Records that a question is open and that its command waits.
     pub(super) fn begin_round(&self, round: u64, command: u32, cancel: Cancel) {
         let mut table = self.table();
         table.rounds.insert(round, cancel);
@@ -191,7 +194,7 @@ impl Memory {
         }
     }
 
-    /// How long the user has kept a command waiting, which does not count as its time.
+    /// Returns the time that a command has waited for the user, which does not count as run time.
     pub(crate) fn waited(&self, command: u32) -> Duration {
         let table = self.table();
         let Some(command) = table.commands.get(&command) else { return Duration::ZERO };

@@ -1,4 +1,4 @@
-//! Servers that commands start, and the user's way to them.
+//! Servers that commands start, and the ports that open them to the user.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,7 +12,7 @@ use portcullis_text::escape;
 use super::{Line, Network};
 use crate::session::Session;
 
-/// Ports that are open at once.
+/// Maximum number of open ports.
 const OPEN_MAX: usize = 64;
 
 /// A port on which a server listens inside, or that is open.
@@ -20,30 +20,30 @@ const OPEN_MAX: usize = 64;
 pub struct InsidePort {
     /// The port inside.
     pub port: u16,
-    /// The program that listens, safe to show; empty when nobody does.
+    /// The listening program, safe to show; empty if none listens.
     pub program: String,
-    /// Its process; 0 when nobody listens.
+    /// Its process id; 0 if none listens.
     pub process: u32,
-    /// Where it can be reached on this machine; nothing when it is not open.
+    /// Its address on this machine; `None` if it is not open.
     pub open_at: Option<SocketAddr>,
 }
 
-/// Why a port is not opened or closed.
+/// Why a port was not opened or closed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortError {
-    /// There is no way out, so there is none in.
+    /// The sandbox has no network.
     #[error("this session's commands have no network; `portcullis doctor` says why")]
     NoNetwork,
-    /// The settings say that no port is opened.
+    /// The settings forbid opening ports.
     #[error("`network.allowLocalBinding` is `false` in the settings")]
     NotAllowed,
-    /// It is open already.
+    /// It is already open.
     #[error("port {port} is open already, at {at}")]
     IsOpen {
         /// The port inside.
         port: u16,
-        /// Where it is open.
+        /// Its address.
         at: SocketAddr,
     },
     /// It is not open.
@@ -52,21 +52,21 @@ pub enum PortError {
         /// The port inside.
         port: u16,
     },
-    /// There are too many.
+    /// Too many ports are open.
     #[error("{OPEN_MAX} ports are open already; close one")]
     TooMany,
-    /// The port of this machine cannot be had.
+    /// The port of this machine is not available.
     #[error("listening at 127.0.0.1:{port}; choose another port with `--at`")]
     Listen {
         /// The port of this machine.
         port: u16,
-        /// The kernel's answer.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// The ports that are open, by those inside.
+/// The open ports, by the port inside.
 #[derive(Debug, Default)]
 pub(super) struct Open(Mutex<HashMap<u16, (SocketAddr, WayIn)>>);
 
@@ -80,7 +80,7 @@ impl Open {
     }
 }
 
-/// Makes sockets in the sandbox that the session has at the time.
+/// Creates sockets in the session's current sandbox.
 struct InSession(Arc<Line>);
 
 impl Sockets for InSession {
@@ -92,7 +92,7 @@ impl Sockets for InSession {
 }
 
 impl Network {
-    /// Closes every port, with the connections through them.
+    /// Closes all ports, with the connections through them.
     pub(crate) fn close_ports(&self) {
         self.open.close_all();
     }
@@ -114,7 +114,10 @@ impl Network {
         ports
     }
 
-    /// `may_be_open` is asked while no port can be closed: settings that forbid it close afterwards what it let through.
+    /// Opens a port if `may_be_open` returns true.
+    ///
+    /// It is called while no port can be closed, so that settings that forbid open ports also close a port that is just
+    /// being opened.
     fn open_port(
         &self,
         port: u16,
@@ -153,16 +156,16 @@ impl Session {
         self.network.as_ref().map(|network| network.ports(servers)).unwrap_or_default()
     }
 
-    /// Opens a port inside to this machine's loopback, at `at` there, or at any when that is 0; returns where.
+    /// Opens a port inside to this machine's loopback, on port `at` or any free one if `at` is 0. Returns the address.
     ///
     /// # Errors
-    /// When the settings forbid it, it is open already, or it cannot be had.
+    /// When the settings forbid it, the port is already open, or it is not available.
     pub fn open_port(&self, port: u16, at: u16) -> Result<SocketAddr, PortError> {
         let network = self.network.as_ref().ok_or(PortError::NoNetwork)?;
         network.open_port(port, at, || self.settings().connecting.opens_ports)
     }
 
-    /// Closes a port again, with every connection through it.
+    /// Closes a port, with all connections through it.
     ///
     /// # Errors
     /// When it is not open.

@@ -1,4 +1,4 @@
-//! One question for several places that a command wants to connect to.
+//! One question about several places that a command connects to.
 
 use portcullis_decision::GrantScope;
 use portcullis_decision::request::NetworkAccess;
@@ -9,7 +9,7 @@ use crate::ask::{ChoiceKind, Question};
 use crate::question::GRANT_TEXT_MAX;
 use crate::special;
 
-/// The places of some connections, each once, in their order.
+/// Returns the distinct places of some connections, in order.
 pub(super) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for access in accesses {
@@ -21,8 +21,9 @@ pub(super) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> V
     places
 }
 
-/// Makes the question about the first of several places one about all of them: what it offers holds for each. `details`
-/// are what the policy says of each in the same words.
+/// Turns the question about the first of several places into one about all of them: its choices apply to each.
+///
+/// `details` is the policy's text, which is the same for each.
 pub(super) fn about_all(mut question: Question, places: &[Place], details: Option<&str>) -> Question {
     let [_, _, ..] = places else { return question };
     question.title = format!("Allow these {} connections?", places.len());
@@ -33,9 +34,9 @@ pub(super) fn about_all(mut question: Question, places: &[Place], details: Optio
             question.reason.push_str(&format!("; and {meaning}"));
         }
     }
-    // What covers only one of them would be no answer.
+    // A choice that covers only one of them would be no answer.
     let covers = format!("connections to {}", listed(places, ", "));
-    // A grant that cannot be read whole before it is given is not offered.
+    // A grant that is too long to be read in full is not offered.
     let is_readable = covers.chars().count() <= GRANT_TEXT_MAX;
     question.choices.retain(|choice| match (choice.scope, choice.kind) {
         (GrantScope::Once, _) => true,
@@ -52,10 +53,10 @@ pub(super) fn about_all(mut question: Question, places: &[Place], details: Optio
     question
 }
 
-/// Makes the question one about sending more than the budget.
+/// Turns the question into one about sending more than the budget.
 pub(super) fn about_more(mut question: Question, sent: u64) -> Question {
     question.title = format!("Allow to send more there? {} MiB were sent in this session", sent >> 20);
-    // As much again; a grant for the host would say nothing on the amount.
+    // "Once" allows the same amount again. A grant for the host does not set an amount, so it is not offered.
     question.choices.retain(|choice| choice.scope == GrantScope::Once || choice.kind == ChoiceKind::Deny);
     for choice in &mut question.choices {
         match choice.kind {
@@ -69,7 +70,7 @@ pub(super) fn about_more(mut question: Question, sent: u64) -> Question {
     question
 }
 
-/// Host names in their canonical form are safe to show.
+/// Formats places. Canonical host names are safe to show.
 fn listed(places: &[Place], between: &str) -> String {
     let shown: Vec<String> = places.iter().map(|(host, port)| host.with_port(*port)).collect();
     shown.join(between)

@@ -1,11 +1,11 @@
-//! The user's own proxy, as the gate wants it.
+//! The user's own proxy, in the form that the gate needs.
 
 use portcullis_config::{ProxyAddress, ProxyProtocol, Resolved};
 use portcullis_decision::Effect;
 use portcullis_decision::request::Endpoint;
 use portcullis_network_gate::{Protocol, Unresolved, Upstream};
 
-/// Returns the proxy for a place; nothing where it is reached directly. What is this machine's own always is.
+/// Returns the proxy for a place, or `None` for a direct connection. Loopback addresses are always direct.
 pub(super) fn of(resolved: &Resolved, target: &Endpoint, port: u16) -> Option<Upstream> {
     let is_here = match target {
         Endpoint::Address(address) => address.is_loopback(),

@@ -1,11 +1,11 @@
-//! Rules that tighten only take away, whatever the rules are and whatever the sandbox is made of.
+//! Tests that tightening rules only take rights away, for any rules and any kind of sandbox.
 //!
-//! Random rule sets become plans as a session makes them. What a plan shows is worked out by a small model of mounts,
-//! and of Landlock, that shares no code with the product: a set of the machine's paths with rights on them. Adding a rule
-//! that tightens must not add to that set. What belongs to the session alone is not in it: where a directory of the
-//! machine is taken away below `/tmp`, the session's own comes into sight.
+//! Random rule sets become plans, as in a session. A small model of mounts and of Landlock, which shares no code with
+//! the product, computes the rights of a plan: a set of the machine's paths with rights on them. A tightening rule must
+//! not add to that set. Paths that belong only to the session are not in it: where a directory of the machine below
+//! `/tmp` is removed, the session's own becomes visible.
 //!
-//! `PORTCULLIS_RULE_SETS` is the number of rule sets that are tried.
+//! `PORTCULLIS_RULE_SETS` sets the number of rule sets.
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixListener;
@@ -23,10 +23,10 @@ use tempfile::TempDir;
 use super::mounted;
 use crate::inmate::{AgentPlaces, Inmate};
 
-/// As many as a test run has time for.
+/// Default number of rule sets, limited by the time of a test run.
 const RULE_SETS: u64 = 1_000;
 
-/// Numbers that look random, the same ones for the same seed.
+/// Pseudo-random numbers, the same for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -48,15 +48,15 @@ impl Random {
     }
 }
 
-/// A piece of the real disk, below the machine's `/tmp` and outside of it.
+/// Test directories on the real disk, below the machine's `/tmp` and outside of it.
 struct Ground {
     _directories: [TempDir; 2],
     _sockets: Vec<UnixListener>,
-    /// Where the session's temporary directory lies.
+    /// The session's temporary directory.
     temp: PathBuf,
     home: PathBuf,
     bound: Vec<PathBuf>,
-    /// Paths that rules name and that are looked at.
+    /// Paths that rules name and that are checked.
     paths: Vec<PathBuf>,
 }
 
@@ -158,14 +158,14 @@ impl Ground {
     }
 }
 
-/// What stands between commands and the machine.
+/// The mechanism that confines commands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Tier {
     Mounts,
     Landlock,
 }
 
-/// Whatever rules are of no moment for.
+/// The inputs other than rules.
 struct Case<'a> {
     ground: &'a Ground,
     tier: Tier,
@@ -192,7 +192,7 @@ impl<'a> Case<'a> {
         Self { ground, tier, base: Base { workspace, temp, closed }, grants, inmate, named }
     }
 
-    /// What the plan for these rules gives; none if there is no sandbox with them.
+    /// Returns the rights of the plan for these rules, or `None` if they give no sandbox.
     fn given(&self, layers: &[RuleLayer]) -> Option<BTreeSet<Right>> {
         let rules = RuleSet::compile(self.inmate.rules(layers.to_vec()), self.base.clone(), &self.grants);
         let (places, _) = mounted(&rules, &rules.places(), &self.ground.bound, &self.named).ok()?;
@@ -223,8 +223,9 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Puts one mount after the other, each over all that was mounted below its point, and says what of the machine is seen
-/// at a path.
+/// Applies the mounts in order, and returns the right on a path of the machine.
+///
+/// Each mount hides all earlier ones below its mount point.
 fn through_mounts(steps: &[Step], path: &Path) -> Option<Writable> {
     let mut mounts = vec![(PathBuf::from("/"), Some(Writable::No))];
     for step in steps {
@@ -245,7 +246,7 @@ fn through_mounts(steps: &[Step], path: &Path) -> Option<Writable> {
     holding.max_by_key(|(point, _)| point.components().count()).and_then(|(_, machine)| machine)
 }
 
-/// Where there are no mounts every path is the machine's: the deepest step that names a directory around it counts.
+/// Without mounts each path is the machine's, and the deepest step for a directory around it decides.
 fn through_landlock(steps: &[Step], path: &Path) -> Option<Writable> {
     let mut rights = vec![(PathBuf::from("/"), Some(Writable::No))];
     for step in steps {
@@ -264,8 +265,10 @@ fn through_landlock(steps: &[Step], path: &Path) -> Option<Writable> {
 
 const EFFECTS: [Effect; 3] = [Effect::Allow, Effect::Ask, Effect::Deny];
 
-/// Adds what may only tighten: a project's denials, a policy that nobody vouches for, rules for one command, which are
-/// of the same kind, or one more denial in a policy that counts.
+/// Adds rules that may only tighten.
+///
+/// These are denials of a project, an untrusted policy, rules for one command (which are of the same kind), or one more
+/// denial in a policy whose verdicts count.
 fn tightened(ground: &Ground, random: &mut Random, layers: &[RuleLayer]) -> Vec<RuleLayer> {
     let mut layers = layers.to_vec();
     let count = layers.len();
@@ -293,11 +296,11 @@ fn rules_that_tighten_only_take_away() {
     let tried = halves.iter().flatten().count();
     let lost = halves.iter().flatten().filter(|lost| **lost > 0).count();
     println!("{count} rule sets: {tried} with a sandbox before and after, of which {lost} lost rights");
-    // Otherwise nothing has been shown.
+    // Otherwise the test is not meaningful.
     assert!(tried * 4 > halves.len() * 3 && lost * 10 > tried, "{tried} {lost} of {count}");
 }
 
-/// How many rights a tightening rule has taken away; none if there is no sandbox with or without it.
+/// Returns the number of rights that a tightening rule takes away, or `None` if there is no sandbox with or without it.
 fn try_one(ground: &Ground, seed: u64) -> Option<usize> {
     let mut random = Random(seed);
     let case = Case::new(ground, &mut random);
@@ -317,7 +320,9 @@ fn try_one(ground: &Ground, seed: u64) -> Option<usize> {
     Some(given.len() - left.len())
 }
 
-/// The control: a layer that counts opens what it allows, the machine's `/run` and directories in `/tmp` among them.
+/// The control: a layer that counts opens the paths it allows.
+///
+/// Among them are the machine's `/run` and directories in `/tmp`.
 #[test]
 fn rules_that_count_open_what_they_allow() {
     let ground = Ground::new();
@@ -339,7 +344,7 @@ fn rules_that_count_open_what_they_allow() {
             assert!(!before.contains(&right("read")), "{opened:?} {tier:?}");
             let after = case.given(&[layer.clone()]).unwrap();
             assert!(after.contains(&right("read")) && after.contains(&right("write")), "{opened:?} {tier:?}");
-            // The same rule of a policy that nobody vouches for opens nothing.
+            // The same rule of an untrusted policy opens no path.
             layer.tightens = true;
             assert!(!case.given(&[layer]).unwrap().contains(&right("read")), "{opened:?} {tier:?}");
         }

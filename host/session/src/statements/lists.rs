@@ -1,4 +1,4 @@
-//! The places and names of one right, sorted by what comes of using them.
+//! The places and names of one right, sorted by availability.
 
 use std::path::{Path, PathBuf};
 
@@ -10,26 +10,26 @@ use portcullis_decision::{Base, Caller};
 use portcullis_text::escape;
 use serde_json::{Value, json};
 
-/// Directories with nothing but programs, libraries and what belongs to them.
+/// Directories that contain only programs, libraries and their data.
 const PROGRAMS: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec", "/opt", "/nix"];
 
-/// How places are called.
+/// Context for naming places.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Names<'a> {
-    /// The user's home directories; the first is `~`.
+    /// The user's home directories; `~` is the first.
     pub(super) homes: &'a [PathBuf],
-    /// What holds where no rule speaks.
+    /// The base rules, which decide if no other rule matches.
     pub(super) base: &'a Base,
 }
 
 impl<'a> Names<'a> {
-    /// Calls every place by its whole path.
+    /// Names each place by its full path.
     pub(super) fn plain(base: &'a Base) -> Self {
         Self { homes: &[], base }
     }
 
-    /// Returns what a place is called in a sentence.
+    /// Returns the name of a place in a sentence.
     pub(super) fn place(&self, path: &Path) -> String {
         let home = self.homes.first().filter(|home| home.as_path() != Path::new("/"));
         let below = home.and_then(|home| path.strip_prefix(home).ok());
@@ -64,25 +64,25 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Everything that something is said of, by what comes of using it.
+/// All places and names to mention, by availability.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Items {
     pub(super) free: Vec<String>,
     pub(super) asked: Vec<String>,
     pub(super) hidden: Vec<String>,
     pub(super) denied: Vec<String>,
-    /// Whether the host's own protections close something.
+    /// Whether the host's own protections close a place.
     pub(super) is_protected: bool,
 }
 
-/// What stands for all that is not named.
+/// The item for everything not listed.
 pub(super) const EVERYTHING_ELSE: &str = "everything else";
 const EVERYTHING: &str = "everything";
-/// What the file gate does not open, whatever the rules say.
+/// The files that the file gate never opens, whatever the rules say.
 const KERNEL_FILES: &str = "devices and files of the kernel (/proc, /sys)";
 
 impl Items {
-    /// Sorts what `facts` say.
+    /// Sorts `facts` by availability.
     pub(super) fn of(facts: &FileFacts, names: &Names<'_>) -> Self {
         let mut items = Self::default();
         let mut places: Vec<&PlaceFact> = facts.places.iter().collect();
@@ -142,7 +142,7 @@ impl Items {
         }
     }
 
-    /// Gives what `facts` say to programs, with every place by its path.
+    /// Returns `facts` as JSON, with the path of each place.
     pub(super) fn to_json(&self, facts: &FileFacts) -> Value {
         let places = facts.places.iter().map(|place| {
             json!({
@@ -164,7 +164,9 @@ impl Items {
     }
 }
 
-/// Takes what every caller is denied from the lists of the rights that are meant, so that it is said once.
+/// Removes the items that are denied to every caller from the lists of the given rights.
+///
+/// It returns them, so that they are mentioned once.
 pub(super) fn take_denied(
     sets: &mut [(&FileFacts, Items)],
     is_meant: impl Fn(FileRight) -> bool,
@@ -190,7 +192,7 @@ fn word(standing: Availability) -> &'static str {
     }
 }
 
-/// The project first, then the session's own directory, then what lies shallow.
+/// Returns the sort key: the project first, then the session's own directory, then by depth.
 fn rank(path: &Path, base: &Base) -> (u8, usize, PathBuf) {
     let group = match path {
         path if base.workspace.iter().any(|top| top == path) => 0,
@@ -200,17 +202,17 @@ fn rank(path: &Path, base: &Base) -> (u8, usize, PathBuf) {
     (group, path.components().count(), path.to_owned())
 }
 
-/// Whether a place is one of the host's own protections.
+/// Returns true if a place is one of the host's own protections.
 pub(super) fn is_of_host(by: &str) -> bool {
     by == Layer::Host.name()
 }
 
-/// A region that is closed on any machine is told where it is there.
+/// Returns true if a place is worth mentioning: a default closed region only if it exists.
 pub(super) fn is_worth_saying(place: &PlaceFact, base: &Base) -> bool {
     !base.closed.contains(&place.path) || place.path.symlink_metadata().is_ok()
 }
 
-/// A glob of the settings also means the file that is called like it, which is no more than a precaution.
+/// Returns true for the extra rule on a file that is named like a glob of the settings, which is only a precaution.
 fn is_spelled_like_a_pattern(place: &PlaceFact, facts: &FileFacts) -> bool {
     let mut globs = facts.names.iter().map(|name| &name.pattern);
     globs.any(|glob| matches!(glob, FilePattern::Glob(text) if Path::new(text.as_str()) == place.path))

@@ -1,7 +1,7 @@
-//! What is said to be in force: sentences made of the compiled rules, for every place that says any.
+//! Descriptions of the policy in force: sentences computed from the compiled rules.
 //!
-//! `/sandbox`, `config show`, `config import`, `doctor` and the model's orientation take them from here. Nobody else
-//! describes what holds.
+//! `/sandbox`, `config show`, `config import`, `doctor` and the model's system prompt use these sentences. No other
+//! code describes the policy in force.
 
 mod lists;
 mod text;
@@ -23,45 +23,45 @@ use crate::force::{Confining, Force};
 use crate::session::{Basis, Session};
 use lists::{Items, Names};
 
-/// What is in force, ready to be said.
+/// Facts about the policy in force, to be turned into sentences.
 #[derive(Debug, Clone)]
 pub struct Statements {
     files: Vec<FileFacts>,
     hosts: HostFacts,
-    /// Hosts that an answer has opened.
+    /// Hosts that a grant allows.
     granted: Vec<String>,
     base: Base,
     homes: Vec<PathBuf>,
     commands: Commands,
-    /// Policies that are asked about each file operation of tools beside the rules.
+    /// Policies that decide on each file operation of tools in addition to the rules.
     stricter: Vec<String>,
     /// Whether the user has lifted protections of the host.
     has_lifted: bool,
-    /// Whether new dot files in a project that may be written are a question.
+    /// Whether new dot files ask in a project that is writable.
     asks_for_names: bool,
 }
 
-/// Whether commands run, and with what.
+/// Whether and how commands run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Commands {
     /// In a sandbox with a network of its own.
     Run,
-    /// In a sandbox without any network.
+    /// In a sandbox without network.
     WithoutNetwork,
-    /// They are refused.
+    /// Commands are refused.
     Refused,
 }
 
-/// One thing that is said.
+/// One statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// What it is about, in a word or two: `commands read`, `hosts`.
+    /// The topic, in a word or two: `commands read`, `hosts`.
     pub about: String,
-    /// The whole sentence.
+    /// The full sentence.
     pub text: String,
 }
 
-/// Every caller and right that something is said of.
+/// All callers and rights with statements.
 const RIGHTS: [(Caller, FileRight); 4] = [
     (Caller::Command, FileRight::Read),
     (Caller::Tool, FileRight::Read),
@@ -70,8 +70,9 @@ const RIGHTS: [(Caller, FileRight); 4] = [
 ];
 
 impl Session {
-    /// What is in force in this session. Where it runs no commands, what a session would hold them to whose sandbox
-    /// is of `tier`.
+    /// Returns the policy in force in this session.
+    ///
+    /// If the session runs no commands, it describes those of a session with a sandbox of `tier`.
     #[must_use]
     pub fn statements(&self, tier: Tier) -> Statements {
         let force = self.force();
@@ -88,8 +89,9 @@ impl Session {
         statements
     }
 
-    /// Adds what is asked about by name in places that may be written: the rules on names are the same for commands
-    /// and tools, and no part of the rules on places.
+    /// Adds whether names ask in writable places.
+    ///
+    /// The rules on names are the same for commands and tools, and are not part of the rules on places.
     fn ask_for_names(&self, statements: &mut Statements) {
         let asks = |file: &Path| {
             let call = FileCall { path: file, given: "", call: None, cancel: &Cancel::default() };
@@ -119,7 +121,7 @@ impl Session {
             workspace.is_some_and(|top| is_free(&top) && asks(&top.join(NEW_DOT_FILE)).is_some());
     }
 
-    /// The rules of a command of which nothing is known, where they are not those of the session.
+    /// Returns the rules for an unknown command, if they differ from the session's.
     fn stricter_rules(&self, force: &Force) -> Option<RuleSet> {
         let cwd = force.basis.resolved.workspace.clone();
         let call = CommandCall {
@@ -136,13 +138,15 @@ impl Session {
     }
 }
 
-/// Names that nobody has a rule on.
+/// Names that no rule mentions.
 const NEW_FILE: &str = "portcullis-example";
 const NEW_DOT_FILE: &str = ".portcullis-example";
-/// A command that does nothing.
+/// A command without effect.
 const ANY_SCRIPT: &str = "true";
 
-/// The policies that are asked about each file operation of tools. The default one says there what its rules say.
+/// Returns the policies that decide on each file operation of tools.
+///
+/// The default policy is not among them, since it decides there as its rules say.
 fn stricter(basis: &Basis) -> Vec<String> {
     let is_default = |name: &str| {
         let mut policies = basis.resolved.policies.iter();
@@ -154,11 +158,11 @@ fn stricter(basis: &Basis) -> Vec<String> {
     names.filter(|name| !is_default(name)).map(str::to_owned).collect()
 }
 
-/// The policy that holds where none is named.
+/// The default policy.
 const DEFAULT: &str = "workspace";
 
 impl Statements {
-    /// Makes them of the rules of the session, and those of a command.
+    /// Computes the facts from the rules of the session and of a command.
     fn new((rules, commands): (&RuleSet, &RuleSet), grants: &[Grant], tier: Tier, basis: &Basis) -> Self {
         let files = RIGHTS.map(|(caller, right)| match caller {
             Caller::Command => commands.file_facts(caller, right),
@@ -185,7 +189,7 @@ impl Statements {
         }
     }
 
-    /// Says all of it, each thing once; of a list that is longer than `most` only the beginning.
+    /// Returns all statements, each fact once. Lists are cut to `most` items.
     #[must_use]
     pub fn all(&self, most: usize) -> Vec<Statement> {
         let mut all: Vec<Statement> = self.home(most).into_iter().collect();
@@ -193,7 +197,7 @@ impl Statements {
         all
     }
 
-    /// Says all that is not told by what else is said.
+    /// Returns all statements except those that follow from the others.
     #[must_use]
     pub fn in_short(&self, most: usize) -> Vec<Statement> {
         let mut all = Vec::new();
@@ -226,14 +230,14 @@ impl Statements {
         all
     }
 
-    /// Says of the user's home directory what commands may do there.
+    /// Returns the statement on commands in the user's home directory.
     fn home(&self, most: usize) -> Option<Statement> {
         let home = self.homes.first().filter(|home| home.as_path() != Path::new("/"))?;
         let [reading, _, writing, _] = self.files.as_slice() else { return None };
         Some(text::home(home, reading, writing, &self.names(), most))
     }
 
-    /// Says which hosts commands reach.
+    /// Returns the statement on hosts.
     fn hosts(&self, most: usize) -> Statement {
         match self.commands {
             Commands::WithoutNetwork => text::no_network(),
@@ -241,7 +245,7 @@ impl Statements {
         }
     }
 
-    /// How many kinds of hosts commands reach without a question.
+    /// Returns the number of host rules and grants that allow commands to connect without a question.
     #[must_use]
     pub fn open_hosts(&self) -> usize {
         if self.commands == Commands::WithoutNetwork {
@@ -251,7 +255,7 @@ impl Statements {
         rules.count() + self.granted.len()
     }
 
-    /// How many places commands write without a question, the session's own directory aside.
+    /// Returns the number of places that commands may write without a question, without the session's own directory.
     #[must_use]
     pub fn written_places(&self) -> usize {
         let writing = self.files.iter().find(|facts| facts.right == FileRight::Write);
@@ -259,7 +263,7 @@ impl Statements {
         places.filter(|place| place.standing == Availability::Free && place.path != self.base.temp).count()
     }
 
-    /// The same for programs, with every entry of every list.
+    /// Returns all statements as JSON, with all list items.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let files = self.files.iter().map(|facts| Items::of(facts, &Names::plain(&self.base)).to_json(facts));
@@ -283,7 +287,7 @@ impl Statements {
     }
 }
 
-/// The host that a grant opens.
+/// Returns the host that a grant allows.
 fn granted_host(grant: &Grant) -> Option<String> {
     match &grant.pattern {
         GrantPattern::Network(network) => Some(network.to_string()),

@@ -23,7 +23,7 @@ fn tree(path: &str) -> FilePattern {
     FilePattern::tree(path).unwrap()
 }
 
-/// What is said under these rules of a policy, with `/etc` for a home directory, which is on every machine.
+/// Returns the statements for these policy rules, with `/etc` (which exists on every machine) as the home directory.
 fn said(profile: Profile, tier: Tier) -> Vec<String> {
     let base = Base { workspace: vec!["/etc/p".into()], temp: "/tmp".into(), closed: vec!["/etc".into()] };
     let layer = RuleLayer { name: "policy".to_owned(), profile, tightens: false };
@@ -45,7 +45,7 @@ fn said(profile: Profile, tier: Tier) -> Vec<String> {
 
 #[test]
 fn the_base_in_sentences() {
-    // Not on every machine.
+    // Missing on some machines.
     let is_there = |path: &str| Path::new(path).exists();
     let sys = if is_there("/sys/kernel") { " and parts of /sys" } else { "" };
     let hidden = if sys.is_empty() { "~ and /run".to_owned() } else { format!("~, /run{sys}") };

@@ -1,4 +1,4 @@
-//! The sentences.
+//! The sentences of statements.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn statement(about: impl Into<String>, text: String) -> Statement {
     Statement { about: about.into(), text }
 }
 
-/// Says where `callers` have a right, all of them alike.
+/// Returns the sentence on a right that all `callers` have alike.
 pub(super) fn files(callers: &[Caller], right: FileRight, items: &Items, most: usize) -> Statement {
     let who = match callers {
         [Caller::Command] => "commands",
@@ -39,12 +39,12 @@ pub(super) fn files(callers: &[Caller], right: FileRight, items: &Items, most: u
     statement(format!("{who} {verb}"), text)
 }
 
-/// Says what nobody does; none where there is nothing.
+/// Returns the sentence on items denied to all callers, or `None` if there are none.
 pub(super) fn never(verb: &str, items: &[String], most: usize) -> Option<Statement> {
     (!items.is_empty()).then(|| statement("denied", format!("Never {verb}: {}.", list(items, most))))
 }
 
-/// Says what commands may do in the user's home directory.
+/// Returns the sentence on the rights of commands in the user's home directory.
 pub(super) fn home(
     home: &Path,
     reading: &FileFacts,
@@ -77,7 +77,7 @@ pub(super) fn home(
     statement("home", text)
 }
 
-/// Says what the host closes whatever the rules are.
+/// Returns the sentence on the host's own protections.
 pub(super) fn protected(sets: &[(&FileFacts, Items)], has_lifted: bool) -> Option<Statement> {
     let closes = |right| sets.iter().any(|(facts, items)| facts.right == right && items.is_protected);
     let except = if has_lifted { ", but for what `protections.lift` names" } else { "" };
@@ -92,21 +92,21 @@ pub(super) fn protected(sets: &[(&FileFacts, Items)], has_lifted: bool) -> Optio
     Some(statement("protected", text))
 }
 
-/// Says that names ask in a project that may be written.
+/// Returns the sentence on names that ask in a writable project.
 pub(super) fn names_that_ask() -> Statement {
     let text = "In the project, new dot files and files from which other programs take settings or code are written \
                 after a question.";
     statement("names", text.to_owned())
 }
 
-/// Says which policies can be stricter than the rules.
+/// Returns the sentence on policies that can be stricter than the rules.
 pub(super) fn stricter(policies: &[String]) -> Option<Statement> {
     let names: Vec<String> = policies.iter().map(|policy| format!("`{}`", escape(policy))).collect();
     let text = format!("Beside these rules {} can refuse single files to tools.", list(&names, usize::MAX));
     (!names.is_empty()).then(|| statement("policies", text))
 }
 
-/// Says which hosts commands reach.
+/// Returns the sentence on the hosts that commands can reach.
 pub(super) fn hosts(facts: &HostFacts, granted: &[String], most: usize) -> Statement {
     let with = |effect| facts.targets.iter().filter(move |fact| fact.effect == effect).map(host);
     let mut open: Vec<String> = with(Effect::Allow).collect();
@@ -132,12 +132,12 @@ pub(super) fn hosts(facts: &HostFacts, granted: &[String], most: usize) -> State
     statement("hosts", text)
 }
 
-/// Says that there is no network.
+/// Returns the sentence for a sandbox without network.
 pub(super) fn no_network() -> Statement {
     statement("hosts", "Commands reach no host: their sandbox has no network.".to_owned())
 }
 
-/// Says that no command runs.
+/// Returns the sentence for refused commands.
 pub(super) fn no_commands() -> Statement {
     let text = "Commands are refused, because the sandbox cannot be set up; file tools work.";
     statement("commands", text.to_owned())
@@ -148,10 +148,10 @@ fn host(fact: &HostFact) -> String {
     if fact.program == "*" { target } else { format!("{target} (by {})", escape(&fact.program)) }
 }
 
-/// Puts the items of a list in a row, `most` of them.
+/// Joins the first `most` items of a list.
 fn list(items: &[String], most: usize) -> String {
     let (shown, left) = items.split_at(items.len().min(most));
-    // What stands for the rest is never left out.
+    // The item for everything else is never left out.
     let rest = left.last().filter(|last| *last == super::lists::EVERYTHING_ELSE);
     let more = left.len() - usize::from(rest.is_some());
     let mut shown = shown.to_vec();

@@ -1,4 +1,4 @@
-//! A panic on the way to a decision: it is denied, written down, and nothing is allowed afterwards.
+//! A panic during a decision: the request is denied, the fault is logged, and all later requests are denied.
 
 #![expect(
     clippy::panic,
@@ -8,7 +8,7 @@
 
 use super::*;
 
-/// Panics about tools called `fault`, and allows all others.
+/// Panics about tools called `fault` and allows all others.
 fn faulty() -> Arc<dyn Policy> {
     let handles = ActionKinds { tool: true, file: true, ..ActionKinds::default() };
     let answer = |request: &Request| match &request.action {
@@ -18,7 +18,7 @@ fn faulty() -> Arc<dyn Policy> {
     Arc::new(Answering { handles, answer })
 }
 
-/// What serves a client does with a request.
+/// Processes a request as the server of a client does.
 fn guarded(scene: &Scene, name: &str) -> Result<Effect, String> {
     let authorize = || {
         let request = tool(&scene.session, name);
@@ -61,7 +61,7 @@ fn other_threads_get_answers_after_a_panic() {
             })
         })
         .collect();
-    // None hangs, and none is left without an answer.
+    // All of them return, with an answer.
     let answers: Vec<Effect> = all.into_iter().map(|thread| thread.join().unwrap()).collect();
     assert!(answers.iter().step_by(2).all(|effect| *effect == Effect::Deny), "{answers:?}");
     assert_eq!(guarded(&scene, "t"), Ok(Effect::Deny));

@@ -1,4 +1,4 @@
-//! A whole session as a table: requests in, decisions out, with policies and a desk made for the test.
+//! A whole session as a table: requests in, decisions out, with a test policy and a test desk.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
 
@@ -29,7 +29,7 @@ use portcullis_session::{
     JournalError, Keeper, Output, Place, Question, Refusal, Session, Setup,
 };
 
-/// Answers every request of the kinds that it hears in the same way; has no rules.
+/// Gives the same answer to each request of the kinds that it handles; has no rules.
 struct Answering {
     handles: ActionKinds,
     answer: fn(&Request) -> Verdict,
@@ -68,7 +68,7 @@ fn asking() -> Arc<dyn Policy> {
     Arc::new(Answering { handles, answer: |_| Verdict::Ask(PolicyQuestion::default()) })
 }
 
-/// Asks about every file and lends it for ten seconds.
+/// Asks about every file and offers a grant for ten seconds.
 fn lending() -> Arc<dyn Policy> {
     let handles = ActionKinds { file: true, ..ActionKinds::default() };
     let answer = |request: &Request| {
@@ -85,13 +85,13 @@ fn lending() -> Arc<dyn Policy> {
     Arc::new(Answering { handles, answer })
 }
 
-/// Allows to leave the sandbox.
+/// Allows commands outside the sandbox.
 fn allowing_escalation() -> Arc<dyn Policy> {
     let handles = ActionKinds { escalation: true, ..ActionKinds::default() };
     Arc::new(Answering { handles, answer: |_| Verdict::Allow(Vec::new()) })
 }
 
-/// Gives the same answer to every question, or keeps the questions open.
+/// Gives the same answer to every question, or leaves the questions open.
 #[derive(Default)]
 struct Scripted {
     answer: Option<Answer>,
@@ -119,7 +119,7 @@ impl Desk for Scripted {
     }
 }
 
-/// Remembers what was kept, or fails to.
+/// Records the stored grants, or fails to store.
 #[derive(Default)]
 struct Shelf {
     kept: Mutex<Vec<(String, Grant)>>,
@@ -358,7 +358,7 @@ fn a_grant_settles_the_other_questions_that_it_covers() {
     assert_eq!(second.join().unwrap(), Effect::Allow);
     assert_eq!(scene.desk.withdrawn.lock().unwrap().len(), 1);
     assert_eq!(scene.session.waiting(), 1);
-    // Dropping what is left refuses it.
+    // Dropping the others refuses them.
     drop(about_u);
     assert_eq!(other.join().unwrap(), Effect::Deny);
 }
@@ -384,7 +384,7 @@ fn a_no_is_one_to_every_question_about_the_very_same_thing() {
     }
     assert_eq!(scene.desk.withdrawn.lock().unwrap().len(), 71);
     assert_eq!(scene.session.waiting(), 1, "the other one still waits");
-    // It was a no to these, not to those that come: that is another answer.
+    // The "no" was for these questions, not for later ones.
     let again = ask("t");
     until(|| scene.session.waiting() == 2);
     drop(questions);
@@ -430,7 +430,7 @@ fn commands_are_read_for_policies() {
     let path = |redirect: &Redirect| redirect.path.as_ref().map(|path| path.canonical.clone());
     let new = scene.project.join("new").display().to_string();
     assert_eq!(first.redirects.iter().map(path).collect::<Vec<_>>(), [Some(new), None]);
-    // After `cd` a relative path may lead anywhere.
+    // After `cd` a relative path is unknown.
     assert_eq!(last.program, None);
     assert_eq!(last.redirects.first().and_then(path), None);
     assert!(parsed("echo $(").unwrap_err().contains("at byte"));
@@ -445,7 +445,7 @@ fn leaving_the_sandbox_is_off_by_default_and_a_question_each_time_otherwise() {
         (authorized.decision.effect(), authorized.decision.cause().rule.clone())
     };
     for interactive in [true, false] {
-        // A policy that allows it does not turn it on, and does not answer in the user's place.
+        // A policy that allows it neither enables it nor answers for the user.
         let scene =
             scene_with(allowing_escalation(), choice(GrantScope::Once), Recorded::default(), interactive);
         assert_eq!(leave(&scene), (Effect::Deny, "host.escalation-off".to_owned()));

@@ -1,8 +1,8 @@
-//! Output of tools, as policies are shown it.
+//! Output of tools, as policies get it.
 
 use super::*;
 
-/// Remembers about which request it was shown what.
+/// Records the requests with which it was called.
 #[derive(Default)]
 struct Inspecting(Mutex<Vec<Request>>);
 
@@ -42,7 +42,7 @@ fn output_is_judged_with_the_call_it_came_from_and_not_with_what_that_asked_for(
     let call = ToolCall { name: "bash".into(), provider: "builtin".into(), input: "{}".into() };
     let request = scene.session.request(Origin::Agent, Action::Tool(call.clone()));
     scene.session.authorize(request, Some("c"), &Cancel::default());
-    // A call of the command itself was held and asked about.
+    // A call of the command itself was pending and asked about.
     let held = ToolCall { name: "held".into(), ..call.clone() };
     let held = scene.session.request(Origin::Process, Action::Tool(held));
     scene.session.authorize(held, Some("c"), &Cancel::default());

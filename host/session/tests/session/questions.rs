@@ -1,8 +1,8 @@
-//! What can be answered, what is kept of it, and what follows from it.
+//! The choices of questions, and the effects of answers.
 
 use super::*;
 
-/// The place of the first choice that fits.
+/// Returns the index of the first choice that fits.
 fn chosen(scene: &Scene, path: &Path, fits: impl Fn(&portcullis_session::Choice) -> bool) -> usize {
     let refused = read(scene, path).unwrap_err();
     assert!(matches!(refused, FileFailure::Denied(_)), "{refused}");
@@ -68,7 +68,7 @@ fn an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so() {
     scene.keeper.full.store(true, Ordering::SeqCst);
     assert_eq!(read(&scene, &find(&scene)).unwrap(), "outside");
     assert!(scene.desk.notices.lock().unwrap()[0].contains("the disk is full"));
-    // A reload takes away what files should have by then, and this is not such an answer any more.
+    // A reload removes answers that files should contain by now; this answer is not one of them.
     scene.session.reload(basis(&scene)).unwrap();
     assert_eq!(read(&scene, &find(&scene)).unwrap(), "outside");
     assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1);
