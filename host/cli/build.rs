@@ -1,4 +1,4 @@
-//! Embeds the pi extension, so that the program can install it by itself, and the machine code of the shipped policies.
+//! Embeds the pi extension, which the program can install by itself, and the machine code of the shipped policies.
 
 #![expect(clippy::expect_used, reason = "a build script stops the build")]
 
@@ -13,8 +13,9 @@ fn main() {
     machine_code(&out);
 }
 
-/// Writes the table of machine code that `cargo xtask` has left beside the programs of this profile. Where there is
-/// none the table is empty, and the program compiles shipped policies when it first needs them.
+/// Writes the table of machine code from the files that `cargo xtask` puts beside the programs of this profile.
+///
+/// Without such files the table is empty, and the program compiles a shipped policy when it first needs it.
 fn machine_code(out: &Path) {
     // OUT_DIR is PROFILE/build/PACKAGE-HASH/out.
     let profile = out.ancestors().nth(3).expect("cargo's output directory lies in the profile's");

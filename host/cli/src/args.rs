@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Command line arguments, as typed.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

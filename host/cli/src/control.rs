@@ -1,7 +1,7 @@
-//! The way into a running session from a second terminal: a socket that only its user can reach.
+//! Access to a running session from a second terminal, through a unix socket that only its user can reach.
 //!
-//! It lies in the session's own directory, which commands and tools do not see. One request a connection: a line
-//! of JSON each way. Both ends are this program, so the lines are nobody else's protocol.
+//! The socket lies in the session's own directory, which commands and tools cannot see. Each connection carries one
+//! request and one reply, each a line of JSON. Both ends are this program, so the format is private.
 
 mod orders;
 mod peer;
@@ -19,56 +19,56 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use orders::listen_for;
 
-/// The name of the socket in the session's directory.
+/// Name of the socket in the session's directory.
 const NAME: &str = "control";
-/// Longer lines are nothing that this program writes.
+/// Maximum length of a line; this program never writes longer ones.
 const LONGEST_LINE: u64 = 1 << 20;
-/// Whoever does not speak within this time does not keep others waiting.
+/// Time in which a client must send its request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What somebody else is told.
+/// The reply to clients that are not the user.
 const ELSEWHERE: &str = "the session answers its own user alone, in the user and process namespaces that it runs in; \
     run this command there (in the same container, for one), and not in a sandbox of the session";
 
-/// So many are served beside each other.
+/// Maximum number of concurrent connections.
 const AT_ONCE: usize = 16;
 
-/// What can be asked of a running session.
+/// A request to a running session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
-    /// Which questions wait.
+    /// Lists the open questions.
     Questions {},
-    /// Answers a question with the code of a choice, as it was listed; without one refuses.
+    /// Answers a question with the code of a listed choice; without a code refuses it.
     Answer { id: u64, code: Option<String> },
-    /// What the session remembers.
+    /// Lists the answers that the session remembers.
     Remembered {},
-    /// Takes something back that it remembers.
+    /// Forgets an answer.
     Forget { id: u64 },
-    /// On which ports its commands listen.
+    /// Lists the ports on which its commands listen.
     Ports {},
-    /// Opens one of them to this machine.
+    /// Opens a port to this machine.
     OpenPort { port: u16, at: u16 },
-    /// Closes it again.
+    /// Closes an open port.
     ClosePort { port: u16 },
 }
 
-/// What comes back.
+/// The reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "camelCase")]
 pub(crate) enum Outcome {
-    /// The questions, the oldest first.
+    /// The open questions, the oldest first.
     Questions { questions: Vec<Asked> },
-    /// What is remembered.
+    /// The remembered answers.
     Remembered { remembered: Vec<Kept> },
     /// The ports, the lowest first.
     Ports { ports: Vec<Port> },
-    /// It was done, in words.
+    /// The request was carried out; a description.
     Done { what: String },
-    /// It was not, and why.
+    /// The request failed; the reason.
     Failed { why: String },
 }
 
-/// A question that waits; every text is safe to show.
+/// An open question; all texts are safe to show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Asked {
@@ -85,11 +85,11 @@ pub(crate) struct Asked {
     pub(crate) choices: Vec<AskedChoice>,
 }
 
-/// One of its answers.
+/// A choice of the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AskedChoice {
-    /// What is typed for it, with the number that stands nowhere else.
+    /// The text to type, with a number that is shown nowhere else.
     pub(crate) code: String,
     pub(crate) text: String,
     pub(crate) target: Option<String>,
@@ -100,25 +100,25 @@ pub(crate) struct AskedChoice {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Port {
     pub(crate) port: u16,
-    /// Who listens, safe to show.
+    /// The listening program, safe to show.
     pub(crate) program: String,
-    /// Their process; 0 when nobody does.
+    /// Its process id; 0 if none listens.
     pub(crate) process: u32,
-    /// Where it is open on this machine.
+    /// Its address on this machine, if it is open.
     pub(crate) open_at: Option<String>,
 }
 
-/// Something that a session remembers.
+/// An answer that a session remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Kept {
     pub(crate) id: u64,
     pub(crate) text: String,
-    /// Seconds since 1970-01-01 UTC; 0 as long as the session.
+    /// Time of expiry, in seconds since 1970-01-01 UTC; 0 means the end of the session.
     pub(crate) expires_at: u32,
 }
 
-/// A listening socket; it is gone with the value.
+/// A listening socket, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Control {
     path: PathBuf,
@@ -126,8 +126,9 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Listens in `directory`, which belongs to the user alone; `answer` is called on a thread of its own for each
-    /// order, so that none has to wait for one that takes long.
+    /// Listens in `directory`, which only the user can access.
+    ///
+    /// Calls `answer` on a new thread for each request, so that a slow one does not block others.
     pub(crate) fn listen(
         directory: &Path,
         answer: impl Fn(Order) -> Outcome + Send + Sync + 'static,
@@ -144,19 +145,19 @@ impl Control {
                     return;
                 }
                 match stream {
-                    // The last of so many is one too many; it sees an end.
+                    // Over the limit: the client sees its connection closed.
                     Ok(_) if Arc::strong_count(&at_once) > AT_ONCE => {}
                     Ok(stream) => {
                         let (answer, place) = (Arc::clone(&answer), Arc::clone(&at_once));
                         let served = move || {
-                            // Whoever does not keep to the protocol learns nothing.
+                            // A client that breaks the protocol gets no reply.
                             drop(serve(&stream, &*answer));
                             drop(place);
                         };
-                        // With no thread to be had the other side sees an end.
+                        // Without a thread the client sees its connection closed.
                         drop(thread().spawn(served));
                     }
-                    // Out of descriptors, perhaps: trying at once again would change nothing.
+                    // Probably out of file descriptors; wait before trying again.
                     Err(_) => thread::sleep(Duration::from_millis(100)),
                 }
             }
@@ -168,7 +169,7 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Wakes the listener, so that it sees.
+        // Connect to wake the listener.
         if let Some(directory) = self.path.parent() {
             let _woken = short(directory, |short| UnixStream::connect(short.join(NAME)));
         }
@@ -180,7 +181,7 @@ fn serve(stream: &UnixStream, answer: &impl Fn(Order) -> Outcome) -> anyhow::Res
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut writer = stream;
-    // Whose namespaces cannot be looked at is somebody else. Nothing of theirs is read.
+    // A peer whose namespaces cannot be read is not the user. Its request is not read.
     if !peer::is_the_user(stream).unwrap_or(false) {
         let outcome = Outcome::Failed { why: ELSEWHERE.to_owned() };
         return Ok(writeln!(writer, "{}", serde_json::to_string(&outcome)?)?);
@@ -196,7 +197,7 @@ fn serve(stream: &UnixStream, answer: &impl Fn(Order) -> Outcome) -> anyhow::Res
     Ok(writeln!(writer, "{}", serde_json::to_string(&outcome)?)?)
 }
 
-/// Asks the session whose directory this is; none where nobody listens.
+/// Sends a request to the session in this directory, or returns `None` if no session listens.
 pub(crate) fn ask(directory: &Path, order: &Order) -> anyhow::Result<Option<Outcome>> {
     let stream = match short(directory, |short| UnixStream::connect(short.join(NAME))) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
@@ -205,13 +206,13 @@ pub(crate) fn ask(directory: &Path, order: &Order) -> anyhow::Result<Option<Outc
         stream => stream.context("reaching the session")?,
     };
     stream.set_read_timeout(Some(PATIENCE))?;
-    // A session that does not hear us says why before it has read anything.
+    // A session that refuses us replies before it reads the request.
     let _unheard = writeln!(&stream, "{}", serde_json::to_string(order)?);
     let reply = line(&stream).context("the session did not answer")?;
     serde_json::from_str(&reply).map(Some).context("the session answered something else")
 }
 
-/// The directories of all sessions, running or not, by their names.
+/// Returns the directories of all sessions, running or not, by name.
 pub(crate) fn sessions(parent: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let entries = match parent.read_dir() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -237,7 +238,9 @@ fn line(stream: &UnixStream) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The path of a socket has room for 107 bytes only, and a home directory may be longer.
+/// Runs `act` with a short path to the directory.
+///
+/// Socket addresses are limited to 107 bytes, and a home directory can have a longer path.
 fn short<T>(directory: &Path, act: impl FnOnce(&Path) -> std::io::Result<T>) -> std::io::Result<T> {
     use std::os::fd::AsRawFd as _;
     let handle = std::fs::File::open(directory)?;
@@ -286,7 +289,7 @@ mod tests {
         .unwrap();
         thread::scope(|scope| {
             let slow = scope.spawn(|| ask(directory.path(), &Order::Ports {}).unwrap());
-            // The slow one may come second: then a few are answered before it.
+            // The slow request may arrive second, after some of these.
             for _ in 0..AT_ONCE / 2 {
                 assert_eq!(ask(directory.path(), &Order::Questions {}).unwrap(), Some(done()));
             }

@@ -1,4 +1,4 @@
-//! Exit codes, and how errors are printed.
+//! Exit codes, and printing of errors.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::Verb;
 use crate::raw;
 
-/// How the program ends.
+/// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done, or allowed.
@@ -21,12 +21,14 @@ pub(crate) enum Exit {
     Ask,
     /// `check`: refused.
     Deny,
+    /// The check found a fault.
+    ///
     /// `audit verify`: a log is broken; `config show`, `config validate`: a session would refuse the settings;
     /// `doctor`: an attack came through; `asks list`, `grants list`, `ports list`: a session did not answer.
     Bad,
-    /// `audit verify`: what was named is not there, as with other wrong usage.
+    /// `audit verify`: the named log does not exist; same code as for wrong usage.
     Missing,
-    /// `doctor`: the sandbox works, but is less than it can be.
+    /// `doctor`: the sandbox works, but not with all layers.
     Weaker,
     /// `doctor`: commands are refused here.
     NoSandbox,
@@ -34,13 +36,13 @@ pub(crate) enum Exit {
     Command(u8),
 }
 
-/// What every command but `run` ends with when it fails.
+/// Exit code of every command but `run` on failure.
 const EXIT_FAILED: u8 = 1;
-/// What every command ends with whose words make no sense.
+/// Exit code of every command for invalid arguments.
 const EXIT_USAGE: u8 = 2;
-/// `run`: our own failure.
+/// Exit code of `run` for our own failures.
 pub(crate) const RUN_FAILED: u8 = 125;
-/// `run`: the command was refused, or cannot be executed.
+/// Exit code of `run` if the command was refused or cannot be executed.
 pub(crate) const RUN_REFUSED: u8 = 126;
 
 impl Exit {
@@ -68,24 +70,26 @@ impl From<Effect> for Exit {
     }
 }
 
-/// For whom a command answers.
+/// The reader of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// A person.
     Person,
-    /// A program, which has asked for JSON.
+    /// A program, which passed `--json`.
     Program,
 }
 
 impl Audience {
-    /// Who has typed these words: a program says `--json`.
+    /// Returns the audience of a command line: `--json` means a program.
     pub(crate) fn of(words: &[OsString]) -> Self {
         let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
         if is_json { Self::Program } else { Self::Person }
     }
 }
 
-/// Ends a command; an error is printed with all its causes and gives 1. A program is given it as an object, too.
+/// Returns the exit code of a command.
+///
+/// An error is printed with all its causes, for a program also as JSON, and gives 1.
 pub(crate) fn of(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode {
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),
@@ -99,13 +103,13 @@ pub(crate) fn of(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode 
     }
 }
 
-/// Prints JSON in one line, in which unsafe characters are escapes.
+/// Prints JSON on one line, with unsafe characters escaped.
 fn print_json(value: &Value) {
-    // When standard output is closed there is nobody to tell.
+    // Ignore errors: standard output may be closed.
     let _written = writeln!(raw::output().lock(), "{}", escape_json(&value.to_string()));
 }
 
-/// An error for programs: what was being done, why it was not, and, where a pack is refused, a word for the reason.
+/// Returns an error as JSON: the failed operation, the causes, and for a refused pack the kind of refusal.
 fn object(error: &anyhow::Error) -> Value {
     let refusal = error.chain().find_map(|cause| cause.downcast_ref::<Refusal>());
     let causes: Vec<String> = error.chain().skip(1).map(|cause| escape(&cause.to_string())).collect();
@@ -120,19 +124,19 @@ fn object(error: &anyhow::Error) -> Value {
     })
 }
 
-/// How the program ends where it panics.
+/// The result of a command that panics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterPanic {
     /// `check`: it is denied.
     Deny,
-    /// `run` and what starts commands like it.
+    /// `run` and `attend`, which start commands.
     RunFailed,
-    /// Everything else.
+    /// All other commands.
     Failed,
 }
 
 impl AfterPanic {
-    /// Returns the end of a command that does not come to one by itself.
+    /// Returns the result of a command if it panics.
     pub(crate) fn of(verb: &Verb) -> Self {
         match verb {
             Verb::Check(_) => Self::Deny,
@@ -153,7 +157,7 @@ impl AfterPanic {
         }
     }
 
-    /// Ends the program after a panic.
+    /// Reports the panic and returns the exit code.
     pub(crate) fn end(self, panic: &str, audience: Audience) -> ExitCode {
         let error = anyhow::anyhow!("Portcullis failed ({panic}); this is a fault of ours, please report it");
         match self {
@@ -174,7 +178,7 @@ impl AfterPanic {
     }
 }
 
-/// Has a panic printed in one line, without what acts on a terminal.
+/// Prints panics on one line, with unsafe characters escaped.
 pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
@@ -183,7 +187,7 @@ pub(crate) fn report_panics() {
     }));
 }
 
-/// Ends `run`: an error of our own gives 125, as with `env` and other launchers.
+/// Returns the exit code of `run`. An error of our own gives 125, as for `env` and other launchers.
 pub(crate) fn of_run(outcome: anyhow::Result<Exit>) -> ExitCode {
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),
@@ -194,26 +198,26 @@ pub(crate) fn of_run(outcome: anyhow::Result<Exit>) -> ExitCode {
     }
 }
 
-/// Ends after arguments that make no sense, or that ask for help.
+/// Returns the exit code for invalid arguments or for a request for help.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        // Arguments are quoted in it.
+        // The text quotes the arguments.
         say(error.render().to_string().trim_end());
         return ExitCode::from(EXIT_USAGE);
     }
-    // Printing help fails only when nobody reads it.
+    // Ignore errors: standard output may be closed.
     let _printed = error.print();
     ExitCode::SUCCESS
 }
 
-/// Prints an error with its causes in one line.
+/// Prints an error with its causes on one line.
 pub(crate) fn complain(error: &anyhow::Error) {
     say(&format!("portcullis: {error:#}"));
 }
 
-/// Prints a message for the user beside the output; unsafe characters in it are escaped.
+/// Prints a message for the user to standard error; unsafe characters are escaped.
 pub(crate) fn say(message: &str) {
-    // When standard error is closed there is nobody to tell.
+    // Ignore errors: standard error may be closed.
     let _written = writeln!(raw::errors().lock(), "{}", escape_message(message));
 }
 

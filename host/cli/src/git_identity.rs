@@ -1,5 +1,6 @@
-//! Who commits: the user's name and address, read from git's settings on the host and given to commands, which
-//! do not see those settings.
+//! The user's git identity, for commands, which cannot see the user's git settings.
+//!
+//! Name and address come from git's settings on the host.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -11,15 +12,15 @@ use std::time::{Duration, Instant};
 use crate::reach::Reach;
 use crate::surroundings::Surroundings;
 
-/// After so long git is not waited for any longer; it usually takes a few milliseconds.
+/// Maximum time to wait for git, which usually takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A name is not longer than that.
+/// Maximum size of git's output.
 const ANSWER_BYTES: u64 = 64 * 1024;
-/// The variables that say where the user's settings of git lie; it gets no others.
+/// Variables that locate the user's git settings; git gets no others.
 const SETTINGS: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 const WANTED: &str = r"^(user|author|committer)\.(name|email)$";
 
-/// Begins to ask git, beside whatever else is done; who calls what this returns waits for the answer, and gets it once.
+/// Starts git in the background. The returned function waits for the result; only its first call returns it.
 pub(crate) fn asked(
     around: &Surroundings,
     project: &Path,
@@ -28,19 +29,19 @@ pub(crate) fn asked(
     let (around, project) = (around.clone(), project.to_owned());
     let (answer, answered) = sync_channel(1);
     let asking = std::thread::Builder::new().name("git".to_owned()).spawn(move || {
-        // It fails when nobody wants to know any more.
+        // Ignore errors: the receiver may be gone.
         let _unheard = answer.send(variables(&around, &project, &reach));
     });
-    // Where there is no thread for it nothing is set, and git asks for it as usual.
+    // Without a thread no variables are set, and git asks for the identity as usual.
     drop(asking);
     let answered = Mutex::new(answered);
     move || answered.lock().unwrap_or_else(PoisonError::into_inner).recv().unwrap_or_default()
 }
 
-/// Returns git's variables for the user's identity; what is not set is left out, and git asks for it as usual.
+/// Returns git's variables for the user's identity. Unset values are left out, and git asks for them as usual.
 ///
-/// The project's own setting comes first, as it would for the user. It is read without what it includes, and
-/// only where the project is a repository of the usual shape. `reach` is where no git is taken from: this one runs
+/// The project's own settings take precedence, as they would for the user. They are read without includes, and only if
+/// the project is an ordinary repository. `reach` holds the paths from which no git program is run, because it runs
 /// outside the sandbox.
 fn variables(around: &Surroundings, project: &Path, reach: &Reach) -> Vec<(String, String)> {
     let Some(git) = around.find_program("git".as_ref(), reach) else { return Vec::new() };
@@ -61,7 +62,7 @@ fn variables(around: &Surroundings, project: &Path, reach: &Reach) -> Vec<(Strin
         .collect()
 }
 
-/// The value that counts: what is set for the role before what is set for the user, the last before the first.
+/// Returns the value in effect: the role's before the user's, and the last of several.
 fn setting(settings: &str, role: &str, part: &str) -> Option<String> {
     let last = |section: &str| {
         let key = format!("{section}.{part}").to_lowercase();
@@ -72,7 +73,7 @@ fn setting(settings: &str, role: &str, part: &str) -> Option<String> {
     last(role).or_else(|| last("user"))
 }
 
-/// Asks git for the settings, outside any repository; nothing when it does not answer.
+/// Runs git outside any repository and returns its settings; empty if it does not answer.
 fn ask(around: &Surroundings, git: &Path, how: &[&str]) -> String {
     let mut command = Command::new(git);
     command.args(how).args(["--null", "--get-regexp", WANTED]).current_dir("/").env_clear();
@@ -82,7 +83,7 @@ fn ask(around: &Surroundings, git: &Path, how: &[&str]) -> String {
     let end = Instant::now() + PATIENCE;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() > end {
-            // Killed or gone, it says nothing more.
+            // Killed or gone, it has no output.
             drop(child.kill());
             drop(child.wait());
             return String::new();

@@ -1,9 +1,9 @@
-//! The time that a process has to end by itself after it was told to.
+//! The grace period of a process that was told to exit.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Waits for `grace`, or until the sender is gone because the process has ended. Further messages change nothing.
+/// Waits for `grace`, or until the sender is dropped because the process has exited. Further messages are ignored.
 pub(crate) fn wait_out(told: &Receiver<()>, grace: Duration) -> RecvTimeoutError {
     let end = Instant::now() + grace;
     loop {

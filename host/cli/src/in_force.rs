@@ -1,4 +1,4 @@
-//! What is said to be in force, for a project in which no session runs.
+//! Describes the policy in force in a project without a running session.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::page::{Page, Tint, tinted};
 use crate::surroundings::Surroundings;
 use crate::wire::{self, OWN_PROGRAM, Purpose, Wanted, Wired};
 
-/// More entries of one list than a person reads.
+/// Maximum number of items of a list to print.
 pub(crate) const MOST_LISTED: usize = 12;
-/// What is said while the settings switch the sandbox off.
+/// Text if the settings disable the sandbox.
 const OFF: &str = "Nothing: the sandbox is switched off (`enabled` is false).";
 
-/// What holds in a project.
+/// The policy in force in a project.
 pub(crate) enum InForce {
-    /// The rules of the settings and policies.
+    /// The rules of settings and policies.
     Rules(Box<Statements>),
-    /// Nothing, because the sandbox is switched off.
+    /// None, because the sandbox is disabled.
     Off,
 }
 
-/// A session that only says what would be decided in `project`; none where the settings switch the sandbox off.
+/// Opens a session in `project` that only decides, or returns `None` if the settings disable the sandbox.
 pub(crate) fn judging(
     around: &Surroundings,
     project: &Path,
@@ -40,7 +40,7 @@ pub(crate) fn judging(
     wire::session(around, &wanted, ground, Arc::new(Nobody)).map(Some)
 }
 
-/// Says what holds in `project`, where the sandbox that this machine gives is of `tier`.
+/// Returns the policy in force in `project`, for a sandbox of `tier`.
 pub(crate) fn in_force(
     around: &Surroundings,
     project: &Path,
@@ -52,13 +52,12 @@ pub(crate) fn in_force(
     Ok(InForce::of(wired.as_ref().map(|wired| wired.session.as_ref()), tier))
 }
 
-/// The tier of the sandbox that a session with these settings would have. Tried out, not read from settings of the
-/// system.
+/// Returns the tier that a session's sandbox would have on this machine. It is measured, not read from system settings.
 pub(crate) fn tier_here() -> Tier {
     Tier::of(&probe(Path::new(OWN_PROGRAM)))
 }
 
-/// What a session would hold commands and tools to if the sandbox were on.
+/// Returns the statements for a session with the sandbox enabled.
 pub(crate) fn when_on(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<Statements> {
     let wanted = Wanted { purpose: Purpose::Judge, ..wanted.clone() };
     let ground = wire::ground(around, &wanted)?;
@@ -67,7 +66,7 @@ pub(crate) fn when_on(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<
 }
 
 impl InForce {
-    /// What a session says; none: the sandbox is off.
+    /// Returns the policy in force of a session; without one the sandbox is disabled.
     pub(crate) fn of(session: Option<&Session>, tier: Tier) -> Self {
         match session {
             Some(session) => Self::Rules(Box::new(session.statements(tier))),
@@ -75,21 +74,21 @@ impl InForce {
         }
     }
 
-    /// Writes it under a title.
+    /// Prints it under a title.
     pub(crate) fn human(&self, page: &mut Page, title: &str) {
         page.line(&format!("\n{title}"));
         match self {
             Self::Off => page.row("  ", &[tinted(OFF, Tint::Bad)], &[]),
             Self::Rules(statements) => {
                 for statement in statements.all(MOST_LISTED) {
-                    // Whole, and its parts are escaped.
+                    // Full length; its parts are already escaped.
                     page.line(&format!("  {}", statement.text));
                 }
             }
         }
     }
 
-    /// Gives it to programs.
+    /// Returns it as JSON.
     pub(crate) fn to_json(&self) -> Value {
         match self {
             Self::Off => json!({ "statements": [{ "about": "sandbox", "text": OFF }] }),

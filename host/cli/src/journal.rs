@@ -1,4 +1,4 @@
-//! The session's journal, kept as the audit log.
+//! The session's journal, which writes the audit log.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,11 @@ use crate::told;
 #[derive(Debug)]
 pub(crate) struct AuditJournal {
     log: Log,
-    /// Which line of the log a request has, until its outcome is known.
+    /// The log line of each request without an outcome yet.
     lines: Mutex<HashMap<String, u64>>,
-    /// A context, and its facts as the log has them: they change next to never, and to put them in that form takes
-    /// longer than to compare them.
+    /// The last context and its facts in the log's form.
+    ///
+    /// Contexts seldom change, and comparing them is faster than converting them.
     facts: Mutex<Option<(Context, Arc<Value>)>>,
 }
 
@@ -67,13 +68,13 @@ impl Journal for AuditJournal {
             ..OutcomeLine::default()
         };
         if let Err(error) = self.log.outcome(line) {
-            // The act is done; the next verdict cannot be written either and will be refused.
+            // The action is already done. The next verdict cannot be written either and will be a denial.
             crate::exit::say(&format!("portcullis: {error}"));
         }
     }
 }
 
-/// A decision as the log has it, but for the facts of its context.
+/// Returns a decision in the log's form, without the facts of its context.
 pub(crate) fn verdict_line(entry: &Entry<'_>) -> serde_json::Result<VerdictLine> {
     let decision = entry.decision;
     let votes: Vec<PolicyLine> = decision.votes().iter().map(policy_line).collect();

@@ -1,4 +1,4 @@
-//! Answers that outlive the session, written to the user's settings.
+//! Stores answers that outlive the session in the user's settings.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,10 +10,10 @@ use portcullis_session::{Keeper, Place};
 
 use crate::wire::Ground;
 
-/// What the id of an entry for a project begins with; its key follows.
+/// Prefix of the id of a project entry, followed by its key.
 const ENTRY: &str = "entry:";
 
-/// Writes to the files that `Places` names.
+/// Writes to the settings files of `Places`.
 #[derive(Debug)]
 pub(crate) struct FileKeeper {
     places: Places,
@@ -29,7 +29,7 @@ struct State {
 }
 
 impl State {
-    /// Without a place to keep them answers last as long as the session.
+    /// Without a place to store them, answers last as long as the session.
     fn of(found: &Found, places: &Places, lists: AllowLists) -> Self {
         let shelves = shelves(found, places, &RealDisk).unwrap_or_default();
         Self { shelves, files: found.files.clone(), lists }
@@ -42,12 +42,12 @@ impl FileKeeper {
         Self { places: ground.places.clone(), store: Store::new(&ground.places), state: Mutex::new(state) }
     }
 
-    /// The policies of the chain have been loaded.
+    /// Called when the policies of the chain have been loaded.
     pub(crate) fn learn(&self, lists: AllowLists) {
         self.lock().lists = lists;
     }
 
-    /// The settings have been read again.
+    /// Called when the settings have been read again.
     pub(crate) fn refresh(&self, found: &Found, lists: AllowLists) {
         *self.lock() = State::of(found, &self.places, lists);
     }
@@ -65,7 +65,7 @@ impl Keeper for FileKeeper {
 
     fn keep(&self, place: &str, grant: &Grant) -> Result<(), String> {
         let shelf = match place.strip_prefix(ENTRY) {
-            // Written into where it has been made since, and made where it has not.
+            // Written to the existing entry if another process has created it, else to a new one.
             Some(key) => Shelf::Entry { key: key.to_owned(), exact: true },
             None => Shelf::Default,
         };
@@ -75,7 +75,7 @@ impl Keeper for FileKeeper {
     }
 }
 
-/// The words of the first seed.
+/// Labels of `@oddsjam/pi-sandbox`.
 fn place(shelf: &Shelf, files: &SettingsFiles) -> Option<Place> {
     let entries = files.entries_name();
     let (key, scope, label, id, target) = match shelf {

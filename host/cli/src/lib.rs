@@ -1,10 +1,10 @@
 //! The `portcullis` command: arguments, environment, wiring, exit codes.
 //!
-//! It parses, builds, calls and prints. It must never know rules of any kind: what is allowed is said
-//! by policies and settings, and decided in `portcullis-session`.
+//! This crate parses, builds, calls and prints. It must never contain rules: policies and settings state what is
+//! allowed, and `portcullis-session` decides.
 //!
-//! Reading order: `args` (what can be typed), `surroundings` (the only reader of the environment),
-//! `wire` (how the parts are joined), `commands`, `serve` (the host's end of the protocol).
+//! Reading order: `args` (the command line), `surroundings` (the only reader of the environment), `wire` (connects the
+//! parts), `commands`, `serve` (the host's end of the protocol).
 
 mod args;
 mod policies;
@@ -64,12 +64,12 @@ pub fn run() -> ExitCode {
     };
     let fallen = exit::AfterPanic::of(&arguments.verb);
     exit::report_panics();
-    // A fault of ours on the way to an answer is no answer that permits anything.
+    // A fault during a decision must not end in a permission.
     portcullis_session::caught(|| carry_out(arguments.verb, audience))
         .unwrap_or_else(|panic| fallen.end(&panic, audience))
 }
 
-/// Writes the machine code of the shipped policies, for this program to be built with.
+/// Writes the machine code of the shipped policies, which is embedded when this program is built again.
 #[must_use]
 pub fn precompile() -> ExitCode {
     exit::of(shelf::precompile().map(|()| Exit::Done), Audience::Person)
@@ -97,5 +97,5 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
     exit::of(outcome, audience)
 }
 
-/// What a command other than `run` ends with.
+/// The result of a command other than `run`.
 type Outcome = anyhow::Result<Exit>;

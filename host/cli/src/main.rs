@@ -1,10 +1,12 @@
-//! The portcullis program: a part of a sandbox or a compiler of policies when it is started as one, otherwise the command line.
+//! The portcullis program.
+//!
+//! Depending on its first argument it is a part of a sandbox, the compiler of policies, or the command line.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let first = std::env::args_os().nth(1).unwrap_or_default();
-    // Before anything else starts a thread or opens a descriptor.
+    // This must come before any other code starts a thread or opens a file descriptor.
     if first == portcullis_confine::KEEPER_ARGUMENT {
         return portcullis_confine::keeper_main(portcullis_session::make_names);
     }

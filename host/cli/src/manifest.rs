@@ -1,4 +1,4 @@
-//! The manifest of a policy that is run: what the policy may do beyond saying yes and no.
+//! The manifest of a policy that is run, which states its capabilities beyond verdicts.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,11 +9,12 @@ use portcullis_packs::{MANIFEST_MAX, Manifest, Pack, StoreError, read_text};
 /// Name of a manifest, in the directory of the component.
 pub(crate) const MANIFEST: &str = "policy.toml";
 
-/// The manifest of the component of the policy `id`: the one it carries, or else the one that lies beside
-/// it. None where there is no manifest, or the one beside is another policy's.
+/// Returns the manifest for the component of the policy `id`: the embedded one, or else the one beside the component.
+///
+/// `None` if there is none, or the one beside it belongs to another policy.
 ///
 /// # Errors
-/// When what the component carries is damaged or of another policy, or the manifest beside it cannot be read.
+/// When the embedded manifest is damaged or belongs to another policy, or the one beside the component cannot be read.
 pub(crate) fn of(component: &[u8], file: &Path, id: &str) -> anyhow::Result<Option<Manifest>> {
     let pack = Pack::read(component).with_context(|| format!("reading what `{}` carries", file.display()))?;
     if let Some(Pack { manifest, .. }) = pack {
@@ -32,7 +33,7 @@ pub(crate) fn of(component: &[u8], file: &Path, id: &str) -> anyhow::Result<Opti
 fn beside(component: &Path) -> anyhow::Result<Option<Manifest>> {
     let file = component.with_file_name(MANIFEST);
     let context = || format!("reading the manifest `{}`", file.display());
-    // Only a regular file: a pipe would hold the host for ever.
+    // Only a regular file: a named pipe would block the host forever.
     let text = match read_text(&file, MANIFEST_MAX) {
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
         text => text.with_context(context)?,
@@ -46,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    /// The smallest component there is.
+    /// The smallest valid component.
     const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
     fn manifest(id: &str, rewrites: bool) -> String {

@@ -1,4 +1,4 @@
-//! What goes to standard output: aligned columns, colours on terminals, JSON, times.
+//! Standard output: aligned columns, colours on terminals, JSON, times.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::raw;
 use crate::surroundings::Surroundings;
 
-/// A colour, by what it says.
+/// A colour, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tint {
     Plain,
@@ -20,7 +20,7 @@ pub(crate) enum Tint {
 }
 
 impl Tint {
-    /// The colour of an effect, of a policy's verdict, or of an outcome.
+    /// Returns the colour of an effect, a policy's verdict, or an outcome.
     pub(crate) fn of(word: &str) -> Self {
         match word {
             "allow" | "done" | "exit 0" => Self::Good,
@@ -42,29 +42,29 @@ impl Tint {
     }
 }
 
-/// One text of a table, escaped.
+/// A text of a table, escaped.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
     tint: Tint,
 }
 
-/// Makes a cell of any text.
+/// Makes a cell, shortened if long.
 pub(crate) fn cell(text: &str) -> Cell {
     Cell { text: escape(text), tint: Tint::Plain }
 }
 
-/// Makes a cell of a line of a question, with a colour: as long as a question is.
+/// Makes a coloured cell for a line of a question, with the length limit of questions.
 pub(crate) fn whole(text: &str, tint: Tint) -> Cell {
     Cell { text: escape_subject(text).0, tint }
 }
 
-/// Makes a cell with a colour.
+/// Makes a coloured cell.
 pub(crate) fn tinted(text: &str, tint: Tint) -> Cell {
     Cell { text: escape(text), tint }
 }
 
-/// Text on its way to standard output.
+/// Buffered text for standard output.
 #[derive(Debug)]
 pub(crate) struct Page {
     text: String,
@@ -72,7 +72,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Begins a page; it has colours on a terminal, unless NO_COLOR is set.
+    /// Creates a page. It has colours on a terminal, unless NO_COLOR is set.
     pub(crate) fn new(around: &Surroundings) -> Self {
         let says = |name: &str, test: fn(&str) -> bool| {
             around.variables.iter().any(|(known, value)| known == name && test(value))
@@ -81,13 +81,13 @@ impl Page {
         Self { text: String::new(), colours: raw::output().is_terminal() && !plain }
     }
 
-    /// Adds a line, or several; unsafe characters in it are escaped.
+    /// Adds one or more lines; unsafe characters are escaped.
     pub(crate) fn line(&mut self, line: &str) {
         self.text.push_str(&escape_message(line));
         self.text.push('\n');
     }
 
-    /// Adds rows, each column as wide as its widest text.
+    /// Adds rows, with each column as wide as its widest text.
     pub(crate) fn table(&mut self, indent: &str, rows: &[Vec<Cell>]) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
@@ -98,7 +98,7 @@ impl Page {
         }
     }
 
-    /// Adds a row with columns of given widths; a longer text takes the room it needs.
+    /// Adds a row with columns of given widths; a longer text takes the space it needs.
     pub(crate) fn row(&mut self, indent: &str, row: &[Cell], widths: &[usize]) {
         let mut line = escape_message(indent).into_owned();
         for (place, cell) in row.iter().enumerate() {
@@ -112,22 +112,22 @@ impl Page {
                 line.push_str(&" ".repeat(wanted.saturating_sub(width(cell)) + 2));
             }
         }
-        // The colours in it are ours, and the texts of cells are escaped.
+        // Do not escape again: the colour codes are ours, and the texts of cells are escaped.
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 
-    /// Adds a JSON document in one line.
+    /// Adds a JSON document on one line.
     pub(crate) fn json(&mut self, value: &Value) {
         self.line(&escape_json(&value.to_string()));
     }
 
-    /// Adds a JSON document over several lines.
+    /// Adds a JSON document on several lines.
     pub(crate) fn pretty_json(&mut self, value: &Value) {
         self.line(&escape_json(&format!("{value:#}")));
     }
 
-    /// Prints what was added so far. A reader that has gone is told apart, as it is no error.
+    /// Prints the buffered text. A closed output is not an error and is returned as such.
     pub(crate) fn print(&mut self) -> anyhow::Result<Reader> {
         let mut out = raw::output().lock();
         let printed = out.write_all(self.text.as_bytes()).and_then(|()| out.flush());
@@ -140,8 +140,9 @@ impl Page {
     }
 }
 
-/// Prints a text that other programs read, as it is. One that would act on a terminal is refused, since no escape would
-/// mean the same to all of them.
+/// Prints a text for other programs, unchanged.
+///
+/// Fails if the text would act on a terminal, since no escape means the same to all programs.
 pub(crate) fn print_document(text: &str) -> anyhow::Result<()> {
     if text.chars().any(|character| !matches!(character, '\n' | '\t') && is_unsafe(character)) {
         anyhow::bail!("the text holds characters that act on a terminal; write it to a file");
@@ -150,14 +151,14 @@ pub(crate) fn print_document(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("printing")
 }
 
-/// Writes a number of things; `thing` is the word for one of them, which becomes more with an `s`.
+/// Formats a count with a noun, whose plural is formed with an `s`.
 pub(crate) fn counted(count: impl TryInto<u64>, thing: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{ending}")
 }
 
-/// Whether somebody still reads what is printed.
+/// Whether the output is still open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     There,
@@ -168,12 +169,12 @@ fn width(cell: &Cell) -> usize {
     cell.text.chars().count()
 }
 
-/// Writes milliseconds since 1970 as a date and a time of day in UTC.
+/// Formats milliseconds since 1970 as date and time in UTC.
 pub(crate) fn utc(at_ms: u64) -> String {
     const DAY: u64 = 24 * 60 * 60;
     let seconds = at_ms / 1000;
     let (days, second) = (seconds / DAY, seconds % DAY);
-    // Counted in years that begin in March, so that a leap day is the last of its year.
+    // Count years from March, so that a leap day is the last day of its year.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! The policies of a session: found, loaded, configured.
+//! The policies of a session: finding, loading and configuring them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,14 +19,15 @@ use crate::{manifest, shelf, surroundings};
 /// The policies of a session.
 pub(crate) struct Loaded {
     pub(crate) chain: Chain,
-    /// Whether one of them takes the allow lists.
+    /// Whether one of them uses the allow lists.
     pub(crate) lists: AllowLists,
     snapshots: Vec<SnapshotJob>,
 }
 
 impl Loaded {
-    /// Takes snapshots of policies that have none yet, some time after the session has started: whoever starts many
-    /// short sessions has better use for the processor.
+    /// Takes snapshots of policies without one, some time after the session has started.
+    ///
+    /// The delay keeps short sessions from spending processor time on them.
     pub(crate) fn take_snapshots_later(&mut self) {
         let jobs = std::mem::take(&mut self.snapshots);
         if jobs.is_empty() {
@@ -34,15 +35,15 @@ impl Loaded {
         }
         let work = move || {
             std::thread::sleep(UNTIL_SNAPSHOT);
-            // A policy of which none can be taken goes on as it is.
+            // A policy without a snapshot still works.
             jobs.iter().for_each(|job| drop(job.run()));
         };
-        // Without the thread decisions take a little longer.
+        // Without a thread, decisions take a little longer.
         drop(std::thread::Builder::new().name("snapshots".to_owned()).spawn(work));
     }
 }
 
-/// How long a session runs before snapshots of its policies are taken.
+/// Time from the start of a session until snapshots are taken.
 const UNTIL_SNAPSHOT: Duration = Duration::from_secs(5);
 
 /// Loads the chain: the policies named on the command line, or those of the settings.
@@ -62,7 +63,7 @@ pub(crate) fn load(
         }
     } else {
         for file in named {
-            // Whoever names a file on the command line trusts it.
+            // A file named on the command line is trusted.
             let component = shelf.file(file)?;
             let name = unique(&members, file)?;
             members.push(loader.member(
@@ -78,22 +79,22 @@ pub(crate) fn load(
     Ok(Loaded { chain, lists: loader.lists, snapshots: loader.snapshots })
 }
 
-/// A policy of the settings, for who looks at them.
+/// A policy of the settings, for display.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Shown {
     /// Its name.
     pub(crate) name: String,
     /// `sha256:...` of the component.
     pub(crate) digest: String,
-    /// How its answers count: `enforce`, `tighten` or `observe`.
+    /// How its verdicts count: `enforce`, `tighten` or `observe`.
     pub(crate) mode: Mode,
-    /// Whose it is and who vouches for it.
+    /// Its source and trust.
     pub(crate) origin: String,
-    /// Why a session would refuse it, and with it everything.
+    /// Why a session would refuse it, and with it the whole chain.
     pub(crate) problem: Option<String>,
 }
 
-/// Loads the policies of the settings as a session does, one after the other, and says what comes of each.
+/// Loads each policy of the settings as a session does, and returns the results.
 pub(crate) fn shown(resolved: &Resolved, cache: &Path, agent_directory: &Path) -> anyhow::Result<Vec<Shown>> {
     let shelf = Shelf::open(agent_directory)?;
     let mut loader = Loader::new(resolved, cache)?;
@@ -132,7 +133,7 @@ fn mode_of(mode: PolicyMode) -> Mode {
     }
 }
 
-/// Starts the engine of policies. Components are compiled by this program in a process of its own.
+/// Creates the runtime for policies. Components are compiled by this program in a separate process.
 pub(crate) fn runtime(cache: &CachePlace) -> anyhow::Result<Runtime> {
     let program = if cfg!(target_os = "linux") { OWN_PROGRAM.into() } else { std::env::current_exe()? };
     let runtime = Runtime::new(Limits::default(), cache, Compiler::Process(program))?;
@@ -152,7 +153,7 @@ impl<'a> Loader<'a> {
         Ok(Self { runtime, resolved, lists: AllowLists::Unheard, snapshots: Vec::new() })
     }
 
-    /// A policy of the settings.
+    /// Loads a policy of the settings.
     fn configured(
         &mut self,
         policy: &ResolvedPolicy,
@@ -163,7 +164,7 @@ impl<'a> Loader<'a> {
         self.member(&policy.name, component, (&policy.config, &at.sites), mode)
     }
 
-    /// A policy with what it is given, and where that was written.
+    /// Instantiates a policy with its configuration; `sites` holds the origins of the values.
     fn member(
         &mut self,
         name: &str,
@@ -190,15 +191,17 @@ impl<'a> Loader<'a> {
             Origin::Pack(locked) => locked.capabilities.contains("rewrites"),
         };
         let policy = if rewrites { policy.rewriting() } else { policy };
-        // A pack is what was agreed to when it was added; most of them export everything, because SDKs do.
+        // A pack has only the capabilities that the user agreed to when adding it. Most components export all
+        // functions, because SDKs do.
         let is_blind = matches!(origin, Origin::Pack(locked) if !locked.capabilities.contains("output"));
         let policy = if is_blind { policy.without_output() } else { policy };
         Ok(Member { policy: Arc::new(Traced { policy, sites }), mode })
     }
 }
 
-/// The configuration for a policy: what the settings give it, and of the allow lists those that its
-/// schema declares. Where these were written is added to `sites`.
+/// Returns the configuration of a policy: the values from the settings, and those allow lists that its schema declares.
+///
+/// Their origins are added to `sites`.
 fn configuration(
     resolved: &Resolved,
     schema: &str,
@@ -230,7 +233,7 @@ fn configuration(
     Ok((Value::Object(config).to_string(), heard))
 }
 
-/// The file's name without its ending; numbered where two files have the same.
+/// Returns the file's name without extension, numbered if another policy has the same.
 fn unique(members: &[Member], file: &Path) -> anyhow::Result<String> {
     let stem = file.file_stem().and_then(|stem| stem.to_str()).filter(|stem| is_policy_name(stem)).with_context(
         || {

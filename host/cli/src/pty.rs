@@ -1,4 +1,4 @@
-//! Terminals that the host makes for others.
+//! Pseudoterminals.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use nix::fcntl::OFlag;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use rustix::termios::{OptionalActions, Termios, tcsetattr};
 
-/// Returns our end and the other one of a terminal with the settings of another; both close by themselves.
+/// Returns both ends of a new terminal with the settings of another, ours first. Both are close-on-exec.
 pub(crate) fn pair(like: &Termios) -> anyhow::Result<(File, File)> {
     let ours = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
     grantpt(&ours)?;

@@ -1,4 +1,4 @@
-//! What the agent's commands can have made: nothing of it is run by this process, or believed where it leads elsewhere.
+//! Paths that the agent's commands can write. This process runs no program from them, and does not trust their links.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use portcullis_config::{RealDisk, Resolved, links_on_the_way, names_on_the_way};
 use portcullis_decision::GrantPattern;
 use portcullis_decision::pattern::FilePattern;
 
-/// The places that commands may write, in this session or in one of the same project before.
+/// The paths that commands can write in this session, or could in earlier sessions of the project.
 #[derive(Debug, Clone)]
 pub(crate) struct Reach {
     trees: Vec<PathBuf>,
@@ -14,10 +14,10 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// Of a project alone: the directory, and the repository around it.
+    /// Returns those of a project alone: its directory, and the repository around it.
     ///
-    /// Where a home directory lies in the project, the user's own programs do as well. They are left out then:
-    /// commands ask before they write in a directory of PATH there.
+    /// If a home directory lies in the project, the user's own programs do too. They are excluded: commands must ask
+    /// before they write in a directory of PATH there.
     pub(crate) fn of_project(project: &Path, homes: &[PathBuf]) -> Self {
         let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
         let homes: Vec<PathBuf> = homes.iter().filter_map(|home| home.canonicalize().ok()).collect();
@@ -29,7 +29,7 @@ impl Reach {
         Self { trees, written: Vec::new() }
     }
 
-    /// Of a project with its settings.
+    /// Returns those of a project with its settings.
     pub(crate) fn of(resolved: &Resolved, homes: &[PathBuf]) -> Self {
         let granted = resolved.grants.iter().filter_map(|grant| match &grant.pattern {
             GrantPattern::Path(path) => path.rights.write.then(|| path.pattern.clone()),
@@ -39,20 +39,20 @@ impl Reach {
             | GrantPattern::Tool(_) => None,
         });
         let project = FilePattern::Tree(resolved.workspace.clone());
-        // The project itself is what the line below says of it.
+        // `of_project` below handles the project itself.
         let listed = resolved.allow_write.iter().filter(|pattern| **pattern != project).cloned();
         Self { written: listed.chain(granted).collect(), ..Self::of_project(&resolved.workspace, homes) }
     }
 
-    /// The same with one more tree.
+    /// Adds a tree.
     pub(crate) fn and(mut self, tree: &Path) -> Self {
         self.trees.push(tree.to_owned());
         self
     }
 
-    /// Whether `path` lies there, or any link on its way.
+    /// Returns true if `path`, or any link on it, lies in one of these paths.
     pub(crate) fn holds(&self, path: &Path) -> bool {
-        // What cannot be followed is not relied on.
+        // A path that cannot be resolved is not trusted.
         let names = names_on_the_way(path, &RealDisk);
         let Ok((names, links)) = names.and_then(|names| Ok((names, links_on_the_way(path, &RealDisk)?)))
         else {

@@ -1,8 +1,8 @@
 //! Reservations of all sessions of one user, in a file of the state directory, which no agent can write.
 //!
-//! A claim belongs to a session and is in force as long as that session's directory is locked (see `scratch`): the
-//! kernel lets go of the lock whatever way the host ends. Changes are made under a lock of their own, by replacing
-//! the file, so that a reader always sees one whole state.
+//! A claim belongs to a session and is in force while that session's directory is locked (see `scratch`): the kernel
+//! releases the lock however the host ends. Changes are made under a separate lock and replace the file, so that
+//! readers always see a consistent state.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -16,18 +16,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::scratch;
 
-/// Most claims of one session, and of all together: every request carries those that concern it.
+/// Maximum number of claims of one session, and of all sessions. Each request carries the claims that concern it.
 const MOST_OF_ONE: usize = 64;
 const MOST: usize = 512;
-/// Largest file of claims, in bytes.
+/// Maximum size of the file, in bytes.
 const FILE_MAX: u64 = 4 << 20;
 
 /// The claims as one session sees them.
 #[derive(Debug)]
 pub(crate) struct SharedReservations {
-    /// Where they lie.
+    /// The directory of the file.
     directory: PathBuf,
-    /// Where sessions have their directories.
+    /// The directory of all sessions.
     sessions: PathBuf,
     session: String,
     agent: String,
@@ -44,13 +44,13 @@ struct StoredClaim {
     path: PathBuf,
     agent: String,
     session: String,
-    /// The call that it ends with; empty: it ends with the session.
+    /// The call with which it ends; empty if it ends with the session.
     #[serde(default)]
     call: String,
 }
 
 impl SharedReservations {
-    /// Those of the user whose state lies in `state`, for the agent `agent` of the session `session`.
+    /// Returns the reservations in the state directory `state`, for the agent `agent` of the session `session`.
     pub(crate) fn new(state: &Path, session: &str, agent: &str) -> Self {
         let agent = if agent.is_empty() { "main" } else { agent };
         Self {
@@ -65,7 +65,7 @@ impl SharedReservations {
         self.directory.join("claims.json")
     }
 
-    /// The claims whose sessions live.
+    /// Reads the claims of running sessions.
     fn read(&self) -> io::Result<Vec<StoredClaim>> {
         let opened = match File::open(self.file()) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -86,7 +86,7 @@ impl SharedReservations {
         Ok(claims)
     }
 
-    /// Changes the claims in one step for all sessions.
+    /// Changes the claims atomically for all sessions.
     fn change<T>(
         &self,
         act: impl FnOnce(&mut Vec<StoredClaim>) -> Result<T, ClaimError>,
@@ -233,7 +233,7 @@ mod tests {
         ann.release(&paths(&["/p/src"])).expect("released");
         bob.claim(&paths(&["/p/src/a.rs"]), None).expect("free again");
         assert_eq!(taken(bob.claim(&paths(&["/p/x"]), None)), "/p/x ann");
-        // Nobody gives back what is another's.
+        // A session cannot release the claims of another.
         bob.release(&paths(&["/"])).expect("released");
         assert_eq!(taken(bob.claim(&paths(&["/p/x"]), None)), "/p/x ann");
     }

@@ -4,7 +4,7 @@
 mod remove;
 #[cfg(not(target_os = "linux"))]
 mod remove {
-    //! Where no command is run nothing is left that is hard to remove.
+    //! Without commands, the remains are easy to remove.
     pub(super) fn remove_directories(parent: &std::path::Path) -> std::io::Result<()> {
         std::fs::remove_dir_all(parent.join("tmp"))
     }
@@ -15,10 +15,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A session's directory, removed with everything in it when this is dropped.
+/// A session's directory, removed with its content on drop.
 ///
-/// Its lock is held as long as the session lives, so that what a killed host left behind is known and
-/// removed by the next one.
+/// Its lock is held as long as the session lives, so that the next session can recognize and remove the directory of a
+/// killed host.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     directory: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one below `parent` and removes those whose host is gone.
+    /// Creates a directory below `parent`, and removes those of hosts that are gone.
     pub(crate) fn make(parent: &Path, name: &str) -> io::Result<Self> {
         private_directory().recursive(true).create(parent)?;
         // The sandbox opens it without following links.
@@ -43,18 +43,18 @@ impl Scratch {
         Ok(Self { directory, _lock: lock })
     }
 
-    /// Gives what commands see as `/tmp` to the owner of `place`.
+    /// Gives the directory that commands see as `/tmp` to the owner of `place`.
     pub(crate) fn give_to_owner_of(&self, place: &Path) -> io::Result<()> {
         let metadata = place.metadata()?;
         std::os::unix::fs::chown(self.temp(), Some(metadata.uid()), Some(metadata.gid()))
     }
 
-    /// The session's directory.
+    /// Returns the session's directory.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What commands see as `/tmp`.
+    /// Returns the directory that commands see as `/tmp`.
     pub(crate) fn temp(&self) -> PathBuf {
         self.directory.join("tmp")
     }
@@ -66,19 +66,19 @@ impl Drop for Scratch {
     }
 }
 
-/// Whether the host of the session `name` below `parent` lives. Names that no session has stand for none.
+/// Returns true if the host of the session `name` below `parent` is running. False for an invalid name.
 pub(crate) fn is_alive(parent: &Path, name: &str) -> bool {
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let lock = is_name.then(|| open_lock(&parent.join(name), false).ok()).flatten();
-    // Shared, so that those who look at the same time do not take one another for the session.
+    // A shared lock, so that concurrent checks do not take each other for the session.
     lock.is_some_and(|lock| matches!(lock.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
-/// Removes the directories of sessions that have ended without doing so.
+/// Removes the directories of sessions whose host was killed.
 pub(crate) fn sweep(parent: &Path) -> io::Result<()> {
     for entry in parent.read_dir()? {
         let directory = entry?.path();
-        // Without a lock file it is half removed; the next sweep sees.
+        // Without a lock file it is half removed; the next sweep will remove it.
         let claim = || Ok(open_lock(&directory, false).ok().filter(|lock| lock.try_lock().is_ok()));
         if let Some(_abandoned) = alone(parent, claim)? {
             remove(&directory);
@@ -87,8 +87,7 @@ pub(crate) fn sweep(parent: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Does what no other process may see half done: a directory whose lock is made but not yet held would look
-/// abandoned.
+/// Runs `act` under a lock on `parent`: a directory whose lock file is created but not yet locked would look abandoned.
 fn alone<T>(parent: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let turn = File::open(parent)?;
     turn.lock()?;
@@ -105,7 +104,7 @@ fn open_lock(directory: &Path, create: bool) -> io::Result<File> {
         .open(directory.join("lock"))
 }
 
-/// What cannot be removed stays for the next sweep: the lock goes last.
+/// Removes a directory. Its lock file goes last, so that the rest stays for the next sweep if removal fails.
 fn remove(directory: &Path) {
     if remove::remove_directories(directory).is_ok() {
         let _left_for_the_next_sweep = std::fs::remove_dir_all(directory);

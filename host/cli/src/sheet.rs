@@ -1,17 +1,19 @@
-//! A question as text for a terminal of some size. Nothing is permitted of which a part is not on the screen: what is
-//! asked about may be as long as whoever asks likes, and would push the beginning of the question off it.
+//! Lays out a question as text for a terminal of a given size.
+//!
+//! An answer is accepted only if the whole question is on the screen: the subject controls the length of the text, and
+//! could push the beginning of the question off the screen.
 
 use portcullis_session::{Choice, ChoiceKind, Question};
 use portcullis_text::escape_message;
 
-/// Stands before what is not in the host's words, in each of its lines: no line of it passes for one of ours.
+/// Prefix of each line of foreign text, so that no such line looks like one of ours.
 pub(crate) const QUOTED: &str = "  | ";
-/// Rows for what is typed, and for what is said of it.
+/// Number of rows for the input line and the note above it.
 const KEPT_ROWS: usize = 2;
-/// A terminal that does not know its size is taken for the smallest there is.
+/// The assumed size of a terminal of unknown size, the smallest usual one.
 const LEAST: Size = Size { columns: 80, rows: 24 };
 
-/// How large a terminal is, in characters.
+/// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
     columns: usize,
@@ -19,19 +21,19 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Takes what the kernel says, if it knows anything.
+    /// Asks the kernel for the size.
     pub(crate) fn of(terminal: impl std::os::fd::AsFd) -> Self {
         let known = rustix::termios::tcgetwinsize(terminal);
         known.map_or(LEAST, |size| Self::new(size.ws_col.into(), size.ws_row.into()))
     }
 
-    /// Of nothing there is as much as usual.
+    /// Returns a size with the default for each dimension that is 0.
     pub(crate) fn new(columns: usize, rows: usize) -> Self {
         let or = |known, usual| if known == 0 { usual } else { known };
         Self { columns: or(columns, LEAST.columns), rows: or(rows, LEAST.rows) }
     }
 
-    /// Breaks a text into lines, each after `indent`. Characters outside of ASCII may be twice as wide as others.
+    /// Wraps a text, with `indent` before each line. Non-ASCII characters may be twice as wide.
     pub(crate) fn wrapped(self, indent: &str, text: &str) -> Vec<String> {
         let room = self.columns.saturating_sub(indent.len() + QUOTED.len()).max(2);
         let mut lines = Vec::new();
@@ -52,7 +54,9 @@ impl Size {
         lines
     }
 
-    /// As [`Self::wrapped`], for a line that begins in our words and goes on in those of others: names of tools, places.
+    /// Like [`Self::wrapped`], for a line that starts with our words and ends with foreign text.
+    ///
+    /// Foreign text is for example a tool name or a path.
     pub(crate) fn headed(self, indent: &str, text: &str) -> Vec<String> {
         let lines = self.wrapped(indent, text).into_iter().enumerate();
         let behind = |line: String| format!("{QUOTED}{}", line.strip_prefix(indent).unwrap_or(&line));
@@ -60,21 +64,21 @@ impl Size {
     }
 }
 
-/// A question laid out.
+/// The layout of a question.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sheet {
-    /// Its lines, none longer than the terminal is wide.
+    /// Its lines, none wider than the terminal.
     pub(crate) lines: Vec<String>,
-    /// What is typed, and which of the question's choices it stands for.
+    /// The text to type for each choice, with the index of the choice.
     pub(crate) answers: Vec<(String, usize)>,
 }
 
 impl Sheet {
-    /// Lays `question` out below `heading`. Answers end with `number`, which nothing but the terminal shows.
+    /// Lays out `question` below `heading`. Answers end with `number`, which only the terminal shows.
     pub(crate) fn new(heading: &str, question: &Question, number: &str, footer: &str, size: Size) -> Self {
         let page = Page { question, number, size };
         let widest = question.choices.iter().map(|choice| choice.width).max().unwrap_or(0);
-        // Where there is no room for all answers, the wider ones are left out.
+        // If not all choices fit on the screen, the wider ones are left out.
         let narrower = |width| page.whole(heading, footer, |_, choice| choice.width <= width);
         let first = || page.whole(heading, footer, |place, _| place == 0);
         let mut sheets = (0..=widest).rev().map(narrower).chain(std::iter::once_with(first));
@@ -82,7 +86,7 @@ impl Sheet {
         fitting.unwrap_or_else(|| page.short(heading, footer))
     }
 
-    /// Which choice was typed.
+    /// Returns the index of the choice that was typed.
     pub(crate) fn chosen(&self, typed: &str) -> Option<usize> {
         self.answers.iter().find(|(code, _)| code == typed).map(|(_, choice)| *choice)
     }
@@ -95,7 +99,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// All that is asked, with those of the answers that are `offered`.
+    /// Lays out the whole question, with the choices that are `offered`.
     fn whole(&self, heading: &str, footer: &str, offered: impl Fn(usize, &Choice) -> bool) -> Sheet {
         let Question { title, subject, asker, reason, rule, policy, .. } = self.question;
         let mut lines = self.wrapped("", heading);
@@ -109,7 +113,7 @@ impl Page<'_> {
         self.with_choices(lines, footer, offered)
     }
 
-    /// What is seen where the screen is too small for it.
+    /// Lays out a summary, for a screen that is too small.
     fn short(&self, heading: &str, footer: &str) -> Sheet {
         let Question { title, subject, asker, .. } = self.question;
         let first = |indent: &str, text: &str| self.wrapped(indent, text).into_iter().next();
@@ -203,7 +207,7 @@ pub(crate) mod tests {
 
     #[test]
     fn nothing_is_permitted_that_is_not_seen_whole() {
-        // As many lines as make the first of them leave the screen, the last like a question of ours.
+        // Enough lines to push the first of them off the screen, the last ones a fake question.
         let fake =
             ["", "Portcullis asks:", "title 1", "  | README.md"].map(|line| format!("{line:80}")).concat();
         let subject = format!("/etc/passwd{}{fake}", " ".repeat(80 * 28));
@@ -219,7 +223,7 @@ pub(crate) mod tests {
             text.contains("title 1") && text.contains("  | /etc/passwd") && text.contains("enlarge"),
             "{text}"
         );
-        // On a larger one it is whole, and no line of it is like one of ours.
+        // On a larger screen it is complete, and none of the fake lines looks like one of ours.
         let large = self::sheet(&subject, Size::new(80, 60));
         assert_eq!(large.chosen("o-1234"), Some(0));
         assert_eq!(large.lines.iter().filter(|line| line.starts_with("Portcullis asks:")).count(), 1);

@@ -1,4 +1,4 @@
-//! Where the components of policies come from, and who vouches for them.
+//! The sources of policy components, and the trust in them.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use portcullis_policy_runtime::{Embedded, read_component};
 
 use crate::{surroundings, trusted};
 
-/// The policies that come with the program; CI proves that they are what their sources build.
+/// The policies shipped with the program; CI checks that they are built from their sources.
 const SHIPPED: [(&str, &[u8]); 5] = [
     ("workspace", include_bytes!("../../../policies/workspace/policy.wasm")),
     ("guard", include_bytes!("../../../policies/guard/policy.wasm")),
@@ -22,17 +22,19 @@ const SHIPPED: [(&str, &[u8]); 5] = [
 
 include!(concat!(env!("OUT_DIR"), "/machine_code.rs"));
 
-/// The first argument with which the program writes the machine code of the shipped policies into a directory, for
-/// itself to be built with.
+/// The first argument that makes the program write the machine code of the shipped policies.
+///
+/// The code goes into a directory and is embedded in the next build.
 pub const PRECOMPILE_ARGUMENT: &str = "__precompile";
 
-/// Returns the machine code of shipped policies that is part of this program.
+/// Returns the embedded machine code of shipped policies.
 pub(crate) fn machine_code() -> &'static [Embedded] {
     MACHINE_CODE
 }
 
-/// Compiles the shipped policies into the directory that is the program's second argument. Files that are there
-/// already are left alone, others are removed.
+/// Compiles the shipped policies into the directory in the program's second argument.
+///
+/// Existing files are kept, and others removed.
 pub(crate) fn precompile() -> anyhow::Result<()> {
     let directory = std::env::args_os().nth(2).context("the directory to write to is missing")?;
     let directory = Path::new(&directory);
@@ -56,29 +58,29 @@ pub(crate) fn precompile() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where components come from.
+/// The sources of components.
 pub(crate) struct Shelf {
     store: Store,
     trust: Trust,
 }
 
-/// A component, and who says what it may do.
+/// A component, with its source.
 pub(crate) struct Component {
     pub(crate) bytes: Cow<'static, [u8]>,
     pub(crate) origin: Origin,
 }
 
 pub(crate) enum Origin {
-    /// It comes with the program.
+    /// Shipped with the program.
     Shipped,
-    /// A file that the user has named: its own manifest speaks for it. Who vouches for it.
+    /// A file that the user has named, with its voucher. Its own manifest states its capabilities.
     File(PathBuf, Option<Voucher>),
-    /// A pack: what the user has agreed to when it was added.
+    /// A pack, with the capabilities that the user agreed to when adding it.
     Pack(Box<Locked>),
 }
 
 impl Origin {
-    /// The weight of its answers: a file that nobody vouches for can only tighten.
+    /// Returns the weight of its verdicts: a file without a voucher can only tighten.
     pub(crate) fn at_most(&self, mode: Mode) -> Mode {
         match (self, mode) {
             (Self::File(_, None), Mode::Enforce) => Mode::Tighten,
@@ -86,7 +88,7 @@ impl Origin {
         }
     }
 
-    /// In words, for who looks at the settings.
+    /// Returns a description, for users.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Shipped => "comes with Portcullis".to_owned(),
@@ -99,7 +101,7 @@ impl Origin {
     }
 }
 
-/// What is said of a file that only its place speaks for.
+/// Description of a file without a voucher.
 const UNVOUCHED: &str =
     "a file that nobody vouches for: it can only tighten; `portcullis policy trust file` trusts its digest";
 
@@ -132,7 +134,7 @@ impl Shelf {
         Ok(Component { bytes: bytes.into(), origin: Origin::File(path.to_owned(), voucher) })
     }
 
-    /// The digest in the lock is what counts; the file only has to have it.
+    /// Reads a pack. The digest in the lock file is authoritative; the file must match it.
     fn pack(&self, id: &str) -> anyhow::Result<Component> {
         let lock = self.store.lock()?;
         let locked = lock.find(id).with_context(|| {
@@ -146,7 +148,7 @@ impl Shelf {
         Ok(Component { bytes: bytes.into(), origin: Origin::Pack(Box::new(locked.clone())) })
     }
 
-    /// What was revoked since it was taken is not used any more.
+    /// Checks that neither the digest nor a key was revoked since the pack was added.
     fn check(&self, digest: &str, keys: &[String]) -> anyhow::Result<()> {
         for what in std::iter::once(digest).chain(keys.iter().map(String::as_str)) {
             if let Some(reason) = self.trust.revoked(what) {
@@ -157,7 +159,7 @@ impl Shelf {
     }
 }
 
-/// Something that is in use was revoked.
+/// A pack or key in use was revoked.
 #[derive(Debug)]
 pub(crate) struct Revoked {
     what: String,
@@ -172,20 +174,20 @@ impl std::fmt::Display for Revoked {
 
 impl std::error::Error for Revoked {}
 
-/// Says who vouches for the component of a file.
+/// Returns the voucher for a file's component.
 fn vouching(file: &Path, bytes: &[u8], trust: &Trust) -> Option<Voucher> {
-    // What cannot be read vouches for nothing.
+    // Signatures that cannot be read do not vouch.
     let signatures = signatures_beside(file).unwrap_or_default();
     vouched(bytes, &signatures, trust, seconds())
 }
 
-/// Who vouches for the component of a file, in words.
+/// Describes the voucher for a file's component.
 pub(crate) fn vouching_words(file: &Path, bytes: &[u8], agent_directory: &Path) -> anyhow::Result<String> {
     let trust = trusted::read(agent_directory)?;
     Ok(Origin::File(file.to_owned(), vouching(file, bytes, &trust)).words())
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 fn seconds() -> Seconds {
     let since = surroundings::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! The surroundings of this process: the only place where environment, home and clock are read.
+//! The environment of this process: the only place where environment variables, home and clock are read.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,39 +11,39 @@ use crate::reach::Reach;
 /// The variable that names the agent.
 const AGENT: &str = "PORTCULLIS_AGENT";
 
-/// What the process was started with.
+/// The environment of the process.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
-    /// Where it was started.
+    /// The working directory.
     pub(crate) cwd: PathBuf,
     /// The user's home directory.
     pub(crate) home: PathBuf,
-    /// The home directory that the user database has for the user, whatever HOME says.
+    /// The user's home directory in the user database, whatever HOME says.
     pub(crate) account_home: Option<PathBuf>,
     /// pi's own directory.
     pub(crate) agent_directory: PathBuf,
-    /// Where logs and sessions are kept.
+    /// Directory of logs and sessions.
     pub(crate) state: PathBuf,
-    /// Where compiled policies are kept.
+    /// Directory of compiled policies.
     pub(crate) cache: PathBuf,
-    /// Where programs keep what the user has set for them.
+    /// Directory of the settings of the user's programs.
     pub(crate) settings: PathBuf,
-    /// Where the extension is unpacked.
+    /// Directory in which the extension is unpacked.
     pub(crate) data: PathBuf,
-    /// Directories of PATH, the absolute ones.
+    /// The absolute directories of PATH.
     pub(crate) path: Vec<PathBuf>,
     /// Name of the user.
     pub(crate) user: String,
-    /// Name of the agent, where several work beside each other; empty: it has none.
+    /// Name of the agent if several work side by side; empty without a name.
     pub(crate) agent: String,
-    /// The whole environment, as far as it is text.
+    /// All environment variables that are UTF-8.
     pub(crate) variables: Vec<(String, String)>,
     /// This program.
     pub(crate) executable: PathBuf,
 }
 
 impl Surroundings {
-    /// Reads them.
+    /// Reads the environment.
     pub(crate) fn read() -> anyhow::Result<Self> {
         let home =
             absolute("HOME").context("HOME is not set to an absolute path; set it to your home directory")?;
@@ -68,7 +68,7 @@ impl Surroundings {
             path: std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect(),
             agent: agent_name()?,
             user: account.as_ref().map(|account| account.name.clone()).unwrap_or_default(),
-            // Accounts without a home have `/` or a place that is not there.
+            // Accounts without a home have `/` or a path that does not exist.
             account_home: account.map(|account| account.dir).filter(|home| home != Path::new("/")),
             variables: text_variables(std::env::vars_os()),
             executable: std::env::current_exe().context("finding this program's own file")?,
@@ -76,13 +76,15 @@ impl Surroundings {
         })
     }
 
-    /// The user's home directories: by HOME, and by the user database.
+    /// Returns the user's home directories, from HOME and from the user database.
     pub(crate) fn homes(&self) -> Vec<PathBuf> {
         std::iter::once(&self.home).chain(&self.account_home).cloned().collect()
     }
 
-    /// Finds a program on PATH that no command can have put there. Relative directories of PATH are not searched:
-    /// they are the project's. One of the system comes before one of the user's own.
+    /// Finds a program on PATH that no command can have created.
+    ///
+    /// Relative directories of PATH are skipped, since they lie in the project. System directories come before the
+    /// user's own.
     pub(crate) fn find_program(&self, name: &OsStr, reach: &Reach) -> Option<PathBuf> {
         let homes = self.homes();
         let is_own = |file: &PathBuf| homes.iter().any(|home| file.starts_with(home));
@@ -92,18 +94,18 @@ impl Surroundings {
     }
 }
 
-/// The time of day.
+/// Returns the current time.
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// Microseconds since the first call.
+/// Returns the microseconds since the first call.
 pub(crate) fn stopwatch() -> u64 {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     u64::try_from(START.get_or_init(Instant::now).elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A random name for a session: 16 hexadecimal digits.
+/// Returns a random session name: 16 hexadecimal digits.
 pub(crate) fn random_name() -> anyhow::Result<String> {
     let mut bytes = [0_u8; 8];
     getrandom::fill(&mut bytes)
@@ -116,7 +118,7 @@ fn absolute(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The name that whoever starts the agent gives it.
+/// Returns the agent's name, which its parent process sets.
 fn agent_name() -> anyhow::Result<String> {
     let name = std::env::var_os(AGENT).unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -124,7 +126,7 @@ fn agent_name() -> anyhow::Result<String> {
     name.with_context(|| format!("reading {AGENT}: a name is up to 64 letters, digits, `-`, `_` and `.`"))
 }
 
-/// Variables that are not text cannot be judged by rules, so commands do not get them.
+/// Returns the variables that are UTF-8. Rules cannot match others, so commands do not get them.
 fn text_variables(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(String, String)> {
     all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
 }

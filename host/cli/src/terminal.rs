@@ -1,8 +1,8 @@
 //! Questions on the terminal, for `run`.
 //!
-//! The command has the same terminal: it may paint over a question, or have shown another one under which its letter
-//! means something else. So what has been typed before the question is thrown away, and an answer that permits
-//! carries a number that only the question itself shows; a command cannot read what a terminal shows.
+//! The command uses the same terminal: it can draw over a question, or show a fake one in which the same letter has
+//! another meaning. So text that was typed before the question is discarded, and an answer that allows must contain a
+//! number that only the question shows; a command cannot read the screen.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -17,11 +17,13 @@ use rustix::io::Errno;
 use crate::exit::say;
 use crate::sheet::{Sheet, Size};
 
-/// No answer is longer.
+/// Maximum length of an answer.
 const LONGEST_LINE: usize = 4096;
-/// How often it is looked whether the time to answer is over.
+/// Interval for checking the timeout.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Between two looks no more time than this is the user's, on a machine with much to do.
+/// Maximum time to count between two checks.
+///
+/// It keeps a stopped process or a busy machine from using up the user's time.
 const LONGEST_TICK: Duration = Duration::from_secs(2);
 
 /// Asks on the controlling terminal, never on the command's own input and output.
@@ -49,7 +51,7 @@ fn ask(question: &Question) -> io::Result<Answer> {
     terminal.write_all(text.as_bytes())?;
     let time = question.timeout_ms.map(|time| Duration::from_millis(time.into()));
     let Some(line) = line(&mut terminal, time)? else {
-        // What is half typed is no answer, and nothing for whoever reads the terminal next.
+        // Discard partial input, which is no answer and must not reach the next reader.
         tcflush(&terminal, FlushArg::TCIFLUSH)?;
         terminal.write_all(b"\nno answer came in time, which is a no\n")?;
         return Ok(Answer::Refused(Refusal::Timeout));
@@ -57,8 +59,9 @@ fn ask(question: &Question) -> io::Result<Answer> {
     Ok(sheet.chosen(line.trim()).map_or(Answer::Refused(Refusal::User), Answer::Choice))
 }
 
-/// Reads a line; none where it is not there in `time`, which counts while the question can be seen: when this process is
-/// stopped, the terminal is somebody else's.
+/// Reads a line, or returns `None` after `time`.
+///
+/// Time counts only while the question is visible: when this process is stopped, another one has the terminal.
 fn line(terminal: &mut File, time: Option<Duration>) -> io::Result<Option<String>> {
     let mut left = time;
     let mut typed = Vec::new();
@@ -90,7 +93,7 @@ fn line(terminal: &mut File, time: Option<Duration>) -> io::Result<Option<String
     Ok(Some(String::from_utf8_lossy(&typed).into_owned()))
 }
 
-/// The end of an answer that permits: four digits that cannot be known beforehand.
+/// Returns the suffix of an answer that allows: four unpredictable digits.
 pub(crate) fn number() -> io::Result<String> {
     let mut random = [0; 4];
     getrandom::fill(&mut random)?;
@@ -98,7 +101,7 @@ pub(crate) fn number() -> io::Result<String> {
     Ok(format!("-{digits}"))
 }
 
-/// Answers every question with "once", because the user said so on the command line.
+/// Answers every question with "once", because of an option on the command line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AlwaysOnce;
 

@@ -1,20 +1,20 @@
-//! The context of a decision in the log, and back.
+//! Converts the context of a decision to its form in the log, and back.
 
 use portcullis_decision::Context;
 use serde_json::{Map, Value};
 
-/// What of a context the log keeps beside the request, in its parts.
+/// The parts of a context that the log stores beside the request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Told {
-    /// What is the same for all decisions of a session; null where there was no context.
+    /// The facts that are the same for all decisions of a session; null without a context.
     pub(crate) facts: Value,
     /// The time.
     pub(crate) now: u64,
-    /// The live grants; null where there are none.
+    /// The live grants; null without any.
     pub(crate) grants: Value,
 }
 
-/// What of a context is the same for all decisions of a session; null where it cannot be said.
+/// Returns the facts of a context that are the same for all decisions of a session; null if they cannot be represented.
 pub(crate) fn facts(context: &Context) -> Value {
     let Ok(Value::Object(mut members)) = serde_json::to_value(context) else { return Value::Null };
     for of_one_decision in ["grants", "now", "explain"] {
@@ -23,7 +23,7 @@ pub(crate) fn facts(context: &Context) -> Value {
     members.into()
 }
 
-/// Whether [`facts`] are the same for both.
+/// Returns true if [`facts`] are the same for both.
 pub(crate) fn are_facts_the_same(one: &Context, other: &Context) -> bool {
     let Context {
         session_id,
@@ -44,14 +44,14 @@ pub(crate) fn are_facts_the_same(one: &Context, other: &Context) -> bool {
         && *attributes == other.attributes
 }
 
-/// The live grants of a context; null where there are none.
+/// Returns the live grants of a context; null without any.
 pub(crate) fn grants(context: &Context) -> Value {
     let grants = Some(&context.grants).filter(|grants| !grants.is_empty());
     grants.and_then(|grants| serde_json::to_value(grants).ok()).unwrap_or_default()
 }
 
 impl Told {
-    /// The context again; none where it is not all there.
+    /// Returns the context, or `None` if parts of it are missing.
     pub(crate) fn context(self) -> Option<Context> {
         let Value::Object(facts) = self.facts else { return None };
         let grants = if self.grants.is_null() { Value::Array(Vec::new()) } else { self.grants };

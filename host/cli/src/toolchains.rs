@@ -1,11 +1,11 @@
-//! Toolchains in the home directory that PATH leads to.
+//! Finds toolchains in the home directory that are on PATH.
 
 use std::path::{Path, PathBuf};
 
 use crate::reach::Reach;
 use crate::surroundings::is_executable;
 
-/// Directories in a home directory that hold a toolchain, and what else belongs to it.
+/// Toolchain directories in a home directory, each with related directories.
 const KNOWN: &[(&str, &[&str])] = &[
     (".cargo", &[".rustup"]),
     (".rustup", &[]),
@@ -36,15 +36,17 @@ const KNOWN: &[(&str, &[&str])] = &[
     (".rvm", &[]),
 ];
 
-/// So many names of a directory are looked at; more are in no directory of programs that somebody keeps.
+/// Maximum number of names to examine in a directory; real program directories have fewer.
 const MOST_NAMES: usize = 2000;
 
-/// Programs that the programs of a toolchain are run by, and that may lie in another one.
+/// Interpreters that may belong to another toolchain than their scripts.
 const INTERPRETERS: [&str; 4] = ["python", "python3", "node", "ruby"];
 
-/// The roots of toolchains for the directories of `path`: a known directory as a whole, of any other
-/// only the directory that is on PATH itself. Nothing that lies within `reach` is one, or leads to one: its links
-/// are the agent's, and any file could be made to look like a part of a toolchain.
+/// Returns the roots of toolchains for the directories of `path`.
+///
+/// Known directories count as a whole, of others only the directory on PATH itself. Directories within `reach`, and
+/// links to them, are excluded: the agent may have created the links, and any file could be made to look like part of a
+/// toolchain.
 pub(crate) fn roots(path: &[PathBuf], home: &Path, reach: &Reach) -> Vec<PathBuf> {
     let trusted = path.iter().filter(|directory| !reach.holds(directory));
     let mut roots: Vec<PathBuf> = trusted.flat_map(|directory| roots_of(directory, home, reach)).collect();
@@ -64,8 +66,9 @@ fn roots_of(directory: &Path, home: &Path, reach: &Reach) -> Vec<PathBuf> {
     }
 }
 
-/// What the links of a directory such as `~/.local/bin` lead to: tools that were installed each into a place of
-/// its own (pipx, uv), with the interpreter that runs them.
+/// Returns the targets of links in a directory such as `~/.local/bin`.
+///
+/// These are tools installed in directories of their own (pipx, uv), with their interpreters.
 fn linked(directory: &Path, home: &Path, reach: &Reach) -> Vec<PathBuf> {
     let Ok(home) = home.canonicalize() else { return Vec::new() };
     let Ok(names) = directory.read_dir() else { return Vec::new() };
@@ -83,8 +86,9 @@ fn linked(directory: &Path, home: &Path, reach: &Reach) -> Vec<PathBuf> {
     roots
 }
 
-/// The directory around the `bin` that a program really lies in, where that is deep enough in the home directory
-/// to hold nothing else; otherwise the program alone.
+/// Returns the directory around the `bin` of a program, or the program alone.
+///
+/// The directory must be deep enough in the home directory to contain only the tool.
 fn root_behind(program: &Path, home: &Path, reach: &Reach) -> Option<PathBuf> {
     /// `~/x/y`, but not `~/.local`.
     const DEEP: usize = 2;

@@ -1,7 +1,7 @@
-//! A policy whose answers name the line of the settings that is behind them.
+//! A policy whose verdicts name the line of the settings behind them.
 //!
-//! A policy knows its configuration only, and names a value by the JSON pointer in that; where the value was written
-//! is what the host knows.
+//! A policy only knows its configuration, and names a value by a JSON pointer. The host knows where that value was
+//! written.
 
 use portcullis_config::Sites;
 use portcullis_decision::profile::Profile;
@@ -9,7 +9,7 @@ use portcullis_decision::request::{ActionKinds, Request};
 use portcullis_decision::verdict::{Evaluation, OutputEvaluation, ToolOutput};
 use portcullis_decision::{Context, Policy, PolicyError};
 
-/// A policy, and where its configuration was written.
+/// A policy, with the origins of its configuration values.
 #[derive(Debug)]
 pub(crate) struct Traced<P> {
     pub(crate) policy: P,

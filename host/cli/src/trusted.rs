@@ -1,4 +1,4 @@
-//! Whose packs are taken: the trust files of the user and of the machine.
+//! The trust files of the user and the machine, which say whose packs are accepted.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,20 @@ const TRUST: &str = "trust.toml";
 /// The directory of the machine's settings.
 const MACHINE: &str = "/etc/portcullis";
 
-/// The user's trust file.
+/// Returns the user's trust file.
 pub(crate) fn user_file(agent_directory: &Path) -> PathBuf {
     agent_directory.join("sandbox").join(TRUST)
 }
 
-/// The machine's trust file.
+/// Returns the machine's trust file.
 pub(crate) fn machine_file() -> PathBuf {
     Path::new(MACHINE).join(TRUST)
 }
 
-/// The files of signers that the trust files name: who can write one of these says whose packs are taken. Of a trust
-/// file that cannot be used, those up to the mistake.
+/// Returns the signers files that the trust files name.
+///
+/// A process that can write one of these decides whose packs are accepted. For an invalid trust file, returns those
+/// before the mistake.
 pub(crate) fn signers(agent_directory: &Path) -> Vec<PathBuf> {
     let mut named = Vec::new();
     for file in [user_file(agent_directory), machine_file()] {
@@ -32,24 +34,24 @@ pub(crate) fn signers(agent_directory: &Path) -> Vec<PathBuf> {
             found.borrow_mut().push(file.with_file_name(name));
             Ok(String::new())
         };
-        // Whether it can be used is for those to say who use it.
+        // Ignore errors: readers of the trust file report them.
         drop(Trust::parse(&text, &note));
         named.extend(found.into_inner());
     }
     named
 }
 
-/// Reads both files; the machine's outranks the user's.
+/// Reads both files; the machine's overrides the user's.
 ///
 /// # Errors
-/// When one of them is there and cannot be used.
+/// When one of them exists but cannot be used.
 pub(crate) fn read(agent_directory: &Path) -> anyhow::Result<Trust> {
     let user = read_file(&user_file(agent_directory))?;
     let machine = read_file(&machine_file())?;
     Ok(user.under(machine))
 }
 
-/// Reads one file; where there is none, nobody is trusted.
+/// Reads one file; a missing file trusts no publisher.
 pub(crate) fn read_file(file: &Path) -> anyhow::Result<Trust> {
     let text = match read_text(file, TRUST_MAX) {
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => String::new(),
@@ -58,7 +60,7 @@ pub(crate) fn read_file(file: &Path) -> anyhow::Result<Trust> {
     parse(file, &text)
 }
 
-/// Reads the text of a trust file. Files that it names lie beside it.
+/// Parses the text of a trust file. Files that it names lie beside it.
 pub(crate) fn parse(file: &Path, text: &str) -> anyhow::Result<Trust> {
     let signers = |name: &str| {
         let path = file.parent().unwrap_or_else(|| Path::new("/")).join(name);

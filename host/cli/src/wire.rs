@@ -1,4 +1,4 @@
-//! How the parts are joined: surroundings → settings → policies → session.
+//! Connects the parts: surroundings → settings → policies → session.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,43 +27,43 @@ use crate::surroundings::{Surroundings, now, random_name};
 use crate::toolchains;
 use crate::trusted;
 
-/// The running program itself, also when its file has been replaced since.
+/// The running program, even if its file has been replaced since.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Says what commands are given beside their environment.
+/// Returns the additional variables of commands.
 type Variables = Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
 
-/// What a session is made for.
+/// The setup of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     /// The project.
     pub(crate) project: PathBuf,
-    /// A settings file in place of the user's.
+    /// A settings file that replaces the user's.
     pub(crate) settings: Option<PathBuf>,
-    /// Policies in place of the configured ones.
+    /// Policies that replace the configured ones.
     pub(crate) policies: Vec<PathBuf>,
-    /// The agent that asks.
+    /// The agent.
     pub(crate) agent: AgentInfo,
     /// Whether the user has marked the project as trusted.
     pub(crate) trusted: bool,
-    /// Whether somebody is there to answer.
+    /// Whether a user can answer.
     pub(crate) interactive: bool,
-    /// What the session is for.
+    /// The purpose of the session.
     pub(crate) purpose: Purpose,
-    /// Whom its sandbox is for.
+    /// The subject of its sandbox.
     pub(crate) inmate: Inmate,
 }
 
-/// What a session is for.
+/// The purpose of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To carry requests out.
+    /// To carry out requests.
     Act,
-    /// Only to say what would be decided.
+    /// Only to decide.
     Judge,
 }
 
-/// The settings that hold for a project.
+/// The settings that apply to a project.
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) places: Places,
@@ -72,25 +72,25 @@ pub(crate) struct Ground {
     pub(crate) resolved: Resolved,
 }
 
-/// A session with what must live as long as it.
+/// A session, with the values that must live as long as it.
 #[derive(Debug)]
 pub(crate) struct Wired {
     pub(crate) session: Arc<Session>,
-    /// Writes answers that outlive it.
+    /// Stores answers that outlive the session.
     pub(crate) keeper: Arc<FileKeeper>,
-    /// The way in from another terminal, where somebody can be asked.
+    /// The socket for other terminals, if a user can be asked.
     _control: Option<Control>,
     // Dropped after the session, whose sandbox uses it.
     scratch: Option<Scratch>,
 }
 
 impl Wired {
-    /// The host's directory that is `/tmp` inside.
+    /// Returns the host's directory that is `/tmp` inside.
     pub(crate) fn temp(&self) -> Option<PathBuf> {
         self.scratch.as_ref().map(Scratch::temp)
     }
 
-    /// Gives a file in there to whom commands act as.
+    /// Gives a file in that directory to the user that commands run as.
     pub(crate) fn give_away(&self, file: &std::fs::File) -> std::io::Result<()> {
         use std::os::unix::fs::MetadataExt as _;
         let Some(temp) = self.temp().filter(|_| rustix::process::geteuid().is_root()) else { return Ok(()) };
@@ -106,7 +106,7 @@ impl Drop for Wired {
 }
 
 impl Wanted {
-    /// A session that only says what would be decided in a project, by the settings that hold there or those of a file.
+    /// Returns the setup of a session that only decides, by the project's settings or those of a file.
     pub(crate) fn judging(project: PathBuf, settings: Option<PathBuf>) -> Self {
         Self {
             project,
@@ -130,7 +130,7 @@ pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<G
     ground_on(around, wanted, &RealDisk)
 }
 
-/// Finds and reads the settings on a disk that may hold others than there are.
+/// Finds and reads the settings on a disk that may differ from the real one.
 pub(crate) fn ground_on(around: &Surroundings, wanted: &Wanted, disk: &dyn Disk) -> anyhow::Result<Ground> {
     let mut places = places(around, &wanted.project, wanted.settings.as_deref())?;
     for file in wanted.policies.iter().map(|file| absolute(around, file)) {
@@ -138,13 +138,14 @@ pub(crate) fn ground_on(around: &Surroundings, wanted: &Wanted, disk: &dyn Disk)
     }
     let found = discover(&places, disk)?;
     let resolved = resolve(&found, &places, disk)?;
-    // What the settings let commands write is known only now.
+    // The paths that commands can write are known only after the settings are resolved.
     let toolchains = toolchains(around, &Reach::of(&resolved, &around.homes()));
     Ok(Ground { places: Places { toolchains, ..places }, found, resolved })
 }
 
-/// What the agent can have made in a project. Settings that cannot be read make no difference to what is known of the
-/// project itself; a session will tell what is wrong with them.
+/// Returns the paths of a project that the agent's commands can write.
+///
+/// Invalid settings are ignored here; opening a session reports them.
 pub(crate) fn reach(around: &Surroundings, project: &Path) -> Reach {
     match ground(around, &Wanted::judging(project.to_owned(), None)) {
         Ok(ground) => Reach::of(&ground.resolved, &around.homes()),
@@ -158,7 +159,7 @@ fn toolchains(around: &Surroundings, reach: &Reach) -> Vec<PathBuf> {
     roots.filter_map(|root| root.canonicalize().ok()).collect()
 }
 
-/// Where settings and all they protect lie.
+/// Returns the paths of settings and protected files.
 pub(crate) fn places(
     around: &Surroundings,
     project: &Path,
@@ -186,7 +187,7 @@ pub(crate) fn places(
     })
 }
 
-/// Loads the policies for the settings; says whether one of them takes the allow lists.
+/// Loads the policies of the settings. Also returns whether one of them uses the allow lists.
 pub(crate) fn basis(
     around: &Surroundings,
     wanted: &Wanted,
@@ -201,7 +202,7 @@ pub(crate) fn basis(
     Ok((Basis { resolved, chain: loaded.chain }, loaded.lists))
 }
 
-/// Builds a session upon the settings.
+/// Builds a session from the settings.
 pub(crate) fn session(
     around: &Surroundings,
     wanted: &Wanted,
@@ -213,7 +214,7 @@ pub(crate) fn session(
     session_in(around, wanted, ground, desk, &id, context)
 }
 
-/// The same in a context that is known already.
+/// Builds a session in a given context.
 pub(crate) fn session_in(
     around: &Surroundings,
     wanted: &Wanted,
@@ -234,7 +235,7 @@ pub(crate) fn session_in(
                 .with_context(|| format!("making the session's directory in `{}`", sessions.display()))?;
             let is_for_commands = matches!(wanted.inmate, Inmate::Commands);
             if is_for_commands && rustix::process::geteuid().is_root() {
-                // Root's commands act as the owner of the project.
+                // If the host is root, commands run as the owner of the project.
                 scratch.give_to_owner_of(&basis.resolved.workspace)?;
             }
             (Box::new(AuditJournal::new(log)), Some(scratch))
@@ -252,7 +253,8 @@ pub(crate) fn session_in(
         Purpose::Judge => Box::new(Vec::new),
         Purpose::Act => {
             let project = &basis.resolved.workspace;
-            // Not even where that is the home directory: a git there is no better than one in any other project.
+            // This applies even if the project is the home directory: a git program there is as untrusted as in any
+            // project.
             let reach = Reach::of(&basis.resolved, &around.homes()).and(project);
             Box::new(git_identity::asked(around, project, reach))
         }
@@ -309,7 +311,7 @@ pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, i
     }
 }
 
-/// The order of changes of names for all sessions of the user.
+/// Opens the lock on name changes for all sessions of the user.
 fn name_order(state: &Path) -> anyhow::Result<NameOrder> {
     let directory = state.join("names");
     NameOrder::open(&directory)
@@ -320,7 +322,7 @@ fn absolute(around: &Surroundings, path: &Path) -> PathBuf {
     around.cwd.join(path)
 }
 
-/// The journal of a session in which nothing is done.
+/// The journal of a session that only decides.
 #[derive(Debug)]
 struct Unwritten;
 

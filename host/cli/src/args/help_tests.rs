@@ -1,12 +1,12 @@
-//! What every command's help has, and none has.
+//! Tests of the help texts of all commands.
 
 use clap::{Command, CommandFactory as _};
 
 use super::Arguments;
 
-/// Started by pi, not by people.
+/// Commands that pi starts and users do not type.
 const NOT_TYPED: [&str; 1] = ["serve"];
-/// Nothing is printed that a program would read, or it is a text of its own form.
+/// Commands without machine-readable output, or with a format of their own.
 const WITHOUT_JSON: [&str; 13] = [
     "run",
     "config schema",
@@ -23,8 +23,8 @@ const WITHOUT_JSON: [&str; 13] = [
     "completions",
 ];
 
-/// The commands that do something, with the words that lead to each. What `check` and `policy run` are asked about is
-/// an argument of theirs.
+/// Returns all commands, with the words that lead to each. The subcommands of `check` and `policy run` count as
+/// arguments.
 fn commands() -> Vec<(String, Command)> {
     fn walk(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
         let is_whole = ["check", "policy run"].contains(&path) || !command.has_subcommands();
@@ -65,7 +65,8 @@ fn every_command_with_something_to_read_has_json() {
     }
 }
 
-/// A paragraph is one line, which clap breaks where the terminal ends; broken twice it would be ragged.
+/// A paragraph is one line, which clap wraps at the width of the terminal; with line breaks of its own it would look
+/// ragged.
 #[test]
 fn paragraphs_are_broken_once() {
     let mut all = commands();

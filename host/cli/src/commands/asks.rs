@@ -1,4 +1,4 @@
-//! `portcullis asks`: the questions of running sessions, from another terminal.
+//! `portcullis asks`: shows and answers questions of running sessions from another terminal.
 
 use portcullis_text::escape;
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use crate::page::{Page, Tint, cell, whole};
 use crate::sheet::{QUOTED, Size};
 use crate::surroundings::Surroundings;
 
-/// Digits of a session's name that tell it from others.
+/// Number of digits of a session's name to show.
 const SHORT: usize = 8;
-/// What is typed for a plain no.
+/// The answer for a plain "no".
 const NO: &str = "no";
 
 /// Shows and answers questions.
@@ -54,7 +54,7 @@ fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
     Ok(exit)
 }
 
-/// The lines of a question, for a terminal of that size: no piece of what others chose to write begins one.
+/// Returns the lines of a question for a terminal of this size. No line begins with foreign text.
 fn lines(size: Size, session: &str, question: &Asked) -> Vec<(String, Tint)> {
     let Asked { id, title, subject, asker, project, reason, rule, policy, .. } = question;
     let quoted = |text: &str| size.wrapped(QUOTED, text);
@@ -67,7 +67,7 @@ fn lines(size: Size, session: &str, question: &Asked) -> Vec<(String, Tint)> {
     if let Some(quote) = &question.quote {
         add(quoted(&format!("{policy} says: “{quote}”")), Tint::Plain);
     }
-    // What is typed stands below the end of what it is for, and nowhere else.
+    // The text to type for a choice appears only here, after the description of the choice.
     add(vec![format!("    [{NO}] Abort")], Tint::Plain);
     for AskedChoice { code, text, target } in &question.choices {
         let target = target.as_ref().map(|target| format!(" → {target}")).unwrap_or_default();
@@ -82,13 +82,13 @@ fn answer(around: &Surroundings, id: &str, code: &str) -> crate::Outcome {
     done(around, session, ask(&directory(around, session)?, &Order::Answer { id: number, code })?)
 }
 
-/// The session and the number of an id.
+/// Splits an id into session and number.
 pub(super) fn parts(id: &str) -> anyhow::Result<(&str, u64)> {
     let number = |(session, number): (_, &str)| Some((session, number.parse().ok()?));
     id.rsplit_once(':').and_then(number).context("an id is SESSION:NUMBER, as `list` shows it")
 }
 
-/// Tells what came of an order that changes something.
+/// Prints the outcome of an order that changes something.
 pub(super) fn done(around: &Surroundings, session: &str, outcome: Option<Outcome>) -> crate::Outcome {
     match outcome {
         Some(Outcome::Done { what }) => {
@@ -105,13 +105,15 @@ pub(super) fn done(around: &Surroundings, session: &str, outcome: Option<Outcome
     }
 }
 
-/// Where the directories of all sessions lie.
+/// Returns the directory that contains the directories of all sessions.
 fn directory_of_all(around: &Surroundings) -> PathBuf {
     around.state.join("sessions")
 }
 
-/// Asks every running session; returns what each said, with the beginning of its name. One that does not answer is
-/// told of, shows in how the program ends, and keeps no other from being heard.
+/// Sends an order to every running session.
+///
+/// Returns each outcome with the short name of the session. A session that does not answer is reported and changes the
+/// exit code; the others are asked all the same.
 pub(super) fn ask_all(
     around: &Surroundings,
     order: &Order,
@@ -133,7 +135,7 @@ pub(super) fn ask_all(
     Ok((all, exit))
 }
 
-/// The directory of the session whose name begins so.
+/// Returns the directory of the session whose name has this prefix.
 pub(super) fn directory(around: &Surroundings, beginning: &str) -> anyhow::Result<PathBuf> {
     let mut found = sessions(&directory_of_all(around))?;
     found.retain(|(name, _)| !beginning.is_empty() && name.starts_with(beginning));
@@ -144,7 +146,7 @@ pub(super) fn directory(around: &Surroundings, beginning: &str) -> anyhow::Resul
     }
 }
 
-/// The beginning of a session's name that is shown.
+/// Returns the short form of a session's name.
 fn short(name: &str) -> String {
     name.chars().take(SHORT).collect()
 }

@@ -1,7 +1,7 @@
-//! `portcullis attend`: stands in the place of a command that a tool of another extension starts.
+//! `portcullis attend`: replaces a command that a tool of another extension starts.
 //!
-//! pi's extension has the command; here are only where and with what environment it was to be started. It runs in the
-//! sandbox of the session, and its output comes back to who started this.
+//! pi's extension knows the command; this process only passes on its working directory and environment. The command
+//! runs in the session's sandbox, and its output is returned to the process that started this one.
 
 use std::io::{Read, Write as _};
 use std::os::unix::net::UnixStream;
@@ -13,20 +13,20 @@ use crate::args::Attend;
 use crate::exit::{Exit, RUN_REFUSED, say};
 use crate::surroundings::Surroundings;
 
-/// Longest part that the extension sends at once.
+/// Maximum length of one part from the extension.
 const LONGEST_PART: u32 = 1 << 20;
 
-/// What the extension sends: its kind, the length of what follows (big-endian), and that.
+/// A message from the extension: its kind, the length of the content (big-endian), and the content.
 enum Part {
-    /// Of the command's output.
+    /// Part of the command's output.
     Output(Vec<u8>),
-    /// How it ended.
+    /// The exit status.
     Status(u8),
-    /// Why it did not run.
+    /// Why the command did not run.
     Refused(String),
 }
 
-/// Has the command run, and ends as it ends.
+/// Has the command run, and exits with its status.
 pub(crate) fn run(attend: &Attend) -> crate::Outcome {
     let around = Surroundings::read()?;
     let mut stream = UnixStream::connect(&attend.socket).context("reaching pi; its session may be over")?;

@@ -1,4 +1,4 @@
-//! `portcullis check`: what would be decided.
+//! `portcullis check`: prints the decision on an action, without doing it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::page::Page;
 use crate::surroundings::{Surroundings, now};
 use crate::wire::{self, Purpose};
 
-/// Decides the action and prints the answer.
+/// Decides on the action and prints the decision.
 pub(crate) fn run(check: Check) -> crate::Outcome {
     let around = Surroundings::read()?;
     let wanted = wanted(&around, check.sources);
@@ -120,13 +120,13 @@ fn tool(name: String, input: Map<String, Value>) -> Wanted {
     Wanted::Tool(ToolCall { name, provider, input: Value::Object(input).to_string() })
 }
 
-/// Who supplies a tool, as its name says.
+/// Returns the provider of a tool, from its name.
 pub(crate) fn provider(name: &str) -> String {
     let server = name.strip_prefix("mcp__").and_then(|rest| rest.split("__").next());
     server.map_or_else(|| "extension".to_owned(), |server| format!("mcp:{server}"))
 }
 
-/// Whether a policy allows what is not allowed, because it can only tighten.
+/// Returns true if a policy's "allow" has no effect because the policy can only tighten.
 fn is_in_vain(vote: &Vote, decision: &Decision) -> bool {
     vote.mode == Mode::Tighten && vote.effect == Some(Effect::Allow) && decision.effect() != Effect::Allow
 }

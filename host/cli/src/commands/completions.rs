@@ -1,4 +1,4 @@
-//! `portcullis completions`: a script by which a shell completes what is typed.
+//! `portcullis completions`: a completion script for a shell.
 
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
@@ -15,14 +15,14 @@ pub(crate) fn run(wanted: &Completions) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-/// Made as a whole first: it ends the program where it cannot write.
+/// Generates the script in memory: clap's generator ends the program if it cannot write.
 fn script(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut typed(), NAME, &mut script);
     script
 }
 
-/// The commands that people type; the others are started by programs, and a shell would offer them all the same.
+/// Returns the commands that users type. Hidden ones are started by programs, but a shell would offer them too.
 fn typed() -> Command {
     let whole = Arguments::command();
     let shown = whole.get_subcommands().filter(|command| !command.is_hide_set());

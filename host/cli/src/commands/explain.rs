@@ -1,4 +1,4 @@
-//! `portcullis explain`: why the host decided as it did.
+//! `portcullis explain`: prints why the host made a decision.
 
 use portcullis_audit::{Decided, PolicyLine, VerdictLine, Winner, verify, winner};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::page::{Cell, Page, Tint, cell, tinted, utc};
 use crate::surroundings::Surroundings;
 
-/// Explains one decision of the log.
+/// Explains a decision of the log.
 pub(crate) fn run(wanted: &Decision) -> crate::Outcome {
     let around = Surroundings::read()?;
     let found = directory(&around).decision(&wanted.id)?;
@@ -54,7 +54,7 @@ fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>)
     heard(page, verdict, winner);
 }
 
-/// Every answer, and the one that counted.
+/// Prints all votes and marks the one that decided.
 pub(super) fn heard(page: &mut Page, verdict: &VerdictLine, winner: Winner) {
     page.line("  heard (→ decided)");
     let votes = verdict.policies.iter().enumerate();

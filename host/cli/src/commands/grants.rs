@@ -1,4 +1,4 @@
-//! `portcullis grants`: answers that hold, in files and in running sessions.
+//! `portcullis grants`: answers in force, in files and in running sessions.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::page::{Cell, Page, Tint, cell, tinted, utc};
 use crate::surroundings::Surroundings;
 use crate::wire;
 
-/// Shows answers and takes them back.
+/// Runs the subcommand.
 pub(crate) fn run(grants: &Grants) -> crate::Outcome {
     let around = Surroundings::read()?;
     match grants {
@@ -64,7 +64,7 @@ fn end(expires_at: u32) -> String {
     }
 }
 
-/// What running sessions remember, with the beginning of their names.
+/// Returns the answers that running sessions remember, with the short names of the sessions.
 fn remembered(around: &Surroundings) -> anyhow::Result<(Vec<(String, Kept)>, Exit)> {
     let mut all = Vec::new();
     let (outcomes, exit) = ask_all(around, &Order::Remembered {})?;
@@ -97,7 +97,7 @@ fn take_back(around: &Surroundings, project: Option<&Path>, id: &str) -> crate::
     done(around, "", Some(Outcome::Done { what }))
 }
 
-/// What of a revoked answer other answers still allow, as the end of a sentence; empty for nothing.
+/// Returns which part of a revoked answer other answers still allow, as the end of a sentence; empty if none.
 pub(crate) fn still_allowed(revoked: &KeptGrant, left: &[KeptGrant]) -> String {
     let still = left.iter().filter(|other| other.overlaps(revoked));
     let still: Vec<String> = still.map(|other| format!("{} ({})", spoken(other), other.id)).collect();

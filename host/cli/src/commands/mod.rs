@@ -1,4 +1,4 @@
-//! One module for each verb.
+//! One module per subcommand.
 
 pub(crate) mod asks;
 pub(crate) mod attend;

@@ -1,4 +1,4 @@
-//! The error output of a command of `run` that is listened to on its way to the user's.
+//! Reads the error output of a command of `run` and forwards it to the user's terminal.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -6,16 +6,17 @@ use std::os::fd::OwnedFd;
 
 use portcullis_session::Heard;
 
-/// How much is read at once.
+/// Size of a read.
 const CHUNK: usize = 16 * 1024;
 
-/// Our end of the command's error output. It is a terminal where ours is one, so that the command does what it would
-/// do without us.
+/// Our end of the command's error output.
+///
+/// It is a terminal if ours is one, so that the command behaves as it would without us.
 #[derive(Debug)]
 pub(crate) struct Overheard(File);
 
 impl Overheard {
-    /// Makes one; the second is the command's end.
+    /// Creates one. The second value is the command's end.
     pub(crate) fn open() -> anyhow::Result<(Self, OwnedFd)> {
         #[cfg(target_os = "linux")]
         if io::IsTerminal::is_terminal(&crate::raw::errors()) {
@@ -28,7 +29,7 @@ impl Overheard {
     #[cfg(target_os = "linux")]
     fn of_terminal() -> anyhow::Result<(Self, OwnedFd)> {
         let mut plain = rustix::termios::tcgetattr(crate::raw::errors())?;
-        // What is written goes on as it is: the user's own terminal does the rest.
+        // Raw mode: the user's own terminal processes the output.
         plain.make_raw();
         let (ours, theirs) = crate::pty::pair(&plain)?;
         let overheard = Self(ours);
@@ -36,7 +37,7 @@ impl Overheard {
         Ok((overheard, theirs.into()))
     }
 
-    /// Has it as large as the user's terminal.
+    /// Sets the size to that of the user's terminal.
     pub(crate) fn follow_size(&self) {
         if let Ok(size) = rustix::termios::tcgetwinsize(crate::raw::errors()) {
             // A pipe has no size.
@@ -44,19 +45,19 @@ impl Overheard {
         }
     }
 
-    /// Passes everything on until all who write have ended.
+    /// Forwards everything until all writers have exited.
     pub(crate) fn pass(&self, heard: &mut Heard) {
         let mut chunk = vec![0; CHUNK];
         let mut ours = &self.0;
         loop {
             let part = match ours.read(&mut chunk) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // The end of a terminal is told as an error.
+                // Reading the end of a terminal gives an error.
                 Ok(0) | Err(_) => return,
                 Ok(length) => chunk.get(..length).unwrap_or_default(),
             };
             heard.hear(part);
-            // Where nobody reads our errors any more the command goes on as it would without us.
+            // If our error output is closed, the command continues as it would without us.
             let _passed = crate::raw::errors().write_all(part);
         }
     }

@@ -15,14 +15,14 @@ use crate::reach::Reach;
 use crate::surroundings::Surroundings;
 use crate::wire;
 
-/// Tells the extension what PATH was before.
+/// Variable with the original PATH, for the extension.
 const WHOLE_PATH: &str = "PORTCULLIS_PATH";
 
-/// Becomes pi; returns only when that fails.
+/// Executes pi; returns only if that fails.
 pub(crate) fn run(pi: &Pi) -> crate::Outcome {
     let around = Surroundings::read()?;
     let mut arguments = pi.arguments.clone();
-    // Wherever it stands: a word that pi ignores must not be taken for a sandbox.
+    // Remove the word at any position: pi would ignore it, and the user would rely on a sandbox.
     arguments.retain(|word| word != CONTAIN);
     let is_contained = pi.contain || arguments.len() < pi.arguments.len();
     let reach = wire::reach(&around, &around.cwd);
@@ -61,10 +61,10 @@ pub(crate) fn run(pi: &Pi) -> crate::Outcome {
     Err(error).with_context(|| format!("starting `{}`", program.display()))
 }
 
-/// What pi 1.x calls it when the user trusts a project.
+/// The option of pi 1.x for trusting a project.
 const APPROVE: &str = "--approve";
 
-/// What a project has that pi would run as a part of itself.
+/// Returns which files of the project pi would run as part of itself, if any.
 fn code_of_project(project: &Path) -> Option<&'static str> {
     let own = project.join(".pi");
     if std::fs::read_dir(own.join("extensions")).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -74,11 +74,13 @@ fn code_of_project(project: &Path) -> Option<&'static str> {
     settings.is_ok_and(|text| names_code(&text)).then_some("what `.pi/settings.json` names")
 }
 
-/// The settings by which pi takes code: as a part of itself, or as the programs that it starts by itself.
+/// Keys of pi's settings that name code: parts of itself, or programs that it starts.
 const NAMES_OF_CODE: [&str; 4] = ["extensions", "packages", "npmCommand", "shellPath"];
 
-/// Whether settings may name code. What is read here in another way than in pi must not count as none: a file that is
-/// no JSON for us may be some for it, and a text in the place of a list is a list of letters to it.
+/// Returns true if settings may name code.
+///
+/// Text that pi may read differently counts as code: invalid JSON for us can be valid for pi, and pi takes a string in
+/// place of a list as a list of characters.
 fn names_code(settings: &[u8]) -> bool {
     let Ok(settings) = serde_json::from_slice::<Value>(settings) else { return true };
     NAMES_OF_CODE.into_iter().filter_map(|key| settings.get(key)).any(|value| match value {
@@ -90,19 +92,20 @@ fn names_code(settings: &[u8]) -> bool {
     })
 }
 
-/// Whether this pi does not ask before it runs what a project brings along.
+/// Returns true if this version of pi runs a project's code without asking.
 fn is_trustful(program: &Path, reach: &Reach) -> anyhow::Result<bool> {
     let mut command = Command::new(program);
     command.envs(kept_path(reach)?);
     let said = command.arg("--version").current_dir("/").output();
     let said = said.with_context(|| format!("asking `{}` for its version", program.display()))?;
-    // 0.x says it on standard error.
+    // 0.x prints it on standard error.
     let version = [said.stdout, said.stderr].concat();
     Ok(String::from_utf8_lossy(&version).lines().any(|line| line.trim().starts_with("0.")))
 }
 
-/// pi starts programs by their names (`node`, `fd`, `rg`, `git`), so it gets the directories of PATH that commands
-/// cannot write. The extension gives the whole PATH to commands.
+/// Returns variables with a PATH for pi that has only directories that commands cannot write.
+///
+/// pi starts programs by name (`node`, `fd`, `rg`, `git`). The extension passes the full PATH to commands.
 fn kept_path(reach: &Reach) -> anyhow::Result<Vec<(String, String)>> {
     let Some(whole) = std::env::var_os("PATH") else { return Ok(Vec::new()) };
     let is_kept = |directory: &PathBuf| directory.is_absolute() && !reach.holds(directory);
@@ -115,7 +118,7 @@ fn kept_path(reach: &Reach) -> anyhow::Result<Vec<(String, String)>> {
     })
 }
 
-/// What pi does by itself, without a session; with `-e` in front it would take the word for a prompt.
+/// Commands of pi that need no session. With `-e` in front, pi would take such a word for a prompt.
 const VERBS_OF_PI: [&str; 6] = ["config", "install", "list", "remove", "uninstall", "update"];
 
 fn verb_of(arguments: &[OsString]) -> String {
@@ -145,7 +148,7 @@ mod tests {
             (r#"{"packages":"p"}"#, true),
             (r#"{"extensions":"e"}"#, true),
             (r#"{"npmCommand":["./npm"]}"#, true),
-            // JavaScript reads these, and serde does not.
+            // JavaScript accepts these, and serde does not.
             (r#"{"x":"\ud800","extensions":["./evil.ts"]}"#, true),
             (r#"{"x":1e999,"extensions":["./evil.ts"]}"#, true),
         ] {

@@ -1,4 +1,4 @@
-//! The extension that this program carries, and where it is put.
+//! Installs the pi extension that is embedded in this program.
 
 use std::fs;
 use std::io;
@@ -11,17 +11,17 @@ use crate::exit::Exit;
 use crate::page::Page;
 use crate::surroundings::{Surroundings, random_name};
 
-/// A file of the extension: its path below the extension's directory, and its text.
+/// A file of the extension: its path in the extension's directory, and its text.
 type Embedded = (&'static str, &'static str);
 
 include!(concat!(env!("OUT_DIR"), "/extension.rs"));
 
-/// In every directory that this program made, and in no other.
+/// File that marks the directories created by this program.
 const MARK: &str = ".portcullis";
-/// Says which program the extension starts when nothing else says so.
+/// File that names the program for the extension to start by default.
 const HOST_FILE: &str = "host.json";
 
-/// Installs, removes or names the extension.
+/// Runs the subcommand: installs, removes or locates the extension.
 pub(crate) fn run(action: &PiExtension) -> crate::Outcome {
     let around = Surroundings::read()?;
     let place = around.agent_directory.join("extensions/portcullis");
@@ -55,25 +55,25 @@ pub(crate) fn run(action: &PiExtension) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-/// Puts the extension below `data`, under a name for this very version of it, and returns its directory.
+/// Unpacks the extension below `data`, in a directory for this exact version, and returns the directory.
 pub(crate) fn unpack(data: &Path) -> anyhow::Result<PathBuf> {
     let place = data.join("extension").join(EXTENSION_DIGEST);
-    // Others may be starting from it at this moment.
+    // Do not replace it needlessly: another process may be starting from it.
     if !is_whole(&place) {
         put(&place)?;
     }
     Ok(place)
 }
 
-/// Writes the extension to `place`, replacing what an earlier version of this program put there.
+/// Writes the extension to `place`. Replaces an earlier version from this program.
 fn put(place: &Path) -> anyhow::Result<()> {
     let parent = place.parent().context("the extension needs a directory to lie in")?;
     fs::create_dir_all(parent).with_context(|| format!("making `{}`", parent.display()))?;
-    // pi takes every directory here for an extension, so the half-written one is hidden from it.
+    // Use a hidden name: pi takes every directory here for an extension, even an incomplete one.
     let fresh = parent.join(format!(".portcullis-{}", random_name()?));
     let written = write(&fresh).and_then(|()| replace(&fresh, place));
     if written.is_err() {
-        // What is left of it is hidden and harmless.
+        // Remaining files are hidden and harmless.
         let _leftover = fs::remove_dir_all(&fresh);
     }
     written
@@ -90,14 +90,14 @@ fn write(directory: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("writing `{}`", directory.join(MARK).display()))
 }
 
-/// Whether a directory holds just this version of the extension.
+/// Returns true if a directory holds exactly this version of the extension.
 fn is_whole(place: &Path) -> bool {
     EXTENSION
         .iter()
         .all(|(name, text)| fs::read(place.join(name)).is_ok_and(|there| there == text.as_bytes()))
 }
 
-/// Puts `fresh` in the place of what is there, in one step where something is: pi must not start in between.
+/// Moves `fresh` to `place`. An existing directory is replaced atomically, because pi can start at any time.
 fn replace(fresh: &Path, place: &Path) -> anyhow::Result<()> {
     let context = || format!("moving the extension to `{}`", place.display());
     if place.symlink_metadata().is_err() {
@@ -123,7 +123,7 @@ fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     fs::rename(aside, one)
 }
 
-/// Removes a directory that this program made; anything else is left alone.
+/// Removes a directory that this program created; refuses any other.
 fn remove(place: &Path) -> anyhow::Result<()> {
     check_ours(place)?;
     fs::remove_dir_all(place).with_context(|| format!("removing `{}`", place.display()))

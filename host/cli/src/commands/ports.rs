@@ -9,7 +9,7 @@ use crate::control::{Order, Outcome, Port, ask};
 use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
 
-/// Shows, opens and closes ports.
+/// Runs the subcommand: shows, opens and closes ports.
 pub(crate) fn run(ports: &Ports) -> crate::Outcome {
     let around = Surroundings::read()?;
     match ports {

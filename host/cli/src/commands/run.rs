@@ -1,4 +1,4 @@
-//! `portcullis run`: one command, confined.
+//! `portcullis run`: runs one command confined.
 
 use std::io::IsTerminal as _;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -26,10 +26,10 @@ use crate::surroundings::Surroundings;
 use crate::terminal::{AlwaysOnce, Terminal};
 use crate::wire::{self, Purpose, Wanted};
 
-/// What is passed on to the command.
+/// Signals that are forwarded to the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
 
-/// How long a command has to end by itself after SIGTERM or SIGHUP.
+/// Time that a command has to exit after SIGTERM or SIGHUP.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the command and returns its status.
@@ -74,11 +74,11 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
         origin: Origin::User,
         call: None,
     };
-    // Nothing is run a second time by an answer that was given before.
+    // With a preset answer, no command runs again.
     let listens = ask == Ask::Prompt && wired.session.asks_afterwards();
     let (stdio, errors) = streams(listens)?;
     match wired.session.start_command(call.clone(), stdio, &Cancel::default()) {
-        // Until here a signal ends us, also at a question; the sandbox goes with us.
+        // Before this point a signal ends this process, even during a question, and the sandbox with it.
         Ok(started) => {
             let signals = Signals::new(FORWARDED).context("catching signals")?;
             follow(&wired.session, &call, (started, errors), signals)
@@ -95,7 +95,7 @@ fn desk(ask: Ask) -> Arc<dyn Desk> {
     }
 }
 
-/// The command's streams: copies of our own, but for errors that are listened to.
+/// Returns the command's streams: copies of our own, except for an error output that is read for hints.
 fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<Overheard>)> {
     let copies = "copying our input and output";
     let input = std::io::stdin().as_fd().try_clone_to_owned().context(copies)?;
@@ -108,7 +108,7 @@ fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<Overheard>)> {
     Ok(([input, output, errors], None))
 }
 
-/// Passes signals on until the command has ended, and has not to be run again.
+/// Forwards signals until the command has exited and is not to run again.
 fn follow(
     session: &Session,
     call: &CommandCall<'_>,
@@ -148,7 +148,7 @@ fn follow(
     })
 }
 
-/// Waits for the end of the command, and of the runs of it that the user wants after that.
+/// Waits for the end of the command, and of further runs that the user wants.
 fn attend(
     session: &Session,
     call: &CommandCall<'_>,
@@ -168,7 +168,7 @@ fn attend(
             session.finish_command(command)
         });
         tell(command, &ended);
-        // From here on a signal ends us again.
+        // From here on a signal ends this process again.
         drop(running);
         let Some(again) = session.ask_afterwards(call, (&ended, heard), &mut past, &Cancel::default()) else {
             break ended;
@@ -198,7 +198,7 @@ fn tell(command: &Started, ended: &Ended) {
     }
 }
 
-/// The command that signals go to; they end us where there is none.
+/// The command that gets signals; without one, signals end this process.
 #[derive(Debug, Default)]
 struct Current(Mutex<Weak<(Started, Option<Overheard>)>>);
 
@@ -210,7 +210,7 @@ impl Current {
     fn signal(&self, signal: i32) {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         let Some(running) = running else {
-            // Signals that end nobody have no other effect.
+            // Signals with another default action are ignored.
             let _ended = signal_hook::low_level::emulate_default_handler(signal);
             return;
         };
@@ -228,7 +228,7 @@ impl Current {
     }
 }
 
-/// Waits until the command is told to end, and then for as long as it has to do so. Returns whether it is still there.
+/// Waits until the command is told to exit, and then for the grace period. Returns true if it is still running.
 fn is_outlasted(told: &Receiver<()>) -> bool {
     told.recv().is_ok() && wait_out(told, GRACE) == RecvTimeoutError::Timeout
 }

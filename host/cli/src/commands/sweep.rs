@@ -1,4 +1,4 @@
-//! `portcullis sweep`: clears away what a host that was killed could not.
+//! `portcullis sweep`: removes the remains of a killed host.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,12 +11,13 @@ use crate::exit::Exit;
 use crate::scratch;
 use crate::surroundings::Surroundings;
 
-/// What a killed host started is killed by the kernel, a moment after it; until then it may still write.
+/// The kernel kills the processes of a killed host shortly after it; until then they can still write.
 const MOMENTS: u32 = 10;
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Removes the directories and control groups of sessions whose host is gone; the extension calls it when its host was
-/// killed.
+/// Removes the directories and control groups of sessions without a host.
+///
+/// The extension calls this when its host was killed.
 pub(crate) fn run() -> crate::Outcome {
     let sessions = Surroundings::read()?.state.join("sessions");
     for _ in 0..MOMENTS {

@@ -1,5 +1,6 @@
-//! Where questions are asked while pi is contained: on the user's terminal, drawn by the host, or else from a second
-//! one by `portcullis asks`. Never in pi.
+//! Shows questions while pi is contained, never through pi.
+//!
+//! They appear on the user's terminal, drawn by the host, or on a second terminal through `portcullis asks`.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,19 +16,19 @@ use crate::contain::streams::{self, Copies};
 use crate::contain::terminal::Console;
 use crate::exit::say;
 
-/// Who is there to answer.
+/// The interface for questions.
 #[derive(Clone)]
 pub(super) enum Asking {
-    /// Whoever sits at the terminal.
+    /// The user's terminal.
     Here(Arc<Console>),
-    /// Somebody at another one.
+    /// A second terminal.
     Elsewhere,
-    /// Nobody: questions are refused.
+    /// None: questions are refused.
     Nobody,
 }
 
 impl Asking {
-    /// Finds out. `arguments` are those of pi.
+    /// Finds the interface. `arguments` are those of pi.
     pub(super) fn here(arguments: &[OsString]) -> anyhow::Result<Self> {
         if let Some(console) = Console::open()? {
             return Ok(Self::Here(console));
@@ -41,12 +42,12 @@ impl Asking {
         !matches!(self, Self::Nobody)
     }
 
-    /// Whether it is the terminal that pi is on.
+    /// Returns true if it is the terminal of pi.
     pub(super) fn is_here(&self) -> bool {
         !matches!(self, Self::Elsewhere | Self::Nobody)
     }
 
-    /// Where the questions of one session are asked.
+    /// Returns the desk for one session.
     pub(super) fn desk(&self) -> Arc<dyn Desk> {
         match self {
             Self::Here(console) => Arc::new(console.seat()),
@@ -55,7 +56,7 @@ impl Asking {
         }
     }
 
-    /// Tells the user something: at once, or where pi has the terminal when it has left it.
+    /// Shows a message to the user: at once, or after pi has left the terminal.
     pub(super) fn tell(&self, text: &str) {
         match self {
             Self::Here(console) => console.tell(text),
@@ -63,7 +64,7 @@ impl Asking {
         }
     }
 
-    /// The descriptors that pi gets, none of them a terminal of the user's.
+    /// Returns the file descriptors for pi, none of which is the user's terminal.
     pub(super) fn streams(&self) -> anyhow::Result<(Controlled, [OwnedFd; 3], Copies)> {
         match self {
             Self::Here(console) => Ok((Controlled::Input, console.streams()?, Copies::default())),
@@ -74,7 +75,7 @@ impl Asking {
         }
     }
 
-    /// The user's terminal has another size; says whether pi's own has it now, and pi been told.
+    /// Applies a new size of the user's terminal. Returns true if pi's own terminal has been resized, which signals pi.
     pub(super) fn follow_size(&self) -> bool {
         match self {
             Self::Here(console) => {
@@ -85,7 +86,7 @@ impl Asking {
         }
     }
 
-    /// Stands between pi and the terminal from now on, and can ask.
+    /// Starts forwarding between pi and the terminal, and makes questions possible.
     pub(super) fn begin(&self) {
         match self {
             Self::Here(console) => console.begin(),
@@ -93,7 +94,7 @@ impl Asking {
         }
     }
 
-    /// Says which command is pi.
+    /// Registers the command that runs pi.
     pub(super) fn introduce(&self, pi: &Arc<Started>) {
         match self {
             Self::Here(console) => console.introduce(pi),
@@ -101,7 +102,7 @@ impl Asking {
         }
     }
 
-    /// Leaves the terminal as it was.
+    /// Restores the terminal.
     pub(super) fn end(&self) {
         match self {
             Self::Here(console) => console.end(),
@@ -110,8 +111,9 @@ impl Asking {
     }
 }
 
-/// Keeps questions open until somebody answers them by `portcullis asks`, or their time is over: all of them can be seen
-/// there at once, from when they are announced.
+/// Keeps questions open until `portcullis asks` answers them or they time out.
+///
+/// All of them are announced and visible there at the same time.
 #[derive(Default)]
 struct SecondTerminal {
     open: Arc<Waiting>,
@@ -161,7 +163,7 @@ impl Desk for SecondTerminal {
         let open = Arc::clone(&self.open);
         let clock = thread::Builder::new().name("question".to_owned());
         if clock.spawn(move || open.end(id, time)).is_err() {
-            // Without a clock it would stay open for longer than the user wants.
+            // Without a timer the question would stay open for too long.
             self.open.withdraw(id);
         }
     }

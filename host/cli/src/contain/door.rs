@@ -1,8 +1,9 @@
-//! The way from pi's extension in the sandbox to the host outside.
+//! The connection from pi's extension in the sandbox to the host outside.
 //!
-//! In there the extension starts `portcullis serve` as everywhere else. That process finds the door's name in its
-//! environment, hands its four descriptors through it, and waits until the host out here is done with them. Only pi's
-//! sandbox has the door: it lies in a directory that is read-only in there and hidden from the agent's commands.
+//! The extension starts `portcullis serve` as usual. In the sandbox that process finds the path of the door, a unix
+//! socket, in its environment, passes its four file descriptors through it, and waits until the host has finished with
+//! them. Only pi's sandbox has the door: it lies in a directory that is read-only there and hidden from the agent's
+//! commands.
 
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut, Read as _, Write as _};
@@ -26,28 +27,29 @@ use crate::scratch::Scratch;
 use crate::serve::{self, Contained, Ends};
 use crate::surroundings::Surroundings;
 
-/// Names the door to what runs behind it.
+/// The variable with the path of the door, for processes in the sandbox.
 pub(super) const VARIABLE: &str = "PORTCULLIS_DOOR";
-/// The name of the socket.
+/// Name of the socket.
 const NAME: &str = "door";
-/// Standard input, output and error, and the side channel.
+/// Number of file descriptors: standard input, output and error, and the side channel.
 const DESCRIPTORS: usize = 4;
-/// The last of them.
+/// Number of the side channel.
 const SIDE_CHANNEL: i32 = 3;
-/// Sessions at once, those of sub-agents among them. Whoever opens more in there has no use for them.
+/// Maximum number of sessions at the same time, including those of sub-agents; a real client does not need more.
 const MOST_SESSIONS: usize = 32;
-/// Whoever does not hand its descriptors over within this time does not keep others waiting.
+/// Time in which a client must pass its descriptors; after it, others are served.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A door; it is shut with the value.
+/// An open door, closed on drop.
 pub(super) struct Door {
     _threshold: Scratch,
     path: PathBuf,
 }
 
 impl Door {
-    /// Opens one in the directory of `threshold`; what comes through it is served as `contained` says, which gets what
-    /// the session is counted by.
+    /// Opens a door in the directory of `threshold`.
+    ///
+    /// Clients are served with the settings that `contained` returns; its argument counts the session.
     pub(super) fn open(
         threshold: Scratch,
         around: &Surroundings,
@@ -60,7 +62,7 @@ impl Door {
         thread::Builder::new().name("door".to_owned()).spawn(move || {
             for stream in listener.incoming() {
                 let Ok(stream) = stream else {
-                    // Out of descriptors, perhaps: trying at once again would change nothing.
+                    // Probably out of file descriptors; wait before trying again.
                     thread::sleep(Duration::from_millis(100));
                     continue;
                 };
@@ -72,26 +74,26 @@ impl Door {
                 let serving = thread::Builder::new()
                     .name("client".to_owned())
                     .spawn(move || admit(&stream, around, contained(place)));
-                // Without a thread the client sees its end closed.
+                // Without a thread the client sees its connection closed.
                 drop(serving);
             }
         })?;
         Ok(Self { _threshold: threshold, path })
     }
 
-    /// Where it is.
+    /// Returns the path of the socket.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Serves whoever has come, and says when that is over.
+/// Serves a client, and tells it when that is over.
 fn admit(stream: &UnixStream, around: Surroundings, contained: Contained) {
-    // Whoever hands over something else is gone with its descriptors.
+    // A client that sends anything else is disconnected.
     let Ok([input, output, errors, frames]) = descriptors(stream) else { return };
     let watched = (input.try_clone(), stream.try_clone());
     if let (Ok(input), Ok(stream)) = watched {
-        // Who waits at the door has died: its client goes with it.
+        // The process in the sandbox has died, so its client is gone.
         let watching = thread::Builder::new().name("client's end".to_owned()).spawn(move || {
             let mut nothing = [0];
             let _gone = (&stream).read(&mut nothing);
@@ -103,7 +105,7 @@ fn admit(stream: &UnixStream, around: Surroundings, contained: Contained) {
     let status = match serve::serve(around, ends, Some(contained)) {
         Ok(_) => 0,
         Err(error) => {
-            // Whoever does not listen has said goodbye.
+            // Ignore errors: the client may have closed its end.
             let _told = writeln!(File::from(errors), "portcullis: {error:#}");
             1
         }
@@ -129,12 +131,12 @@ fn descriptors(stream: &UnixStream) -> anyhow::Result<[OwnedFd; DESCRIPTORS]> {
     received.try_into().ok().context("other than four descriptors came")
 }
 
-/// The door that this process lives behind, if it does.
+/// Returns the path of the door if this process runs in pi's sandbox.
 pub(crate) fn door_of_this_process() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-/// Hands the descriptors of this process to the host behind the door, and ends when it is done with them.
+/// Passes the file descriptors of this process to the host, and exits when the host has finished with them.
 pub(crate) fn knock(door: &Path) -> crate::Outcome {
     let stream = short(door, |door| UnixStream::connect(door)).context("reaching the host; it has ended")?;
     let side_channel = portcullis_sys::descriptor::copy_inherited(SIDE_CHANNEL)
@@ -154,7 +156,9 @@ pub(crate) fn knock(door: &Path) -> crate::Outcome {
     }
 }
 
-/// The path of a socket has room for 107 bytes only, and a home directory may be longer.
+/// Runs `act` with a short path to the socket.
+///
+/// Socket addresses are limited to 107 bytes, and a home directory can have a longer path.
 fn short<T>(path: &Path, act: impl FnOnce(&Path) -> std::io::Result<T>) -> std::io::Result<T> {
     use std::os::fd::AsRawFd as _;
     let directory = File::open(path.parent().unwrap_or(Path::new("/")))?;

@@ -1,4 +1,4 @@
-//! Where there is no sandbox nothing is contained.
+//! Stubs for systems without a sandbox: pi cannot be contained.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use anyhow::bail;
 
 use crate::surroundings::Surroundings;
 
-/// The word that switches it on.
+/// The `--contain` flag.
 pub(crate) const CONTAIN: &str = "--contain";
 
-/// How pi is to be started.
+/// How to start pi.
 #[expect(dead_code, reason = "it is not")]
 pub(crate) struct Start {
     pub(crate) program: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Start {
     pub(crate) trusted: bool,
 }
 
-/// Refuses.
+/// Returns an error.
 pub(crate) fn run(_around: &Surroundings, _start: Start) -> crate::Outcome {
     bail!(
         "pi cannot be contained here, and is not started: the sandbox needs Linux, this is {}",
@@ -28,12 +28,12 @@ pub(crate) fn run(_around: &Surroundings, _start: Start) -> crate::Outcome {
     )
 }
 
-/// No process lives behind a door.
+/// Returns `None`: no process runs in a sandbox.
 pub(crate) fn door_of_this_process() -> Option<PathBuf> {
     None
 }
 
-/// Refuses.
+/// Returns an error.
 pub(crate) fn knock(_door: &Path) -> crate::Outcome {
     bail!("there is no door here")
 }

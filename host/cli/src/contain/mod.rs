@@ -1,7 +1,7 @@
-//! `portcullis pi --contain`: pi itself in a sandbox, with everything that it starts, and the deciding host outside.
+//! `portcullis pi --contain`: pi in a sandbox with all processes that it starts, and the host outside.
 //!
-//! This process is the host: it starts pi as one long-lived command in a sandbox of its own, serves pi's extension
-//! through a door in it, and has the agent's commands run in other sandboxes beside. Questions are asked out here.
+//! This process is the host. It starts pi as one long-running command in its own sandbox, serves pi's extension through
+//! a socket in it, and runs the agent's commands in other sandboxes beside it. Questions are shown outside.
 
 mod desk;
 mod door;
@@ -39,29 +39,29 @@ use crate::wire::{self, Purpose, Wanted, Wired};
 
 pub(crate) use door::{door_of_this_process, knock};
 
-/// What is passed on to pi.
+/// Signals that are forwarded to pi.
 const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
-/// How long pi may take to end when it is told to, or its terminal is gone.
+/// Time that pi has to exit after it was told to, or after its terminal is gone.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// The word that switches it on.
+/// The `--contain` flag.
 pub(crate) const CONTAIN: &str = "--contain";
 
-/// How pi is to be started.
+/// How to start pi.
 pub(crate) struct Start {
-    /// Its program.
+    /// The program.
     pub(crate) program: PathBuf,
     /// The extension.
     pub(crate) extension: PathBuf,
-    /// What the user gives it.
+    /// The user's arguments.
     pub(crate) arguments: Vec<OsString>,
-    /// Variables that are other than the user's.
+    /// Variables with values other than the user's.
     pub(crate) variables: Vec<(String, String)>,
     /// Whether the user said that the project is trusted.
     pub(crate) trusted: bool,
 }
 
-/// Runs pi in a sandbox and ends as it ends.
+/// Runs pi in a sandbox and exits with its status.
 pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
     if start.arguments.iter().any(is_no_sandbox) {
         bail!("`--no-sandbox` and `{CONTAIN}` exclude each other; leave one of them out");
@@ -106,7 +106,7 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
     let (terminal, stdio, copies) = asking.streams()?;
     let variables = variables(around, &start, door.path());
     asking.begin();
-    // A policy may want the start of pi itself to be asked about.
+    // A policy may ask about the start of pi itself.
     let ended = begin(&wired, &program, &start, variables, (terminal, stdio)).map(|started| {
         let started = Arc::new(started);
         asking.introduce(&started);
@@ -118,13 +118,13 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
     ended
 }
 
-/// Whether pi may take a word for its option that leaves the sandbox off, whatever value is given to it.
+/// Returns true if pi may take a word for its option that disables the sandbox, with any value.
 fn is_no_sandbox(word: &OsString) -> bool {
     let rest = word.as_encoded_bytes().strip_prefix(b"--no-sandbox");
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"="))
 }
 
-/// Nothing less than the whole sandbox holds pi itself.
+/// Checks that the sandbox has the full tier, which pi itself needs.
 fn is_whole(session: &Session) -> anyhow::Result<()> {
     let force = session.force();
     if let Err(reason) = &force.confinement {
@@ -171,7 +171,7 @@ fn begin(
     started.map_err(|failure| anyhow::anyhow!("pi is not started: {}", with_causes(&failure)))
 }
 
-/// Passes signals on, and puts edited settings in force, until pi has ended.
+/// Forwards signals and puts edited settings in force until pi has exited.
 fn follow(own: Own<'_>, asking: &Asking) -> Exit {
     let Own { wired, pi: started, .. } = own;
     let Ok(mut signals) = Signals::new(FORWARDED) else {
@@ -195,7 +195,7 @@ fn follow(own: Own<'_>, asking: &Asking) -> Exit {
             }
         });
         scope.spawn(move || {
-            // It ends by itself, or is ended.
+            // Wait until pi exits by itself, and kill it after the grace period.
             if last.recv().is_ok() && wait_out(&last, GRACE) == RecvTimeoutError::Timeout {
                 started.kill();
             }
@@ -206,7 +206,7 @@ fn follow(own: Own<'_>, asking: &Asking) -> Exit {
         ended
     });
     if !asking.is_here() {
-        // On a terminal the user has seen what was asked.
+        // With a terminal, the user has seen the questions.
         for line in started.connections().iter().chain(started.refused()) {
             say(&format!("portcullis: {line}"));
         }
@@ -225,7 +225,7 @@ fn follow(own: Own<'_>, asking: &Asking) -> Exit {
     }
 }
 
-/// Copies of our own standard streams.
+/// Returns copies of our standard streams.
 fn standard_streams() -> std::io::Result<[OwnedFd; 3]> {
     Ok([
         std::io::stdin().as_fd().try_clone_to_owned()?,

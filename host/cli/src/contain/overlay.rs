@@ -1,5 +1,6 @@
-//! Questions over the screen of another program: which is shown, which keys count, what is kept back. It knows no
-//! terminal; bytes go in, and bytes go out to where it writes.
+//! Questions drawn over the screen of another program: which one is shown, which keys count, which output is held back.
+//!
+//! Pure terminal logic: bytes in, bytes out.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -10,46 +11,48 @@ use portcullis_session::{Answer, Question, Refusal};
 use crate::sheet::{Sheet, Size};
 use crate::terminal::number;
 
-/// Keys count when none was pressed for so long: what was typed for pi answers nothing.
+/// Pause in typing after which keys count, so that keys typed for pi do not answer a question.
 const QUIET: Duration = Duration::from_millis(700);
-/// More output than this waits in pi's terminal until the question is answered.
+/// Maximum size of held-back output; more stays in pi's terminal until the question is answered.
 const MOST_HELD: usize = 1 << 20;
-/// More keys at once are pasted text, or a terminal that answers a program's query.
+/// Maximum number of bytes in one read; more is pasted text, or a terminal's reply to a query.
 const MOST_KEYS: usize = 8;
-/// Answers are short.
+/// Maximum length of an answer.
 const LONGEST_LINE: usize = 16;
 
-/// Ends whatever the program has left open: a screen of another kind, a sequence, a printer, the ways of a VT52.
+/// Ends states that the program may have left open: a different screen mode, an escape sequence, printing, VT52 mode.
 const ALONE: &[u8] = b"\x1b\x03\x18\x1b\\\x1b[4i\x1b<";
-/// Takes the pictures of a terminal that draws some off the screen it is on: they lie over the text, or behind it.
+/// Removes images from the screen on terminals that support them: an image can cover the text or lie behind it.
 const NO_PICTURES: &[u8] = b"\x1b_Ga=d,d=A\x1b\\";
-/// Goes to the other screen; where the program is there already, its picture is lost and has to be drawn anew.
+/// Switches to the alternate screen. If the program is on it already, its content is lost, and the program must redraw.
 const OTHER_SCREEN: &[u8] = b"\x1b[?1049h";
-/// Back to the screen of the program.
+/// Switches back to the program's screen.
 const FIRST_SCREEN: &[u8] = b"\x1b[?1049l";
-/// Nothing of what the program has set: colours, letters, margins, a hidden cursor, keys with other codes.
+/// Resets the program's settings: colours, character sets, margins, a hidden cursor, extended key codes.
 const PLAIN: &[u8] = b"\x1b[0m\x1b(B\x0f\x1b[?6l\x1b[?7h\x1b[4l\x1b[r\x1b[?25h\x1b[>4;0m";
-/// Nor what hides text: other colours by the name of the usual ones, output that is held or goes to the status line,
-/// a reversed screen, margins at the sides, cells that nothing clears.
+/// Resets settings that could hide text.
+///
+/// These are redefined colours, output that is held back or sent to the status line, reverse video, side margins, and
+/// protected cells.
 const SEEN: &[u8] =
     b"\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b[?2026l\x1b[0$}\x1b[?5l\x1b[?69l\x1bW\x1b[0\"q";
-/// In colours of ours, whatever the program has made of the usual ones.
+/// Clears the screen, in colours that the program cannot have changed.
 const CLEAR: &[u8] = b"\x1b[0;37;40m\x1b[2J\x1b[H";
-/// In the usual ones again.
+/// Clears the screen, in the default colours.
 const LEFT: &[u8] = b"\x1b[0m\x1b[2J\x1b[H";
 const HEADING: &str = "Portcullis asks, outside of pi:";
 const HOW: &str = "Type one of these and Enter, when the mark is there; Esc is No.";
 
-/// Which question.
+/// The id of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Id {
-    /// Of which session.
+    /// The session.
     pub(super) seat: u64,
-    /// Which of its questions.
+    /// The question within the session.
     pub(super) question: u64,
 }
 
-/// Questions, one at a time.
+/// Questions, shown one at a time.
 pub(super) struct Overlay<W = std::fs::File> {
     screen: W,
     size: Size,
@@ -57,9 +60,9 @@ pub(super) struct Overlay<W = std::fs::File> {
     shown: Option<Shown>,
     held: Vec<u8>,
     modes: Modes,
-    /// Whether the program has to draw its screen anew.
+    /// Whether the program must redraw its screen.
     is_spoilt: bool,
-    /// How often the program has written something.
+    /// Number of writes of the program.
     writes: u64,
     is_closed: bool,
 }
@@ -70,16 +73,16 @@ struct Entry {
     reply: Reply,
 }
 
-/// Takes the answer; without one the question is refused.
+/// Receives the answer; dropping it refuses the question.
 type Reply = Box<dyn FnOnce(Answer) + Send>;
 
-/// The first of the entries, on the screen.
+/// State of the first entry, which is on the screen.
 struct Shown {
     since: Instant,
     last_key: Instant,
-    /// Whether keys count by now.
+    /// Whether keys count.
     is_ready: bool,
-    /// What an answer ends with.
+    /// The suffix of an answer.
     number: String,
     sheet: Sheet,
     line: String,
@@ -100,12 +103,12 @@ impl<W: Write> Overlay<W> {
         self.is_closed
     }
 
-    /// Whether no more output can be kept back.
+    /// Returns true if no more output can be held back.
     pub(super) fn is_full(&self) -> bool {
         self.held.len() >= MOST_HELD
     }
 
-    /// Puts a question; it is shown when those before it are answered.
+    /// Adds a question. It is shown once those before it are answered.
     pub(super) fn ask(&mut self, id: Id, question: &Question, reply: Reply, now: Instant) {
         if self.is_closed {
             return reply(Answer::Refused(Refusal::Nobody));
@@ -124,7 +127,7 @@ impl<W: Write> Overlay<W> {
         }
     }
 
-    /// Lays the question out anew where the terminal has another size.
+    /// Lays out the question again if the size of the terminal has changed.
     pub(super) fn fit(&mut self, size: Size) {
         if std::mem::replace(&mut self.size, size) != size && self.shown.is_some() {
             self.lay_out();
@@ -132,7 +135,7 @@ impl<W: Write> Overlay<W> {
         }
     }
 
-    /// Takes a question back.
+    /// Withdraws a question.
     pub(super) fn withdraw(&mut self, id: Id, now: Instant) {
         let Some(place) = self.entries.iter().position(|entry| entry.id == id) else { return };
         self.entries.remove(place);
@@ -141,14 +144,14 @@ impl<W: Write> Overlay<W> {
         }
     }
 
-    /// Refuses everything; nothing is shown any more.
+    /// Refuses all questions, now and later.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.entries.clear();
         self.go_on(Instant::now());
     }
 
-    /// Takes what the program writes.
+    /// Accepts output of the program.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         self.writes += 1;
         match self.shown {
@@ -160,17 +163,17 @@ impl<W: Write> Overlay<W> {
         }
     }
 
-    /// Whether the program has to be made to draw its screen anew; said once.
+    /// Returns true, once, if the program must redraw its screen.
     pub(super) fn take_spoilt(&mut self) -> bool {
         std::mem::take(&mut self.is_spoilt)
     }
 
-    /// A number that grows with everything that the program writes.
+    /// Returns a number that grows with each write of the program.
     pub(super) fn writes(&self) -> u64 {
         self.writes
     }
 
-    /// Takes what was typed; false where it is the program's.
+    /// Handles typed bytes. Returns false if they are for the program.
     pub(super) fn key(&mut self, typed: &[u8], now: Instant) -> bool {
         let Some(shown) = &mut self.shown else { return false };
         let was_quiet = now.duration_since(shown.last_key.max(shown.since)) >= QUIET;
@@ -187,7 +190,7 @@ impl<W: Write> Overlay<W> {
         true
     }
 
-    /// What time brings: keys begin to count, or it is too late.
+    /// Handles the passing of time: keys start to count, or the question times out.
     pub(super) fn tick(&mut self, now: Instant) {
         let timeout = self.entries.front().and_then(|entry| entry.question.timeout_ms);
         let Some(shown) = &mut self.shown else { return };
@@ -234,7 +237,7 @@ impl<W: Write> Overlay<W> {
         self.go_on(now);
     }
 
-    /// Shows the next question, or gives the screen back.
+    /// Shows the next question, or restores the program's screen.
     fn go_on(&mut self, now: Instant) {
         if self.shown.take().is_none() {
             return;
@@ -256,7 +259,7 @@ impl<W: Write> Overlay<W> {
     }
 
     fn show(&mut self, now: Instant) {
-        // Without a number that nobody knows beforehand nothing can be answered.
+        // Without a random number no question can be answered safely.
         let Ok(number) = number() else { return self.close() };
         let sheet = Sheet::default();
         self.shown =
@@ -274,7 +277,7 @@ impl<W: Write> Overlay<W> {
         shown.sheet = Sheet::new(HEADING, &entry.question, &shown.number, &footer, self.size);
     }
 
-    /// Draws the question, what is said of what was typed last, and what is typed.
+    /// Draws the question, a note on the last input, and the text typed so far.
     fn draw(&mut self, note: &str) {
         let Some(shown) = &self.shown else { return };
         let mark = if shown.is_ready { "> " } else { "" };
@@ -284,23 +287,23 @@ impl<W: Write> Overlay<W> {
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        // A terminal that is gone shows nothing; the signal for that ends pi.
+        // Ignore errors: if the terminal is gone, a signal ends pi.
         let _shown = self.screen.write_all(bytes).and_then(|()| self.screen.flush());
     }
 }
 
-/// What the program has switched of the terminal, as far as a question has to put it back.
+/// Terminal modes set by the program, as far as they must be restored after a question.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Modes {
     is_cursor_hidden: bool,
-    /// Whether long lines are cut off in place of going on in the next.
+    /// Whether long lines are cut off instead of wrapped.
     is_cut: bool,
     is_on_other_screen: bool,
-    /// The beginning of a sequence that the last output broke off in.
+    /// The incomplete escape sequence at the end of the last output.
     rest: Vec<u8>,
 }
 
-/// No sequence that counts here is longer.
+/// Maximum length of a sequence of interest.
 const LONGEST_SEQUENCE: usize = 32;
 
 impl Modes {
@@ -308,7 +311,7 @@ impl Modes {
         let mut all = std::mem::take(&mut self.rest);
         all.extend_from_slice(bytes);
         let mut parts = all.split(|&byte| byte == 0x1b);
-        // What stands before the first is no sequence.
+        // Skip the text before the first sequence.
         parts.next();
         let mut last: &[u8] = &[];
         for part in parts {
@@ -321,7 +324,7 @@ impl Modes {
         }
     }
 
-    /// Takes `[?25l` and the like.
+    /// Handles sequences such as `[?25l`.
     fn take(&mut self, sequence: &[u8]) {
         let Some(modes) = sequence.strip_prefix(b"[?") else { return };
         let Some(end) = modes.iter().position(u8::is_ascii_alphabetic) else { return };

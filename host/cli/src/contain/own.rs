@@ -1,4 +1,4 @@
-//! The rules of pi itself: edited settings reach them as they reach those of its commands.
+//! Applies edited settings to pi itself, as to its commands.
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -10,7 +10,7 @@ use crate::contain::desk::Asking;
 use crate::serve::{Follow, LOOK_EVERY, Watch};
 use crate::wire::{Ground, Wired};
 
-/// pi, with the session that it lives in.
+/// pi, with the session that it runs in.
 #[derive(Clone, Copy)]
 pub(super) struct Own<'a> {
     pub(super) watch: &'a Watch,
@@ -19,7 +19,7 @@ pub(super) struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Puts edited settings in force until it is over. `ends` hears of it where pi has to end.
+    /// Puts edited settings in force until `is_over`. Sends to `ends` if pi must exit.
     pub(super) fn keep_up(self, asking: &Asking, ends: &Sender<()>, is_over: &Receiver<()>) {
         let pi = Following { own: self, is_closed: Cell::new(false) };
         while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -41,7 +41,7 @@ struct Following<'a> {
 }
 
 impl Follow for Following<'_> {
-    /// Whether the sandbox is enabled counts when pi starts.
+    /// `enabled` only counts at the start of pi.
     fn follow(&self, ground: Ground, _waits: bool) -> anyhow::Result<Vec<String>> {
         let mut changes = self.own.watch.reload(self.own.wired, ground)?;
         if !changes.is_empty() {
@@ -51,7 +51,7 @@ impl Follow for Following<'_> {
     }
 
     fn close(&self, _why: &str) {
-        // No connection outlasts it either, while pi takes its time.
+        // Close its connections at once; pi itself may take time to exit.
         self.own.wired.session.close();
         self.is_closed.set(true);
     }

@@ -1,4 +1,4 @@
-//! What pi itself needs of the disk.
+//! The paths that pi itself needs.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -14,18 +14,18 @@ use crate::reach::Reach;
 use crate::surroundings::Surroundings;
 use crate::toolchains;
 
-/// Files of pi's that it locks by making a directory of their name and `.lock`.
+/// Files of pi that it locks with a directory of the same name plus `.lock`.
 const LOCKED: [&str; 5] = ["auth.json", "mcp-auth.json", "models-store.json", "settings.json", "trust.json"];
-/// What it writes of its credentials and of where it sends them.
+/// Files with credentials and endpoints that pi writes.
 const CREDENTIALS: [&str; 4] = ["auth.json", "mcp-auth.json", "mcp-oauth", "models-store.json"];
-/// What of these it makes when it starts, to have something to lock; making it in the sandbox would be a question.
+/// Those that pi creates at its start, in order to lock them; creating them in the sandbox would ask.
 const EMPTY_AT_FIRST: [&str; 2] = ["auth.json", "models-store.json"];
-/// Where it keeps what was said.
+/// Directory of the sessions.
 const SESSIONS: &str = "sessions";
-/// What else it has of other projects.
+/// Other files with data of other projects.
 const LOGS: [&str; 3] = ["crashes.json", "mcp.log", "pi-debug.log"];
 
-/// Returns the places of a pi that is started in `project`. `others` are read as well.
+/// Returns the paths for a pi that starts in `project`. `others` are also readable.
 pub(super) fn of_pi(
     around: &Surroundings,
     project: &Path,
@@ -33,7 +33,7 @@ pub(super) fn of_pi(
     others: [&Path; 2],
 ) -> anyhow::Result<AgentPlaces> {
     let own_sessions = around.agent_directory.join(SESSIONS).join(name_of_sessions(project));
-    // pi makes them as well, but not in a sandbox where they are shown because they are there.
+    // pi would create them too, but in the sandbox only existing paths are mounted.
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -63,12 +63,12 @@ pub(super) fn of_pi(
     programs.extend(homes.iter().flat_map(|home| toolchains::roots(&around.path, home, &reach)));
     programs.extend(links_out(&directory));
     let programs = programs.into_iter().filter_map(|path| path.canonicalize().ok());
-    // A link or a word that leads to a home directory does not open it.
+    // A link or argument that leads to a home directory does not open it.
     let programs = programs.filter(|path| !homes.iter().any(|home| home.starts_with(path))).collect();
     Ok(AgentPlaces { directory, programs, fixed, hidden, written, locks, asked })
 }
 
-/// Makes one of pi's files as pi makes it.
+/// Creates one of pi's files as pi does.
 fn make_empty(file: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
         Ok(mut made) => made.write_all(b"{}"),
@@ -77,20 +77,20 @@ fn make_empty(file: &Path) -> io::Result<()> {
     }
 }
 
-/// How pi names the directory for the sessions of a project.
+/// Returns pi's name for a project's session directory.
 fn name_of_sessions(project: &Path) -> String {
     let text = project.to_string_lossy();
     let text = text.strip_prefix('/').unwrap_or(&text);
     format!("--{}--", text.replace(['/', '\\', ':'], "-"))
 }
 
-/// A program of a package with all that was installed with it.
+/// Returns the outermost `node_modules` around a program, or the program itself.
 fn with_modules(program: &Path) -> PathBuf {
     let modules = program.ancestors().filter(|place| place.file_name() == Some(OsStr::new("node_modules")));
     modules.last().unwrap_or(program).to_owned()
 }
 
-/// What the user names on the command line as extensions, skills and the like; only paths that are there count.
+/// Returns the existing paths that the user names on the command line as extensions, skills and the like.
 fn named_extensions(start: &Start, project: &Path) -> Vec<PathBuf> {
     let after = start.arguments.iter().skip(1);
     let named = start.arguments.iter().zip(after).filter(|(word, _)| {
@@ -99,7 +99,7 @@ fn named_extensions(start: &Start, project: &Path) -> Vec<PathBuf> {
     named.map(|(_, path)| project.join(path)).filter(|path| path.exists()).collect()
 }
 
-/// What links in pi's directory lead to: people keep their settings elsewhere.
+/// Returns the targets of links in pi's directory, since users may keep their settings elsewhere.
 fn links_out(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));

@@ -1,7 +1,8 @@
-//! What a contained pi gets in the place of a terminal that it does not have to itself.
+//! Standard streams of a contained pi that has no terminal of its own.
 //!
-//! A terminal is open to read and write, by whichever descriptor: what the user types could be read through its
-//! output, and its settings changed. So nobody in there has one of the user's; what pi writes is copied to it.
+//! A terminal's file descriptor can always be read and written: through an output descriptor, a process could read what
+//! the user types and change the terminal's settings. So no process in the sandbox gets a descriptor of the user's
+//! terminal; pi's output is copied to it.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write as _};
@@ -10,22 +11,22 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-/// The last output of pi may still be on its way when it has ended.
+/// Time to wait for pi's last output after it has exited.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
 
-/// Output on its way to the user's terminal.
+/// The threads that copy output to the user's terminal.
 #[derive(Debug, Default)]
 pub(super) struct Copies(Vec<Receiver<()>>);
 
 impl Copies {
-    /// Waits until all of it is written, or nobody takes it.
+    /// Waits until all output is written, up to a limit.
     pub(super) fn finish(self) {
         for copied in self.0 {
             let _in_time = copied.recv_timeout(LAST_OUTPUT);
         }
     }
 
-    /// A pipe whose other end is copied to a terminal.
+    /// Returns a pipe whose content is copied to a terminal.
     fn through(&mut self, terminal: impl AsFd) -> io::Result<OwnedFd> {
         let (mut ours, theirs) = io::pipe()?;
         let mut terminal = File::from(terminal.as_fd().try_clone_to_owned()?);
@@ -36,7 +37,7 @@ impl Copies {
                 match ours.read(&mut chunk) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Ok(0) | Err(_) => break,
-                    // Where the terminal is gone pi's pipe is too.
+                    // If the terminal is gone, close pi's pipe too.
                     Ok(length) if terminal.write_all(chunk.get(..length).unwrap_or_default()).is_err() => {
                         break;
                     }
@@ -50,7 +51,7 @@ impl Copies {
     }
 }
 
-/// Returns standard input, output and error for pi, none of them a terminal.
+/// Returns standard input, output and error for pi, none of which is a terminal.
 pub(super) fn without_terminal() -> io::Result<([OwnedFd; 3], Copies)> {
     let mut copies = Copies::default();
     let input = match io::stdin().is_terminal() {
@@ -64,14 +65,14 @@ pub(super) fn without_terminal() -> io::Result<([OwnedFd; 3], Copies)> {
     };
     let told = match (errors.is_terminal(), output.is_terminal()) {
         (false, _) => errors.as_fd().try_clone_to_owned()?,
-        // Both in one pipe stay in order.
+        // Use one pipe for both, which keeps their order.
         (true, true) if is_same(&output, &errors)? => given.try_clone()?,
         (true, _) => copies.through(&errors)?,
     };
     Ok(([input, given, told], copies))
 }
 
-/// Whether two descriptors lead to the same terminal.
+/// Returns true if two descriptors are the same terminal.
 fn is_same(one: impl AsFd, other: impl AsFd) -> io::Result<bool> {
     Ok(rustix::fs::fstat(one)?.st_rdev == rustix::fs::fstat(other)?.st_rdev)
 }

@@ -1,8 +1,8 @@
 //! The user's terminal while pi is contained.
 //!
-//! pi gets a terminal of its own, and what passes between the two goes through here. A question is drawn by the host
-//! on the other screen of the user's terminal, and keys are the host's meanwhile: nothing in the sandbox sees them,
-//! draws over the question, or answers it. What pi writes in that time is kept back.
+//! pi gets a terminal of its own, and this module forwards data between the two. The host draws questions on the
+//! alternate screen of the user's terminal. Meanwhile it handles all keys, and pi's output is held back: no process in
+//! the sandbox sees the question or the keys, draws over the question, or answers it.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
@@ -24,43 +24,43 @@ use crate::exit::say;
 use crate::pty::pair;
 use crate::sheet::Size;
 
-/// How much is read at once.
+/// Size of a read.
 const CHUNK: usize = 16 * 1024;
-/// How often an open question is looked at.
+/// Interval for updating an open question.
 const TICK: Duration = Duration::from_millis(50);
-/// How long pi may take to leave the screen before the shell gets it.
+/// Time for pi to leave the screen before the shell gets it.
 const LEAVING: Duration = Duration::from_millis(200);
-/// Ctrl-Z, plain and as terminals with the extended protocol send it.
+/// Ctrl-Z, plain and in the extended keyboard protocol.
 const SUSPENDS: [&[u8]; 2] = [b"\x1a", b"\x1b[122;5u"];
-/// How long a program may take to draw its screen anew.
+/// Maximum time for a program to redraw its screen.
 const DRAWING: Duration = Duration::from_secs(1);
-/// What a terminal hands over at once is at most 4 KiB; so many such pieces wait for pi.
+/// Maximum number of unread inputs for pi; a terminal returns at most 4 KiB per read.
 const MOST_UNREAD: usize = 64;
-/// More would only hide the first.
+/// Maximum number of notices; more would only hide the first.
 const MOST_NOTICES: usize = 20;
-/// The last output of pi may still be on its way when it has ended.
+/// Time to wait for pi's last output after it has exited.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
 
-/// The terminal.
+/// The user's terminal and pi's.
 pub(super) struct Console {
     /// Our end of pi's terminal.
     ours: File,
-    /// pi's end, until it has it.
+    /// pi's end, until pi gets it.
     theirs: Mutex<Option<File>>,
-    /// How the user's terminal was.
+    /// The original settings of the user's terminal.
     before: Termios,
     overlay: Mutex<Overlay>,
     changed: Condvar,
     next_seat: AtomicU64,
     notices: Mutex<Vec<String>>,
-    /// Hears of it when all output is written.
+    /// Receives a message when all output is written.
     written: Mutex<Option<Receiver<()>>>,
-    /// The command that is pi.
+    /// The command that runs pi.
     pi: Mutex<Weak<Started>>,
 }
 
 impl Console {
-    /// Makes a terminal for pi behind the user's; none where there is no user at one.
+    /// Opens a terminal for pi, or returns `None` if there is no user at a terminal.
     pub(super) fn open() -> anyhow::Result<Option<Arc<Self>>> {
         if !io::stdin().is_terminal() || !crate::raw::output().is_terminal() {
             return Ok(None);
@@ -81,13 +81,13 @@ impl Console {
         })))
     }
 
-    /// A place for the questions of one session.
+    /// Returns the desk for one session.
     pub(super) fn seat(self: &Arc<Self>) -> Seat {
         let number = self.next_seat.fetch_add(1, Ordering::Relaxed);
         Seat { console: Arc::clone(self), number }
     }
 
-    /// pi's end, as standard input, output and error; an error output that goes elsewhere stays there.
+    /// Returns pi's end as standard input, output and error. A redirected error output stays redirected.
     pub(super) fn streams(&self) -> anyhow::Result<[OwnedFd; 3]> {
         let theirs = self.theirs.lock().unwrap_or_else(PoisonError::into_inner).take();
         let theirs = OwnedFd::from(theirs.context("pi has its terminal already")?);
@@ -98,9 +98,9 @@ impl Console {
         Ok([theirs.try_clone()?, theirs, errors])
     }
 
-    /// Takes the terminal over, and passes everything on from now on.
+    /// Takes over the terminal and starts forwarding.
     pub(super) fn begin(self: &Arc<Self>) {
-        // A terminal that cannot be switched hands lines over, which is enough to answer.
+        // If raw mode fails, the terminal returns whole lines, which is enough to answer.
         self.take();
         self.follow_size();
         let (written, all_written) = channel();
@@ -114,12 +114,12 @@ impl Console {
         thread::spawn(move || asking.tend());
     }
 
-    /// Says which command is pi.
+    /// Registers the command that runs pi.
     pub(super) fn introduce(&self, pi: &Arc<Started>) {
         *self.pi.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(pi);
     }
 
-    /// Tells the user something once pi has left the screen.
+    /// Shows a message after pi has left the screen.
     pub(super) fn tell(&self, text: &str) {
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
         if notices.len() < MOST_NOTICES && !notices.iter().any(|known| known == text) {
@@ -127,7 +127,7 @@ impl Console {
         }
     }
 
-    /// Leaves the terminal as it was. pi has ended, or was never started.
+    /// Restores the terminal. pi has exited, or was never started.
     pub(super) fn end(&self) {
         self.lock().close();
         self.changed.notify_all();
@@ -139,7 +139,7 @@ impl Console {
         }
     }
 
-    /// pi's terminal is as large as the user's.
+    /// Resizes pi's terminal to that of the user.
     pub(super) fn follow_size(&self) {
         if let Ok(size) = tcgetwinsize(io::stdin()) {
             // A terminal that is gone has no size.
@@ -147,7 +147,7 @@ impl Console {
         }
     }
 
-    /// Every key comes as it is typed.
+    /// Switches the user's terminal to raw mode.
     fn take(&self) {
         let mut raw = self.before.clone();
         raw.make_raw();
@@ -164,7 +164,7 @@ impl Console {
         loop {
             match ours.read(&mut chunk) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The end of pi's terminal is told as an error.
+                // Reading the end of pi's terminal gives an error.
                 Ok(0) | Err(_) => return,
                 Ok(length) => {
                     let full = |overlay: &mut Overlay| overlay.is_full();
@@ -178,7 +178,7 @@ impl Console {
         }
     }
 
-    /// Hands keys over; what pi does not read in time is lost, and nothing waits for it: questions need keys too.
+    /// Forwards keys. Those that pi does not read in time are dropped, because questions need the keyboard too.
     fn pass_input(self: &Arc<Self>) {
         let (keys, typed) = sync_channel::<Vec<u8>>(MOST_UNREAD);
         let pi = Arc::clone(self);
@@ -190,7 +190,7 @@ impl Console {
         loop {
             let typed = match io::stdin().lock().read(&mut chunk) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // pi sees the end of its own terminal when the host ends.
+                // pi's own terminal is closed when the host exits.
                 Ok(0) | Err(_) => return,
                 Ok(length) => chunk.get(..length).unwrap_or_default(),
             };
@@ -208,11 +208,11 @@ impl Console {
         }
     }
 
-    /// pi cannot stop by itself: no shell would see it. What the shell sees is this process.
+    /// Suspends this process. pi cannot suspend itself, since the shell only sees this process.
     fn suspend(&self) {
         thread::sleep(LEAVING);
         self.give_back();
-        // All of the job, as pi does it itself.
+        // Stop the whole job, as pi would.
         let _stopped = rustix::process::kill_current_process_group(Signal::TSTP);
         self.take();
         self.follow_size();
@@ -222,7 +222,7 @@ impl Console {
         }
     }
 
-    /// Looks after the open question until there are no more to come.
+    /// Updates the open question until the overlay is closed.
     fn tend(&self) {
         let mut overlay = self.lock();
         while !overlay.is_closed() {
@@ -242,7 +242,7 @@ impl Console {
         }
     }
 
-    /// A program draws its screen anew when it has another size: it gets one, and then the right one again.
+    /// Makes the program redraw its screen by changing the size of its terminal and changing it back.
     fn have_it_drawn<'a>(&'a self, overlay: MutexGuard<'a, Overlay>) -> MutexGuard<'a, Overlay> {
         let before = overlay.writes();
         if let Ok(mut size) = tcgetwinsize(io::stdin()) {
@@ -260,7 +260,7 @@ impl Console {
     }
 }
 
-/// Where the questions of one session are asked.
+/// The desk of one session.
 pub(super) struct Seat {
     console: Arc<Console>,
     number: u64,

@@ -1,4 +1,4 @@
-//! What a session makes of an order from elsewhere.
+//! Carries out requests from other terminals in a session.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,11 +9,12 @@ use portcullis_session::{Answer, Choice, InsidePort, Question, Refusal, Remember
 use super::{Asked, AskedChoice, Control, Kept, Order, Outcome, Port};
 use crate::terminal::number;
 
-/// What answers to a question end with, beside a plain no, by its id. There is none before the question was listed, so
-/// that nobody is led to an answer by what something else shows.
+/// The random suffix of answers (except a plain "no"), by question.
+///
+/// A question has none before it is listed, so that a fake question on a screen cannot show a valid one.
 type Numbers = Mutex<HashMap<u64, String>>;
 
-/// Listens in `directory` for whoever answers questions of `session` elsewhere.
+/// Listens in `directory` for requests to `session`.
 pub(crate) fn listen_for(session: &Arc<Session>, directory: &Path) -> anyhow::Result<Control> {
     let session = Arc::downgrade(session);
     let numbers = Numbers::default();
@@ -71,7 +72,7 @@ fn list(session: &Session, numbers: &Numbers) -> std::io::Result<Outcome> {
     Ok(Outcome::Questions { questions: all })
 }
 
-/// What is typed for a choice.
+/// Returns the text to type for a choice.
 fn code_of(choice: &Choice, number: &str) -> String {
     format!("{}{number}", choice.code())
 }

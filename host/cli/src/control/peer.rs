@@ -1,9 +1,10 @@
-//! Who is at the other end of a socket.
+//! Identity of the peer of a unix socket.
 
 use std::os::unix::net::UnixStream;
 
-/// Whether it is a process of the same user, and none of a sandbox: those have process numbers of their own, and a
-/// descriptor may have come into one by an accident that is not ours.
+/// Returns true if the peer is a process of the same user outside of any sandbox.
+///
+/// A sandbox has a pid namespace of its own, and a file descriptor of the socket may have leaked into one.
 #[cfg(target_os = "linux")]
 pub(super) fn is_the_user(stream: &UnixStream) -> std::io::Result<bool> {
     let peer = rustix::net::sockopt::socket_peercred(stream)?;
@@ -15,7 +16,7 @@ pub(super) fn is_the_user(stream: &UnixStream) -> std::io::Result<bool> {
     Ok(own == theirs)
 }
 
-/// Where no command is run there is no session to talk to.
+/// Returns false: without commands there is no session to connect to.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn is_the_user(_stream: &UnixStream) -> std::io::Result<bool> {
     Ok(false)

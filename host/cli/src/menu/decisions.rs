@@ -1,4 +1,4 @@
-//! Recent decisions: why, and what rule would make the next one otherwise.
+//! Recent decisions: their reasons, and rules that would change the next one.
 
 use super::screen::{Event, Item, Line, Screen};
 use super::{Decided, Explained, Step, View, World};

@@ -1,4 +1,4 @@
-//! The field editor and the list editor, as in the first seed.
+//! The field editor and the list editor, as in `@oddsjam/pi-sandbox`.
 
 use portcullis_config::{Change, Draft, FIELDS, Field, Shape, Status};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::screen::{Event, Item, Line, Screen};
 use super::{Step, World};
 
-/// The fields that everybody looks for; the others come with `?`.
+/// Fields that are shown by default; `?` shows the others.
 const USUAL: &[&str] = &[
     "enabled",
     "network.allowedDomains",
@@ -17,24 +17,24 @@ const USUAL: &[&str] = &[
     "filesystem.denyWrite",
 ];
 
-/// Settings being edited.
+/// Settings in the editor.
 #[derive(Debug)]
 pub(super) struct Editor {
     title: String,
     draft: Draft,
     advanced: bool,
     place: Place,
-    /// Where the mark was on the screen before.
+    /// The selected row of the previous screen.
     selected: usize,
     problem: Option<String>,
 }
 
-/// What of the settings is on the screen.
+/// The part of the settings on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
     Fields,
     List(&'static str),
-    /// A text for a field, or for the item of a list in place of another one.
+    /// Text input for a field, or for a list item that replaces another.
     Input {
         field: &'static str,
         item: Option<Value>,
@@ -80,7 +80,7 @@ impl Editor {
         Step::Stay
     }
 
-    /// The file is another one now; a second save must not find that somebody changed it.
+    /// Open the saved file again; otherwise the next save would find that the file has changed.
     fn saved(&mut self, world: &dyn World, done: &str) -> Step {
         let shelf = self.draft.shelf().clone();
         match world.open(&shelf) {
@@ -171,7 +171,7 @@ impl Editor {
         };
         let before = self.draft.clone();
         let value = match item.filter(|item| is_literal(item)) {
-            // What was no glob must not become one because somebody looked at it.
+            // A literal entry must not become a glob because the user edited it.
             Some(_) => json!({ "path": text, "literal": true }),
             None => typed_value(field, text),
         };
@@ -183,7 +183,7 @@ impl Editor {
         } else {
             self.change(&Change::Set(way(field), value));
         }
-        // What makes it worse than it was is told at once, and what was typed stays there to be mended.
+        // A new mistake is shown at once, and the text stays in the input line.
         let known = before.obstacles();
         if let Some(obstacle) = self.draft.obstacles().into_iter().find(|found| !known.contains(found)) {
             self.draft = before;
@@ -210,7 +210,7 @@ impl Editor {
         let usual = USUAL.iter().filter_map(|name| portcullis_config::field(name));
         let is_more = |field: &&Field| {
             self.advanced
-                // Where it stands nothing else does.
+                // These two exclude all other fields of a file.
                 && !["layout", "extends"].contains(&field.name)
                 && !USUAL.contains(&field.name)
                 && !field.name.contains("[]")
@@ -284,7 +284,7 @@ fn shape(field: &str) -> Shape {
     portcullis_config::field(field).map_or(Shape::AnyObject, |field| field.shape)
 }
 
-/// Whether a value of this shape is a line of text, a choice, or a list of lines.
+/// Returns true if a value of this shape can be edited as a line of text, a choice, or a list of lines.
 fn is_plain(shape: Shape) -> bool {
     match shape {
         Shape::Bool
@@ -307,7 +307,7 @@ fn way(field: &str) -> Vec<String> {
     field.split('.').map(str::to_owned).collect()
 }
 
-/// A number where one is wanted; what cannot be one is told by the check.
+/// Returns a number if the field needs one; the check reports text that is no number.
 fn typed_value(field: &str, text: &str) -> Value {
     match (shape(field), text.parse::<u64>()) {
         (Shape::Integer(..), Ok(number)) => number.into(),
@@ -315,7 +315,7 @@ fn typed_value(field: &str, text: &str) -> Value {
     }
 }
 
-/// An item of a list; a literal path is not to be taken for a glob.
+/// Returns a list item for the screen, with a mark for a literal path.
 fn entry(item: &Value) -> Item {
     let value = is_literal(item).then(|| "literal".to_owned());
     Item { value, ..Item::new(plain(item)) }

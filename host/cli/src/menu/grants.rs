@@ -1,4 +1,4 @@
-//! Answers that hold, and taking them back.
+//! Answers in force, and revoking them.
 
 use super::screen::{Event, Item, Line, Screen};
 use super::{Held, Step, World};

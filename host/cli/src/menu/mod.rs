@@ -1,4 +1,6 @@
-//! `/sandbox`: which screen follows which. It knows no protocol and no disk; a [`World`] does.
+//! `/sandbox`: the screens and the transitions between them.
+//!
+//! Independent of protocol and disk, which a [`World`] provides.
 
 mod decisions;
 mod editor;
@@ -13,77 +15,77 @@ use portcullis_config::{Draft, Shelf};
 use editor::Editor;
 use screen::Item;
 
-/// What the screens are about.
+/// The data of the screens.
 pub(crate) trait World {
-    /// Whether the sandbox is on.
+    /// Returns true if the sandbox is enabled.
     fn is_on(&self) -> bool;
-    /// What is in force.
+    /// Returns the description of the policy in force.
     fn summary(&self) -> Vec<Line>;
-    /// Where settings can be edited.
+    /// Returns the settings that can be edited.
     fn scopes(&self) -> Vec<Scope>;
-    /// Opens settings for editing; the text says why they cannot be.
+    /// Opens settings in a draft; the error says why that failed.
     fn open(&self, shelf: &Shelf) -> Result<Draft, String>;
-    /// Writes edited settings and puts them in force; returns what came of it.
+    /// Saves edited settings and puts them in force. Returns a description of the result.
     fn save(&self, draft: &Draft) -> Result<String, String>;
-    /// Every answer that holds.
+    /// Returns all answers in force.
     fn grants(&self) -> Vec<Held>;
-    /// Takes an answer back; returns what other answers still allow of it, as the end of a sentence.
+    /// Revokes an answer. Returns which part of it other answers still allow, as the end of a sentence.
     fn revoke(&self, id: &str) -> Result<String, String>;
-    /// The last decisions of this session, the newest first.
+    /// Returns the last decisions of this session, the newest first.
     fn decisions(&self) -> Vec<Decided>;
-    /// Why one of them was made.
+    /// Explains a decision.
     fn explain(&self, id: &str) -> Result<Explained, String>;
-    /// Makes one of the rules of it that [`World::explain`] has told.
+    /// Creates one of the rules that [`World::explain`] returned.
     fn make_rule(&self, id: &str, rule: &str) -> Result<String, String>;
 }
 
 /// Settings that can be edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Scope {
-    /// What it is called.
+    /// Their label.
     pub(crate) label: String,
-    /// Where they lie.
+    /// Their file.
     pub(crate) shelf: Shelf,
 }
 
-/// An answer that holds.
+/// An answer in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// By which it is taken back.
+    /// Its id, for revoking it.
     pub(crate) id: String,
-    /// What it says.
+    /// Its description.
     pub(crate) label: String,
-    /// Where it stands.
+    /// Where it is stored.
     pub(crate) origin: String,
 }
 
-/// A decision that was made.
+/// A decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decided {
-    /// Its place in the log.
+    /// Its id in the log.
     pub(crate) id: String,
-    /// What was asked for.
+    /// The action.
     pub(crate) label: String,
-    /// The answer and the rule.
+    /// Effect and rule.
     pub(crate) value: String,
 }
 
-/// Why a decision was made, and what can be made of it.
+/// The explanation of a decision, with rules that can be made of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Explained {
-    /// Why.
+    /// The explanation.
     pub(crate) lines: Vec<Line>,
-    /// Rules that would have answered, in words.
+    /// Descriptions of rules that would have decided.
     pub(crate) rules: Vec<String>,
 }
 
-/// The screens that are open, the newest last.
+/// The stack of open screens.
 #[derive(Debug, Default)]
 pub(crate) struct Menu {
     views: Vec<View>,
-    /// What was there to choose on the last screen.
+    /// The items of the last screen.
     shown: Vec<Item>,
-    /// Said once, at the top of the next screen.
+    /// A message for the top of the next screen.
     notice: Option<Line>,
 }
 
@@ -96,7 +98,7 @@ enum View {
     Explained { id: String },
 }
 
-/// Where an event leads.
+/// The transition after an event.
 enum Step {
     Stay,
     Deeper(View),
@@ -106,7 +108,7 @@ enum Step {
 }
 
 impl Menu {
-    /// Takes an event and makes the screen that follows.
+    /// Handles an event and returns the next screen.
     pub(crate) fn handle(&mut self, world: &dyn World, event: &Event) -> Screen {
         if *event == Event::Open || self.views.is_empty() {
             *self = Self { views: vec![View::Overview], ..Self::default() };
@@ -125,7 +127,7 @@ impl Menu {
         self.screen(world)
     }
 
-    /// What is chosen by its place is what was shown there: lists are made anew, and change meanwhile.
+    /// An index refers to the items as they were shown, since lists are rebuilt and can change meanwhile.
     fn checked_step(&mut self, world: &dyn World, event: &Event) -> Step {
         let index = match event {
             Event::Choose(index) | Event::Key(_, index) => *index,
@@ -139,7 +141,7 @@ impl Menu {
         self.step(world, event, &shown.unwrap_or_default())
     }
 
-    /// `chosen` is what the event is about, as it was shown.
+    /// `chosen` is the item of the event, as shown.
     fn step(&mut self, world: &dyn World, event: &Event, chosen: &Item) -> Step {
         match self.views.last_mut() {
             None => Step::Needs(Need::Close),

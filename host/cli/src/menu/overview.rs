@@ -1,4 +1,4 @@
-//! The first screen: what is in force, the toggle, and where one can go.
+//! The first screen: the policy in force, the toggle, and links to the other screens.
 
 use super::editor::Editor;
 use super::screen::{Event, Item, Line, Need, Screen};

@@ -1,4 +1,4 @@
-//! What a screen holds, and what can happen on it.
+//! Content and events of a screen.
 
 /// A screen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -6,23 +6,23 @@ pub(crate) struct Screen {
     pub(crate) title: String,
     pub(crate) lines: Vec<Line>,
     pub(crate) items: Vec<Item>,
-    /// The item that is marked at first.
+    /// The initially selected item.
     pub(crate) selected: usize,
-    /// Keys beside the arrows, Enter and Escape.
+    /// Keys besides arrows, Enter and Escape.
     pub(crate) keys: Vec<(char, &'static str)>,
-    /// A line of text that is asked for: its label and what stands there at first.
+    /// A text input: its label and initial text.
     pub(crate) input: Option<(String, String)>,
     pub(crate) need: Option<Need>,
 }
 
-/// A line to read.
+/// A line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) text: String,
     pub(crate) tone: Tone,
 }
 
-/// How a line is meant.
+/// The tone of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -31,17 +31,17 @@ pub(crate) enum Tone {
     Bad,
 }
 
-/// Something to choose.
+/// An item to choose.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Item {
-    /// What it stands for, where the label does not say it all; not shown.
+    /// An id, if the label does not identify it; not shown.
     pub(crate) id: String,
     pub(crate) label: String,
     pub(crate) value: Option<String>,
     pub(crate) problem: Option<String>,
 }
 
-/// What only the client can do.
+/// An action that only the client can perform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Enable,
@@ -49,7 +49,7 @@ pub(crate) enum Need {
     Close,
 }
 
-/// What happened on a screen.
+/// An event on a screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     Open,
@@ -92,7 +92,7 @@ impl Item {
         Self { value: Some(value.into()), ..Self::new(label) }
     }
 
-    /// The same item, standing for `id`.
+    /// Returns the same item with this id.
     pub(crate) fn standing_for(self, id: impl Into<String>) -> Self {
         Self { id: id.into(), ..self }
     }

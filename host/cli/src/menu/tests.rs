@@ -1,4 +1,4 @@
-//! `/sandbox` walked through: keys in, screens out.
+//! Scripted walks through `/sandbox`: keys in, screens out.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -7,7 +7,7 @@ use portcullis_config::{Places, Store};
 
 use super::*;
 
-/// Settings in a directory of their own; everything else is made up.
+/// Real settings in a temporary directory; all other data is fake.
 struct Fake {
     places: Places,
     on: Cell<bool>,
@@ -77,7 +77,7 @@ impl World for Fake {
     }
 }
 
-/// Walks and returns the last screen.
+/// Sends the events and returns the last screen.
 fn walk(world: &Fake, events: &[Event]) -> Screen {
     let mut menu = Menu::default();
     let mut screen = menu.handle(world, &Event::Open);

@@ -1,4 +1,4 @@
-//! Removing what a session left: however deep, and whatever rights its commands took from themselves.
+//! Removes the files of a session, however deep, and whatever permissions its commands removed.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -12,16 +12,16 @@ use crate::surroundings::random_name;
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Removes the directories in `parent` with everything in them. Links are not followed.
+/// Removes the directories in `parent` with their content. Links are not followed.
 ///
-/// Directories are moved up into `parent` before they are emptied, so that neither the stack nor the number
-/// of open files bounds their depth.
+/// Subdirectories are moved up into `parent` before they are emptied, so that their depth is not limited by the stack
+/// or the number of open files.
 pub(super) fn remove_directories(parent: &Path) -> io::Result<()> {
     let parent = rustix::fs::open(parent, PLACE, Mode::empty())?;
     let inside = entries(&parent)?.into_iter();
     let mut waiting: Vec<CString> =
         inside.filter_map(|(name, directory)| directory.then_some(name)).collect();
-    // Not the names that a removal had given which was interrupted.
+    // A random prefix, to avoid the names of an interrupted removal.
     let prefix = random_name().map_err(io::Error::other)?;
     let mut moved = 0_u64;
     while let Some(name) = waiting.pop() {
@@ -30,7 +30,7 @@ pub(super) fn remove_directories(parent: &Path) -> io::Result<()> {
             if is_directory {
                 let flat = CString::new(format!("{prefix}-{moved}"))?;
                 moved += 1;
-                // Its own `..` changes when it moves, which needs the right to write to it.
+                // Moving a directory changes its `..` entry, which needs write permission on it.
                 drop(made_usable(&place, &inner)?);
                 renameat(&place, &inner, &parent, &flat)?;
                 waiting.push(flat);
@@ -43,7 +43,7 @@ pub(super) fn remove_directories(parent: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The names in a directory, and whether each is a directory.
+/// Returns the names in a directory, and whether each is a directory.
 fn entries(place: &OwnedFd) -> io::Result<Vec<(CString, bool)>> {
     let mut names = Vec::new();
     for entry in Dir::new(openat(place, ".", LISTED, Mode::empty())?)? {
@@ -55,10 +55,10 @@ fn entries(place: &OwnedFd) -> io::Result<Vec<(CString, bool)>> {
     Ok(names)
 }
 
-/// Opens a directory and gives its owner all rights on it.
+/// Opens a directory and gives its owner all permissions.
 fn made_usable(parent: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
     let place = openat(parent, name, PLACE, Mode::empty())?;
-    // The very directory that was opened, whatever its name leads to by now.
+    // Through the file descriptor, because the name may lead elsewhere by now.
     chmod(format!("/proc/self/fd/{}", place.as_raw_fd()), Mode::RWXU)?;
     Ok(place)
 }

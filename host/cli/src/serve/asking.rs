@@ -1,4 +1,4 @@
-//! Questions to the client, and its answers.
+//! Sends questions to the client and receives its answers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use portcullis_session::{Answer, Answerer, Choice, ChoiceKind, Desk, Question, R
 
 use crate::serve::Sender;
 
-/// Shows questions through the client.
+/// A desk that shows questions through the client.
 pub(crate) struct RpcDesk {
     sender: Sender,
     open: Mutex<HashMap<RequestId, (u64, Answerer)>>,
@@ -23,14 +23,14 @@ impl RpcDesk {
         Self { sender, open: Mutex::default() }
     }
 
-    /// Takes the client's reply to a question; an error permits nothing, and so does a second reply.
+    /// Handles the client's reply to a question. An error or a second reply never allows.
     pub(super) fn reply(&self, reply: Reply) {
         let waiting = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&reply.id);
         let Some((_, answerer)) = waiting else { return };
         answerer.answer(match reply.outcome {
             Err(_) => Answer::Refused(Refusal::Nobody),
             Ok(response) => match response.choice {
-                // A choice with a cause for a refusal is neither.
+                // A choice with a cause for a refusal is invalid.
                 AskChoice::Option(index) => match (usize::try_from(index), response.cause) {
                     (Ok(index), None) => Answer::Choice(index),
                     (Ok(_) | Err(_), _) => Answer::Refused(Refusal::Nobody),
@@ -48,7 +48,7 @@ impl RpcDesk {
 
 impl Desk for RpcDesk {
     fn show(&self, question: &Question, answer: Answerer) {
-        // Locked over the sending, so that the reply cannot come before it is known who waits for it.
+        // Hold the lock while sending, so that the reply cannot arrive before the question is registered.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match self.sender.ask(&params(question)) {
             Ok(id) => {
@@ -61,7 +61,7 @@ impl Desk for RpcDesk {
     fn withdraw(&self, id: u64, why: &str) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, (question, _)| *question != id);
         let notification = AskWithdrawNotification { ask_id: id, why: why.to_owned() };
-        // A client that is gone has no question on its screen.
+        // Ignore errors: a client that is gone shows no question.
         let _sent = self.sender.notify(&HostNotification::AskWithdraw(notification));
     }
 

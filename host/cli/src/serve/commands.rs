@@ -1,4 +1,4 @@
-//! Commands of the protocol: run in the sandbox, their output sent on the side channel.
+//! Commands of the protocol: run in the sandbox, with their output sent on the side channel.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -18,7 +18,7 @@ use portcullis_session::{
 
 use crate::serve::{Host, no_thread};
 
-/// How much output is read at once.
+/// Size of a read of output.
 const CHUNK: usize = 64 * 1024;
 
 impl Host {
@@ -43,7 +43,7 @@ impl Host {
             environment,
             timeout: params.timeout_ms.map(Duration::from_millis),
             origin: match (params.origin, &self.contained) {
-                // Who typed it cannot be known from out here.
+                // The origin of a contained client's command is unknown outside.
                 (_, Some(_)) | (ExecOrigin::Agent, None) => Origin::Agent,
                 (ExecOrigin::User, None) => Origin::User,
             },
@@ -62,8 +62,9 @@ impl Host {
         response(&ended, notes, params.timeout_ms)
     }
 
-    /// Waits for the end of a command, and of the runs of it that the user wants after that. Returns how the last one
-    /// ended, and what the model is to be told.
+    /// Waits for the end of a command, and of further runs that the user wants.
+    ///
+    /// Returns the result of the last run, and the notes for the model.
     fn follow(
         &self,
         session: &Session,
@@ -96,7 +97,7 @@ impl Host {
         Ok((ended, notes))
     }
 
-    /// Waits until a command has ended and all its output was sent.
+    /// Waits until a command has exited and all its output is sent.
     fn wait_for(
         &self,
         session: &Session,
@@ -108,33 +109,35 @@ impl Host {
         let (sender, taken_back) = (Arc::clone(started), cancel.clone());
         let sending = self.workers.start(move || {
             let heard = output.forward(&sender, &taken_back);
-            // The session may be let go once all has been sent.
+            // Release the session once all output is sent.
             drop(sender);
-            // It fails when nobody waits any more.
+            // Ignore errors: the receiver may be gone.
             let _unheard = done.send(heard);
         });
         if sending.is_err() {
-            // It must not go on unseen.
+            // The command must not continue unobserved.
             cancel.cancel();
         }
         let ended = session.finish_command(started);
         sending.map_err(|error| no_thread(&error))?;
-        // Whoever sends and comes to grief has heard nothing.
+        // A failed forwarder has captured nothing.
         Ok((ended, all_sent.recv().ok().flatten().unwrap_or_default()))
     }
 }
 
-/// Output of a command on its way to the client.
+/// The output of a command, on its way to the client.
 struct Output {
     reader: OwnedFd,
     stream: StreamId,
     to: StreamWriter<File>,
-    /// What is to be known of it afterwards, where that is asked about.
+    /// Captures hints in the output, if questions after the command are possible.
     heard: Option<Heard>,
 }
 
 impl Output {
-    /// Sends output until every writer is gone. The whole tree of the command is dead then, so this ends.
+    /// Sends output until all writers have closed it.
+    ///
+    /// All processes of the command are killed in the end, so this terminates.
     fn forward(mut self, started: &Started, cancel: &Cancel) -> Option<Heard> {
         let mut left = started.output_bytes();
         let mut reader = File::from(self.reader);
@@ -149,7 +152,7 @@ impl Output {
             let wanted = u64::try_from(length).unwrap_or(u64::MAX);
             let within = usize::try_from(wanted.min(left)).unwrap_or(length);
             if wanted > left {
-                // What comes after it is read and dropped until the command is gone.
+                // Further output is read and dropped until the command is gone.
                 started.end_for_output();
             }
             left = left.saturating_sub(wanted);
@@ -158,7 +161,7 @@ impl Output {
                 heard.hear(part);
             }
             if self.to.write(self.stream, part).is_err() {
-                // Nobody reads any more: the command must not go on unseen.
+                // The client no longer reads: the command must not continue unobserved.
                 cancel.cancel();
                 return self.heard;
             }
@@ -166,7 +169,7 @@ impl Output {
     }
 }
 
-/// The end to read output from, and the command's standard streams: no input, output and errors together.
+/// Returns the read end of the output, and the command's standard streams: no input, output and errors in one pipe.
 fn streams() -> std::io::Result<(OwnedFd, [OwnedFd; 3])> {
     let (reader, writer) = std::io::pipe()?;
     let writer = OwnedFd::from(writer);
@@ -174,7 +177,7 @@ fn streams() -> std::io::Result<(OwnedFd, [OwnedFd; 3])> {
     Ok((reader.into(), [null.into(), writer.try_clone()?, writer]))
 }
 
-/// `own_ms` is the time that the call itself gave the command.
+/// Returns the response. `own_ms` is the timeout of the call itself.
 fn response(ended: &Ended, mut notes: Vec<String>, own_ms: Option<u64>) -> Result<ExecResponse, ErrorObject> {
     let (exit_code, signal) = match ended.exit {
         CommandExit::Code(code) => (Some(code), None),
@@ -188,7 +191,7 @@ fn response(ended: &Ended, mut notes: Vec<String>, own_ms: Option<u64>) -> Resul
     };
     let timed_out_after_ms =
         ended.timed_out_after().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    // pi tells the model of the call's own time in its own words.
+    // pi itself tells the model about the call's own timeout.
     let is_told = timed_out_after_ms.is_some() && timed_out_after_ms == own_ms;
     let met = ended.met.filter(|_| !is_told);
     notes.extend(met.map(|met| format!("The command met a limit of the sandbox: {met}.")));

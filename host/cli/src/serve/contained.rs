@@ -1,8 +1,8 @@
-//! What holds for a client that lives in a sandbox: pi started by `portcullis pi --contain`.
+//! Serving a client in a sandbox: pi started by `portcullis pi --contain`.
 //!
-//! Whatever runs beside pi in there could speak in its place. So what the client says of itself decides nothing:
-//! where it works, where it keeps its files, whether the project is trusted and who is there to answer is known out
-//! here, and so are the answers. The client is told of questions and never asked.
+//! Any process beside pi in the sandbox could pretend to be pi. So the client's statements about itself do not matter:
+//! working directory, agent directory, trust in the project and presence of a user are known outside, and answers come
+//! from outside. The client is told about questions but never asked.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -20,27 +20,27 @@ use crate::serve::Host;
 use crate::serve::asking::RpcDesk;
 use crate::wire::{Wanted, Wired};
 
-/// Longest file with the whole output of a tool that is taken over.
+/// Maximum size of a file with a tool's full output that is copied.
 const LONGEST_OUTPUT: u64 = 256 * 1024 * 1024;
 
-/// What is known of the client out here.
+/// Facts about the client, known outside.
 pub(crate) struct Contained {
-    /// Where it was started; canonical.
+    /// Its working directory; canonical.
     pub(crate) project: PathBuf,
     /// Whether the user said on the command line that the project is trusted.
     pub(crate) trusted: bool,
-    /// Whether somebody is there to answer.
+    /// Whether a user can answer.
     pub(crate) interactive: bool,
-    /// Where questions are asked.
+    /// The desk for questions.
     pub(crate) desk: Arc<dyn Desk>,
-    /// What the client sees as `/tmp`.
+    /// The directory that the client sees as `/tmp`.
     pub(crate) temp: PathBuf,
-    /// Takes one of the places that there are for sessions, for as long as anything is left of this one.
+    /// A session slot, held until teardown.
     pub(crate) _place: Arc<()>,
 }
 
 impl Contained {
-    /// What the session is to be, whatever the client says.
+    /// Returns the setup of the session, whatever the client says.
     pub(super) fn wanted(&self, hello: &HelloParams, said: Wanted) -> anyhow::Result<Wanted> {
         let cwd = hello.cwd.as_path();
         let is_here = cwd.canonicalize().is_ok_and(|cwd| cwd == self.project);
@@ -61,14 +61,14 @@ impl Contained {
         })
     }
 
-    /// Puts the file with the whole output of a tool, which pi has written into its `/tmp`, into that of the session.
+    /// Copies a file with a tool's full output from pi's `/tmp` to that of the session.
     fn bring(&self, path: &Path, wired: &Wired) -> anyhow::Result<()> {
         let name = path.file_name().filter(|_| path.parent() == Some(Path::new("/tmp")));
         let name = name.context("it is not in the temporary directory of pi")?;
         let from = open_plain(&self.temp.join(name)).context("opening it")?;
         let to = wired.temp().context("the session has no temporary directory")?.join(name);
         let mut options = OpenOptions::new();
-        // A name that a command has made there first leads nowhere.
+        // `create_new` does not follow a name that a command has created there.
         let to = options.write(true).create_new(true).mode(0o600).open(to);
         let mut to = to.context("making a copy")?;
         wired.give_away(&to)?;
@@ -77,7 +77,7 @@ impl Contained {
     }
 }
 
-/// Opens a file that another process may put something else in the place of at any time.
+/// Opens a regular file that another process may replace at any time.
 fn open_plain(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -85,7 +85,7 @@ fn open_plain(path: &Path) -> io::Result<File> {
 }
 
 impl Host {
-    /// Where questions are asked.
+    /// Returns the desk for questions.
     pub(super) fn asks_at(&self) -> Arc<dyn Desk> {
         match &self.contained {
             None => Arc::clone(&self.desk) as _,
@@ -95,13 +95,13 @@ impl Host {
         }
     }
 
-    /// A contained client is told so, and cannot get anything out.
+    /// Marks the status of a contained client, which cannot run commands outside the sandbox.
     pub(super) fn as_contained(&self, status: StatusResponse) -> StatusResponse {
         let contained = self.contained.is_some();
         StatusResponse { contained, escalation: status.escalation && !contained, ..status }
     }
 
-    /// Takes over a file with the whole output of a tool; says whether it was for it to do.
+    /// Copies a file with a tool's full output, if the client is contained. Returns whether it is.
     pub(super) fn bring_output(&self, path: &Path, wired: &Wired) -> Result<bool, ErrorObject> {
         let Some(contained) = &self.contained else { return Ok(false) };
         let refused = |error: anyhow::Error| ErrorObject::new(ErrorCode::Unavailable, format!("{error:#}"));
@@ -129,7 +129,7 @@ impl Desk for Outside {
     }
 }
 
-/// `/sandbox`: nothing can be changed from in there.
+/// Returns the screen of `/sandbox`, on which a contained client cannot change anything.
 pub(super) fn screen(world: &dyn World, event: &Event) -> Screen {
     if *event != Event::Open {
         return Screen::needing(Need::Close);

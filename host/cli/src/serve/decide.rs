@@ -1,4 +1,4 @@
-//! Tools that the host does not carry out itself: judged here, carried out by whoever has them.
+//! Tools that the host does not carry out itself: it decides, and another program carries them out.
 
 use portcullis_decision::request::{Action, Origin, ToolCall};
 use portcullis_decision::verdict::ContentBlock;
@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 
 use crate::serve::{Host, Stage, closed, off};
 
-/// Who supplies pi's own tools.
+/// Provider of pi's own tools.
 const BUILT_IN: &str = "builtin";
-/// pi's tool for another shell, for which there is no sandbox here.
+/// pi's tool for PowerShell, for which there is no sandbox here.
 const POWERSHELL: &str = "powershell";
 const NO_POWERSHELL: &str = "PowerShell cannot be confined on this system; use the tool `bash`";
 
@@ -65,7 +65,9 @@ impl Host {
         Ok(response(&authorized.decision, rewritten))
     }
 
-    /// A command that its client runs as if there were no sandbox: only after a yes to this very command.
+    /// Decides on a command that its client runs outside the sandbox.
+    ///
+    /// It is only allowed after the user's "yes" to this command.
     pub(super) fn escalate(
         &self,
         params: &EscalateParams,

@@ -19,12 +19,12 @@ use portcullis_session::{Cancel, EditFile, FileCall, FileFailure, Session};
 use crate::serve::image::image_type;
 use crate::serve::{Host, Stage, closed, off};
 
-/// How many files a client may have open at once; pi needs one for each call.
+/// Maximum number of open files of a client; pi needs one per call.
 const MOST_OPEN: usize = 256;
-/// Longest part of a file in one reply: in base64 it fits into a message with room to spare.
+/// Maximum length of a part of a file in one reply; in base64 it fits into a message.
 const LONGEST_PART: usize = 8 << 20;
 
-/// `EACCES` of Linux.
+/// `EACCES` on Linux.
 const EACCES: i32 = 13;
 
 /// The open files of a client.
@@ -150,7 +150,7 @@ impl Host {
     }
 
     pub(super) fn file_close(&self, params: &FileCloseParams) -> Result<Empty, ErrorObject> {
-        // Closing what is closed already is no fault: an edit ends with its write.
+        // Closing a closed handle is no error: an edit ends with its write.
         let closed = self.handles.lock().remove(&params.handle);
         if let Some(Opened::Editing(edit)) = closed {
             self.with_session(|session| {
@@ -161,7 +161,7 @@ impl Host {
         Ok(Empty {})
     }
 
-    /// Lets pi's own file with the whole output of a command be read by exactly its name.
+    /// Allows reading pi's own file with a command's full output, by its exact name.
     pub(super) fn file_output(&self, params: &FileOutputParams) -> Result<Empty, ErrorObject> {
         if let Stage::Open(wired) = self.stage().as_ref()
             && self.bring_output(params.path.as_path(), wired)?
@@ -175,7 +175,7 @@ impl Host {
         })
     }
 
-    /// Which line of pi the client belongs to.
+    /// Returns the client's release line of pi.
     fn pi_line(&self) -> PiLine {
         match self.stage().as_ref() {
             Stage::Open(wired) => PiLine::of(&wired.session.agent().version),
@@ -205,7 +205,7 @@ fn bad_handle() -> ErrorObject {
     ErrorObject::file(message, &plain(FailureKind::BadHandle, None))
 }
 
-/// What the client is told of a file operation that did not happen.
+/// Returns the error for a failed file operation.
 pub(super) fn failure(failure: &FileFailure) -> ErrorObject {
     match failure {
         FileFailure::Denied(decision) => ErrorObject::file(failure.to_string(), &denied(decision)),
@@ -213,7 +213,7 @@ pub(super) fn failure(failure: &FileFailure) -> ErrorObject {
     }
 }
 
-/// The text that pi shows behind the name of the error, as its own tools have it from the system.
+/// Returns the text that pi shows after the error name, like the system messages of its own tools.
 fn message(error: &FileError) -> String {
     let of_system = match kind(error) {
         FailureKind::NotFound => "no such file or directory",

@@ -1,4 +1,4 @@
-//! The handshake: from what the client says of itself to an open session.
+//! The handshake: opens the session from the client's `hello`.
 
 use std::sync::{Arc, RwLock};
 
@@ -15,8 +15,7 @@ use crate::surroundings::Surroundings;
 use crate::wire::{Purpose, Wanted};
 
 impl Host {
-    /// Opens the session. What keeps it from opening is no error of the protocol: the host stays, closed,
-    /// and says why.
+    /// Opens the session. If that fails, it is no protocol error: the host stays in the stage `Closed` and reports why.
     pub(super) fn hello(self: &Arc<Self>, hello: &HelloParams) -> Result<HelloResponse, ErrorObject> {
         if self.stage.get().is_some() {
             return Err(ErrorObject::new(ErrorCode::InvalidRequest, "`hello` was said before"));
@@ -31,20 +30,20 @@ impl Host {
         Ok(HelloResponse { protocol: PROTOCOL_VERSION, host, status: self.status() })
     }
 
-    /// Tells of settings that the user may believe in and that nothing here reads.
+    /// Sends a notice for each settings file of another sandbox, which has no effect here.
     fn tell_unread(&self) {
         if let Stage::Open(wired) = self.stage().as_ref() {
             for old in &wired.session.settings().unread {
                 let text = format!("{}: {}", escape(&old.file.to_string_lossy()), old.warning().text);
                 let event = EventNotification::Notice { level: NoticeLevel::Warning, text };
-                // A client that is gone needs no news.
+                // Ignore errors: the client may be gone.
                 let _sent = self.sender.notify(&HostNotification::Event(event));
             }
         }
     }
 
     fn open(self: &Arc<Self>, hello: &HelloParams) -> anyhow::Result<Stage> {
-        // The client's word for where pi keeps its files counts: it knows pi's own variables.
+        // Use the client's agent directory, since the client knows pi's own variables.
         let said =
             Surroundings { agent_directory: hello.agent_dir.as_path().to_owned(), ..self.around.clone() };
         let (around, wanted) = match &self.contained {
@@ -75,7 +74,7 @@ fn wanted(hello: &HelloParams) -> Wanted {
     }
 }
 
-/// This program, as the client is told of it.
+/// Returns the description of this program for the client.
 fn program() -> Option<Program> {
     Some(Program { name: Text::new("portcullis")?, version: Text::new(env!("CARGO_PKG_VERSION"))? })
 }

@@ -1,16 +1,16 @@
-//! Which files pi shows to the model as pictures, by their first bytes and in pi's own way.
+//! Detects which files pi shows to the model as images, by their first bytes and by pi's own rules.
 
 use portcullis_file_gate::spelling::PiLine;
 
-/// pi looks at no more than this.
+/// Number of bytes that pi examines.
 const LOOKED_AT: usize = 4_100;
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// The type of a picture; none for everything that pi shows as text.
+/// Returns the type of an image, or `None` for files that pi shows as text.
 pub(super) fn image_type(line: PiLine, bytes: &[u8]) -> Option<&'static str> {
     let bytes = bytes.get(..LOOKED_AT).unwrap_or(bytes);
     match bytes {
-        // A lossless JPEG is nothing that models know.
+        // Models do not support lossless JPEG.
         [0xff, 0xd8, 0xff, 0xf7, ..] => None,
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
         _ if bytes.starts_with(PNG) => is_still_png(bytes).then_some("image/png"),
@@ -22,7 +22,7 @@ pub(super) fn image_type(line: PiLine, bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether a PNG has a proper head, and no animation before its picture.
+/// Returns true if a PNG has a valid header and no animation before its image.
 fn is_still_png(bytes: &[u8]) -> bool {
     if big(bytes, 8) != Some(13) || bytes.get(12..16) != Some(b"IHDR") {
         return false;
@@ -42,7 +42,7 @@ fn is_still_png(bytes: &[u8]) -> bool {
     true
 }
 
-/// Whether the head of a BMP makes sense; none where it is cut off.
+/// Returns whether the header of a BMP is valid, or `None` if it is cut off.
 fn is_bmp(bytes: &[u8]) -> Option<bool> {
     let (size, data, head) = (little(bytes, 2)?, little(bytes, 10)?, little(bytes, 14)?);
     if bytes.len() < 26 || size != 0 && size < 26 || data < head.checked_add(14)? || size != 0 && data >= size

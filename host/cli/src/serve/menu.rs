@@ -1,4 +1,4 @@
-//! `/sandbox` for the client: the menu's screens on the wire.
+//! `/sandbox` for the client: converts the menu's screens to protocol messages.
 
 use std::sync::PoisonError;
 
@@ -40,7 +40,7 @@ fn event(event: MenuEvent) -> Event {
     }
 }
 
-/// Everything that a client shows is made safe here.
+/// Converts a screen and escapes all texts that the client shows.
 fn wire(screen: Screen) -> MenuScreen {
     let label = |text: String| escape(&text);
     MenuScreen {
@@ -61,7 +61,7 @@ fn wire(screen: Screen) -> MenuScreen {
             .into_iter()
             .map(|(key, label)| MenuKey { key: key.to_string(), label: label.to_owned() })
             .collect(),
-        // What is edited goes back as it is, so it is not made visible; the client shows it in an input line.
+        // Editable text is returned unchanged, so it is not escaped; the client shows it in an input line.
         input: screen.input.map(|(label, value)| MenuInput { label, value }),
         effect: screen.need.map(|need| match need {
             Need::Enable => MenuEffect::Enable,
@@ -78,6 +78,6 @@ fn line(line: Line) -> MenuLine {
         Tone::Good => WireTone::Good,
         Tone::Bad => WireTone::Bad,
     };
-    // A sentence is not cut in its middle.
+    // A sentence is not shortened.
     MenuLine { text: escape_subject(&line.text).0, tone }
 }

@@ -1,7 +1,6 @@
 //! `portcullis serve`: the host's end of the protocol.
 //!
-//! Every request has a thread to itself while it is carried out, because it may have to wait for the user or for a
-//! command.
+//! Each request runs on a thread of its own, because it may wait for the user or for a command.
 
 mod asking;
 mod commands;
@@ -48,22 +47,22 @@ use crate::serve::workers::Workers;
 use crate::surroundings::Surroundings;
 use crate::wire::Wired;
 
-/// The descriptor on which raw output is sent.
+/// The file descriptor for raw output.
 #[cfg(target_os = "linux")]
 const SIDE_CHANNEL: i32 = 3;
 
-/// How long requests may take to end once they are taken back.
+/// Time that cancelled requests have to finish.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 
 type Sender = portcullis_rpc::Sender<File>;
 
-/// What the client's `hello` led to.
+/// The state after the client's `hello`.
 pub(crate) enum Stage {
     /// A session is open.
     Open(Box<Wired>),
-    /// The user's settings switch the sandbox off.
+    /// The user's settings disable the sandbox.
     Off,
-    /// Nothing is permitted, and why.
+    /// All requests are denied, with the reason.
     Closed(String),
 }
 
@@ -73,7 +72,7 @@ pub(crate) struct Host {
     sender: Sender,
     output: StreamWriter<File>,
     desk: Arc<RpcDesk>,
-    /// What holds besides where the client lives in a sandbox.
+    /// Facts about a client in a sandbox.
     contained: Option<Contained>,
     stage: OnceLock<RwLock<Arc<Stage>>>,
     watch: OnceLock<Watch>,
@@ -83,18 +82,18 @@ pub(crate) struct Host {
     workers: Workers,
 }
 
-/// What leads to a client.
+/// The connection to a client.
 #[derive(Debug)]
 pub(crate) struct Ends {
-    /// Its messages.
+    /// Messages from the client.
     pub(crate) input: File,
-    /// Ours.
+    /// Messages to the client.
     pub(crate) output: File,
     /// The output of commands.
     pub(crate) frames: File,
 }
 
-/// Serves the client that has started this process, until it goes.
+/// Serves the client that started this process, until it disconnects.
 pub(crate) fn run() -> crate::Outcome {
     if let Some(door) = contain::door_of_this_process() {
         return contain::knock(&door);
@@ -108,7 +107,7 @@ pub(crate) fn run() -> crate::Outcome {
     serve(around, Ends { input: input.into(), output: output.into(), frames }, None)
 }
 
-/// Serves one client until it goes. `contained` says what holds for one that lives in a sandbox.
+/// Serves one client until it disconnects. `contained` holds the facts about a client in a sandbox.
 pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Contained>) -> crate::Outcome {
     let (receiver, sender) = connection(ends.input, ends.output);
     let closing = Closing(Arc::new(Host::new(around, sender, ends.frames, contained)));
@@ -119,7 +118,7 @@ pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Containe
     ended.recv().context("the thread that reads messages has failed")?
 }
 
-/// Closes its host, whichever way serving it ends: no request that waits may hold the session then.
+/// Closes its host on drop, however serving ends: no waiting request may keep the session alive.
 struct Closing(Arc<Host>);
 
 impl Drop for Closing {
@@ -128,7 +127,7 @@ impl Drop for Closing {
     }
 }
 
-/// A copy of the side channel; the original must not reach anything that is started from here.
+/// Returns a copy of the side channel; no child process may inherit the original.
 #[cfg(target_os = "linux")]
 fn side_channel() -> std::io::Result<File> {
     let copy = portcullis_sys::descriptor::copy_inherited(SIDE_CHANNEL)?;
@@ -136,7 +135,7 @@ fn side_channel() -> std::io::Result<File> {
     Ok(File::from(copy))
 }
 
-/// Elsewhere there is nothing to run commands in.
+/// Returns an error: this system has no sandbox for commands.
 #[cfg(not(target_os = "linux"))]
 fn side_channel() -> std::io::Result<File> {
     Err(std::io::Error::other(format!("the sandbox needs Linux, this is {}", std::env::consts::OS)))
@@ -160,7 +159,7 @@ impl Host {
     }
 
     fn carry_out(self: &Arc<Self>, id: RequestId, request: Request, cancel: &Cancel) {
-        // An edit of the settings holds from the very next request on.
+        // An edit of the settings applies from the next request on.
         self.refresh();
         match request {
             Request::Hello(hello) => self.reply(id, self.hello(&hello)),
@@ -180,7 +179,7 @@ impl Host {
             Request::Reserve(params) => self.reply(id, self.reserve(&params, cancel)),
             Request::Exec(params) => self.reply(id, self.exec(params, cancel)),
             Request::Menu(params) => self.reply(id, self.menu(params)),
-            // Whoever reads answers it.
+            // The reading thread carries it out.
             Request::Shutdown => self.reply(id, Ok(Empty {})),
         }
     }
@@ -191,7 +190,7 @@ impl Host {
             Err(error) => self.sender.fail(id, &error),
         };
         if let Err(error) = sent {
-            // Whoever reads sees the client's end as well, and ends everything.
+            // The reading thread notices the disconnect too, and ends the host.
             crate::exit::complain(&error.into());
         }
     }
@@ -210,7 +209,7 @@ impl Host {
         }
     }
 
-    /// Takes every call back and lets the session go, with its sandbox and everything in it. None is opened again.
+    /// Cancels all calls and drops the session, with its sandbox and all processes in it. No further session is opened.
     fn close(&self) {
         if let Some(watch) = self.watch.get() {
             watch.end();
@@ -227,7 +226,7 @@ impl Host {
         }
     }
 
-    /// Lets the requests that were taken back end, so that none of them holds the session any more.
+    /// Waits for cancelled requests, so that none of them keeps the session alive.
     fn wait_for_requests(&self) {
         let end = Instant::now() + LAST_REQUESTS;
         while !self.lock_under_way().is_empty() && Instant::now() < end {
@@ -235,7 +234,7 @@ impl Host {
         }
     }
 
-    /// What `hello` led to; closed before it.
+    /// Returns the state after `hello`; closed before it.
     fn stage(&self) -> Arc<Stage> {
         match self.stage.get() {
             Some(stage) => Arc::clone(&stage.read().unwrap_or_else(PoisonError::into_inner)),
@@ -248,17 +247,17 @@ impl Host {
     }
 }
 
-/// The error where the system gives no further thread.
+/// Returns the error if no thread can be started.
 fn no_thread(error: &std::io::Error) -> ErrorObject {
     ErrorObject::new(ErrorCode::Busy, format!("no thread for the request: {error}"))
 }
 
-/// The error for a host that permits nothing.
+/// Returns the error of a host that denies all requests.
 fn closed(why: &str) -> ErrorObject {
     ErrorObject::new(ErrorCode::Unavailable, format!("nothing is permitted: {why}"))
 }
 
-/// The error for a client that uses a host whose sandbox the user's settings switch off.
+/// Returns the error of a host whose sandbox is disabled.
 fn off() -> ErrorObject {
     ErrorObject::new(ErrorCode::Unavailable, "the sandbox is switched off in the settings")
 }

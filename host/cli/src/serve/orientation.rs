@@ -1,4 +1,4 @@
-//! What the model is told up front, so that it does not find out by trial and error.
+//! The sandbox section of the system prompt, which saves the model from trial and error.
 
 use std::path::Path;
 
@@ -6,18 +6,20 @@ use portcullis_config::PolicySource;
 use portcullis_session::{Session, Statements};
 use portcullis_text::{escape, escape_subject};
 
-/// Programs that a model asks for first.
+/// Programs that a model looks for first.
 const PROGRAMS: &[&str] = &[
     "bash", "cargo", "clang", "cmake", "curl", "fd", "gcc", "gh", "git", "go", "java", "jq", "just", "make",
     "nix", "node", "npm", "pnpm", "podman", "python3", "rg", "ruby", "rustc", "sqlite3", "tar", "tmux", "uv",
     "wget", "yarn",
 ];
-/// More entries of one list than a model needs to be told.
+/// Maximum number of items of a list.
 const MOST_LISTED: usize = 8;
-/// Lines of one policy's own words.
+/// Maximum number of lines of one policy's own text.
 const MOST_QUOTED: usize = 20;
 
-/// The orientation: machine, what is in force, what to do when refused; then each policy in quotation.
+/// Returns the section.
+///
+/// It describes the machine, the statements in force, and what to do after a refusal, and quotes each policy's text.
 pub(super) fn brief(session: &Session, statements: &Statements) -> String {
     let mut lines =
         vec!["# Sandbox".to_owned(), format!("Tools and commands run in a sandbox on {}.", machine(session))];
@@ -39,14 +41,14 @@ pub(super) fn brief(session: &Session, statements: &Statements) -> String {
     lines.join("\n")
 }
 
-/// Whether a policy is the shipped default, whose rules are all that it has to say.
+/// Returns true if a policy is the shipped default, which has no text beyond its rules.
 fn is_default(session: &Session, name: &str) -> bool {
     let settings = session.settings();
     let is_it = PolicySource::Shipped("workspace".to_owned());
     settings.policies.iter().any(|policy| policy.name == name && policy.source == is_it)
 }
 
-/// What has changed since the session began; empty when nothing has.
+/// Returns a sentence on the changes since the start of the session; empty without changes.
 pub(super) fn changed(changes: &[String]) -> String {
     match listed(changes.iter().map(|change| escape(change))) {
         None => String::new(),
@@ -64,7 +66,7 @@ fn listed(items: impl Iterator<Item = String>) -> Option<String> {
     (!items.is_empty()).then_some(text)
 }
 
-/// The system and the programs that commands find.
+/// Returns the system and the programs that commands can run.
 fn machine(session: &Session) -> String {
     let machine = session.machine();
     let on_path =
@@ -74,7 +76,7 @@ fn machine(session: &Session) -> String {
     format!("{} ({}) with {}", escape(&system), escape(&machine.arch), programs.join(", "))
 }
 
-/// What the system calls itself, such as `Debian GNU/Linux 12 (bookworm)`.
+/// Returns the system's own name, such as `Debian GNU/Linux 12 (bookworm)`.
 fn system_name() -> Option<String> {
     let text = std::fs::read_to_string("/etc/os-release").ok()?;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;

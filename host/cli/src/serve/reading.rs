@@ -1,7 +1,7 @@
-//! Who reads the client's messages: one thread at a time.
+//! Reads the client's messages, one thread at a time.
 //!
-//! The thread that reads a request carries it out itself, and another one reads on meanwhile. So no thread has to be
-//! woken before anything happens, which takes longer than most decisions do.
+//! The thread that reads a request also carries it out, and another thread continues reading. So a request starts
+//! without waking a thread, which takes longer than most decisions.
 
 use std::fs::File;
 use std::sync::mpsc::SyncSender;
@@ -16,13 +16,13 @@ use crate::exit::Exit;
 use crate::serve::share::Share;
 use crate::serve::{Host, Stage, no_thread};
 
-/// What is left to be read, and where it is said how that has ended. When it is dropped before, nobody reads any more.
+/// The client's messages, and a channel for the result of reading. Dropping it ends reading.
 pub(super) struct Reading {
     pub(super) receiver: Receiver<File, File>,
     pub(super) over: SyncSender<crate::Outcome>,
 }
 
-/// A request that is to be carried out.
+/// A request to carry out.
 struct Taken {
     id: RequestId,
     request: Request,
@@ -31,7 +31,7 @@ struct Taken {
 }
 
 impl Host {
-    /// Reads until there is a request, has another thread read on, and carries the request out.
+    /// Reads until there is a request, lets another thread continue reading, and carries the request out.
     pub(super) fn read_on(self: &Arc<Self>, mut reading: Reading) {
         loop {
             let taken = match self.take(&mut reading.receiver) {
@@ -59,8 +59,9 @@ impl Host {
         }
     }
 
-    /// Carries a request out. Where that panics the request is denied, and so is everything after it: what requests
-    /// share may be half changed.
+    /// Carries out a request.
+    ///
+    /// If that panics, the request and all later ones are denied, since shared state may be half changed.
     pub(super) fn answer_in_any_case(&self, id: RequestId, carry_out: impl FnOnce()) {
         let Err(panic) = caught(carry_out) else { return };
         let why = self.fail("carrying out a request", &panic);
@@ -68,13 +69,13 @@ impl Host {
         self.tell_status();
     }
 
-    /// Permits nothing any more because of a panic, and returns why.
+    /// Denies all further requests because of a panic, and returns the reason.
     pub(super) fn fail(&self, doing: &str, panic: &str) -> String {
         let why = match self.stage().as_ref() {
             Stage::Open(wired) => wired.session.fail(doing, panic),
             Stage::Off | Stage::Closed(_) => format!("Portcullis failed while {doing} ({panic})"),
         };
-        // The user has switched it off: there is nothing that it could permit.
+        // If the user has disabled the sandbox, there is nothing to deny.
         if !matches!(self.stage().as_ref(), Stage::Off) {
             self.cancel_all();
             let closed = || Stage::Closed(format!("{why}; /reload starts Portcullis again"));
@@ -84,7 +85,7 @@ impl Host {
         why
     }
 
-    /// Has another thread read on. Where there is none, it is for the caller to do.
+    /// Lets another thread continue reading. Returns the reading if there is no thread for it.
     fn hand_on(self: &Arc<Self>, reading: Reading) -> Result<(), (std::io::Error, Option<Reading>)> {
         let reading = Arc::new(Mutex::new(Some(reading)));
         let (host, next) = (Arc::clone(self), Arc::clone(&reading));
@@ -97,7 +98,7 @@ impl Host {
         started.map_err(|error| (error, take(&reading)))
     }
 
-    /// Returns the next request that is to be carried out; nothing when the client has gone, or wants the end.
+    /// Returns the next request to carry out, or `None` when the client has disconnected or sent `shutdown`.
     fn take(&self, receiver: &mut Receiver<File, File>) -> anyhow::Result<Option<Taken>> {
         while let Some(incoming) = receiver.receive()? {
             match incoming {
@@ -118,7 +119,7 @@ impl Host {
         Ok(None)
     }
 
-    /// Notes that a request is under way, which was `length` bytes long, if there is room for it.
+    /// Registers a request of `length` bytes, if the limits allow it.
     fn admit(&self, id: RequestId, request: Request, length: usize) -> Option<Taken> {
         let Some(share) = Share::take(length) else {
             let error = ErrorObject::new(ErrorCode::Busy, "too much waits for an answer already".to_owned());
@@ -133,7 +134,7 @@ impl Host {
 
 impl Reading {
     fn end(self, outcome: crate::Outcome) {
-        // Whoever serves the client waits for it.
+        // Ignore errors: `serve` may no longer wait for it.
         let _unheard = self.over.send(outcome);
     }
 }
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
     use crate::surroundings::Surroundings;
 
-    /// A host, and what it says to its client.
+    /// Returns a host, and a function that reads its next message to the client.
     fn host() -> (Host, impl FnMut() -> Value) {
         let (said, saying) = std::io::pipe().unwrap();
         let input = File::open("/dev/null").unwrap();

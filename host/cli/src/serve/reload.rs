@@ -1,8 +1,8 @@
-//! Edits of settings files, and other policies in place of those in use, take effect without a restart.
+//! Applies edited settings files and replaced policies without a restart.
 //!
-//! The files are looked at before every request and once a second, for the footer. What cannot be read, or cannot
-//! be put in force, leaves everything as it was and is told loudly. What is in force is replaced in one step, so a
-//! decision is taken by the old policies or by the new ones, and its line in the log has the digests of those.
+//! The files are checked before every request, and once a second for the footer. If they cannot be read or applied, the
+//! old ones stay in force and the user is told. They are replaced atomically, so a decision is made either by the old
+//! policies or by the new ones, and its log line has the digests of those.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,17 +21,17 @@ use crate::surroundings::Surroundings;
 use crate::trusted;
 use crate::wire::{self, Ground, Wanted, Wired};
 
-/// How soon the footer knows of an edit while nothing else happens.
+/// Interval for checking files while there are no requests.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// More lines of what has changed only hide the rest.
+/// Maximum number of changes to list.
 const MOST_CHANGES: usize = 12;
 
-/// The settings of a session as files.
+/// The settings files of a session.
 #[derive(Debug)]
 pub(crate) struct Watch {
     around: Surroundings,
     wanted: Wanted,
-    /// What the user wants whatever the settings say.
+    /// The user's choice, which overrides `enabled`.
     switch: Option<Switch>,
     state: Mutex<State>,
 }
@@ -40,33 +40,33 @@ pub(crate) struct Watch {
 struct State {
     files: Vec<PathBuf>,
     stamps: Vec<Stamp>,
-    /// How many of the files are settings; the others are policies.
+    /// Number of settings files; the other files are policies.
     settings: usize,
-    /// Why the settings that are there now are not in force.
+    /// Why the current files are not in force.
     problem: Option<String>,
-    /// What has changed since the session began.
+    /// The changes since the start of the session.
     changes: Vec<String>,
-    /// Whether the session waits to be opened until what keeps it from that is mended.
+    /// Whether opening the session failed and is tried again after a change.
     waits: bool,
 }
 
-/// What came of edited files, for the user.
+/// The result of an edit, for the user.
 #[derive(Debug)]
 pub(crate) struct News {
-    /// How much it matters.
+    /// The importance.
     pub(crate) level: NoticeLevel,
-    /// In words, safe to show.
+    /// The text, safe to show.
     pub(crate) text: String,
 }
 
-/// Whoever goes by the files of a [`Watch`].
+/// An observer of the files of a [`Watch`].
 pub(crate) trait Follow {
-    /// Puts in force what the files say now, and says what is another. With `waits` the session could not be opened
-    /// until now.
+    /// Puts the current files in force and returns the changes.
+    ///
+    /// `waits` is true if the session could not be opened so far.
     fn follow(&self, ground: Ground, waits: bool) -> anyhow::Result<Vec<String>>;
 
-    /// Permits nothing any more: what the user does not trust any more cannot stay in force until something better is
-    /// there.
+    /// Denies everything, because the user no longer trusts what is in force and there is no replacement.
     fn close(&self, why: &str);
 }
 
@@ -86,7 +86,7 @@ impl Watch {
         opened
     }
 
-    /// Reads the settings, and looks at their files from now on.
+    /// Reads the settings and starts watching their files.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "pi is contained on Linux only"))]
     pub(crate) fn begin(&self) -> anyhow::Result<Ground> {
         self.read(&mut self.lock())
@@ -112,7 +112,7 @@ impl Watch {
         Ok(Stage::Open(Box::new(wired)))
     }
 
-    /// Has edits that were made since the last look followed.
+    /// Applies edits since the last check.
     pub(crate) fn look(&self, follower: &impl Follow) -> Option<News> {
         let mut state = self.lock();
         let changed = state.look_again()?;
@@ -142,7 +142,7 @@ impl Watch {
         }
     }
 
-    /// Puts other settings and policies in force in a session; says what is another.
+    /// Puts other settings and policies in force in a session, and returns the changes.
     pub(crate) fn reload(&self, wired: &Wired, ground: Ground) -> anyhow::Result<Vec<String>> {
         let before = wired.session.basis();
         let mut changes = differences(&before.resolved, &ground.resolved);
@@ -153,32 +153,32 @@ impl Watch {
         Ok(changes)
     }
 
-    /// The session has ended, and is not opened any more.
+    /// Ends watching: the session is closed and is not opened again.
     pub(super) fn end(&self) {
         self.lock().waits = false;
     }
 
-    /// Where the settings of the session lie.
+    /// Returns the paths of the session's settings.
     pub(super) fn places(&self) -> anyhow::Result<Places> {
         wire::places(&self.around, &self.wanted.project, self.wanted.settings.as_deref())
     }
 
-    /// What the session is made for.
+    /// Returns the setup of the session.
     pub(super) fn wanted(&self) -> &Wanted {
         &self.wanted
     }
 
-    /// Where the logs lie.
+    /// Returns the process environment, which locates the logs.
     pub(super) fn around(&self) -> &Surroundings {
         &self.around
     }
 
-    /// Why the settings that are there now are not in force.
+    /// Returns why the current files are not in force.
     pub(super) fn problem(&self) -> Option<String> {
         self.lock().problem.clone()
     }
 
-    /// What has changed since the session began, in the order in which it did.
+    /// Returns the changes since the start of the session, in order.
     pub(super) fn changes(&self) -> Vec<String> {
         self.lock().changes.clone()
     }
@@ -199,8 +199,10 @@ impl State {
         self.files = files;
     }
 
-    /// Looks at the files of these settings and their policies from now on. What is looked at already keeps the stamp
-    /// that it had before it was read, so that a change while it is read is found the next time.
+    /// Watches the files of these settings and their policies.
+    ///
+    /// A file that is watched already keeps its stamp from before it was read, so that a change during reading is found
+    /// next time.
     fn look_at(&mut self, around: &Surroundings, ground: &Ground) {
         let known: Vec<(PathBuf, Stamp)> = self.files.drain(..).zip(self.stamps.drain(..)).collect();
         let settings = ground.found.watched.clone();
@@ -212,12 +214,12 @@ impl State {
         }
     }
 
-    /// What is not what it was; looking again finds nothing new then.
+    /// Returns whether a file has changed, and updates the stamps.
     fn look_again(&mut self) -> Option<Changed> {
         let stamps: Vec<Stamp> = self.files.iter().map(|file| Stamp::of(file)).collect();
         let place = stamps.iter().zip(&self.stamps).position(|(new, old)| new != old);
         self.stamps = stamps;
-        // What kept settings from being read may lie anywhere on the way to what they name.
+        // If settings could not be read, the cause may be any path that they name, so try again.
         let again = self.problem.is_some().then_some(Changed::Settings);
         place.map(|place| if place < self.settings { Changed::Settings } else { Changed::Policies }).or(again)
     }
@@ -235,7 +237,7 @@ impl State {
         News { level: NoticeLevel::Info, text }
     }
 
-    /// None where it is known already.
+    /// Returns `None` if this problem was reported before.
     fn not_followed(&mut self, changed: Changed, error: &anyhow::Error) -> Option<News> {
         let (_, edited) = changed.words();
         let error = escape(&format!("{error:#}"));
@@ -251,12 +253,12 @@ impl State {
     }
 }
 
-/// What is told of a session that could not be opened.
+/// Returns the notice for a session that still cannot be opened.
 fn unmended(error: &anyhow::Error) -> String {
     escape(&format!("nothing is permitted until this is mended: {error:#}"))
 }
 
-/// What was edited.
+/// The kind of the changed files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Changed {
     Settings,
@@ -264,7 +266,7 @@ enum Changed {
 }
 
 impl Changed {
-    /// What those in force are called, and what was edited.
+    /// Returns the words for those in force, and for the edited ones.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Settings => ("settings", "the edited settings"),
@@ -273,8 +275,9 @@ impl Changed {
     }
 }
 
-/// The policies of the settings as files, as they were written there: a link may lead elsewhere by now. Packs are
-/// named by their lock, and what is revoked is in the trust files.
+/// Returns the policy files, with unresolved paths: a link may lead elsewhere by now.
+///
+/// The lock file names the packs, and the trust files contain revocations.
 fn policy_files(around: &Surroundings, ground: &Ground) -> Vec<PathBuf> {
     let directory = ground.found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
     let mut files = vec![
@@ -300,7 +303,7 @@ fn policy_files(around: &Surroundings, ground: &Ground) -> Vec<PathBuf> {
 }
 
 impl Host {
-    /// Looks every second, until the host is gone.
+    /// Checks the files every second, until the host is gone.
     pub(super) fn keep_watching(self: &Arc<Self>) {
         let host: Weak<Self> = Arc::downgrade(self);
         let watching = move || {
@@ -314,21 +317,21 @@ impl Host {
             }
         };
         if let Err(error) = thread::Builder::new().name("settings".to_owned()).spawn(watching) {
-            // Edits still take effect with the next request.
+            // Edits still apply with the next request.
             crate::exit::say(&format!("portcullis: watching the settings: {error}"));
         }
     }
 
-    /// Puts settings in force that were edited since they were read.
+    /// Applies settings that were edited since they were read.
     pub(super) fn refresh(&self) {
         let Some(watch) = self.watch.get().filter(|_| self.stage.get().is_some()) else { return };
         let Some(News { level, text }) = watch.look(self) else { return };
-        // A client that is gone needs no news.
+        // Ignore errors: the client may be gone.
         let _sent = self.sender.notify(&HostNotification::Event(EventNotification::Notice { level, text }));
         self.tell_status();
     }
 
-    /// Sends the status, because it has changed.
+    /// Sends the changed status.
     pub(super) fn tell_status(&self) {
         let event = EventNotification::Status { status: self.status() };
         let _sent = self.sender.notify(&HostNotification::Event(event));
@@ -363,7 +366,7 @@ impl Follow for Host {
     }
 }
 
-/// Policies that go by the same name and are others, a line for each.
+/// Returns a line for each policy that was replaced under the same name.
 fn swaps(before: &Chain, after: &Chain) -> Vec<String> {
     let short = |digest: &str| digest.chars().take(12).collect::<String>();
     let swap = |new: &portcullis_decision::Member| {
@@ -380,7 +383,7 @@ fn swaps(before: &Chain, after: &Chain) -> Vec<String> {
     after.members.iter().filter_map(swap).collect()
 }
 
-/// What is another in `after`, a line for each.
+/// Returns a line for each difference in `after`.
 fn differences(before: &Resolved, after: &Resolved) -> Vec<String> {
     let texts = |items: &[_]| items.iter().map(ToString::to_string).collect::<Vec<String>>();
     let files = |items: &[portcullis_decision::pattern::FilePattern]| {

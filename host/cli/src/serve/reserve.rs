@@ -1,4 +1,4 @@
-//! The tool with which agents reserve paths: judged and carried out here, on the way of every tool.
+//! The tool by which agents reserve paths: decided on like any tool, and carried out here.
 
 use portcullis_decision::path_text;
 use portcullis_decision::request::ToolCall;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::serve::Host;
 
-/// Name and supplier of the tool, as policies see it.
+/// Name and provider of the tool, as policies see them.
 const TOOL: &str = "reserve";
 const PROVIDER: &str = "portcullis";
 

@@ -1,4 +1,4 @@
-//! The searches of the protocol: carried out here, worded as pi's own tools word them.
+//! The searches of the protocol: carried out here, with results in the format of pi's own tools.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ use crate::serve::Host;
 use crate::serve::files::{failure, misspelt};
 use crate::serve::wording::{self, FindText, GrepText};
 
-/// What ripgrep adds when a pattern can only fit over several lines.
+/// ripgrep's hint for a pattern that can only match across lines.
 const MULTILINE: &str = "\n\nConsider enabling multiline mode with the --multiline flag (or -U for short).\n\
                          When multiline mode is enabled, new line characters can be matched.";
-/// What ripgrep adds when a pattern can only fit what is no text.
+/// ripgrep's hint for a pattern that can only match binary data.
 const NO_TEXT: &str = "\n\nConsider enabling text mode with the --text flag (or -a for short). Otherwise,\n\
                        binary detection is enabled and matching a NUL byte is impossible.";
 
@@ -36,7 +36,7 @@ impl Host {
         let call = FileCall { path: &path, given, call: Some(params.call_id.as_str()), cancel };
         self.with_session(|session| {
             let names = session.list_directory(call).map_err(|error| failure(&error))?;
-            // A name that is not text cannot be told; pi itself cannot use one either.
+            // Names that are not UTF-8 cannot be sent; pi itself cannot use them either.
             let entries = names.into_iter().filter_map(|listed| {
                 let kind = match listed.kind {
                     PathKind::Directory => ListedKind::Directory,
@@ -114,7 +114,7 @@ impl Host {
 
     fn grep_query(&self, params: &FileGrepParams, place: &Place<'_>, context: usize) -> GrepQuery {
         let (glob, glob_root, around) = match place.line {
-            // A glob starts where pi itself was started; lines around a match come out of the whole file.
+            // A glob is relative to pi's own working directory; context lines are taken from the whole file.
             PiLine::V0 => (params.glob.clone(), Some(place.cwd.canonicalize().unwrap_or_default()), 0),
             PiLine::V1 => (params.glob.as_deref().map(without_dots), None, context),
         };
@@ -164,7 +164,7 @@ impl Host {
     }
 }
 
-/// Where a search starts.
+/// The start of a search.
 struct Place<'a> {
     line: PiLine,
     cwd: &'a Path,
@@ -178,7 +178,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether a search failed because nothing that can be searched is there.
+/// Returns true if a search failed because its starting path does not exist or cannot be searched.
 fn is_no_place(error: &SearchFailure) -> bool {
     let (SearchFailure::File(FileFailure::File(error)) | SearchFailure::Search(SearchError::File(error))) =
         error
@@ -199,7 +199,7 @@ fn refused(error: &SearchFailure) -> Result<FileSearchResponse, ErrorObject> {
     }
 }
 
-/// What ripgrep says of what it cannot read; pi then fails, also where something was found.
+/// Returns ripgrep's messages on unreadable files; pi then fails even if there are matches.
 fn unreadable(end: &SearchEnd, place: &Place<'_>) -> String {
     let start = place.path.canonicalize().unwrap_or_else(|_| place.path.clone());
     let line = |(path, error): &(PathBuf, std::io::Error)| {
@@ -223,7 +223,7 @@ fn explained(error: String) -> String {
     error
 }
 
-/// ripgrep knows no name that starts with `./`, so pi takes it away.
+/// Removes leading `./` as pi does, since ripgrep has no names with it.
 fn without_dots(glob: &str) -> String {
     let (not, mut rest) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));
     while let Some(shorter) = rest.strip_prefix("./") {
@@ -232,7 +232,7 @@ fn without_dots(glob: &str) -> String {
     format!("{not}{rest}")
 }
 
-/// The lines of a file of the user's own; none where there is no such file.
+/// Returns the lines of a file of the user, or none if it does not exist.
 fn lines_of(file: Option<PathBuf>) -> Vec<String> {
     let text = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
     text.lines().map(str::to_owned).collect()

@@ -1,11 +1,12 @@
-//! How much of this process requests may use at once, those of all clients that it serves together: behind one door
-//! there are many, and each of them may be somebody who only wants to keep it busy.
+//! Quota of requests in this process, over all clients that it serves.
+//!
+//! Behind one door there can be many clients, some of them hostile.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Each has a thread of its own, and many of them may be a question.
+/// Maximum number of requests; each has a thread, and many can wait for the user.
 const MOST_REQUESTS: usize = 256;
-/// What was sent with those that wait. One request alone is never too long, the connection sees to that.
+/// Maximum size of all waiting requests. The connection limits the size of a single one.
 const MOST_BYTES: usize = 64 << 20;
 
 static USED: Mutex<Used> = Mutex::new(Used { requests: 0, bytes: 0 });
@@ -32,17 +33,17 @@ impl Used {
     }
 }
 
-/// What one request uses, until the value goes.
+/// The share of one request, released on drop.
 #[derive(Debug)]
 pub(super) struct Share {
     bytes: usize,
 }
 
 impl Share {
-    /// Takes it, where there is as much left.
+    /// Takes a share, if the quota allows it.
     pub(super) fn take(bytes: usize) -> Option<Self> {
         let fits = used().take(bytes);
-        // Only where there is one: what it gives back as it goes must have been taken.
+        // Create the value only on success: its drop releases the share.
         fits.then(|| Self { bytes })
     }
 }

@@ -1,4 +1,4 @@
-//! What the footer and the model are told.
+//! The status for the footer and the model.
 
 use portcullis_config::Escalation;
 use portcullis_confine::{Force as LayerForce, Layer, Tier};
@@ -19,7 +19,7 @@ impl Host {
 }
 
 impl Host {
-    /// Adds what the files say by now.
+    /// Adds changes and problems of the settings files.
     fn with_changes(&self, mut status: StatusResponse) -> StatusResponse {
         let Some(watch) = self.watch.get() else { return status };
         if let Some(problem) = watch.problem() {
@@ -62,7 +62,7 @@ fn open(session: &Session) -> StatusResponse {
     }
 }
 
-/// What is missing of the sandbox, in a few words.
+/// Returns which parts of the sandbox are missing, in a few words.
 pub(super) fn reduced(session: &Session) -> Option<String> {
     let force = session.force();
     let Ok(confinement) = &force.confinement else {
@@ -94,7 +94,8 @@ fn warnings(session: &Session) -> Vec<String> {
                     .push(format!("the sandbox is only of the tier `{tier}`, which does not stop: {lacks}"));
             }
             for (layer, force) in &confinement.report().layers {
-                // Few machines have all of a control group, and the limits hold without: `doctor` tells of it.
+                // Few machines have all control group controllers, and the limits apply without them; `doctor` reports
+                // it.
                 let is_worth_saying = *layer != Layer::ControlGroup;
                 if let LayerForce::Partial(missing) = force
                     && is_worth_saying

@@ -1,6 +1,6 @@
-//! Tools of other extensions that have the name of one of pi's own.
+//! Tools of other extensions that override one of pi's own by name.
 //!
-//! Where a call reads like one of pi's own tool it is judged as that, and as the call of an unknown tool otherwise.
+//! A call with the parameters of pi's own tool is decided on as that tool, any other call as an unknown tool.
 
 use portcullis_decision::request::{FileOperation, SearchQuery};
 use portcullis_file_gate::spelling::{self, PiLine};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::serve::Host;
 use crate::serve::files::misspelt;
 
-/// A call of one of pi's own tools, with every parameter that this tool has, and no other.
+/// A call of one of pi's own tools, with exactly the parameters of that tool.
 enum Reading {
     Bash,
     Read(String),
@@ -79,7 +79,7 @@ struct Search {
 }
 
 impl Host {
-    /// Judges the call of a tool that somebody else has put in the place of pi's own; none where it reads otherwise.
+    /// Decides on a call of a tool that overrides one of pi's own, or returns `None` if its parameters differ.
     pub(super) fn judge_taken_over(
         &self,
         session: &Session,
@@ -108,7 +108,7 @@ impl Host {
     }
 }
 
-/// Reads the input as the tool of pi would; none where that has no such parameters.
+/// Parses the input as pi's own tool, or returns `None` if that tool has no such parameters.
 fn read(tool: &str, input: &Map<String, Value>) -> Option<Reading> {
     let input = Value::Object(input.clone());
     match tool {
@@ -136,7 +136,7 @@ fn read(tool: &str, input: &Map<String, Value>) -> Option<Reading> {
     }
 }
 
-/// The call goes on with the path that was judged.
+/// Returns a response that continues the call with the path that was decided on.
 fn with_path(input: &Map<String, Value>, path: String) -> DecideResponse {
     let mut input = input.clone();
     input.insert("path".to_owned(), Value::String(path));

@@ -1,6 +1,6 @@
-//! The results of searches in the very words of pi's own tools, which the model knows.
+//! Search results in the exact format of pi's own tools, which the model knows.
 //!
-//! Pure: what was found goes in, text comes out. Where the two lines of pi differ, so does this.
+//! Pure functions from results to text, with the differences between the two release lines of pi.
 
 mod find;
 mod grep;
@@ -13,34 +13,34 @@ pub(super) use number::{at_least_one, positive};
 use portcullis_rpc::FileSearchResponse;
 use serde_json::{Map, Value, json};
 
-/// Longest output of a tool in bytes.
+/// Maximum output of a tool, in bytes.
 const MAX_BYTES: usize = 50 * 1024;
-/// The same in pi's words.
+/// The same, in pi's format.
 const MAX_BYTES_SHOWN: &str = "50.0KB";
-/// What pi keeps as the limit of lines where there is none: JavaScript's largest integer.
+/// pi's value for "no line limit": JavaScript's largest safe integer.
 const NO_LINE_LIMIT: u64 = (1 << 53) - 1;
 
-/// Makes the result of a tool that failed.
+/// Returns the result of a failed tool.
 pub(super) fn failed(text: impl Into<String>) -> FileSearchResponse {
     FileSearchResponse { text: text.into(), failed: true, details: None }
 }
 
-/// Makes a result without details.
+/// Returns a result without details.
 fn plain(text: &str) -> FileSearchResponse {
     FileSearchResponse { text: text.to_owned(), failed: false, details: None }
 }
 
-/// The output of a search, of which no more is kept than is shown.
+/// The output of a search; only the visible part is kept.
 #[derive(Debug, Default)]
 struct Output {
-    /// What is shown, and one line more where there is one.
+    /// The visible lines, plus one if there are more.
     kept: Vec<String>,
-    /// Of the whole output, each line with its end.
+    /// Size of the whole output, in bytes with line ends, and in lines.
     bytes: usize,
     lines: usize,
 }
 
-/// What is said behind the output, and what pi keeps beside it.
+/// Notices after the output, and the details that pi stores with the result.
 #[derive(Debug, Default)]
 struct Notices {
     texts: Vec<String>,
@@ -64,7 +64,7 @@ impl Output {
         }
     }
 
-    /// Takes what fits into the limit; adds a notice where that is not all.
+    /// Returns the output up to the limit, and adds a notice if it was cut.
     fn cut(&self, notices: &mut Notices) -> String {
         let total = self.bytes.saturating_sub(1);
         if total <= MAX_BYTES {
@@ -83,7 +83,7 @@ impl Output {
         text
     }
 
-    /// How many of the lines fit.
+    /// Returns the number of lines that fit.
     fn fitting(&self) -> usize {
         let mut length = 0;
         let mut shown = 0;
@@ -98,7 +98,7 @@ impl Output {
     }
 }
 
-/// Puts the notices behind the text.
+/// Appends the notices to the text.
 fn with_notices(mut text: String, notices: Notices) -> FileSearchResponse {
     if !notices.texts.is_empty() {
         text.push_str(&format!("\n\n[{}]", notices.texts.join(". ")));

@@ -1,30 +1,30 @@
-//! Threads that carry requests out. They are used again: starting one takes longer than most decisions do.
+//! Threads that carry out requests. They are reused, since starting one takes longer than most decisions.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 
-/// How many threads wait for work when there is none; pi has a handful of calls under way at once.
+/// Maximum number of idle threads; pi has a handful of calls at a time.
 const IDLE: usize = 8;
 
 type Work = Box<dyn FnOnce() + Send>;
 type Idle = Mutex<Vec<Sender<Work>>>;
 
-/// Threads at work, and those that wait for some. The latter end when this is dropped.
+/// Busy and idle threads. The idle ones exit when this is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     idle: Arc<Idle>,
 }
 
 impl Workers {
-    /// Has `work` done on a thread of its own: one that waits, or a new one.
+    /// Runs `work` on an idle thread or a new one.
     ///
     /// # Errors
-    /// When there is none that waits, and the system gives no further one.
+    /// When no thread is idle and the system cannot start one.
     pub(super) fn start(&self, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let mut work: Work = Box::new(work);
-        // The last one that went to rest has the warmest caches.
+        // The last thread to become idle has the warmest caches.
         while let Some(thread) = lock(&self.idle).pop() {
             match thread.send(work) {
                 Ok(()) => return Ok(()),
@@ -37,7 +37,7 @@ impl Workers {
     }
 }
 
-/// Does one work after the other, for as long as it is wanted.
+/// Runs one piece of work after another, until the thread is no longer needed.
 fn run(first: Work, idle: &Weak<Idle>) {
     let mut work = first;
     loop {
@@ -52,14 +52,14 @@ fn run(first: Work, idle: &Weak<Idle>) {
             waiting.push(sender);
         }
         drop(waiting);
-        // The other end is dropped with the list.
+        // The sender is dropped with the list.
         let Ok(next) = receiver.recv() else { return };
         work = next;
     }
 }
 
 fn lock(idle: &Idle) -> MutexGuard<'_, Vec<Sender<Work>>> {
-    // No work is done while it is held.
+    // A poisoned lock is safe to use: no work runs while it is held.
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// Has the thread that does it say which one it is.
+    /// Returns the id of the thread that runs the work.
     fn who(workers: &Workers) -> thread::ThreadId {
         let (told, who) = sync_channel(1);
         workers.start(move || told.send(thread::current().id()).unwrap()).unwrap();
@@ -127,7 +127,7 @@ mod tests {
         wait_for_idle(&workers, 1);
         let waiting = lock(&workers.idle).pop().unwrap();
         drop(workers);
-        // It still waits, finds nobody who wants it afterwards, and ends.
+        // The thread still takes this work, but then finds the pool gone and exits.
         let (told, heard) = sync_channel(1);
         waiting.send(Box::new(move || told.send(()).unwrap())).unwrap();
         heard.recv().unwrap();

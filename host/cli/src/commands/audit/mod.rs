@@ -1,4 +1,4 @@
-//! `portcullis audit`: the log of what was decided and done.
+//! `portcullis audit`: the log of decisions and outcomes.
 
 mod stats;
 mod tail;
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::page::{Page, Tint, cell, tinted, utc};
 use crate::surroundings::Surroundings;
 
-/// Reads the log.
+/// Runs the subcommand.
 pub(crate) fn run(audit: Audit) -> crate::Outcome {
     let around = Surroundings::read()?;
     match audit {
@@ -24,12 +24,12 @@ pub(crate) fn run(audit: Audit) -> crate::Outcome {
     }
 }
 
-/// The logs of all sessions.
+/// Returns the directory with the logs of all sessions.
 pub(crate) fn directory(around: &Surroundings) -> Directory {
     Directory::new(&around.state.join("audit"))
 }
 
-/// Writes an error with its causes, as at the end of the program.
+/// Formats an error with its causes, as at the end of the program.
 pub(crate) fn causes(error: ReadError) -> String {
     format!("{:#}", anyhow::Error::new(error))
 }
@@ -62,7 +62,7 @@ fn show(around: &Surroundings, wanted: &Decision) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-/// Writes every value with the way to it, one for a line; what is empty is left out.
+/// Adds a row for each value, with the path to it; empty values are left out.
 fn flatten(name: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     let inside = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
     match value {

@@ -1,4 +1,4 @@
-//! `portcullis audit stats`: the log in numbers.
+//! `portcullis audit stats`: statistics of the log.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::page::{Cell, Page, Tint, cell, tinted, utc};
 use crate::surroundings::Surroundings;
 
-/// More rules than these are in the JSON form.
+/// Maximum number of rules to print; the JSON output has all of them.
 const MOST_RULES: usize = 15;
 
 pub(super) fn run(around: &Surroundings, as_json: bool) -> crate::Outcome {

@@ -1,4 +1,4 @@
-//! `portcullis audit tail`: the newest records, and what is added.
+//! `portcullis audit tail`: the newest records, and optionally those that follow.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::exit::Exit;
 use crate::page::{Cell, Page, Reader, Tint, cell, tinted, utc};
 use crate::surroundings::Surroundings;
 
-/// Often enough for a person who watches.
+/// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Widths of time, id and effect; fixed, because what will be added is not known.
+/// Widths of time, id and effect; fixed, because later rows are unknown.
 const WIDTHS: [usize; 3] = [19, 12, 7];
 
 pub(super) fn run(around: &Surroundings, options: &Tail) -> crate::Outcome {

@@ -1,4 +1,4 @@
-//! `portcullis audit verify`: whether every line of a log follows from the one before, and none is missing at the end.
+//! `portcullis audit verify`: checks the hash chain of logs, and that no line is missing at the end.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::exit::{Exit, say};
 use crate::page::{Cell, Page, Tint, cell, counted, tinted};
 use crate::surroundings::Surroundings;
 
-/// A log, and the outcome of checking it.
+/// A log, with the result of checking it.
 struct Verified {
     file: PathBuf,
     outcome: Result<Intact, Fault>,
@@ -49,7 +49,7 @@ pub(super) fn run(around: &Surroundings, file: Option<PathBuf>, as_json: bool) -
     Ok(if intact { Exit::Done } else { Exit::Bad })
 }
 
-/// Checks all logs of a directory, those included of which only the record of their end is left.
+/// Checks all logs of a directory, including those of which only the record of their end exists.
 fn of_directory(directory: &Directory) -> anyhow::Result<Vec<Verified>> {
     let missing = directory.missing()?;
     let there = directory.files()?.into_iter().map(|LogFile { path, .. }| of_log(path));
@@ -58,7 +58,7 @@ fn of_directory(directory: &Directory) -> anyhow::Result<Vec<Verified>> {
     Ok(there.chain(gone).collect())
 }
 
-/// Checks the log that was named; none, and a message, where no log of this name was ever written.
+/// Checks the named log. If no log of this name was ever written, prints a message and returns `None`.
 fn of_file(file: PathBuf) -> Option<anyhow::Result<Verified>> {
     if !is_missing(&file) {
         return Some(Ok(of_log(file)));
@@ -85,7 +85,7 @@ fn is_missing(file: &Path) -> bool {
     file.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// Whether nothing is known of the log. A part that is not there was taken out.
+/// Returns true if the log cannot be read. A missing part does not count: it was removed.
 fn is_unreadable(error: &ReadError) -> bool {
     matches!(error, ReadError::Io { source, .. } if source.kind() != ErrorKind::NotFound)
 }

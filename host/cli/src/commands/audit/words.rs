@@ -1,11 +1,11 @@
-//! Records in a user's words.
+//! Descriptions of records for users.
 
 use portcullis_audit::Placed;
 use serde_json::{Value, json};
 
-/// Returns the id of a place, as short as it can be typed.
+/// Returns the id of a record, shortened for typing.
 pub(crate) fn id(log: &str, sequence: u64) -> String {
-    /// Enough of a random name to tell sessions apart; where it is not, it is said.
+    /// Number of digits of a random name, enough to distinguish sessions; an ambiguous id is reported.
     const SHORT: usize = 8;
     let is_random = log.len() == 16 && log.chars().all(|character| character.is_ascii_hexdigit());
     let short: String = log.chars().take(if is_random { SHORT } else { usize::MAX }).collect();
@@ -22,8 +22,9 @@ pub(crate) fn record(placed: &Placed) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// Says what a request wanted. Requests are what they were when they were recorded: masked, perhaps shortened,
-/// perhaps of an earlier version. What is not known is left out.
+/// Describes the action of a request.
+///
+/// Recorded requests can be masked, shortened, or of an earlier version; unknown parts are left out.
 pub(crate) fn asked(request: &Value) -> String {
     let Some((kind, action)) =
         request.get("action").and_then(Value::as_object).and_then(|action| action.iter().next())
@@ -36,7 +37,7 @@ pub(crate) fn asked(request: &Value) -> String {
         "command" => format!("run {}", text("/script")),
         "escalation" => format!("run outside {}", text("/script")),
         "network" => {
-            // A name or an address, each under its kind.
+            // A name or an address, each under the key of its kind.
             let host = action.get("target").map(|target| {
                 target
                     .as_object()
@@ -58,7 +59,7 @@ pub(crate) fn asked(request: &Value) -> String {
     }
 }
 
-/// Who answered a question, in words.
+/// Returns the author of an answer, in words.
 pub(crate) fn answered_by(recorded: &str) -> &str {
     match recorded {
         "nobody" => "nobody: there was nobody to ask",
@@ -68,7 +69,7 @@ pub(crate) fn answered_by(recorded: &str) -> &str {
     }
 }
 
-/// An operation without details is a text, one with them an object with one key.
+/// Returns the name of an operation: a string if it has no details, else the key of an object.
 fn operation(value: Option<&Value>) -> String {
     let name = value.and_then(|value| match value.as_object() {
         Some(members) => members.keys().next().map(String::as_str),
@@ -103,7 +104,7 @@ mod tests {
         }
     }
 
-    /// The form that is recorded, not only the one that is read here.
+    /// Checks the recorded form of current requests, not only the form that the code above reads.
     #[test]
     fn real_requests() {
         use portcullis_decision::Request;

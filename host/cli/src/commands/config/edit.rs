@@ -1,4 +1,4 @@
-//! `portcullis config edit`: a settings file in an editor, put in place only when it can be used.
+//! `portcullis config edit`: edits a copy of a settings file and installs it only if it is valid.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -17,7 +17,7 @@ use crate::reach::Reach;
 use crate::surroundings::{Surroundings, random_name};
 use crate::wire;
 
-/// What is started where neither VISUAL nor EDITOR says otherwise.
+/// The editor if neither VISUAL nor EDITOR is set.
 const USUAL_EDITOR: &str = "vi";
 
 pub(super) fn run(around: &Surroundings, places: &Places, which: Option<Which>) -> crate::Outcome {
@@ -56,7 +56,7 @@ pub(super) fn run(around: &Surroundings, places: &Places, which: Option<Which>) 
     }
 }
 
-/// The file that is edited: the one that is named, else the one that holds here or has to be mended first.
+/// Returns the file to edit: the named one, else the one that applies or has a mistake.
 fn wanted(places: &Places, which: Option<Which>) -> anyhow::Result<(PathBuf, FileKind)> {
     let file = match which {
         Some(Which::Default) => places.default_file(),
@@ -74,13 +74,15 @@ fn wanted(places: &Places, which: Option<Which>) -> anyhow::Result<(PathBuf, Fil
     Ok((file, kind))
 }
 
-/// The directories of PATH that commands cannot write: the editor runs outside any sandbox, and is found by its name.
+/// Returns PATH without the directories that commands can write.
+///
+/// The editor runs outside any sandbox and is looked up by name.
 fn path(around: &Surroundings, reach: &Reach) -> anyhow::Result<OsString> {
     let kept = around.path.iter().filter(|directory| !reach.holds(directory));
     std::env::join_paths(kept).context("taking directories out of PATH")
 }
 
-/// Starts the editor as git and others do: what the variable says is a command line of the shell.
+/// Starts the editor as git and other programs do: the variable is a shell command line.
 fn edit(around: &Surroundings, file: &Path, path: &OsStr) -> anyhow::Result<()> {
     let variable = |wanted: &str| {
         let found = around.variables.iter().find(|(name, value)| name == wanted && !value.trim().is_empty());
@@ -97,7 +99,7 @@ fn edit(around: &Surroundings, file: &Path, path: &OsStr) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Whether to open the editor once more; not where nobody can say so.
+/// Asks whether to open the editor again; returns false without a terminal.
 fn again() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Ok(false);
@@ -110,8 +112,9 @@ fn again() -> anyhow::Result<bool> {
     Ok(read > 0 && !line.trim().eq_ignore_ascii_case("n"))
 }
 
-/// A copy that only the user can read, in a directory that commands do not see: settings that an agent could
-/// change while they are edited would be no settings.
+/// A copy that only the user can read, in a directory that commands cannot see.
+///
+/// So no agent can change the settings while they are edited.
 struct Copy {
     directory: PathBuf,
     file: PathBuf,
@@ -136,7 +139,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Leaves it where it is; somebody's work is in it. Returns where that is, in words.
+    /// Keeps the copy with the user's changes, and returns a text that says where it is.
     fn keep(&self) -> String {
         self.kept.set(true);
         format!("what you wrote is in `{}`", self.file.display())

@@ -1,4 +1,4 @@
-//! `portcullis config import`: settings of another sandbox, taken over.
+//! `portcullis config import`: imports the settings of another sandbox.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
 use crate::wire;
 
-/// The names of `--from`.
+/// Values of `--from`.
 const SOURCES: [(&str, Foreign); 5] = [
     ("oddsjam", Foreign::Oddsjam),
     ("sysid", Foreign::Sysid),
@@ -28,24 +28,24 @@ const SOURCES: [(&str, Foreign); 5] = [
     ("bosun", Foreign::Bosun),
 ];
 
-/// One file on its way to another.
+/// The conversion of one file.
 struct Step {
     from: PathBuf,
-    /// The entry of `projects.json`.
+    /// The key of the entry in `projects.json`.
     key: Option<String>,
     to: PathBuf,
     kind: FileKind,
     imported: Imported,
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// Nothing was to be written.
+    /// Not written, because of `--dry-run`.
     Tried,
-    /// It is written.
+    /// Written.
     Written,
-    /// It was there already, just so.
+    /// Already present with the same content.
     Unchanged,
 }
 
@@ -113,7 +113,7 @@ fn steps(around: &Surroundings, places: &Places, options: &Import) -> anyhow::Re
     Ok(steps)
 }
 
-/// Where a sandbox keeps its user's settings.
+/// Returns the paths where a sandbox keeps the user's settings.
 fn usual(around: &Surroundings, places: &Places, source: Foreign) -> Vec<PathBuf> {
     let agent = &places.agent_directory;
     match source {
@@ -127,7 +127,9 @@ fn usual(around: &Surroundings, places: &Places, source: Foreign) -> Vec<PathBuf
     }
 }
 
-/// Where a project keeps its own: of that only what tightens is taken, because an agent may have written it.
+/// Returns the path where a project keeps its own settings.
+///
+/// Only tightening values are imported from it, because an agent may have written it.
 fn of_project(places: &Places, source: Foreign) -> Option<PathBuf> {
     match source {
         Foreign::Sysid | Foreign::PiSandbox => Some(places.workspace.join(".pi/sandbox.json")),
@@ -150,7 +152,7 @@ fn read(file: &Path, source: Foreign) -> anyhow::Result<Option<Value>> {
     }
 }
 
-/// Entries for projects each become one; everything else is the default.
+/// Returns a step for each project entry, and one for the default settings.
 fn of_user(places: &Places, source: Foreign, from: &Path, given: &Value) -> Vec<Step> {
     let step = |key: Option<&String>, given: &Value| Step {
         from: from.to_owned(),
@@ -169,7 +171,7 @@ fn of_user(places: &Places, source: Foreign, from: &Path, given: &Value) -> Vec<
     }
 }
 
-/// The disk as it is once everything is written that was to be.
+/// The disk with all converted files in place.
 struct Written(HashMap<PathBuf, String>);
 
 impl Written {
@@ -214,7 +216,7 @@ impl Disk for Written {
 }
 
 impl Written {
-    /// Whether a path is one of the files, or of a directory around one.
+    /// Returns true if a path is one of the files, or a directory above one.
     fn is_made(&self, path: &Path) -> bool {
         self.0.keys().any(|file| file.starts_with(path))
     }

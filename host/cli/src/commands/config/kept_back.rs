@@ -1,4 +1,4 @@
-//! Which variables of the environment commands do not get. Only names are told, never values.
+//! Environment variables that commands do not get. Only names are printed, never values.
 
 use portcullis_session::{KeptBack, Session, Withheld, kept_back};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
 
-/// Returns the variables of this environment that commands of a session would not get, by its rules.
+/// Returns the variables of this environment that the session's rules keep from commands.
 pub(super) fn variables(around: &Surroundings, session: &Session) -> Vec<(String, KeptBack)> {
     let force = session.force();
     let kept_back = kept_back(&around.variables, &force.rules);

@@ -1,4 +1,4 @@
-//! `portcullis config`: what the settings say, and where.
+//! `portcullis config`: shows and checks settings.
 
 mod edit;
 mod import;
@@ -22,7 +22,7 @@ use crate::policies::{self, Shown};
 use crate::surroundings::Surroundings;
 use crate::wire;
 
-/// Shows and checks settings.
+/// Runs the subcommand.
 pub(crate) fn run(config: Config) -> crate::Outcome {
     let around = Surroundings::read()?;
     match config {
@@ -102,13 +102,14 @@ fn path(around: &Surroundings, places: &Places, all: bool, as_json: bool) -> cra
     Ok(Exit::Done)
 }
 
-/// What a session would make of the policies of the settings.
+/// Loads the policies of the settings as a session would.
 fn chain(around: &Surroundings, resolved: &Resolved) -> anyhow::Result<Vec<Shown>> {
     policies::shown(resolved, &around.cache.join("policies"), &around.agent_directory)
 }
 
-/// Whether a file has a part in layered settings beside the one for all projects: as the entry that holds, or as the
-/// one that chooses the layout.
+/// Returns true if a file is part of the layered settings besides the file for all projects.
+///
+/// This is the file with the entry that applies, or the file that chooses the layout.
 fn is_layer(source: &Source, file: &Path) -> bool {
     let Source::Layered { key, .. } = source else { return false };
     match file.file_name().and_then(|name| name.to_str()) {
@@ -118,7 +119,7 @@ fn is_layer(source: &Source, file: &Path) -> bool {
     }
 }
 
-/// The file that holds here, or would; where one has to be mended first, that one.
+/// Returns the file that applies here, or would; if a file has a mistake, that one.
 fn in_force(places: &Places) -> anyhow::Result<PathBuf> {
     match discover(places, &RealDisk) {
         Ok(found) => Ok(found.source.file().map_or_else(|| places.default_file(), Path::to_owned)),
@@ -131,7 +132,7 @@ fn in_force(places: &Places) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// A program that reads the path gets it as it is, a person gets it visible.
+/// Prints a path: raw for programs, escaped for people.
 fn print_path(around: &Surroundings, file: &Path) -> anyhow::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
 

@@ -1,4 +1,4 @@
-//! `portcullis config show`: every value in force and the line it comes from.
+//! `portcullis config show`: prints every value in force with its origin.
 
 use anyhow::Context as _;
 use portcullis_config::{
@@ -23,7 +23,7 @@ pub(super) fn run(around: &Surroundings, place: &Place, as_json: bool) -> crate:
         .context("the settings cannot be used, nothing is allowed until they are mended")?;
     let resolved = resolve(&found, places, &RealDisk)?;
     let chain = super::chain(around, &resolved)?;
-    // Where a policy cannot be used there is no session, and no command is given anything.
+    // If a policy cannot be used, there is no session, and commands get no variables.
     let can_begin = chain.iter().all(|policy| policy.problem.is_none());
     let project = place.project.as_deref().unwrap_or(&around.cwd);
     let session = match can_begin {
@@ -35,7 +35,7 @@ pub(super) fn run(around: &Surroundings, place: &Place, as_json: bool) -> crate:
         None => Vec::new(),
     };
     let report = report(&found, &resolved, &portcullis_session::default_limits());
-    // Tried out, not read from settings of the system: `requiredTier` is held against what comes of it.
+    // The tier is measured, not read from system settings: `requiredTier` is compared with the result.
     let tier = in_force::tier_here();
     let in_force = can_begin.then(|| InForce::of(session.as_ref().map(|wired| wired.session.as_ref()), tier));
     let mut page = Page::new(around);
@@ -153,7 +153,7 @@ fn row(name: &str, setting: &Setting) -> Vec<Cell> {
 }
 
 fn unset(name: &str) -> String {
-    // Behind a colon stands why.
+    // The text after the colon gives the reason.
     let words = field(name).and_then(Field::default_in_words).and_then(|words| words.split(": ").next());
     match words {
         Some(words) => format!("the host's default: {}", words.replace('`', "")),

@@ -1,4 +1,4 @@
-//! `portcullis config validate`: every mistake with its line.
+//! `portcullis config validate`: prints every mistake with its line.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub(super) fn run(
             (checked, (kind == FileKind::Settings).then(|| Places { settings: Some(file), ..places.clone() }))
         }
     };
-    // Only what is right in itself can be tried.
+    // Files with mistakes cannot be tried together.
     if let Some(places) = holding.filter(|_| checked.iter().all(|file| file.mistakes.is_empty())) {
         for mistake in of_policies(around, &places)? {
             add(&mut checked, mistake);
@@ -53,7 +53,7 @@ pub(super) fn run(
     Ok(if valid { Exit::Done } else { Exit::Bad })
 }
 
-/// Why a session would refuse the policies of the settings that hold for these places.
+/// Returns the reasons for which a session would refuse the policies of these settings.
 fn of_policies(around: &Surroundings, places: &Places) -> anyhow::Result<Vec<ConfigError>> {
     let found = match discover(places, &RealDisk) {
         Ok(found) => found,
@@ -66,7 +66,7 @@ fn of_policies(around: &Surroundings, places: &Places) -> anyhow::Result<Vec<Con
     let mut mistakes = Vec::new();
     for (policy, at) in super::chain(around, &resolved)?.into_iter().zip(&resolved.policies_at) {
         let Some(reason) = policy.problem else { continue };
-        // One that nobody has named comes with the program.
+        // The default policy has no origin.
         let Some(Origin { file, pointer, at }) = at.origin.clone() else { bail!("{reason}") };
         let problem = Problem::BadValue { field: pointer.clone(), reason };
         mistakes.push(ConfigError::Invalid { file, at, pointer, problem });
@@ -74,7 +74,7 @@ fn of_policies(around: &Surroundings, places: &Places) -> anyhow::Result<Vec<Con
     Ok(mistakes)
 }
 
-/// Adds a mistake to the file that it is in.
+/// Adds a mistake to the file that contains it.
 fn add(checked: &mut Vec<Checked>, mistake: ConfigError) {
     let file = if let ConfigError::Invalid { file, .. } = &mistake { Some(file.clone()) } else { None };
     let place = checked.iter().position(|checked| Some(&checked.file) == file.as_ref());
@@ -103,7 +103,7 @@ pub(super) fn human(page: &mut Page, checked: Checked) {
     }
 }
 
-/// Where a column is once the characters before it have been made visible.
+/// Returns the width of the escaped text before a column.
 fn shown_before(text: &str, column: u32) -> usize {
     let before = usize::try_from(column).unwrap_or(1).saturating_sub(1);
     escape(&text.chars().take(before).collect::<String>()).chars().count()
@@ -126,7 +126,7 @@ fn mistake_json(mistake: ConfigError) -> Value {
     })
 }
 
-/// The place and the problem of a mistake inside a file.
+/// Returns position and problem of a mistake inside a file.
 fn within(mistake: &ConfigError) -> Option<(Position, &Problem)> {
     if let ConfigError::Invalid { at, problem, .. } = mistake { Some((*at, problem)) } else { None }
 }

@@ -1,4 +1,6 @@
-//! `portcullis doctor`: what this machine gives, what is missing and why, and whether the sandbox holds.
+//! `portcullis doctor`: reports the sandbox mechanisms of this machine, and tests a sandbox.
+//!
+//! For each missing mechanism it gives the cause and a remedy.
 
 mod self_test;
 
@@ -17,7 +19,7 @@ use crate::surroundings::Surroundings;
 use crate::wire::{self, Wanted};
 use self_test::{Attacked, Came};
 
-/// What is found.
+/// The results.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Findings {
@@ -37,13 +39,13 @@ struct Mechanism {
     name: &'static str,
     needed: bool,
     works: bool,
-    /// Details of what works, or what the kernel said.
+    /// Details of a working mechanism, or the kernel's error.
     detail: String,
     cause: Option<String>,
     remedy: Option<String>,
 }
 
-/// Examines the machine.
+/// Runs the checks.
 pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
     let around = Surroundings::read()?;
     if let Some(file) = &doctor.write_apparmor {
@@ -54,7 +56,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
     let ground = wire::ground(&around, &Wanted::judging(project.clone(), settings.clone()))?;
     let required = portcullis_session::required_tier(&ground.resolved);
     let (tier, findings) = examine(&around, required)?;
-    // Settings that require more than there is leave no commands.
+    // If the settings require a higher tier, no commands run.
     let given = if tier < required { Tier::None } else { tier };
     let in_force = in_force::in_force(&around, &project, settings.as_deref(), &RealDisk, given);
     let mut page = Page::new(&around);
@@ -177,7 +179,7 @@ fn human(page: &mut Page, findings: &Findings) {
     }
 }
 
-/// What the user should know of the settings.
+/// Prints warnings on the settings.
 fn warnings(page: &mut Page, warnings: &[Warning]) {
     if warnings.is_empty() {
         return;

@@ -1,6 +1,6 @@
-//! Attacks on a sandbox that was made for it, in a directory of its own.
+//! Attacks on a sandbox that is built for this test, in a directory of its own.
 //!
-//! Each is tried without the sandbox first: where it fails there as well it shows nothing.
+//! Each attack first runs without the sandbox: one that fails there proves nothing.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -19,26 +19,26 @@ use crate::scratch::Scratch;
 use crate::surroundings::{Surroundings, random_name};
 use crate::wire;
 
-/// What came of an attack.
+/// The result of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Came {
-    /// It worked without the sandbox and did not work in it.
+    /// It succeeded without the sandbox and failed in it.
     Blocked,
-    /// It worked in the sandbox.
+    /// It succeeded in the sandbox.
     Through,
-    /// It does not work here without the sandbox either.
+    /// It fails here even without the sandbox.
     Untried,
 }
 
-/// An attack and what came of it.
+/// An attack with its result.
 #[derive(Debug, Serialize)]
 pub(super) struct Attacked {
     pub(super) attack: &'static str,
     pub(super) came: Came,
 }
 
-/// What is tried, in `sh`; it came through when the script succeeds.
+/// The attacks, as `sh` scripts; exit status 0 means that the attack succeeded.
 const ATTACKS: &[(&str, &str)] = &[
     ("reading a hidden file", "grep -q secret ../secret/key"),
     ("reading it through a link", "ln -s ../secret/key l1; grep -q secret l1"),
@@ -62,17 +62,17 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// After so long an attack has failed.
+/// Timeout after which an attack has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Attacks a sandbox, and returns its tier; or says why there is none.
+/// Attacks a sandbox and returns its tier and the results, or why there is no sandbox.
 pub(super) fn run(around: &Surroundings) -> anyhow::Result<Result<(Tier, Vec<Attacked>), String>> {
     let place = Scratch::make(&around.state.join("doctor"), &random_name()?)
         .with_context(|| format!("making a directory in `{}`", around.state.display()))?;
     let (free, confined) = (Scene::make(&place, "free")?, Scene::make(&place, "confined")?);
     let (own, profile) = (Path::new(wire::OWN_PROGRAM), confined.profile()?);
     let started = Confinement::start(own, &profile);
-    // Why there is not more says who says it first.
+    // Report the first error, which explains why the tier is not higher.
     let started =
         started.or_else(|error| Confinement::start_without_namespaces(own, &profile).map_err(|_| error));
     let confinement = match started {
@@ -93,7 +93,7 @@ pub(super) fn run(around: &Surroundings) -> anyhow::Result<Result<(Tier, Vec<Att
     Ok(Ok((confinement.report().tier(), attacked)))
 }
 
-/// A project with something around it, and a process that works there.
+/// A project with files around it, and a process that works there.
 struct Scene {
     root: PathBuf,
     victim: Victim,
@@ -103,7 +103,7 @@ struct Victim(std::process::Child);
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        // It may be gone; that it is not left behind is all that is wanted.
+        // The process may have exited already; it only must not stay behind.
         drop(self.0.kill());
         drop(self.0.wait());
     }
@@ -123,7 +123,7 @@ impl Scene {
         Ok(Self { victim: Victim(victim.context("starting a process to attack")?), root })
     }
 
-    /// The project is writable, a secret beside it hidden, the rest as usual.
+    /// The project is writable, a secret beside it is hidden, and the rest has the defaults.
     fn profile(&self) -> anyhow::Result<Profile> {
         let place = |name, access| Place { path: self.root.join(name), access };
         Ok(Profile {

@@ -1,4 +1,4 @@
-//! `policy bench`: how long decisions take.
+//! `policy bench`: measures how long decisions take.
 
 use anyhow::{Context as _, bail};
 use portcullis_policy_runtime::{ComponentPolicy, Runtime};
@@ -23,7 +23,7 @@ pub(super) fn run(bench: &Bench) -> crate::Outcome {
         .iter()
         .map(|component| load(&runtime, component, &bench.config))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    // Every policy must want to hear of what it is asked.
+    // Each request must be of a kind that all policies handle.
     let wanted: Vec<Item> = corpus
         .into_iter()
         .filter(|item| {
@@ -47,7 +47,7 @@ fn load(runtime: &Runtime, component: &Component, config: &str) -> anyhow::Resul
         .with_context(|| format!("loading `{}`", component.file.display()))
 }
 
-/// The requests of all cases.
+/// Returns the requests of all cases.
 pub(super) fn corpus(components: &[&Component]) -> anyhow::Result<Vec<Item>> {
     let mut corpus = Vec::new();
     for component in components {

@@ -1,5 +1,7 @@
-//! The folder of a policy, held open. An agent may have written all that is in it, so nothing is read that lies outside
-//! the repository around it, and nothing is written through a link.
+//! The folder of a policy, opened as a directory handle.
+//!
+//! An agent may have written all files in it, so reads do not leave the enclosing repository, and writes do not follow
+//! links.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -14,24 +16,24 @@ use rustix::io::Errno;
 
 use crate::surroundings::Surroundings;
 
-/// Largest text file that is read into a pack.
+/// Size limit of a text file in a pack.
 pub(super) const TEXT_MAX: u64 = 512 << 10;
-/// A rename beside a path with `..` makes the kernel give up; so often it is asked again.
+/// Number of retries of openat2: it fails with EAGAIN if a rename races with a `..` in the path.
 #[cfg(target_os = "linux")]
 const TRIES: usize = 16;
 
-/// The folder of a policy and what is around it.
+/// The folder of a policy, and the repository around it.
 #[derive(Debug)]
 pub(super) struct Bounds {
     /// The repository around the folder, or the folder itself.
     top: PathBuf,
     held: OwnedFd,
-    /// Where the folder lies in it.
+    /// The folder's path inside it.
     folder: PathBuf,
 }
 
 impl Bounds {
-    /// Holds a folder.
+    /// Opens a folder.
     pub(super) fn around(folder: &Path) -> anyhow::Result<Self> {
         let context = || format!("opening the folder `{}`", folder.display());
         let canonical = folder.canonicalize().with_context(context)?;
@@ -47,7 +49,7 @@ impl Bounds {
         Ok(Self { top, held, folder })
     }
 
-    /// Reads a text; none where there is none.
+    /// Reads a text file, or returns `None` if it does not exist.
     pub(super) fn text_if_there(&self, name: &Path) -> anyhow::Result<Option<String>> {
         let context = || format!("reading `{}`", self.shown(name).display());
         let file = match self.open(name, OFlags::RDONLY) {
@@ -63,13 +65,13 @@ impl Bounds {
         String::from_utf8(bytes).with_context(context).map(Some)
     }
 
-    /// Reads a text.
+    /// Reads a text file.
     pub(super) fn text(&self, name: &Path) -> anyhow::Result<String> {
         let missing = || format!("reading `{}`: there is no such file", self.shown(name).display());
         self.text_if_there(name)?.with_context(missing)
     }
 
-    /// The names in a folder, in order.
+    /// Returns the names in a folder, sorted.
     pub(super) fn names(&self, folder: &Path) -> anyhow::Result<Vec<String>> {
         let context = || format!("listing `{}`", self.shown(folder).display());
         let opened =
@@ -85,7 +87,7 @@ impl Bounds {
         Ok(names)
     }
 
-    /// Makes sure that a folder lies in the repository, and returns its path.
+    /// Checks that a folder lies in the repository, and returns its path.
     pub(super) fn inside(&self, folder: &Path) -> anyhow::Result<PathBuf> {
         let opened = self.open(folder, OFlags::DIRECTORY).map_err(|error| self.told(error));
         let _held =
@@ -93,7 +95,7 @@ impl Bounds {
         Ok(self.shown(folder))
     }
 
-    /// Writes a file that is not there yet; what has its name stays as it is, a link that leads nowhere too.
+    /// Creates a file unless the name exists, even as a dangling link.
     pub(super) fn add(&self, folder: &Path, name: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         let context = || format!("writing `{}`", self.shown(folder).join(name).display());
         let (holder, last) = self.make(folder, name).with_context(context)?;
@@ -103,7 +105,7 @@ impl Bounds {
         }
     }
 
-    /// Writes a file in place of what has its name; it is there whole, or not at all.
+    /// Replaces a file atomically.
     pub(super) fn replace(&self, name: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         let context = || format!("writing `{}`", self.shown(name).display());
         let (holder, last) = self.make(Path::new(""), name).with_context(context)?;
@@ -117,7 +119,9 @@ impl Bounds {
         written.with_context(context)
     }
 
-    /// Makes the folders of `name` below `folder` without following a link; returns the last one and the name in it.
+    /// Creates the folders of `name` below `folder` without following links.
+    ///
+    /// Returns the last folder, and the name in it.
     fn make(&self, folder: &Path, name: &Path) -> io::Result<(OwnedFd, PathBuf)> {
         let mut holder = self.open(folder, OFlags::DIRECTORY)?;
         let last = name.file_name().map(PathBuf::from).ok_or(Errno::INVAL)?;
@@ -158,7 +162,7 @@ fn create(holder: &OwnedFd, name: &Path, bytes: &[u8]) -> io::Result<()> {
     File::from(openat(holder, name, how, mode)?).write_all(bytes)
 }
 
-/// Opens what lies below a directory; links may lead about in it, and never out of it.
+/// Opens a path below a directory. Links inside are followed, but not out of it.
 #[cfg(target_os = "linux")]
 fn beneath(top: &OwnedFd, path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -172,7 +176,7 @@ fn beneath(top: &OwnedFd, path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
     opened
 }
 
-/// The same where no system call does it: name by name, and no link is followed at all.
+/// Opens a path name by name, without following links, on systems without such a system call.
 #[cfg(not(target_os = "linux"))]
 fn beneath(top: &OwnedFd, path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
     let step = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -193,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// A repository with a policy in it, and a secret beside the repository.
+    /// Returns a repository with a policy in it, and a secret beside it.
     fn place() -> (tempfile::TempDir, Bounds) {
         let directory = tempfile::tempdir().expect("a directory");
         let at = |path: &str| directory.path().join(path);
@@ -218,7 +222,7 @@ mod tests {
             assert!(format!("{refused:#}").contains("leads out of"), "{name}: {refused:#}");
         }
         assert!(bounds.names(Path::new("out")).is_err() && bounds.inside(Path::new("../..")).is_err());
-        // The controls: what lies in it is read, also through a link, and beside the folder.
+        // The controls: files inside can be read, also through a link, and beside the folder.
         symlink("../shared.json", policy.join("schema.json")).expect("a link");
         assert_eq!(bounds.text(Path::new("schema.json")).expect("read"), "{}");
         assert_eq!(bounds.text(Path::new("../shared.json")).expect("read"), "{}");

@@ -1,4 +1,4 @@
-//! `policy build`: a component, and what it carries.
+//! `policy build`: builds a component and embeds its pack.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub(super) fn run(build: &Build) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-/// The component with all that it carries.
+/// Returns the component with its pack.
 fn made(project: &Project) -> anyhow::Result<Vec<u8>> {
     let component = toolchain::compile(project)?;
     let packed = pack(project)?.embed(&component).context("putting the manifest into the component")?;
@@ -74,7 +74,7 @@ fn toml_name(project: &Project) -> String {
         .unwrap_or_default()
 }
 
-/// What was built must be a policy that this host loads, and be what the manifest says.
+/// Checks that the component is a policy that this host can load, and that it agrees with the manifest.
 fn check(project: &Project, component: &[u8]) -> anyhow::Result<()> {
     let said = super::runtime()?.describe(component).context("loading what was built")?;
     let about = &project.manifest.policy;
@@ -86,7 +86,7 @@ fn check(project: &Project, component: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where the user wants it; the file appears whole, or not at all.
+/// Writes the output file atomically.
 fn write(output: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {

@@ -1,4 +1,4 @@
-//! `policy replay` and `policy diff`: what would be decided otherwise.
+//! `policy replay` and `policy diff`: show which decisions would change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::page::{Page, Tint, cell, counted, tinted};
 use crate::surroundings::{Surroundings, random_name};
 use crate::wire::{self, Purpose, Wanted, Wired};
 
-/// How many requests are put to two policies before it is told how far that has come.
+/// Number of requests between two progress reports.
 const PART: usize = 64;
 
-/// A request that is answered otherwise.
+/// A request with a different decision.
 #[derive(Debug, Serialize)]
 struct Difference {
     #[serde(flatten)]
     change: Change,
-    /// What the log lacks of it, so that this may be no more than that.
+    /// The parts missing in the log, which may explain the difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     lacks: Option<Lacks>,
 }
@@ -53,7 +53,7 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
     }
     let mut telling = Telling::begin(replay.json);
     let mut differences = Vec::new();
-    // Rules are made for the surroundings; those of one log seldom change.
+    // Rules depend on the context, which seldom changes within a log.
     let mut judge: Option<(Context, Wired)> = None;
     for (done, logged) in logged.into_iter().enumerate() {
         telling.tell(|| format!("{done} of {total} decisions …"));
@@ -77,7 +77,7 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
     Ok(ending(&differences, replay.forbid_loosening))
 }
 
-/// A log can be taken again anywhere; whose settings judge is for the user to know.
+/// Says whose settings decide: a log can be replayed in any project.
 fn tell_project(facts: &Context, workspace: &str) {
     let Some(root) = facts.workspace.roots.first().filter(|root| *root != workspace) else { return };
     say(&escape(&format!(
@@ -104,7 +104,7 @@ pub(super) fn diff(diff: &Diff) -> crate::Outcome {
             items.push(Item { name: logged.name, request: logged.request, context });
         }
     }
-    // Nothing that was compared must not pass for nothing that differs.
+    // An empty comparison must not look like a comparison without differences.
     if items.is_empty() {
         bail!("there is nothing to compare: neither policy carries cases; name a log with `--log`");
     }
@@ -120,7 +120,7 @@ pub(super) fn diff(diff: &Diff) -> crate::Outcome {
     Ok(ending(&differences, diff.forbid_loosening))
 }
 
-/// What a session would be made for that only judges, in the current directory.
+/// Returns the setup of a session that only decides, in the current directory.
 fn usual(around: &Surroundings, agent: &str) -> Wanted {
     Wanted {
         project: around.cwd.clone(),
@@ -134,7 +134,7 @@ fn usual(around: &Surroundings, agent: &str) -> Wanted {
     }
 }
 
-/// The context of this directory, for requests that bring none.
+/// Returns the context of this directory, for requests without one.
 pub(super) fn context(around: &Surroundings) -> anyhow::Result<Context> {
     let wanted = usual(around, "pi");
     let ground = wire::ground(around, &wanted)?;

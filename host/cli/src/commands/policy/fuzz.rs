@@ -1,4 +1,4 @@
-//! `policy fuzz`: requests by chance, for as long as the author likes.
+//! `policy fuzz`: sends random requests to a policy.
 
 use portcullis_text::escape;
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
-//! `policy inspect`: what a component is, wants and carries. Only `describe` of it is run, and what cannot be run here
-//! is shown as well.
+//! `policy inspect`: shows identity, imports and pack of a component.
+//!
+//! Only its `describe` function is run, and components that cannot run here are shown as well.
 
 use portcullis_packs::digest;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `policy lint`: what breaks the contract.
+//! `policy lint`: finds violations of the contract.
 
 use anyhow::Context as _;
 use portcullis_workbench::{Finding, Gravity, lint};
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Lint) -> crate::Outcome {
     Ok(if bad { Exit::Bad } else { Exit::Done })
 }
 
-/// Where the manifest and the component say something else.
+/// Returns the differences between the manifest and the component.
 fn manifest(component: &Component, said: &portcullis_policy_runtime::Description) -> Vec<Finding> {
     let Some(pack) = &component.pack else {
         return vec![Finding {

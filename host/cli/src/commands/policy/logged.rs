@@ -1,4 +1,4 @@
-//! Decisions of a log, to be taken again.
+//! Decisions of a log, to be repeated.
 
 use std::path::Path;
 
@@ -12,27 +12,27 @@ use crate::exit::say;
 use crate::page::counted;
 use crate::told::Told;
 
-/// What a log says of one decision.
+/// A logged decision.
 pub(super) struct Logged {
     /// Session and line.
     pub(super) name: String,
     pub(super) request: Request,
-    /// What it was taken in; none where the log does not hold that.
+    /// Its context; `None` if the log does not have it.
     pub(super) context: Option<Context>,
-    /// What policies and rules said, before anybody was asked.
+    /// The decision of policies and rules, before the user was asked.
     pub(super) said: Said,
     pub(super) at_ms: u64,
-    /// What each policy said.
+    /// The vote of each policy.
     pub(super) votes: Vec<PolicyLine>,
-    /// Whether nothing of request and context was masked or cut.
+    /// Whether request and context are complete, neither masked nor cut.
     is_whole: bool,
 }
 
-/// Why a decision that is taken again may differ from the first one though nothing else has changed.
+/// Why a repeated decision may differ from the first one although no rule has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Lacks {
-    /// The log does not hold what the policies were told beside the request.
+    /// The log does not have the context.
     Context,
     /// Secrets were masked, or long texts cut.
     Parts,
@@ -48,7 +48,7 @@ impl Lacks {
 }
 
 impl Logged {
-    /// What is not there to take it again with.
+    /// Returns which part of the log is missing for repeating the decision.
     pub(super) fn lacks(&self) -> Option<Lacks> {
         match (&self.context, self.is_whole) {
             (None, _) => Some(Lacks::Context),
@@ -57,7 +57,7 @@ impl Logged {
         }
     }
 
-    /// The context it is judged in: its own, or else `now`'s at its time.
+    /// Returns the context to decide in: its own, or else `now`'s at its time.
     pub(super) fn context_or(&self, now: &Context) -> Context {
         self.context.clone().unwrap_or_else(|| Context {
             now: u32::try_from(self.at_ms / 1000).unwrap_or(u32::MAX),
@@ -67,7 +67,7 @@ impl Logged {
     }
 }
 
-/// Reads the whole log that `log` is a file of, and tells what of it cannot be taken again as it was.
+/// Reads the whole log that `log` is a part of, and reports the decisions that cannot be repeated exactly.
 pub(super) fn read(log: &Path) -> anyhow::Result<Vec<Logged>> {
     let reading = || format!("reading the log `{}`", log.display());
     let mut recall = Recall::default();
@@ -87,7 +87,7 @@ pub(super) fn read(log: &Path) -> anyhow::Result<Vec<Logged>> {
     Ok(decisions)
 }
 
-/// None for a request of another version, or one whose masked parts no longer fit.
+/// Returns `None` for a request of another version, or one whose masked parts are no longer valid.
 pub(super) fn logged(name: String, verdict: VerdictLine, facts: Value) -> Option<Logged> {
     let is_whole = [&verdict.request, &verdict.grants, &facts].into_iter().all(is_whole);
     let said = Said::new(said_at_first(&verdict), &verdict.rule, &verdict.reason);
@@ -103,8 +103,9 @@ pub(super) fn logged(name: String, verdict: VerdictLine, facts: Value) -> Option
     })
 }
 
-/// The user is not asked again, so what counts is that there was a question. What a grant answered is answered by it
-/// again where the log has it.
+/// Returns the effect before the user's answer, since the user is not asked again.
+///
+/// An answer by a grant is repeated if the log has the grant.
 fn said_at_first(verdict: &VerdictLine) -> &str {
     let has_grants = verdict.grants.as_array().is_some_and(|grants| !grants.is_empty());
     match verdict.answered_by.as_str() {

@@ -1,4 +1,4 @@
-//! `portcullis policy`: for authors of policies, and for those who share them.
+//! `portcullis policy`: commands for authors of policies, and for sharing policies.
 
 mod bench;
 mod bounds;
@@ -23,7 +23,7 @@ use portcullis_policy_runtime::{CachePlace, Runtime};
 
 use crate::args::policy::Policy;
 
-/// Carries the verb out.
+/// Runs the subcommand.
 pub(crate) fn run(verb: Policy) -> crate::Outcome {
     match verb {
         Policy::New(new) => new::run(&new),
@@ -41,7 +41,9 @@ pub(crate) fn run(verb: Policy) -> crate::Outcome {
     }
 }
 
-/// The engine of the enforcer, with its limits. Nothing is kept: what authors build changes all the time.
+/// Returns the runtime that enforcement uses, with the same limits.
+///
+/// Compiled policies are not cached, since authors rebuild often.
 fn runtime() -> anyhow::Result<Runtime> {
     crate::policies::runtime(&CachePlace::None)
 }

@@ -1,4 +1,4 @@
-//! `policy new`: a folder with a working example.
+//! `policy new`: creates a folder with a working example.
 
 use std::fs;
 
@@ -24,7 +24,8 @@ pub(super) fn run(new: &New) -> crate::Outcome {
     let fill =
         |text: &str| text.replace("__ID__", &id).replace("__NAME__", name).replace("__LANGUAGE__", language);
     let files = templates::files(new.lang);
-    // The name becomes a crate, a package and a file: what the manifest refuses would fail later.
+    // The name becomes that of a crate, a package and a file. Check it with the manifest's parser, so that it does not
+    // fail later.
     let manifest = files.iter().find(|(path, _)| *path == "policy.toml").map(|(_, text)| fill(text));
     Manifest::parse(&manifest.unwrap_or_default())
         .context("choose another name, or give one with `--id namespace:name`")?;

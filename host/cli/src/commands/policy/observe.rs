@@ -1,4 +1,4 @@
-//! `policy observe`: what a policy would say to what is decided on this machine, beside what was decided.
+//! `policy observe`: shows a policy's verdicts on the requests of this machine, beside the actual decisions.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use crate::exit::{Exit, say};
 use crate::page::{Page, Reader, Tint, cell, tinted, utc};
 use crate::surroundings::Surroundings;
 
-/// Often enough for a person who watches.
+/// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Widths of time, what was decided, and what the policy says; fixed, because what will be added is not known.
+/// Widths of time, decision and verdict; fixed, because later rows are unknown.
 const WIDTHS: [usize; 5] = [19, 7, 1, 7, 24];
 
 pub(super) fn run(args: &Observe) -> crate::Outcome {
@@ -44,10 +44,10 @@ pub(super) fn run(args: &Observe) -> crate::Outcome {
 
 struct Observer<'a> {
     policy: &'a dyn Policy,
-    /// For decisions whose own context is not in the log.
+    /// For decisions without a context in the log.
     now: Context,
     directory: Directory,
-    /// What each log has told of the context.
+    /// The contexts from each log.
     recalls: HashMap<String, Recall>,
 }
 
@@ -72,7 +72,9 @@ impl Observer<'_> {
         }
     }
 
-    /// A decision, and its request in words; none for what is no decision or cannot be taken again.
+    /// Returns a decision and the description of its request.
+    ///
+    /// `None` if the record is no decision or cannot be repeated.
     fn logged(&mut self, placed: Placed) -> Option<(Logged, String)> {
         let Placed { log, line } = placed;
         let Record::Verdict(verdict) = line.record else { return None };
@@ -81,7 +83,7 @@ impl Observer<'_> {
         let recall = self.recalls.entry(log).or_default();
         let mut facts = recall.facts(line.sequence, &verdict).cloned();
         if facts.is_none() && verdict.facts_at > 0 {
-            // It was told before anybody watched.
+            // The context was logged before the observer started.
             let found = self.directory.decision(&id).ok()?;
             for earlier in
                 read_all(&found.log).ok()?.flatten().take_while(|one| one.sequence <= line.sequence)

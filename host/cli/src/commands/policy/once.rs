@@ -1,4 +1,4 @@
-//! `policy run`: one request, and what one policy says to it.
+//! `policy run`: evaluates one request with one policy.
 
 use anyhow::{Context as _, anyhow};
 use portcullis_decision::Effect;
@@ -25,7 +25,7 @@ pub(super) fn run(args: RunOnce) -> crate::Outcome {
     let question = question(&around, args.action)?;
     let answer = ask(&policy, question, &context).map_err(|error| anyhow!(error)).context("asking")?;
     print(&around, &answer, args.json)?;
-    // Where nobody has an opinion the user is asked.
+    // If no policy decides, the user is asked.
     Ok(answer.verdict.effect().unwrap_or(Effect::Ask).into())
 }
 
@@ -81,7 +81,7 @@ fn print(around: &Surroundings, answer: &Evaluation, as_json: bool) -> anyhow::R
     Ok(())
 }
 
-/// What there is to a verdict beside its cause, line by line.
+/// Returns the details of a verdict besides its cause, line by line.
 fn details(verdict: &Verdict) -> Vec<(&'static str, &str)> {
     match verdict {
         Verdict::Abstain | Verdict::Allow(_) => Vec::new(),

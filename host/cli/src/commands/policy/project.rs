@@ -1,4 +1,4 @@
-//! A policy as authors have it: a folder with a manifest, or a component that carries one.
+//! A policy's project: a folder with a manifest, or a component with an embedded pack.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,14 +22,14 @@ pub(super) struct Project {
     pub(super) bounds: Bounds,
 }
 
-/// A component with what it carries.
+/// A component with its pack.
 #[derive(Debug)]
 pub(super) struct Component {
-    /// Where it lies.
+    /// Its path.
     pub(super) file: PathBuf,
     pub(super) bytes: Vec<u8>,
     pub(super) pack: Option<Pack>,
-    /// The folder that it was built in, where the user named that.
+    /// The folder that it was built in, if the user named the folder.
     pub(super) project: Option<Project>,
 }
 
@@ -45,24 +45,24 @@ impl Project {
         Ok(Self { folder: folder.to_owned(), manifest, bounds })
     }
 
-    /// Where `policy build` puts the component, seen from the folder.
+    /// Returns the output path of `policy build`, relative to the folder.
     pub(super) fn built(&self) -> PathBuf {
         let id = self.manifest.policy.id.as_str();
         let name = id.split_once(':').map_or(id, |(_, name)| name);
         Path::new("build").join(name).with_extension("wasm")
     }
 
-    /// Where `policy build` puts the component.
+    /// Returns the output path of `policy build`.
     pub(super) fn output(&self) -> PathBuf {
         self.folder.join(self.built())
     }
 
-    /// The folder of the source, which lies in the same repository.
+    /// Returns the folder of the source, which must lie in the same repository.
     pub(super) fn source(&self) -> anyhow::Result<PathBuf> {
         self.bounds.inside(Path::new(&self.manifest.build.source))
     }
 
-    /// The cases that the manifest names, by file name.
+    /// Returns the cases that the manifest names, by file name.
     pub(super) fn cases(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let mut cases = BTreeMap::new();
         let mut take = |file: &Path| -> anyhow::Result<()> {
@@ -83,7 +83,7 @@ impl Project {
         Ok(cases)
     }
 
-    /// The schema of the configuration; empty where the manifest names none.
+    /// Returns the schema of the configuration; empty if the manifest names none.
     pub(super) fn schema(&self) -> anyhow::Result<String> {
         match self.manifest.config.schema.as_str() {
             "" => Ok(String::new()),
@@ -91,14 +91,14 @@ impl Project {
         }
     }
 
-    /// A text that may be missing.
+    /// Returns the text of an optional file; empty if it does not exist.
     pub(super) fn optional(&self, name: &str) -> anyhow::Result<String> {
         Ok(self.bounds.text_if_there(Path::new(name))?.unwrap_or_default())
     }
 }
 
 impl Component {
-    /// Reads a component, or the one that was built in a folder and is what the source there says.
+    /// Reads a component, or the one that was built in a folder, which must match the source there.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let (file, project) = if path.is_dir() {
             let project = Project::open(path)?;
@@ -131,7 +131,7 @@ impl Component {
         Ok(Self { file, bytes, pack, project })
     }
 
-    /// Its cases: those in the folder, or those it carries.
+    /// Returns its cases: those in the folder, or those in its pack.
     pub(super) fn cases(&self) -> anyhow::Result<BTreeMap<String, String>> {
         match (&self.project, &self.pack) {
             (Some(project), _) => project.cases(),
@@ -140,13 +140,13 @@ impl Component {
         }
     }
 
-    /// What it is called: the name of its file.
+    /// Returns the name of its file, without the extension.
     pub(super) fn name(&self) -> String {
         self.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
     }
 }
 
-/// Cases in a file, or in all `.toml` files of a folder.
+/// Returns the cases in a file, or in all `.toml` files of a folder.
 pub(super) fn cases_at(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     if path.is_dir() { cases_in(path) } else { Ok(BTreeMap::from([(name_of(path), read_text(path)?)])) }
 }

@@ -1,4 +1,4 @@
-//! The source of a policy: what it is made of, and whether a component is still what it would be built to.
+//! The source of a policy: its files, and whether a component is up to date with them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,14 @@ use portcullis_packs::{Language, Manifest, Pack, Tests, digest};
 use super::project::Project;
 use crate::manifest::MANIFEST;
 
-/// Folders that hold nothing of the source.
+/// Folders that are not part of the source.
 const NOT_SOURCE: [&str; 5] = ["build", "target", "node_modules", ".git", "__pycache__"];
-/// Texts that are carried and not compiled.
+/// Text files that are embedded but not compiled.
 const TEXTS: [&str; 2] = ["README.md", "LICENSE"];
-/// What stands for the source where nothing is compiled.
+/// The source file if the component is built elsewhere.
 pub(super) const MADE_ELSEWHERE: &str = "component.wasm";
 
-/// SHA-256 over names and contents of the source.
+/// Returns the SHA-256 digest of names and contents of the source.
 pub(super) fn source_digest(folder: &Path) -> anyhow::Result<String> {
     let mut lines = String::new();
     for (name, file) in files(folder)? {
@@ -28,8 +28,7 @@ pub(super) fn source_digest(folder: &Path) -> anyhow::Result<String> {
     Ok(digest(lines.as_bytes()))
 }
 
-/// Refuses a component that is not what its source would be built to: whoever tries it would try what was there
-/// before, and not see that.
+/// Refuses a component that is out of date; otherwise the user would test an earlier build without noticing.
 pub(super) fn check_fresh(project: &Project, built: &Path, pack: Option<&Pack>) -> anyhow::Result<()> {
     if let Some(reason) = staleness(project, built, pack)? {
         bail!(
@@ -54,7 +53,7 @@ fn staleness(project: &Project, built: &Path, pack: Option<&Pack>) -> anyhow::Re
     let source = project.source()?;
     let built_at = modified(built)?;
     let Some(newer) = newer(project, &source, built_at)? else { return Ok(None) };
-    // A file can be newer and say the same: it was put there again, or only the cases have changed.
+    // A newer file can have the same content: it was copied again, or only the cases have changed.
     let is_same = match pack {
         Some(pack) if project.manifest.build.language != Language::None => {
             pack.provenance.source == source_digest(&source)?
@@ -64,12 +63,12 @@ fn staleness(project: &Project, built: &Path, pack: Option<&Pack>) -> anyhow::Re
     Ok((!is_same).then(|| format!("`{newer}` is newer")))
 }
 
-/// What of a manifest decides about the component.
+/// Returns the parts of a manifest that affect the component.
 fn compiled(manifest: &Manifest) -> Manifest {
     Manifest { tests: Tests::default(), ..manifest.clone() }
 }
 
-/// A file of the source that was written after `built_at`; which cases are run is not a matter of the component.
+/// Returns a source file that was written after `built_at`, if any. Changes of the cases do not count.
 fn newer(project: &Project, source: &Path, built_at: SystemTime) -> anyhow::Result<Option<String>> {
     if project.manifest.build.language == Language::None {
         let made = source.join(MADE_ELSEWHERE);
@@ -93,7 +92,7 @@ fn modified(file: &Path) -> anyhow::Result<SystemTime> {
     metadata.with_context(|| format!("asking when `{}` was written", file.display()))
 }
 
-/// The files of the source by their names in it.
+/// Returns the source files, by relative name.
 fn files(folder: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let mut files = BTreeMap::new();
     collect(folder, folder, &mut files)?;
@@ -162,7 +161,7 @@ mod tests {
             Self { folder, pack }
         }
 
-        /// Writes a file some time after the component was built.
+        /// Writes a file with a time after the build of the component.
         fn edit(&self, name: &str, text: &str) {
             let file = self.folder.path().join(name);
             fs::write(&file, text).unwrap();

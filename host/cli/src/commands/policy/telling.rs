@@ -1,25 +1,25 @@
-//! How far a long verb has come, told to the person who waits.
+//! Progress messages of long commands.
 
 use std::time::{Duration, Instant};
 
 use crate::exit::say;
 
-/// How often it is told.
+/// Interval between messages.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Tells now and then how far something has come.
+/// Prints progress messages at intervals.
 pub(super) struct Telling {
-    /// None: a program waits, to which it means nothing.
+    /// Time of the last message; `None` if the output is for a program.
     told: Option<Instant>,
 }
 
 impl Telling {
-    /// Begins to count the time.
+    /// Starts the first interval.
     pub(super) fn begin(is_for_a_program: bool) -> Self {
         Self { told: (!is_for_a_program).then(Instant::now) }
     }
 
-    /// Prints the words, if it is time for some.
+    /// Prints the message if the interval is over.
     pub(super) fn tell(&mut self, words: impl FnOnce() -> String) {
         if let Some(told) = self.told.as_mut().filter(|told| told.elapsed() >= EVERY) {
             *told = Instant::now();

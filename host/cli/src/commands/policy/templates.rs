@@ -1,11 +1,12 @@
-//! What `policy new` writes. The SDK and the contract lie in each new policy, so that it builds without
-//! anything of ours but this program.
+//! Files that `policy new` writes.
+//!
+//! The SDK and the contract are copied into each new policy, so that building it needs only this program.
 
 use portcullis_packs::Language as Built;
 
 use crate::args::policy::Language;
 
-/// A file: its path in the new folder, and its text with places to fill.
+/// A file: its path in the new folder, and its text with placeholders.
 pub(super) type File = (&'static str, &'static str);
 
 macro_rules! template {
@@ -28,7 +29,7 @@ const COMMON: [File; 5] = [
     ("config.schema.json", template!("config.schema.json")),
 ];
 
-/// Only a host reads these spellings, so they lie where the native tests do not look.
+/// Only hosts read these cases, so they are not in the folder of the native tests.
 const SPELLINGS: File = ("tests/spellings.toml", template!("spellings.toml"));
 
 const RUST: [File; 3] = [
@@ -54,7 +55,7 @@ const PYTHON_HELPERS: [File; 1] = [("portcullis_policy.py", template!("python/he
 
 const C: [File; 1] = [("policy.c", template!("c/policy.c"))];
 
-/// The bindings are generated from the contract by `cargo xtask gen`.
+/// `cargo xtask gen` generates the bindings from the contract.
 const C_HELPERS: [File; 7] = [
     ("portcullis/policy.h", template!("c/bindings.h")),
     ("portcullis/policy.c", template!("c/bindings.c")),
@@ -68,7 +69,7 @@ const C_HELPERS: [File; 7] = [
 /// The contract.
 const WIT: &[File] = tree!["wit/types.wit", "wit/exports.wit", "wit/imports.wit", "wit/world.wit"];
 
-/// The SDK's sources; a test compares them with the folder.
+/// The sources of the SDK; a test compares them with the folder.
 const SDK: &[File] = tree![
     "guest/sdk/src/bindings.rs",
     "guest/sdk/src/cases/format.rs",
@@ -92,7 +93,7 @@ const SDK: &[File] = tree![
     "guest/sdk/src/verdict.rs",
 ];
 
-/// All files of a new policy.
+/// Returns all files of a new policy.
 pub(super) fn files(language: Language) -> Vec<File> {
     let (own, helpers): (&[File], Vec<File>) = match language {
         Language::Rust => (&RUST, [WIT, SDK].concat()),
@@ -103,7 +104,7 @@ pub(super) fn files(language: Language) -> Vec<File> {
     [COMMON.as_slice(), &[SPELLINGS], own, &helpers].concat()
 }
 
-/// What a policy in this language needs of ours to be built; for Rust that is a matter of its own `Cargo.toml`.
+/// Returns our files that a policy in this language needs for building. Rust policies name theirs in `Cargo.toml`.
 pub(super) fn helpers(language: Built) -> Vec<File> {
     let own: &[File] = match language {
         Built::Js => &JS_HELPERS,

@@ -1,4 +1,4 @@
-//! `policy test`: the cases, on the engine that enforces.
+//! `policy test`: runs the cases on the runtime that enforcement uses.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub(super) fn run(test: &Test) -> crate::Outcome {
     Ok(if report.failures.is_empty() { Exit::Done } else { Exit::Bad })
 }
 
-/// Prints what a policy has said as cases.
+/// Prints the logged verdicts of a policy as cases.
 fn write_cases(component: &Component, log: &Path, config: &str) -> crate::Outcome {
     let configuration = serde_json::from_str(config).context("reading `--config`")?;
     let (name, digest) = (component.name(), portcullis_packs::digest(&component.bytes));
@@ -53,7 +53,7 @@ fn write_cases(component: &Component, log: &Path, config: &str) -> crate::Outcom
         let is_its = |vote: &&PolicyLine| vote.digest == digest || vote.name == name;
         let Some(vote) = logged.votes.iter().find(is_its) else { continue };
         let written = match (&logged.context, logged.lacks(), vote.verdict.as_str()) {
-            // Nobody wants a policy to fail.
+            // A failure is no useful expectation.
             (_, _, "failed") | (_, Some(_), _) | (None, _, _) => None,
             (Some(context), None, verdict) => {
                 case(&logged.name, &logged.request, context, verdict, &vote.rule)
@@ -111,7 +111,7 @@ fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The report in the form that build servers read.
+/// Returns the report as JUnit XML, for build servers.
 fn junit(name: &str, report: &Report) -> String {
     let escape = |text: &str| {
         let text = escape(text);

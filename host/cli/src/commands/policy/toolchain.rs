@@ -1,4 +1,4 @@
-//! The toolchains that make components.
+//! Builds components with the toolchain of each language.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use super::source::MADE_ELSEWHERE;
 use super::templates;
 use crate::exit::say;
 
-/// The world for languages whose tools take a whole one.
+/// The world for languages whose tools need a complete one.
 const WORLD: &str = "pure-full-policy";
 
 /// Compiles a project to a component.
@@ -33,7 +33,7 @@ pub(super) fn compile(project: &Project) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Writes what of ours is missing in the folder, as in a fresh clone of a policy that does not keep it.
+/// Adds missing files of ours to the folder, as after a fresh clone of a policy that does not track them.
 fn bring_helpers(project: &Project) -> anyhow::Result<()> {
     let source = Path::new(&project.manifest.build.source);
     for (path, text) in templates::helpers(project.manifest.build.language) {
@@ -67,7 +67,7 @@ fn rust(source: &Path) -> anyhow::Result<Vec<u8>> {
     made.context("making a component of the module")
 }
 
-/// Where cargo puts the module of the library with this manifest.
+/// Returns the path of the module that cargo builds for the library with this manifest.
 fn module(metadata: &Value, manifest: &Path) -> Option<PathBuf> {
     let target = metadata.get("target_directory")?.as_str()?;
     let packages = metadata.get("packages")?.as_array()?;
@@ -120,10 +120,10 @@ fn js(source: &Path) -> anyhow::Result<Vec<u8>> {
     taken(&component)
 }
 
-/// The oldest Node that `componentize-qjs` runs on.
+/// The oldest version of Node that `componentize-qjs` supports.
 const OLDEST_NODE: (u32, u32) = (20, 19);
 
-/// Refuses a Node that is too old, on which `componentize-qjs` ends with a stack trace.
+/// Refuses a version of Node with which `componentize-qjs` would fail with a stack trace.
 fn check_node() -> anyhow::Result<()> {
     let wanted = "JavaScript policies need Node 20.19 or later, with npm";
     let output = Command::new("node").arg("--version").output();
@@ -135,7 +135,7 @@ fn check_node() -> anyhow::Result<()> {
     bail!("{wanted}; the `node` in PATH is `{}`", printed.trim())
 }
 
-/// Reads the first two numbers of what `node --version` prints.
+/// Parses the first two numbers of the output of `node --version`.
 fn node_version(printed: &str) -> Option<(u32, u32)> {
     let mut numbers = printed.trim().strip_prefix('v')?.split('.').map(|part| part.parse().ok());
     Some((numbers.next()??, numbers.next()??))
@@ -179,7 +179,7 @@ fn python(source: &Path) -> anyhow::Result<Vec<u8>> {
     taken(&component)
 }
 
-/// Zig's C compiler with its linker, for machines that have no clang: one package, no root needed.
+/// Zig's C compiler with its linker, for machines without clang: one package that needs no root.
 const ZIG: &str = "ziglang==0.13.0";
 
 fn c(source: &Path) -> anyhow::Result<Vec<u8>> {
@@ -209,7 +209,7 @@ fn c(source: &Path) -> anyhow::Result<Vec<u8>> {
     made.context("making a component of the module")
 }
 
-/// `clang` where there is one that knows the target, and Zig's otherwise.
+/// Returns `clang` if it supports the target, else Zig's compiler.
 fn c_compiler(build: &Path, source: &Path) -> anyhow::Result<Command> {
     let targets = Command::new("clang").arg("--print-targets").output();
     if targets.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("wasm32")) {
@@ -233,7 +233,7 @@ fn c_compiler(build: &Path, source: &Path) -> anyhow::Result<Command> {
     Ok(zig)
 }
 
-/// The folder for what tools make; they would write through links that lie there.
+/// Returns the folder for build results. It must not be a link, since tools would write through it.
 fn build_folder(source: &Path) -> anyhow::Result<PathBuf> {
     let folder = source.join("build");
     let context = || format!("making `{}`", folder.display());
@@ -252,12 +252,12 @@ fn build_folder(source: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Tools are started in the folder of the source, so names must not depend on where we are.
+/// Returns an absolute path, since tools run in the source folder.
 fn absolute(folder: &Path) -> anyhow::Result<PathBuf> {
     folder.canonicalize().with_context(|| format!("finding `{}`", folder.display()))
 }
 
-/// Reads what a tool made, and leaves nothing of it behind.
+/// Reads a build result and removes the file.
 fn taken(file: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = portcullis_policy_runtime::read_component(file)?;
     fs::remove_file(file).with_context(|| format!("removing `{}`", file.display()))?;
@@ -270,7 +270,7 @@ fn joined(option: &str, path: &Path) -> std::ffi::OsString {
     argument
 }
 
-/// Runs a tool; what it says is shown when it fails.
+/// Runs a tool; prints its output if it fails.
 fn step(command: &mut Command, hint: &str) -> anyhow::Result<()> {
     let program = command.get_program().to_owned();
     let name = Path::new(&program).file_name().unwrap_or(OsStr::new("a tool")).to_string_lossy().into_owned();

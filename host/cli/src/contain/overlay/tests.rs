@@ -5,7 +5,7 @@ use crate::sheet::tests::question;
 
 const SIZE: (usize, usize) = (80, 24);
 
-/// A screen with a program on it, and what was answered.
+/// A screen with a program on it, and the answers.
 struct Scene {
     overlay: Overlay<Vec<u8>>,
     answers: Arc<Mutex<Vec<(u64, Answer)>>>,
@@ -40,13 +40,13 @@ impl Scene {
         self.overlay.key(keys, self.at(at))
     }
 
-    /// Types an answer with the number that the screen shows.
+    /// Types an answer with the number on the screen.
     fn answer(&mut self, key: &str, at: u64) {
         let line = format!("{}\r", self.code(key));
         self.key(line.as_bytes(), at);
     }
 
-    /// What is typed for a key now.
+    /// Returns the text to type for a key.
     fn code(&self, key: &str) -> String {
         let screen = self.screen();
         let (_, code) = screen.rsplit_once(&format!("[{key}-")).unwrap();
@@ -75,7 +75,7 @@ fn what_was_typed_for_the_program_answers_nothing() {
         assert!(scene.key(b"o\r", at), "nobody gets it");
     }
     assert_eq!(scene.answers(), []);
-    // It was quiet for so long.
+    // No key was typed for long enough.
     scene.answer("o", 2_300);
     assert_eq!(scene.answers(), [(1, Answer::Choice(0))]);
     assert!(!scene.key(b"o\r", 2_400));
@@ -85,12 +85,12 @@ fn what_was_typed_for_the_program_answers_nothing() {
 fn what_no_finger_typed_answers_nothing() {
     let mut scene = Scene::new();
     scene.ask(1, 0);
-    // Pasted text, a terminal's answer to a query, a mouse.
+    // Pasted text, a terminal's reply to a query, a mouse event.
     for keys in [&b"o\ro\ro\ro\ro\r"[..], b"\x1b[?62;c", b"\x1b[<0;1;1M", b"\x1bo\r"] {
         scene.key(keys, 5_000);
     }
     assert_eq!(scene.answers(), []);
-    // Nor a letter without the number of this question.
+    // A letter without the number of this question is no answer either.
     scene.key(b"o\r", 6_000);
     assert!(scene.screen().contains("none of the answers"));
     assert_eq!(scene.answers(), []);
@@ -139,7 +139,7 @@ fn output_is_kept_back_and_the_screen_comes_back_as_it_was() {
     assert!(screen.ends_with("\x1b[?1049l\x1b[?25l\x1b[?7hmeanwhile"), "{screen:?}");
     assert!(!scene.overlay.take_spoilt());
 
-    // A program that draws on the other screen itself has to do it again.
+    // A program on the alternate screen must redraw.
     let mut scene = Scene::new();
     scene.overlay.write(b"\x1b[?1049h\x1b[?7;1000l");
     scene.ask(1, 0);
@@ -173,7 +173,7 @@ fn no_picture_of_the_program_lies_over_a_question() {
     for (program, other) in [("text", true), ("\x1b[?1049h", false)] {
         let mut scene = Scene::new();
         scene.overlay.write(program.as_bytes());
-        // A picture that the program has not sent to its end is ended first.
+        // An incomplete image sequence of the program is ended first.
         scene.overlay.write(b"\x1b_Ga=T,f=24,s=1,v=1,z=1,c=60,r=9;////\x1b\\\x1b_Ga=p,i=7");
         scene.ask(1, 0);
         let screen = scene.screen();
@@ -193,7 +193,7 @@ fn no_picture_of_the_program_lies_over_a_question() {
 #[test]
 fn what_the_program_has_hidden_is_shown() {
     let mut scene = Scene::new();
-    // A VT52, a printer, guarded cells, margins at the sides, black on black.
+    // VT52 mode, printing, protected cells, side margins, black on black.
     scene.overlay.write(b"\x1b]10;#000000\x07\x1b]11;#000000\x07\x1b[?69h\x1b[5;9s\x1bV\x1b[?2l\x1b[5i");
     scene.ask(1, 0);
     let screen = scene.screen();

@@ -1,4 +1,4 @@
-//! What the screens of `/sandbox` are about, taken from a running host.
+//! The data for the screens of `/sandbox`, from a running host.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,9 +21,9 @@ use crate::in_force;
 use crate::menu::{Decided, Explained, Held, Line, Scope, World};
 use crate::serve::{Host, Stage, status};
 
-/// More decisions than anybody looks through.
+/// Maximum number of decisions to show.
 const RECENT: usize = 30;
-/// Digits of a digest that tell one policy from another.
+/// Number of digits of a digest to show.
 const DIGEST_SHOWN: usize = 12;
 
 pub(super) struct HostWorld<'a> {
@@ -58,10 +58,10 @@ impl<'a> HostWorld<'a> {
         directory.decision(id).map_err(chained)
     }
 
-    /// The rules that a decision can be made into.
+    /// Returns the rules that can be made of a decision.
     fn rules(&self, logged: &LoggedDecision) -> Vec<Rule> {
         let action = logged.verdict.request.get("action").cloned().unwrap_or_default();
-        // What the log does not say is in no rule that is made of it.
+        // A masked value must not become part of a rule.
         if action.to_string().contains(portcullis_audit::MASK) {
             return Vec::new();
         }
@@ -76,19 +76,19 @@ impl<'a> HostWorld<'a> {
                 rules.push((width, rule));
             }
         }
-        // The narrowest first, each at every place.
+        // The narrowest first, each with all its places.
         rules.sort_by_key(|(width, _)| *width);
         rules.into_iter().map(|(_, rule)| rule).collect()
     }
 }
 
-/// A rule that a decision can be made into.
+/// A rule that can be made of a decision.
 struct Rule {
     text: String,
     pattern: GrantPattern,
     scope: GrantScope,
     place: String,
-    /// Seconds; 0 for ever.
+    /// Lifetime in seconds; 0 means forever.
     lasts: u32,
 }
 
@@ -144,7 +144,7 @@ impl World for HostWorld<'_> {
     fn scopes(&self) -> Vec<Scope> {
         let shelves = discover(&self.places, &RealDisk)
             .and_then(|found| shelves(&found, &self.places, &RealDisk))
-            // A broken file is mended where it is; the default can be looked at in any case.
+            // A broken file is repaired where it is; the default can always be edited.
             .unwrap_or_else(|_| vec![Shelf::Default]);
         shelves.into_iter().map(|shelf| Scope { label: label(&shelf), shelf }).collect()
     }
@@ -249,7 +249,7 @@ impl World for HostWorld<'_> {
 }
 
 impl HostWorld<'_> {
-    /// Has what was written take effect; says that it does not where the files cannot be used as they are.
+    /// Applies edited settings; returns an error if the files cannot be used as they are.
     fn put_in_force(&self, done: &str) -> Result<(), String> {
         self.host.refresh();
         match self.host.watch.get().and_then(|watch| watch.problem()) {
@@ -288,10 +288,10 @@ impl HostWorld<'_> {
 }
 
 impl HostWorld<'_> {
-    /// Says what is in force, or would be if the sandbox were on.
+    /// Returns the statements in force, or those for the sandbox when enabled.
     fn statements(&self) -> Vec<Line> {
         let (title, statements) = match (self.stage.as_ref(), self.host.watch.get()) {
-            // What a session with a sandbox says of it, it knows itself.
+            // A session with a sandbox knows its own tier.
             (Stage::Open(wired), _) => (None, Ok(wired.session.statements(Tier::Full))),
             (Stage::Off, Some(watch)) => {
                 (Some("When it is on:"), in_force::when_on(watch.around(), watch.wanted()))
@@ -319,7 +319,7 @@ fn kept(grant: &KeptGrant) -> Held {
     Held { id: grant.id.clone(), label: format!("{} {}", grant.list, grant.shown()), origin }
 }
 
-/// The words of the first seed.
+/// Labels of `@oddsjam/pi-sandbox`.
 fn label(shelf: &Shelf) -> String {
     match shelf {
         Shelf::Entry { key, exact: true } => format!("Edit project config ({key})"),

@@ -9,7 +9,7 @@ use portcullis_rpc::FileSearchResponse;
 
 use super::{Notices, Output, plain, with_notices};
 
-/// How many names pi returns where the model does not say.
+/// pi's default for the number of names.
 pub(in crate::serve) const USUAL_LIMIT: usize = 1_000;
 
 /// Collects names.
@@ -26,7 +26,7 @@ impl FindText {
         Self { line, limit, output: Output::default(), is_more: false }
     }
 
-    /// Takes a name. pi 0.x calls the limit reached with the last name that it allows, 1.x with one more.
+    /// Adds a name. pi 0.x reports the limit with the last allowed name, 1.x only with one more.
     pub(in crate::serve) fn name(&mut self, relative: &Path, kind: PathKind) -> Flow {
         if self.output.lines == self.limit {
             self.is_more = true;
@@ -59,7 +59,7 @@ impl FindText {
     }
 }
 
-/// What JavaScript's `trim` takes away.
+/// Returns true for characters that JavaScript's `trim` removes.
 fn is_space(character: char) -> bool {
     character.is_whitespace() && character != '\u{85}' || character == '\u{FEFF}'
 }

@@ -8,9 +8,9 @@ use portcullis_rpc::FileSearchResponse;
 
 use super::{Notices, Output, plain, with_notices};
 
-/// How many matches pi returns where the model does not say.
+/// pi's default for the number of matches.
 pub(in crate::serve) const USUAL_LIMIT: usize = 100;
-/// Longest line in JavaScript's units of UTF-16.
+/// Maximum length of a line, in UTF-16 code units as in JavaScript.
 const LONGEST_LINE: usize = 500;
 
 /// Collects lines.
@@ -19,13 +19,13 @@ pub(in crate::serve) struct GrepText {
     line: PiLine,
     limit: usize,
     context: usize,
-    /// What is shown where the search starts at a file.
+    /// The name to show if the search starts at a file.
     file_name: String,
     output: Output,
     matches: usize,
     lines_cut: bool,
     is_more: bool,
-    /// Where the last match that is shown was, and up to which line its surroundings reach.
+    /// The file of the last shown match, and the last line of its context.
     last: Option<(PathBuf, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl GrepText {
         }
     }
 
-    /// Takes a line, which is a match or stands near one.
+    /// Adds a line, which is a match or context.
     pub(in crate::serve) fn take(&mut self, line: &Line<'_>) -> Flow {
         match self.line {
             PiLine::V0 => self.take_v0(line),
@@ -52,14 +52,14 @@ impl GrepText {
         }
     }
 
-    /// pi 0.x shows each match with lines of its own around it, and stops at the last one that it allows.
+    /// pi 0.x shows each match with its own context, and stops at the last allowed one.
     fn take_v0(&mut self, line: &Line<'_>) -> Flow {
         if !line.is_match {
             return Flow::Continue;
         }
         self.matches += 1;
         self.is_more = self.matches == self.limit;
-        // What is not text has no name and no line in what pi 0.x understands of ripgrep's answer.
+        // pi 0.x cannot parse ripgrep's output for names or lines that are not UTF-8.
         if line.relative.to_str().is_some() {
             match std::str::from_utf8(line.bytes) {
                 Ok(text) if self.context == 0 => {
@@ -72,7 +72,7 @@ impl GrepText {
         if self.is_more { Flow::Stop } else { Flow::Continue }
     }
 
-    /// The lines around a match out of the whole file, in which every kind of line end counts.
+    /// Adds a match with context lines from the whole file, in which any kind of line end counts.
     fn block(&mut self, line: &Line<'_>) {
         let Some(file) = line.file else {
             let name = self.name(line.relative);
@@ -94,7 +94,7 @@ impl GrepText {
         }
     }
 
-    /// pi 1.x shows each line once, and goes on until one more match proves that the limit cut some off.
+    /// pi 1.x shows each line once, and continues until one more match proves that the limit was exceeded.
     fn take_v1(&mut self, line: &Line<'_>) -> Flow {
         let text = String::from_utf8_lossy(line.bytes);
         let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -139,11 +139,11 @@ impl GrepText {
         if relative.as_os_str().is_empty() {
             return self.file_name.clone();
         }
-        // pi takes a backslash for the separator of another system.
+        // pi takes a backslash for another system's separator.
         relative.to_string_lossy().replace('\\', "/")
     }
 
-    /// Whether more was found than is shown, so that what could not be read makes no difference.
+    /// Returns true if more was found than is shown; unreadable files do not matter in that case.
     pub(in crate::serve) fn is_complete(&self) -> bool {
         self.is_more
     }
@@ -169,8 +169,10 @@ impl GrepText {
     }
 }
 
-/// The beginning of a line that is too long. A character that the limit cuts in half is left out by 1.x; in what
-/// 0.x makes of it, half a character is left, which no encoding can hold: here it is the sign for that.
+/// Returns the beginning of a line that is too long.
+///
+/// If the limit splits a character, 1.x omits it; 0.x keeps half of a surrogate pair, which no encoding can represent,
+/// so here it is the replacement character.
 fn cut(text: &str, line: PiLine) -> Option<String> {
     let mut units = 0;
     for (at, character) in text.char_indices() {
@@ -225,7 +227,7 @@ mod tests {
 
     #[test]
     fn lines_around_a_match() {
-        // In 0.x a lone carriage return ends a line as well, so the numbers differ from ripgrep's.
+        // In 0.x a lone carriage return ends a line, so its numbers differ from ripgrep's.
         check(
             PiLine::V0,
             9,

@@ -2,12 +2,12 @@
 
 use serde_json::Number;
 
-/// The number, if it is more than 0; without its fraction.
+/// Returns the number without its fraction; 0 unless it is positive.
 pub(in crate::serve) fn positive(number: Option<&Number>) -> usize {
     number.and_then(Number::as_f64).map_or(0, whole)
 }
 
-/// The number without its fraction, at least 1; `usual` where there is none.
+/// Returns the number without its fraction, at least 1; `usual` if there is none.
 pub(in crate::serve) fn at_least_one(number: Option<&Number>, usual: usize) -> usize {
     number.and_then(Number::as_f64).map_or(usual, whole).max(1)
 }

@@ -1,4 +1,4 @@
-//! `policy add`, `update`, `remove`: what the lock names.
+//! `policy add`, `update`, `remove`: change the lock file of packs.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ pub(super) fn remove(remove: &Remove) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-/// Everything that a team's lock names.
+/// Returns all packs in a team's lock file.
 fn of_lock(desk: &mut Desk, file: &Path) -> anyhow::Result<Vec<Offer>> {
     let file = here(&desk.around, file);
     let directory =
@@ -78,7 +78,7 @@ fn of_lock(desk: &mut Desk, file: &Path) -> anyhow::Result<Vec<Offer>> {
 }
 
 impl Desk {
-    /// A newer version of what is locked; none: there is none, or nobody knows where to look.
+    /// Returns a newer version of a locked pack, or `None` if there is none or its registry is unknown.
     fn newer(&mut self, locked: &Locked) -> anyhow::Result<Option<Offer>> {
         let place = if locked.source == FROM_FILE {
             match self.place_of(&locked.id) {
@@ -98,15 +98,15 @@ impl Desk {
         }
     }
 
-    /// Judges all offers, and then puts all of them in force in one step.
+    /// Checks all offers, and then puts all of them in force atomically.
     pub(super) fn take(&self, offers: Vec<Offer>, approval: &Approval) -> anyhow::Result<Vec<Locked>> {
         if offers.is_empty() {
             return Ok(Vec::new());
         }
-        // What is refused leaves no trace, not even an empty directory.
+        // A refused pack leaves no trace, not even an empty directory.
         let before = self.store.lock()?;
         let (_, first) = self.judge_all(&offers, before, approval)?;
-        // What the person at the terminal has agreed to is not asked again.
+        // Do not ask again what the user has agreed to.
         let mut approval = approval.clone();
         approval.capabilities.extend(first.into_iter().flat_map(|locked| locked.capabilities));
         let writing = self.store.begin()?;

@@ -1,4 +1,4 @@
-//! `policy vendor`, `save`, `load`: packs that travel as files.
+//! `policy vendor`, `save`, `load`: packs as files.
 
 use std::io::BufReader;
 
@@ -74,7 +74,7 @@ pub(super) fn load_packs(wanted: &Load) -> crate::Outcome {
 }
 
 impl Desk {
-    /// Ends a verb: in a sentence, or as an object for programs.
+    /// Prints the result of a command: as a sentence, or as JSON.
     fn told(&self, sentence: &str, object: &Value, as_json: bool) -> crate::Outcome {
         if as_json {
             let mut page = Page::new(&self.around);

@@ -1,4 +1,4 @@
-//! From what the user names to a pack: a file, a name, or an artifact.
+//! Finds the pack that the user names: a file, a name, or an artifact.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use semver::{Version, VersionReq};
 use super::{Desk, Offer, confirmed, here};
 use crate::exit::say;
 
-/// What the user names.
+/// The kinds of names for packs.
 #[derive(Debug, PartialEq, Eq)]
 enum Named<'a> {
     File(&'a Path),
@@ -37,7 +37,7 @@ impl<'a> Named<'a> {
 }
 
 impl Desk {
-    /// Gets what the user names.
+    /// Fetches the pack that the user names.
     pub(super) fn find(&mut self, what: &str) -> anyhow::Result<Offer> {
         match Named::parse(what) {
             Named::File(file) => self.offer_of(file),
@@ -67,7 +67,7 @@ impl Desk {
         Ok(Offer { signed, source, wanted: None, version: None, pinned: None, requirement: None })
     }
 
-    /// Where the packs of a name lie, as its publisher is known.
+    /// Returns the registry path of a pack, from the settings of its publisher.
     pub(super) fn place_of(&self, id: &str) -> anyhow::Result<Reference> {
         let (namespace, name) = id.split_once(':').context("a name is `namespace:name`")?;
         let owner = self.trust.owner(namespace).with_context(|| {
@@ -81,7 +81,7 @@ impl Desk {
         Ok(Reference::parse(&format!("{}/{namespace}/{name}", owner.registry))?)
     }
 
-    /// The newest version that fits.
+    /// Returns the newest version that fits.
     pub(super) fn newest(
         &mut self,
         place: &Reference,
@@ -105,7 +105,7 @@ impl Desk {
         let versions = tags.iter().filter_map(|tag| version_of(tag));
         let fits = |version: &Version| match requirement {
             Some(requirement) => requirement.matches(version),
-            // Nobody gets a preview without asking for it.
+            // Prereleases are only used on request.
             None => version.pre.is_empty(),
         };
         Ok(versions.filter(fits).max())
@@ -123,7 +123,7 @@ impl Desk {
         Ok(Offer { signed, source: reference.place(), wanted, version, pinned: None, requirement })
     }
 
-    /// Gets what another lock names: from beside it, or from where it came from.
+    /// Fetches a pack of another lock file: from beside that file, or from its source.
     pub(super) fn of_lock(
         &mut self,
         store: &portcullis_packs::Store,
@@ -150,8 +150,9 @@ impl Desk {
 }
 
 impl Desk {
-    /// Shows where another lock says that newer versions come from, and asks where nothing of the user's says so too:
-    /// `update` would go there from now on.
+    /// Shows the source of updates in another lock file.
+    ///
+    /// Asks if the user's own settings do not have the same source, since `update` would use it from then on.
     fn agree_to_source(&self, locked: &Locked) -> anyhow::Result<()> {
         let escape = portcullis_text::escape;
         let (id, source) = (escape(&locked.id), escape(&locked.source));
@@ -174,7 +175,7 @@ impl Desk {
 }
 
 fn requirement_of(text: &str) -> anyhow::Result<VersionReq> {
-    // A whole version means this one and no other.
+    // A complete version means exactly this version.
     let exact = Version::parse(text).ok().map(|version| format!("={version}"));
     VersionReq::parse(exact.as_deref().unwrap_or(text))
         .with_context(|| format!("`{text}` is no requirement like `^1.2` or `1.2.0`"))

@@ -1,4 +1,4 @@
-//! `policy list` and `policy lock`: what the lock names, and whether that holds.
+//! `policy list` and `policy lock`: show the lock file of packs and check it.
 
 use portcullis_packs::{Approval, Lock, Locked};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::args::share::Shown;
 use crate::exit::Exit;
 use crate::page::{Cell, Page, Tint, cell, tinted};
 
-/// What is said of an empty lock.
+/// Message for an empty lock file.
 pub(super) const NOTHING: &str = "nothing is in the lock; `portcullis policy add` takes a pack into it";
 
 pub(super) fn list(shown: &Shown) -> crate::Outcome {
@@ -26,7 +26,7 @@ pub(super) fn list(shown: &Shown) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-/// Judges everything as if it was offered now, and changes nothing.
+/// Checks all packs as if they were offered now; changes nothing.
 pub(super) fn check(shown: &Shown) -> crate::Outcome {
     let desk = Desk::open(&shown.place)?;
     let lock = desk.store.lock()?;
@@ -69,7 +69,7 @@ impl Desk {
             pinned: Some(locked.digest.clone()),
             requirement: locked.requirement.clone(),
         };
-        // The entry itself says that these bytes are trusted; everything else has to hold as on the first day.
+        // The entry itself says that these bytes are trusted; all other checks apply again.
         let approval = Approval { unsigned: locked.signed_by.is_empty(), ..Approval::default() };
         self.accept(&offer, lock, &approval)
             .err()
@@ -87,7 +87,7 @@ impl Desk {
         vec![cell(&locked.id), cell(&version), signer, cell(&locked.source), cell(&wants)]
     }
 
-    /// The publishers that keys belong to; a key that is nobody's is shown itself.
+    /// Returns the publishers that own these keys; an unknown key is shown itself.
     fn names(&self, keys: &[String]) -> Vec<String> {
         let name = |wanted: &String| {
             let owns = |key: &portcullis_packs::Key| key.fingerprint() == wanted;

@@ -1,4 +1,4 @@
-//! The verbs that share packs: what all of them need.
+//! The commands that share packs, and their common parts.
 
 mod add;
 mod carry;
@@ -24,7 +24,7 @@ use crate::reach::Reach;
 use crate::surroundings::{Surroundings, now};
 use crate::trusted;
 
-/// Carries a verb out.
+/// Runs the subcommand.
 pub(super) fn run(verb: Share) -> crate::Outcome {
     match verb {
         Share::Add(add) => add::add(&add),
@@ -43,7 +43,7 @@ pub(super) fn run(verb: Share) -> crate::Outcome {
     }
 }
 
-/// A directory of packs, and all that judging packs takes.
+/// A directory of packs, with everything needed to check packs.
 struct Desk {
     around: Surroundings,
     store: Store,
@@ -52,24 +52,24 @@ struct Desk {
     registry: Option<Registry>,
 }
 
-/// A pack that is offered, and what was asked for.
+/// A pack that is offered, and the request for it.
 #[derive(Debug)]
 struct Offer {
     signed: Signed,
-    /// Where it comes from, as the lock has it.
+    /// Its source, as in the lock file.
     source: String,
-    /// The id that was asked for.
+    /// The requested id.
     wanted: Option<String>,
-    /// The version that was asked for.
+    /// The requested version.
     version: Option<semver::Version>,
-    /// The digest that was asked for.
+    /// The requested digest.
     pinned: Option<String>,
-    /// Which versions `update` may take.
+    /// The versions that `update` may use.
     requirement: Option<semver::VersionReq>,
 }
 
 impl Offer {
-    /// What people know it by: what was asked for, or what it says of itself.
+    /// Returns a name for messages: the requested one, or the pack's own.
     fn name(&self) -> String {
         let own = || match Pack::read(&self.signed.bytes) {
             Ok(Some(pack)) => pack.manifest.policy.id,
@@ -95,7 +95,7 @@ impl Desk {
         Ok(Self { store, trust, runtime, registry: None, around })
     }
 
-    /// The client of registries, with the credentials that docker keeps.
+    /// Returns the registry client, with the credentials that docker stores.
     fn registry(&mut self) -> anyhow::Result<&mut Registry> {
         if self.registry.is_none() {
             let variable = |name: &str| {
@@ -105,7 +105,7 @@ impl Desk {
                     .find(|(known, _)| known == name)
                     .map(|(_, value)| PathBuf::from(value))
             };
-            // No helper that a command can have made is asked.
+            // Do not run credential helpers that a command may have created.
             let reach = Reach::of_project(&self.around.cwd, &self.around.homes());
             let path: Vec<PathBuf> =
                 self.around.path.iter().filter(|folder| !reach.holds(folder)).cloned().collect();
@@ -117,7 +117,7 @@ impl Desk {
         self.registry.as_mut().context("making a client of registries")
     }
 
-    /// Judges an offer; asks the person at the terminal where it wants more than was agreed to.
+    /// Checks an offer. Asks the user if it wants capabilities that were not agreed to.
     fn judge(&self, offer: &Offer, lock: &Lock, approval: &Approval) -> anyhow::Result<Locked> {
         let name = offer.name();
         let refused = || format!("`{name}` is refused, and nothing was changed");
@@ -162,7 +162,7 @@ impl Agreement {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 fn seconds() -> Seconds {
     let since = now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
@@ -173,7 +173,7 @@ fn agrees(name: &str, wanted: &str) -> bool {
     confirmed(&format!("`{name}` wants more than saying yes and no: {wanted}. Let it? [y/N]"))
 }
 
-/// Asks the person at the terminal; nobody there agrees to nothing.
+/// Asks the user; returns false without a terminal.
 fn confirmed(question: &str) -> bool {
     use std::io::{BufRead as _, IsTerminal as _};
     let is_person = std::io::stdin().is_terminal() && crate::raw::errors().is_terminal();
@@ -186,7 +186,7 @@ fn confirmed(question: &str) -> bool {
     read.is_ok() && ["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str())
 }
 
-/// A path as the user wrote it, from where they are.
+/// Resolves a path relative to the user's working directory.
 fn here(around: &Surroundings, path: &Path) -> PathBuf {
     around.cwd.join(path)
 }

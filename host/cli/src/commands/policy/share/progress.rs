@@ -1,21 +1,21 @@
-//! How far a component is on its way, in one line of the terminal that is gone afterwards.
+//! The progress of a transfer, in one line of the terminal that is cleared afterwards.
 
 use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
 
 use portcullis_packs::Transfer;
 
-/// Takes what is on the line away.
+/// Clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Returns who is to be told: the person at the terminal, or nobody.
+/// Returns a progress callback, which prints only to a terminal.
 pub(super) fn shown() -> impl Fn(Transfer) {
     let is_terminal = crate::raw::errors().is_terminal();
     let last = Cell::new(String::new());
     move |transfer| {
         let line = line(transfer);
         if is_terminal && line != last.take() {
-            // When the terminal has gone there is nobody to tell.
+            // Ignore errors: the terminal may be gone.
             let mut error = crate::raw::errors().lock();
             let _written = write!(error, "{CLEAR}{line}").and_then(|()| error.flush());
         }
@@ -35,7 +35,7 @@ fn line(transfer: Transfer) -> String {
     }
 }
 
-/// In tenths of a megabyte from one on, in kilobytes below.
+/// Formats a size: from one megabyte on in tenths of a megabyte, below in kilobytes.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),

@@ -66,7 +66,7 @@ pub(super) fn pull(pull: &Pull) -> crate::Outcome {
         let by = if signers.is_empty() {
             "unsigned".to_owned()
         } else {
-            // Whoever made a signature may have written any key into it.
+            // The author of a signature can write any key into it.
             format!("with signatures that name {}; not verified", signers.join(", "))
         };
         page.row("", &[cell(&file.display().to_string()), cell(&digest), cell(&by)], &[]);
@@ -75,7 +75,7 @@ pub(super) fn pull(pull: &Pull) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-/// `NAME-VERSION.wasm`, made of nothing but what a manifest may hold.
+/// Returns `NAME-VERSION.wasm`, from values that are valid in a manifest.
 fn usual_name(signed: &Signed) -> PathBuf {
     let about = Pack::read(&signed.bytes).ok().flatten().map(|pack| pack.manifest.policy);
     let name = about.and_then(|about| {

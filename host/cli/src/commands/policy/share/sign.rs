@@ -59,7 +59,7 @@ pub(super) fn sign(sign: &Sign) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-/// Lets `ssh-keygen` sign, so that agents and tokens serve as well; it asks for a passphrase on the terminal.
+/// Signs with `ssh-keygen`, so that agents and hardware tokens work too; it asks for a passphrase on the terminal.
 fn with_ssh(around: &Surroundings, key: &Path, bytes: &[u8]) -> anyhow::Result<String> {
     let program = program(around, "ssh-keygen", "openssh-client")?;
     let mut child = Command::new(program)
@@ -71,7 +71,7 @@ fn with_ssh(around: &Surroundings, key: &Path, bytes: &[u8]) -> anyhow::Result<S
         .spawn()
         .context("starting `ssh-keygen`")?;
     if let Some(mut input) = child.stdin.take() {
-        // It ends early where it cannot use the key, and says why.
+        // It exits early if it cannot use the key, and prints why.
         drop(input.write_all(bytes));
     }
     let output = child.wait_with_output().context("waiting for `ssh-keygen`")?;
@@ -111,7 +111,7 @@ pub(super) fn verify(verify: &Verify) -> crate::Outcome {
     let desk = Desk::open(&verify.place)?;
     let offer = desk.offer_of(&verify.file)?;
     let lock = desk.store.lock()?;
-    // What it may do is asked by `add`; here the question is whose it is.
+    // `add` asks about capabilities; here only the author matters.
     let approval = Approval { capabilities: all_capabilities(), ..Approval::default() };
     let judged = desk.accept(&offer, &lock, &approval);
     let found = offer.signed.signatures.fingerprints();

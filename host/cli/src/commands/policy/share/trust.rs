@@ -1,6 +1,6 @@
-//! `policy trust`: adds to the user's trust file, and never takes anything out of it.
+//! `policy trust`: adds entries to the user's trust file. It never removes any.
 //!
-//! Entries are appended, so that what people have written there stays as they wrote it. Revoking outranks all else.
+//! Entries are appended, so that the user's own text in the file stays. Revocations override all other entries.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::page::{Page, Tint, cell, tinted};
 use crate::surroundings::Surroundings;
 use crate::trusted;
 
-/// What is appended.
+/// The entries to append.
 #[derive(Debug, Default, Serialize)]
 struct Entries {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -102,7 +102,7 @@ pub(super) fn run(verb: Trust) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-/// The new text is read before it is written: what cannot be used never gets there.
+/// Appends entries. The new text is parsed before it is written, so that an invalid file is never written.
 fn append(file: &Path, entries: &Entries) -> anyhow::Result<()> {
     let store = Store::new(file.parent().unwrap_or_else(|| Path::new("/")));
     let _alone = store.begin()?;
@@ -151,7 +151,7 @@ fn publisher_entries(around: &Surroundings, publisher: &Publisher) -> anyhow::Re
     })
 }
 
-/// A file of signers is copied beside the trust file, where the agent cannot write.
+/// Copies a signers file beside the trust file, where the agent cannot write.
 fn copied(around: &Surroundings, name: &str, file: &Path) -> anyhow::Result<String> {
     let text = read_text(&here(around, file), TRUST_MAX)?;
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -179,7 +179,7 @@ fn key_entry(around: &Surroundings, publisher: &str, text: &str, dates: &Dates) 
     })
 }
 
-/// The line of a key, from itself or from a file.
+/// Returns the line of a key, from the argument itself or from a file.
 fn key_text(around: &Surroundings, text: &str) -> anyhow::Result<String> {
     let text = match Key::parse(text) {
         Ok(_) => text.to_owned(),
