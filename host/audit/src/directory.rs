@@ -1,4 +1,4 @@
-//! The logs of all sessions together, and one decision in them.
+//! The directory with the logs of all sessions, and lookup of single decisions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -10,7 +10,7 @@ use crate::parts;
 use crate::read::{ReadError, read_all};
 use crate::record::{Line, OutcomeLine, Record, VerdictLine};
 
-/// The directory that every session's log lies in.
+/// The directory that contains every session's log.
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
@@ -19,17 +19,17 @@ pub struct Directory {
 /// One log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// The file that it begins in.
+    /// Its first file.
     pub path: PathBuf,
-    /// Its name without the ending, which is the session's id, numbered where an id was used again.
+    /// Its name without the extension: the session's id, numbered if the id was reused.
     pub name: String,
-    /// When it was last written.
+    /// Time of the last write.
     pub modified: SystemTime,
-    /// Its files in their order, each with its number of bytes.
+    /// Its files in order, each with its size in bytes.
     pub(crate) parts: Vec<(PathBuf, u64)>,
 }
 
-/// A line and the log it stands in.
+/// A line, with the name of its log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
     /// The log's name.
@@ -38,14 +38,14 @@ pub struct Placed {
     pub line: Line,
 }
 
-/// A log that was written and is not there any more.
+/// A log that was written and no longer exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingLog {
-    /// The file that it began in.
+    /// Its first file.
     pub path: PathBuf,
-    /// How many lines it had, as recorded.
+    /// The recorded number of lines.
     pub lines: u64,
-    /// The record of its end.
+    /// The file that records its end.
     pub head: PathBuf,
 }
 
@@ -54,28 +54,28 @@ pub struct MissingLog {
 pub struct Trouble {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong.
+    /// The problem.
     pub error: ReadError,
 }
 
-/// A decision and what came of it.
+/// A decision with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
-    /// The log it stands in.
+    /// The first file of its log.
     pub log: PathBuf,
     /// The log's name.
     pub name: String,
-    /// Its place in the log.
+    /// Its line number in the log.
     pub sequence: u64,
     /// The session.
     pub session: String,
     /// The decision.
     pub verdict: VerdictLine,
-    /// What came of it, where that is written down.
+    /// Its outcome, if one is recorded.
     pub outcome: Option<OutcomeLine>,
 }
 
-/// Why nothing was found.
+/// Why a decision was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// The directory cannot be listed.
@@ -83,37 +83,37 @@ pub enum FindError {
     List {
         /// The directory.
         directory: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// A log cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Nothing has been decided yet.
+    /// The logs contain no decision.
     #[error("no decision is in `{}` yet, they are written by `portcullis run` and by pi", directory.display())]
     Nothing {
         /// The directory.
         directory: PathBuf,
     },
-    /// What was asked for is no place in a log.
+    /// The text is not a position in a log.
     #[error("`{}` is no decision, write LAST, or an id as `audit tail` shows it", given.escape_debug())]
     NoPlace {
-        /// What was asked for.
+        /// The text.
         given: String,
     },
     /// No log has this name.
     #[error("no log begins with `{}`, see `audit tail` for ids", name.escape_debug())]
     NoLog {
-        /// The beginning of the name.
+        /// The given prefix of the name.
         name: String,
     },
-    /// More than one log does.
+    /// Several logs match.
     #[error("{count} logs begin with `{}`, write more of the name", name.escape_debug())]
     ManyLogs {
-        /// The beginning of the name.
+        /// The given prefix of the name.
         name: String,
-        /// How many.
+        /// The number of matches.
         count: usize,
     },
     /// The log has no such line.
@@ -121,19 +121,19 @@ pub enum FindError {
     NoDecision {
         /// The log's name.
         log: String,
-        /// The place.
+        /// The line number.
         sequence: u64,
     },
 }
 
 impl Directory {
-    /// Names the directory; it may be missing, and has no logs then.
+    /// Creates a handle for a directory. A missing directory has no logs.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 
-    /// Returns every log, the one written last first. Links and whatever else is no plain file are left out.
+    /// Returns all logs, the last written first. Links and other files that are not regular are skipped.
     ///
     /// # Errors
     /// When the directory cannot be listed.
@@ -148,7 +148,7 @@ impl Directory {
             let entry = entry.map_err(failed)?;
             let path = entry.path();
             let Some((name, number)) = parts::split(&path) else { continue };
-            // Not followed when it is a link.
+            // This does not follow a link.
             let metadata = entry.metadata().map_err(failed)?;
             if metadata.is_file() {
                 let modified = metadata.modified().map_err(failed)?;
@@ -171,13 +171,13 @@ impl Directory {
         Ok(files)
     }
 
-    /// Returns the logs of which only the record of their end is left. One that had no line yet is none.
+    /// Returns the logs of which only the record of their end exists. A log without lines does not count.
     ///
     /// # Errors
     /// When a directory cannot be listed or a record cannot be read.
     pub fn missing(&self) -> Result<Vec<MissingLog>, FindError> {
         let failed = |source| FindError::List { directory: self.path.clone(), source };
-        // The records first: a log that begins meanwhile has its file before its record.
+        // Read the records first: a log that is being created has its file before its record.
         let names = head::names(&self.path).map_err(failed)?;
         let files = self.files()?;
         let mut missing = Vec::new();
@@ -192,7 +192,7 @@ impl Directory {
         Ok(missing)
     }
 
-    /// Returns the newest decisions of one session, the newest first.
+    /// Returns the newest decisions of a session, the newest first.
     ///
     /// # Errors
     /// When a log cannot be read.
@@ -209,8 +209,10 @@ impl Directory {
         Ok(found)
     }
 
-    /// Finds a decision: `LAST` is the newest of all logs, `NAME:NUMBER` is a line of the log whose name begins
-    /// so. The line of an outcome leads to its decision.
+    /// Finds a decision by its position.
+    ///
+    /// `LAST` is the newest of all logs, and `NAME:NUMBER` is a line of the log whose name starts with `NAME`. The line
+    /// of an outcome gives its decision.
     ///
     /// # Errors
     /// When there is none.
@@ -249,7 +251,7 @@ fn named<'a>(files: &'a [LogFile], name: &str) -> Result<&'a LogFile, FindError>
 fn last(files: &[LogFile]) -> Result<Option<Decided>, FindError> {
     let mut best: Option<Decided> = None;
     for file in files {
-        // What a log holds is not newer than its last change.
+        // No record of a log is newer than the last write.
         if best.as_ref().is_some_and(|best| best.verdict.at_ms > milliseconds(file.modified)) {
             break;
         }
@@ -262,7 +264,7 @@ fn last(files: &[LogFile]) -> Result<Option<Decided>, FindError> {
     Ok(best)
 }
 
-/// A decision on the way to being put together.
+/// A decision whose log is not yet known.
 struct Half {
     sequence: u64,
     session: String,
@@ -284,7 +286,7 @@ impl Half {
     }
 }
 
-/// Reads the decisions of a log with their outcomes; lines that cannot be read are for [`crate::verify`].
+/// Reads the decisions of a log with their outcomes. Unreadable lines are skipped; [`crate::verify`] reports them.
 fn decisions(file: &LogFile) -> Result<Vec<Half>, ReadError> {
     let mut found: Vec<Half> = Vec::new();
     let mut places: HashMap<u64, usize> = HashMap::new();
@@ -307,7 +309,7 @@ fn decisions(file: &LogFile) -> Result<Vec<Half>, ReadError> {
 }
 
 impl Placed {
-    /// Returns when it was written, in milliseconds since 1970-01-01 UTC.
+    /// Returns the time of the record, in milliseconds since 1970-01-01 UTC.
     #[must_use]
     pub fn at_ms(&self) -> u64 {
         match &self.line.record {

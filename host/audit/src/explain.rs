@@ -1,40 +1,40 @@
-//! Which of the answers that were heard decided, and why it did.
+//! Explains which of the votes decided, and why.
 
 use serde::Serialize;
 
 use crate::record::{PolicyLine, VerdictLine};
 
-/// The answer that decided.
+/// The vote that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Winner {
-    /// Its place among [`VerdictLine::policies`]; none where nobody's answer did.
+    /// Its index in [`VerdictLine::policies`]; `None` if no vote decided.
     pub place: Option<usize>,
-    /// Why it did.
+    /// Why it decided.
     pub why: Why,
 }
 
-/// Why an answer decided.
+/// Why a vote decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// Nobody was stricter.
+    /// No vote was stricter.
     Strictest,
-    /// Somebody was stricter, and `combine` of the settings prefers this one.
+    /// Another vote was stricter, and `combine` in the settings prefers this one.
     Preferred,
-    /// It failed, and what fails denies.
+    /// The policy failed, and a failure denies.
     Failed,
-    /// It asked, and the user, or an earlier answer of the user, allowed it.
+    /// The policy asked, and the user, or an earlier answer of the user, allowed it.
     Granted,
-    /// It asked, and nobody allowed it.
+    /// The policy asked, and it was not allowed.
     Refused,
-    /// Nobody had an opinion, so it was asked.
+    /// No policy decided, so the user was asked.
     NoOpinion,
     /// The host decided by itself.
     Host,
 }
 
 impl Why {
-    /// Returns it as a sentence for the user.
+    /// Returns the reason as a sentence for the user.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Why {
     }
 }
 
-/// Finds the answer that decided.
+/// Returns the vote that decided.
 ///
 /// ```
 /// use portcullis_audit::{PolicyLine, VerdictLine, Why, winner};
@@ -86,7 +86,7 @@ pub fn winner(line: &VerdictLine) -> Winner {
     Winner { place, why }
 }
 
-/// The user's own answer keeps the rule that asked.
+/// The user's own answer has the rule that asked.
 fn decided(vote: &PolicyLine, line: &VerdictLine) -> bool {
     if line.policy == "user" {
         return vote.verdict == "ask" && vote.rule == line.rule;
@@ -112,7 +112,7 @@ fn strictness(vote: &PolicyLine) -> u8 {
 mod tests {
     use super::*;
 
-    /// Votes are `name verdict rule`, with `~` before one that is only observed.
+    /// Votes have the form `name verdict rule`, with `~` before one that is only observed.
     fn check(effect: &str, policy: &str, rule: &str, votes: &[&str], place: Option<usize>, why: Why) {
         let vote = |text: &&str| {
             let (counts, text) = text.strip_prefix('~').map_or((true, *text), |text| (false, text));

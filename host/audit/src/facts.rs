@@ -1,7 +1,7 @@
-//! What policies were told beside the request, so that a decision can be taken again.
+//! The facts that policies get with a request, logged so that a decision can be repeated.
 //!
-//! It is the same for nearly all decisions of a session and larger than most requests. So it is written where it
-//! changes, and once at the beginning of each file; the lines that follow name the line that has it.
+//! They are the same for nearly all decisions of a session, and larger than most requests. So they are written only
+//! when they change and at the start of each file; later lines refer to the line that contains them.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::mask::{MASK, digest, mask};
 use crate::record::VerdictLine;
 
-/// Most bytes that the facts of a session have in a line; a long `PATH` comes to a fourth of it.
+/// Maximum size of a session's facts in a line, in bytes; a long `PATH` takes a fourth of it.
 const LARGEST_FACTS: usize = 16 * 1024;
 
-/// Most bytes of the grants. Those that cover one request are few.
+/// Maximum size of the grants, in bytes. Few grants cover a request.
 pub(crate) const LARGEST_GRANTS: usize = 8 * 1024;
 
-/// The facts that were written last, as they were before masking.
+/// The facts that were written last, before masking.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Facts {
     value: Arc<Value>,
@@ -24,8 +24,9 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Has the verdict that becomes line `sequence` say what is new of what was `told`, and refer to the rest. Returns
-    /// what was told last once that line is written, where it is not this.
+    /// Sets the facts of the verdict in line `sequence`: the new ones of `told`, or a reference.
+    ///
+    /// Returns the last facts after that line is written, if they have changed.
     pub(crate) fn refer(&self, verdict: &mut VerdictLine, told: &Arc<Value>, sequence: u64) -> Option<Self> {
         verdict.facts_at = 0;
         if told.is_null() {
@@ -41,7 +42,7 @@ impl Facts {
     }
 }
 
-/// A value, or its length and hash where it is too long.
+/// Returns a value, or its length and hash if it is too long.
 pub(crate) fn bounded(value: Value, most: usize) -> Value {
     if value.is_null() {
         return value;
@@ -50,14 +51,14 @@ pub(crate) fn bounded(value: Value, most: usize) -> Value {
     if text.len() <= most { value } else { digest(&text) }
 }
 
-/// A reader's memory of the facts that later lines refer to. It is shown every verdict of a log, in order.
+/// The facts that later lines of a log can refer to. It must get every verdict of the log, in order.
 #[derive(Debug, Default)]
 pub struct Recall {
     last: Option<(u64, Value)>,
 }
 
 impl Recall {
-    /// Returns the facts of the verdict in line `sequence`; none where the log does not hold them.
+    /// Returns the facts of the verdict in line `sequence`, or `None` if the log does not contain them.
     pub fn facts(&mut self, sequence: u64, verdict: &VerdictLine) -> Option<&Value> {
         if !verdict.facts.is_null() {
             self.last = Some((sequence, verdict.facts.clone()));
@@ -67,7 +68,7 @@ impl Recall {
     }
 }
 
-/// Whether a part of a line is all that was there: nothing in it was masked, cut, or replaced by its hash.
+/// Returns true if a part of a line is complete: not masked, cut, or replaced by its hash.
 #[must_use]
 pub fn is_whole(value: &Value) -> bool {
     match value {
@@ -88,7 +89,7 @@ mod tests {
         VerdictLine { facts, ..VerdictLine::default() }
     }
 
-    /// The line of a verdict, and what was told last after it.
+    /// Returns the line of a verdict, and the last facts after it.
     fn refer(facts: &Facts, told: &Value, sequence: u64) -> (VerdictLine, Option<Facts>) {
         let mut line = VerdictLine::default();
         let new = facts.refer(&mut line, &Arc::new(told.clone()), sequence);
@@ -126,7 +127,7 @@ mod tests {
         let (line, facts) = refer(&Facts::default(), &told, 1);
         assert_eq!(line.facts, json!({ "session-file": "/x", "api-key": MASK }));
         assert!(!is_whole(&line.facts));
-        // The same ones again are the same, masked or not.
+        // Equal facts are recognized, masked or not.
         let (again, new) = refer(&facts.unwrap(), &told, 2);
         assert_eq!((again.facts_at, again.facts, new), (1, Value::Null, None));
 

@@ -1,4 +1,4 @@
-//! The newest records of all logs, and what is added to them.
+//! Reads the newest records of all logs, and then the records that are added.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::directory::{Directory, FindError, LogFile, Placed, Trouble, milliseconds};
 use crate::read::{Mark, ReadError, read_on};
 
-/// Reads what is added to the logs of a directory, those of new sessions included.
+/// Reads the records that are added to the logs of a directory, including those of new sessions.
 #[derive(Debug)]
 pub struct Follower {
     directory: Directory,
@@ -14,7 +14,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Begins after the newest `count` records, which are returned too, the oldest of them first.
+    /// Starts after the newest `count` records, which are returned as well, the oldest first.
     ///
     /// # Errors
     /// When the directory cannot be listed or a log cannot be opened.
@@ -27,7 +27,7 @@ impl Follower {
         for file in directory.files()? {
             let oldest = newest.iter().flatten().map(Placed::at_ms).min().unwrap_or(0);
             if newest.len() >= count && oldest > milliseconds(file.modified) {
-                // Nothing in it can be among the newest; what is there now is passed over later.
+                // This log has none of the newest records; its current content is skipped later.
                 let passed_over = |(path, length)| (path, (Mark::default(), length));
                 follower.marks.extend(file.parts.into_iter().map(passed_over));
                 continue;
@@ -47,7 +47,7 @@ impl Follower {
         Ok((follower, newest))
     }
 
-    /// Returns what was added since the last call, in the order of time.
+    /// Returns the records added since the last call, sorted by time.
     ///
     /// # Errors
     /// When the directory cannot be listed or a log cannot be opened.
@@ -81,7 +81,7 @@ impl Follower {
         }
         let mut lines = read_on(path, mark)?;
         while let Some(line) = lines.next() {
-            // A line without its end is being written; it is read again when it is whole.
+            // An incomplete line is still being written; it is read again once it is complete.
             if matches!(line, Err(ReadError::Partial { .. })) {
                 break;
             }
@@ -98,7 +98,7 @@ impl Follower {
     }
 }
 
-/// By time; a line that cannot be read has none and stays behind the one before it.
+/// Sorts by time. An unreadable line has no time and stays behind the line before it.
 fn sort(lines: &mut [Result<Placed, Trouble>]) {
     let mut latest = 0;
     let times: Vec<u64> = lines

@@ -1,8 +1,8 @@
-//! The head of a log's chain, kept apart from the log: how many lines there are, and the hash of the last one.
+//! The head of a log's chain, stored apart from the log: the number of lines, and the hash of the last one.
 //!
-//! Hashes in the lines show what was changed or taken out, but not that lines at the end are missing. The head does. It
-//! lies in `heads/NAME.head` beside the logs, has a fixed length, and is overwritten in place behind each line. A host
-//! that is stopped between the two leaves a head that is one line behind, never one ahead.
+//! The hashes in the lines reveal changed or removed lines, but not missing lines at the end. The head does. It is the
+//! file `heads/NAME.head` beside the logs, has a fixed length, and is overwritten in place after each line. If the host
+//! is stopped between the two writes, the head is one line behind; it is never ahead.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-/// The directory of the heads, in that of the logs.
+/// The directory of the heads, inside that of the logs.
 const DIRECTORY: &str = "heads";
 const ENDING: &str = ".head";
-/// Digits of the number of lines.
+/// Number of digits of the line count.
 const DIGITS: usize = 20;
 /// Length of a hash in hex.
 const HASH: usize = 64;
 
-/// How far a log was written.
+/// The end of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// Lines in it.
+    /// The number of lines.
     pub(crate) lines: u64,
-    /// The hash of the last of them; empty where there is none.
+    /// The hash of the last line; empty without lines.
     pub(crate) hash: String,
 }
 
@@ -41,15 +41,15 @@ impl Head {
     }
 }
 
-/// The open head of a log that is being written.
+/// The open head file of a log that is being written.
 #[derive(Debug)]
 pub(crate) struct HeadFile(OwnedFd);
 
 impl HeadFile {
-    /// Makes the head of a new, empty log; `directory` is that of the logs.
+    /// Creates the head of a new, empty log; `directory` is that of the logs.
     ///
     /// # Errors
-    /// `EEXIST` where a log of this name was written before.
+    /// `EEXIST` if a log of this name was written before.
     pub(crate) fn create(directory: impl AsFd, name: &str) -> rustix::io::Result<Self> {
         match rustix::fs::mkdirat(&directory, DIRECTORY, Mode::RWXU) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
@@ -63,7 +63,7 @@ impl HeadFile {
         match file.write(&Head { lines: 0, hash: String::new() }) {
             Ok(()) => Ok(file),
             Err(error) => {
-                // It says nothing yet, so nothing is lost with it.
+                // The new file is empty, so nothing is lost.
                 let _removed = rustix::fs::unlinkat(&heads, &file_name, AtFlags::empty());
                 Err(error)
             }
@@ -75,7 +75,7 @@ impl HeadFile {
         Self(file)
     }
 
-    /// Records how far the log was written.
+    /// Records the end of the log.
     pub(crate) fn write(&self, head: &Head) -> rustix::io::Result<()> {
         let text = head.encode();
         let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&self.0, text.as_bytes(), 0))?;
@@ -83,15 +83,15 @@ impl HeadFile {
     }
 }
 
-/// Returns where the head of the log `name` lies, whose files are in `directory`.
+/// Returns the path of the head of the log `name` in `directory`.
 pub(crate) fn path(directory: &Path, name: &str) -> PathBuf {
     directory.join(DIRECTORY).join(format!("{name}{ENDING}"))
 }
 
-/// Reads a head; none where there is no such file.
+/// Reads a head, or returns `None` if the file does not exist.
 ///
 /// # Errors
-/// When it cannot be read, or holds something else.
+/// When it cannot be read, or is invalid.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Head>> {
     let text = match std::fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

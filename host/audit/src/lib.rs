@@ -1,17 +1,18 @@
 //! The append-only log of verdicts and outcomes.
 //!
-//! Every session writes one file of JSON lines: a verdict before the act, an outcome after it. A line that cannot
-//! be written is an error for the caller, who then denies: nothing happens without a trace.
+//! Each session writes a file of JSON lines: a verdict before an action, and an outcome after it. If a line cannot be
+//! written, the caller gets an error and must deny, so that no action is missing from the log.
 //!
-//! A log that has grown long goes on in another file, and its chain with it.
+//! A long log continues in further files, and so does its hash chain.
 //!
-//! Terms: a [`Record`] is what the host has to say; a [`Line`] is a record with its place in the log. Each line
-//! carries the hash of the one before, so that [`verify`] finds a line that was taken out or changed later. How many
-//! lines there are, and the hash of the last, is recorded apart (the **head**), so that it finds a missing end, too. That
-//! guards against mishaps and against commands, which cannot reach the log; the user's own account can rewrite both.
+//! Terms: a [`Record`] is a verdict or an outcome; a [`Line`] is a record with its position in the log. Each line
+//! contains the hash of the previous one, so that [`verify`] detects removed and changed lines. The **head** records
+//! the number of lines and the hash of the last one in a separate file, so that it also detects missing lines at the
+//! end. This protects against accidents, and against commands, which have no access to the log; the user's own account
+//! can rewrite both.
 //!
-//! This crate must never know how a verdict was reached, and can never change one: requests are JSON to it.
-//! It runs on Unix systems only, as it relies on `openat`.
+//! This crate must never know how a verdict was reached, and cannot change one: requests are plain JSON here. It runs
+//! on Unix systems only, since it uses `openat`.
 //!
 //! ```
 //! use portcullis_audit::{Log, OutcomeLine, VerdictLine, read};

@@ -1,4 +1,4 @@
-//! Writing the log.
+//! Writes the log.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,20 +15,20 @@ use crate::mask::{mask, mask_text_in_place};
 use crate::parts;
 use crate::record::{LARGEST_LINE, Line, OutcomeLine, Record, VERSION, VerdictLine, sha256};
 
-/// How often one session id may be used again, for example by a reload of the agent.
+/// Maximum number of logs with the same session id, which is reused for example when the agent reloads.
 const MOST_FILES: u32 = 1000;
 
-/// A file that has reached this many bytes is not written any more; the log goes on in the next one.
+/// Size limit of a file, in bytes; a log that reaches it continues in another file.
 const FULL_AT: u64 = 16 << 20;
 
-/// The log of one session. It can be shared by threads; each line is one `write(2)`.
+/// The log of one session. Threads can share it; each line is one `write(2)`.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
     session: String,
-    /// The directory, for further files.
+    /// The directory, for creating further files.
     directory: OwnedFd,
-    /// Where a file ends.
+    /// Size limit of a file.
     full_at: u64,
     state: Mutex<State>,
 }
@@ -36,21 +36,21 @@ pub struct Log {
 #[derive(Debug)]
 struct State {
     file: OwnedFd,
-    /// The number of the file, from one.
+    /// The number of the file, counted from one.
     part: u32,
-    /// Bytes in it.
+    /// The size of the file, in bytes.
     length: u64,
     sequence: u64,
     previous: String,
-    /// Where the end of the log is recorded.
+    /// The record of the log's end.
     head: HeadFile,
-    /// What policies were told last in this file, and the line that has it.
+    /// The last facts in this file, with their line number.
     facts: Facts,
-    /// The last write left a part of a line behind, which has to be ended first.
+    /// Whether the last write left an incomplete line, which must be ended first.
     torn: bool,
 }
 
-/// Why the log cannot be used. The caller denies.
+/// Why the log cannot be written. The caller denies.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The session id cannot be part of a file name.
@@ -59,16 +59,16 @@ pub enum LogError {
         /// The id.
         id: String,
     },
-    /// The directory cannot be made or opened.
+    /// The directory cannot be created or opened.
     #[error("opening the audit directory `{}`", directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The directory is not the caller's own.
+    /// The directory belongs to another user.
     #[error(
         "the audit directory `{}` belongs to user {owner}, make one that is yours or name another",
         directory.display()
@@ -79,37 +79,37 @@ pub enum LogError {
         /// Its owner.
         owner: u32,
     },
-    /// Others can write into the directory.
+    /// Other users can write to the directory.
     #[error("the audit directory `{}` can be written by others, run `chmod 700` on it", directory.display())]
     Writable {
         /// The directory.
         directory: PathBuf,
     },
-    /// The file cannot be made.
+    /// The file cannot be created.
     #[error("making the audit file `{}`", file.display())]
     Create {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// A line could not be written in full.
+    /// A line could not be written completely.
     #[error("writing the audit file `{}`", file.display())]
     Write {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
 impl Log {
-    /// Makes a new log for a session in `directory`, which is made as well where it is missing.
+    /// Creates a log for a session in `directory`, which is created if it is missing.
     ///
     /// # Errors
-    /// When the directory is not the caller's own, is a link, can be written by others, or the file cannot be made.
+    /// When the directory belongs to another user, is a link, or is writable by others, or the file cannot be created.
     pub fn open(directory: &Path, session_id: &str) -> Result<Self, LogError> {
         let fits = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
         let length = session_id.len();
@@ -124,23 +124,22 @@ impl Log {
         Ok(Self { path, session, directory: handle, full_at: FULL_AT, state })
     }
 
-    /// Returns the file that it begins in.
+    /// Returns the first file of the log.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes a verdict; to be called before the act. Returns its sequence number for the outcome.
+    /// Writes a verdict. Must be called before the action. Returns the sequence number for the outcome.
     ///
     /// # Errors
-    /// When the line could not be written: the act must not happen then.
+    /// When the line could not be written: the action must not happen in that case.
     pub fn verdict(&self, mut line: VerdictLine) -> Result<u64, LogError> {
         let told = Arc::new(line.facts.take());
         self.verdict_on(line, &told)
     }
 
-    /// The same of a decision with which policies were `told` what they are told with many others. It stands in the
-    /// place of the line's facts.
+    /// Writes a verdict whose facts are shared with other verdicts: `told` replaces the facts of the line.
     ///
     /// # Errors
     /// As for [`Self::verdict`].
@@ -155,7 +154,7 @@ impl Log {
         self.append(Record::Verdict(line), told)
     }
 
-    /// Writes what came of an act. Returns its sequence number.
+    /// Writes the outcome of an action. Returns the sequence number.
     ///
     /// # Errors
     /// When the line could not be written.
@@ -166,7 +165,7 @@ impl Log {
     }
 
     fn append(&self, mut record: Record, told: &Arc<Value>) -> Result<u64, LogError> {
-        // A thread that panicked while writing may have left a torn line; the next one ends it.
+        // A thread that panicked during a write may have left an incomplete line, which the next write ends.
         let mut state = self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = poisoned.into_inner();
             state.torn = true;
@@ -196,12 +195,12 @@ impl Log {
         }
         bytes.push(b'\n');
 
-        // Torn until the opposite is known, also when this thread does not come back from the call.
+        // Assume an incomplete line until the write has succeeded, in case this thread panics during the call.
         let was_torn = std::mem::replace(&mut state.torn, true);
         let written = match write_once(&state.file, &bytes) {
             Ok(written) => written,
             Err(source) => {
-                // The system took nothing.
+                // No byte was written.
                 state.torn = was_torn;
                 return Err(self.failed(source));
             }
@@ -216,13 +215,13 @@ impl Log {
         if let (Some(facts), Record::Verdict(VerdictLine { facts_at: 1.., .. })) = (told, line.record) {
             state.facts = facts;
         }
-        // The line is there; without its head nothing that relies on it may happen.
+        // The line is written, but without its head the action must not happen.
         let recorded = state.head.write(&Head { lines: sequence, hash: digest });
         recorded.map_err(|error| self.failed(error.into()))?;
         Ok(sequence)
     }
 
-    /// Goes on in a new file. One that is there already was not made by this log, so nothing is written.
+    /// Continues in a new file. An existing file was not created by this log, so that is an error.
     fn go_on(&self, state: &mut State) -> Result<(), LogError> {
         let part = state.part.saturating_add(1);
         let (name, _) = parts::split(&self.path).unwrap_or((&self.session, 1));
@@ -233,7 +232,7 @@ impl Log {
             source: error.into(),
         })?;
         (state.part, state.length, state.torn) = (part, 0, false);
-        // Each file can be read by itself.
+        // Each file must be readable on its own.
         state.facts = Facts::default();
         Ok(())
     }
@@ -262,13 +261,13 @@ fn make_directory(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
 
     match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory) {
-        // A link in the way is told apart when the directory is opened.
+        // Opening the directory below detects a link.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         outcome => outcome,
     }
 }
 
-/// How a new file is opened.
+/// Flags for creating a file.
 const NEW: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
@@ -277,7 +276,7 @@ const NEW: OFlags = OFlags::WRONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// Makes the first file of a log, and its head, under a name that no log had before.
+/// Creates the first file of a log and its head, under a name that no earlier log had.
 fn create_file(
     directory: &Path,
     handle: &OwnedFd,
@@ -294,7 +293,7 @@ fn create_file(
             Ok(file) => match HeadFile::create(handle, &name) {
                 Ok(head) => return Ok((directory.join(&file_name), file, head)),
                 Err(error) => {
-                    // The file is empty and has no head: it belongs to no log yet.
+                    // The file is empty and has no head, so it belongs to no log yet.
                     rustix::fs::unlinkat(handle, &file_name, AtFlags::empty()).map_err(failed)?;
                     if error != rustix::io::Errno::EXIST {
                         return Err(failed(error));
@@ -310,7 +309,7 @@ fn create_file(
     Err(LogError::Create { file: directory.join(parts::file_name(&name, 1)), source })
 }
 
-/// Writes in one call; only a call that a signal cut short before the first byte is made again.
+/// Writes with one call; repeats it only if a signal interrupts it before the first byte.
 fn write_once(file: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match rustix::io::write(file, bytes) {
@@ -320,10 +319,10 @@ fn write_once(file: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Room for a line as most are: it is not made longer piece by piece.
+/// Initial capacity, enough for most lines.
 const USUAL_LINE: usize = 4096;
 
-/// Writes a line as JSON whose characters are safe to show, so that any viewer can be used on the log.
+/// Formats a line as JSON without unsafe characters, so that any viewer can show the log.
 fn written(line: &Line) -> serde_json::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL_LINE);
     serde_json::to_writer(&mut bytes, line)?;
@@ -334,8 +333,9 @@ fn written(line: &Line) -> serde_json::Result<Vec<u8>> {
     Ok(escape_json(&text).into_owned().into_bytes())
 }
 
-/// Writes a line as text that fits; what makes it too long is replaced by its length and hash, the largest parts
-/// first, and what decided is kept.
+/// Formats a line within the size limit.
+///
+/// Parts that make it too long are replaced by their length and hash, the largest first; the decision itself is kept.
 fn bounded(line: &mut Line) -> serde_json::Result<Vec<u8>> {
     let fits = |text: &Vec<u8>| text.len() < LARGEST_LINE;
     let text = written(line)?;
@@ -354,7 +354,7 @@ fn bounded(line: &mut Line) -> serde_json::Result<Vec<u8>> {
     match &mut line.record {
         Record::Verdict(verdict) => {
             verdict.request = digest(&verdict.request)?;
-            // Without the request nothing can be taken again.
+            // Without the request, the decision cannot be repeated.
             (verdict.facts, verdict.facts_at, verdict.grants) = (Value::Null, 0, Value::Null);
         }
         Record::Outcome(outcome) => {
@@ -381,7 +381,7 @@ fn shorten_reasons(verdict: &mut VerdictLine) {
     }
 }
 
-/// The line with as much of its request as fits; none where that is not enough, or there is no request.
+/// Returns the line with as much of its request as fits, or `None` if that is still too long or there is no request.
 fn cut_to_fit(line: &Line) -> serde_json::Result<Option<Vec<u8>>> {
     let Record::Verdict(verdict) = &line.record else { return Ok(None) };
     for cut in CUTS {
@@ -392,8 +392,9 @@ fn cut_to_fit(line: &Line) -> serde_json::Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
-/// How much is kept of a request that is too long; the first that fits is taken. Paths stay whole in all but the last,
-/// so that padding does not hide what was done.
+/// The steps for shortening a request; the first that fits is used.
+///
+/// Paths stay complete in all but the last, so that padding cannot hide the target of an action.
 const CUTS: [Cut; 5] = [
     Cut { text: 4096, items: 512 },
     Cut { text: 1024, items: 64 },
@@ -402,25 +403,25 @@ const CUTS: [Cut; 5] = [
     Cut { text: 64, items: 4 },
 ];
 
-/// What stays of a text, and of a list.
+/// Limits for a shortened request.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
-    /// Bytes.
+    /// Maximum length of a text, in bytes.
     text: usize,
-    /// Items.
+    /// Maximum length of a list.
     items: usize,
 }
 
-/// Keys of a request that say where something was done.
+/// Keys in a request that identify the target.
 const WHERE: [&str; 4] = ["id", "canonical", "cwd", "kind"];
 
-/// As long as a path can be.
+/// Maximum length of a path.
 const LONGEST_PATH: usize = 4096;
 
 fn cut_line(line: &Line, verdict: &VerdictLine, cut: Cut) -> serde_json::Result<Option<Vec<u8>>> {
     let mut request = shortened(&verdict.request, cut, "");
     let Value::Object(parts) = &mut request else { return Ok(None) };
-    // What was taken out is still there to be compared with.
+    // Keep the digest of the full request for comparison.
     parts.insert("shortened".to_owned(), digest(&verdict.request)?);
     let verdict = VerdictLine { request, ..verdict.clone() };
     written(&Line { record: Record::Verdict(verdict), ..line.clone() }).map(Some)
@@ -458,7 +459,7 @@ fn digest(value: &Value) -> serde_json::Result<Value> {
 }
 
 fn shorten(text: &mut String) {
-    /// Enough to recognise a reason by.
+    /// Number of characters kept, enough to recognize a reason.
     const KEPT: usize = 200;
     if text.len() > KEPT {
         *text = text.chars().take(KEPT).chain(['…']).collect();

@@ -1,12 +1,13 @@
-//! A long log goes on in further files: `ID.jsonl`, `ID~2.jsonl`, `ID~3.jsonl`. Numbers and hashes go on as well, so
-//! that a file taken out is seen as a line taken out is.
+//! File names of a log: `ID.jsonl`, and for a long log `ID~2.jsonl`, `ID~3.jsonl`.
+//!
+//! Numbers and hashes continue across files, so a removed file is detected like a removed line.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What follows the name of every file.
+/// Extension of every file.
 const ENDING: &str = ".jsonl";
-/// Stands between the name and the number; no session id has it.
+/// Separator between name and number; session ids do not contain it.
 const MARK: char = '~';
 
 /// Returns the name of a part; the first one has no number.
@@ -14,12 +15,12 @@ pub(crate) fn file_name(name: &str, number: u32) -> String {
     if number <= 1 { format!("{name}{ENDING}") } else { format!("{name}{MARK}{number}{ENDING}") }
 }
 
-/// Splits the name of a file into the log's name and the number of the part; none for what is no log.
+/// Splits a file name into the log's name and the number of the part; `None` if it is not a log file.
 pub(crate) fn split(file: &Path) -> Option<(&str, u32)> {
     let stem = file.file_name()?.to_str()?.strip_suffix(ENDING)?;
     match stem.split_once(MARK) {
         None => Some((stem, 1)),
-        // Written in one way only, so that no two files are the same part.
+        // Only the canonical form of the number is valid, so that no two files are the same part.
         Some((name, number)) => {
             let number =
                 number.parse().ok().filter(|parsed: &u32| *parsed > 1 && parsed.to_string() == number)?;
@@ -28,7 +29,7 @@ pub(crate) fn split(file: &Path) -> Option<(&str, u32)> {
     }
 }
 
-/// Returns the files of the log that `file` is a part of, in order, as far as they are there.
+/// Returns the existing files of the log that `file` is a part of, in order.
 ///
 /// # Errors
 /// When their directory cannot be listed.
@@ -44,7 +45,7 @@ pub(crate) fn of(file: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     parts.sort();
-    // One that is not there is for whoever opens it to tell.
+    // Include a missing file: opening it gives the error.
     if parts.is_empty() {
         parts.push((1, file.to_owned()));
     }

@@ -1,4 +1,4 @@
-//! Reading the log.
+//! Reads and verifies the log.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -9,7 +9,7 @@ use crate::head::{self, Head};
 use crate::parts;
 use crate::record::{LARGEST_LINE, Line, VERSION, sha256};
 
-/// Why a line, or the log, cannot be read.
+/// Why a line or the log cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be read.
@@ -17,43 +17,43 @@ pub enum ReadError {
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The last line has no end: the host was stopped while it wrote it.
+    /// The last line is incomplete: the host was stopped while it wrote the line.
     #[error("line {number} has no end, the host was stopped while it wrote it")]
     Partial {
-        /// Counts from one.
+        /// Line number, counted from one.
         number: u64,
     },
-    /// A line is longer than any the host writes.
+    /// A line is longer than the limit for writing.
     #[error("line {number} is longer than {LARGEST_LINE} bytes")]
     TooLong {
-        /// Counts from one.
+        /// Line number, counted from one.
         number: u64,
     },
-    /// A line is no record.
+    /// A line is not a record.
     #[error("line {number} is no record")]
     Malformed {
-        /// Counts from one.
+        /// Line number, counted from one.
         number: u64,
-        /// What is wrong.
+        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
-    /// A line of a later version.
+    /// A line has a later version of the format.
     #[error("line {number} has version {version}, this program reads up to {VERSION}")]
     Version {
-        /// Counts from one.
+        /// Line number, counted from one.
         number: u64,
         /// The version.
         version: u32,
     },
-    /// A line does not follow from the one before.
+    /// A line does not follow from the previous one.
     #[error("line {number} does not follow from the one before: something was taken out or changed")]
     Chain {
-        /// Counts from one.
+        /// Line number, counted from one.
         number: u64,
     },
     /// Lines at the end are missing.
@@ -61,41 +61,41 @@ pub enum ReadError {
         "it has {found} of the {written} lines that were written: its end was cut off, or lost when the machine stopped"
     )]
     Cut {
-        /// Lines that are there.
+        /// Number of existing lines.
         found: u64,
-        /// Lines that were written.
+        /// Number of lines that were written.
         written: u64,
     },
-    /// The last line that was written is another one.
+    /// The last line differs from the one that was written.
     #[error("line {number} is not the one that was written there: the end was cut off and replaced")]
     Replaced {
-        /// Counts from one over all files.
+        /// Line number, counted from one over all files.
         number: u64,
     },
-    /// The record of the log's end is not there.
+    /// The record of the log's end is missing.
     #[error("`{}` is missing, which says where the log ends: its end may have been cut off", head.display())]
     NoHead {
-        /// Where it should be.
+        /// Its expected path.
         head: PathBuf,
     },
     /// The record of the log's end cannot be used.
     #[error("reading `{}`, which says where the log ends", head.display())]
     Head {
-        /// Where it is.
+        /// Its path.
         head: PathBuf,
-        /// What is wrong.
+        /// The error.
         #[source]
         source: io::Error,
     },
 }
 
-/// The lines of one file; a bad line is an error and the next one is read.
+/// The lines of one file. A bad line gives an error, and reading continues with the next one.
 #[derive(Debug)]
 pub struct Lines {
     path: PathBuf,
     reader: BufReader<File>,
     number: u64,
-    /// Where the next line begins, in bytes.
+    /// Byte offset of the next line.
     offset: u64,
     done: bool,
 }
@@ -110,7 +110,7 @@ pub fn read(path: &Path) -> Result<Lines, ReadError> {
     Ok(Lines { path: path.to_owned(), reader: BufReader::new(file), number: 0, offset: 0, done: false })
 }
 
-/// Reads on where an earlier reader of the same file stood.
+/// Continues at the position of an earlier reader of the same file.
 pub(crate) fn read_on(path: &Path, mark: Mark) -> Result<Lines, ReadError> {
     let mut lines = read(path)?;
     let failed = |source| ReadError::Io { file: path.to_owned(), source };
@@ -119,19 +119,19 @@ pub(crate) fn read_on(path: &Path, mark: Mark) -> Result<Lines, ReadError> {
     Ok(lines)
 }
 
-/// A place between two lines of a file.
+/// A position between two lines of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// Lines before it.
+    /// Number of lines before it.
     pub(crate) number: u64,
-    /// Bytes before it.
+    /// Number of bytes before it.
     pub(crate) offset: u64,
 }
 
-/// Reads the whole log that `path` is a file of, from its first file to its last.
+/// Reads the whole log that `path` is a part of, across all its files.
 ///
 /// # Errors
-/// When one of them cannot be opened.
+/// When one of the files cannot be opened.
 pub fn read_all(path: &Path) -> Result<impl Iterator<Item = Result<Line, ReadError>> + use<>, ReadError> {
     let files = files_of(path)?.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     Ok(files.into_iter().flatten())
@@ -141,33 +141,34 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
     parts::of(path).map_err(|source| ReadError::Io { file: path.to_owned(), source })
 }
 
-/// A log that was found intact.
+/// The result for an intact log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Intact {
-    /// How many lines it has.
+    /// The number of lines.
     pub lines: u64,
-    /// Whether its end is known.
+    /// Whether its end was checked.
     pub end: End,
 }
 
 /// Whether the end of a log was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// No line at its end is missing.
+    /// No lines are missing at the end.
     Checked,
-    /// It was written before ends were recorded; lines at its end may be missing.
+    /// The log is older than records of the end; lines may be missing at the end.
     Unknown,
 }
 
-/// Reads the whole log that `path` is a file of, and checks that nothing was taken out or changed: neither in a file,
-/// nor between two of them, nor at the end.
+/// Reads the whole log that `path` is a part of, and checks that no line was removed or changed.
 ///
-/// A torn line is an error here too: it says that a verdict may have been lost. Lines behind the recorded end are none:
-/// the host was stopped between a line and its record, or writes at this moment.
+/// It finds such lines in a file, between two files, and at the end.
+///
+/// An incomplete line is an error as well, since a verdict may be lost. Additional lines after the recorded end are
+/// not: the host was stopped between a line and its record, or is writing at the moment.
 ///
 /// # Errors
-/// At the first line that cannot be read or does not follow from the one before, with the file it is in; and when the end
-/// is not the one that was recorded.
+/// At the first line that cannot be read or does not follow from the previous one, with its file; and when the end
+/// differs from the recorded one.
 pub fn verify(path: &Path) -> Result<Intact, Trouble> {
     let here = |error| Trouble { file: path.to_owned(), error };
     let (head_path, head) = head_of(path).map_err(here)?;
@@ -185,7 +186,7 @@ pub fn verify(path: &Path) -> Result<Intact, Trouble> {
     }
 }
 
-/// Reads the head before the lines: a host that writes meanwhile makes more lines than the head says, never fewer.
+/// Reads the head before the lines: if the host writes meanwhile, there are more lines than the head says, never fewer.
 fn head_of(path: &Path) -> Result<(PathBuf, Option<Head>), ReadError> {
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
     let Some((name, _)) = parts::split(path) else { return Ok((head::path(directory, "NAME"), None)) };
@@ -196,7 +197,7 @@ fn head_of(path: &Path) -> Result<(PathBuf, Option<Head>), ReadError> {
     }
 }
 
-/// How far a log has been checked.
+/// State of a verification.
 #[derive(Default)]
 struct Chain {
     count: u64,
@@ -225,7 +226,9 @@ impl Chain {
         Ok(())
     }
 
-    /// A line without an end is one that was cut, where more lines than those before it had been written.
+    /// Returns the error to report.
+    ///
+    /// An incomplete line counts as a missing end if more lines than those before it had been written.
     fn explained(&self, error: ReadError) -> ReadError {
         match (&error, &self.head) {
             (ReadError::Partial { .. }, Some(head)) if self.count < head.lines => self.cut(head.lines),
@@ -239,12 +242,12 @@ impl Chain {
 }
 
 impl Lines {
-    /// Returns where it stands: behind the last line that has an end.
+    /// Returns its position, after the last complete line.
     pub(crate) fn mark(&self) -> Mark {
         Mark { number: self.number, offset: self.offset }
     }
 
-    /// Reads up to the next end of a line, and never more than a line may hold into memory.
+    /// Reads up to the next line end, and at most the size limit of a line.
     fn next_bytes(&mut self) -> Option<Result<Vec<u8>, ReadError>> {
         if self.done {
             return None;

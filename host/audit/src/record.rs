@@ -1,83 +1,88 @@
-//! What a line of the log holds.
+//! The content of a log line.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The version of the line format; a reader refuses a higher one.
+/// The version of the line format; readers refuse higher ones.
 pub const VERSION: u32 = 1;
 
-/// The longest line in bytes, its end included: what `write(2)` puts into a file in one piece without doubt, and
-/// no reader has to fear.
+/// Size limit of a line in bytes, including its end.
+///
+/// `write(2)` writes this much to a file in one piece, and readers can hold it in memory.
 pub const LARGEST_LINE: usize = 64 * 1024;
 
-/// One line of the log: a record and its place.
+/// A line of the log: a record with its position.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// Version of the format.
     pub version: u32,
-    /// Counts from one in each file.
+    /// Line number in the log, counted from one over all its files.
     pub sequence: u64,
     /// The session.
     pub session: String,
-    /// SHA-256 of the line before, in hex; empty in the first.
+    /// SHA-256 of the previous line in hex; empty in the first line.
     pub previous: String,
-    /// Whether the end of the log is recorded apart from it; in the first line only. False in older logs.
+    /// Whether the log has a separate record of its end; only in the first line. False in older logs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub head: bool,
-    /// What is recorded.
+    /// The record.
     #[serde(flatten)]
     pub record: Record,
 }
 
-/// What is recorded.
+/// A record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "lines are written and read one at a time")]
 pub enum Record {
-    /// Before an act.
+    /// A verdict, before the action.
     Verdict(VerdictLine),
-    /// After it.
+    /// An outcome, after the action.
     Outcome(OutcomeLine),
 }
 
-/// A verdict, written before the act.
+/// A verdict, written before the action.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VerdictLine {
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// The request; secrets are masked when it is written.
+    /// The request; secrets are masked on writing.
     pub request: Value,
-    /// What each policy said, in the order of the chain.
+    /// The votes of the policies, in the order of the chain.
     pub policies: Vec<PolicyLine>,
-    /// The answer: `allow`, `ask` or `deny`.
+    /// The effect: `allow`, `ask` or `deny`.
     pub effect: String,
-    /// Who gave it: a policy, or a layer of the settings.
+    /// The author of the decision: a policy, or a layer of the settings.
     pub policy: String,
     /// Id of the rule.
     pub rule: String,
     /// Its reason.
     pub reason: String,
-    /// The setting that made it so, where it is known.
+    /// The setting behind the rule, if known.
     pub setting: String,
-    /// What turned an `ask` into the answer: `grant`, `user`, or that none came: `nobody` was there, `timeout`, or
-    /// `withdrawal` of the question. Empty: nothing did.
+    /// The author of the answer that turned `ask` into the effect; empty without a question.
+    ///
+    /// One of `grant`, `user`, or the cause of a missing answer: `nobody` (no user interface), `timeout`, `withdrawal`
+    /// (of the question).
     pub answered_by: String,
     /// How long the decision took, without waiting for the user.
     pub cost_us: u64,
-    /// What the policies were told that it was, in seconds since 1970-01-01 UTC.
+    /// The time that policies got, in seconds since 1970-01-01 UTC.
     #[serde(skip_serializing_if = "is_zero")]
     pub now: u64,
-    /// The live grants that they were told of; secrets are masked when it is written.
+    /// The live grants that policies got; secrets are masked on writing.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub grants: Value,
-    /// The rest of what they were told beside the request; secrets are masked when it is written. Null: see
-    /// [`facts_at`](Self::facts_at).
+    /// The other facts that policies got with the request; secrets are masked on writing.
+    ///
+    /// If null, see [`facts_at`](Self::facts_at).
     #[serde(skip_serializing_if = "Value::is_null")]
     pub facts: Value,
-    /// The line of the same file in which `facts` stand, where they are the same: itself or one before. Zero: nobody
-    /// was told anything, or the log is of a version that did not keep it. Filled in when it is written.
+    /// Number of the line in the same file that contains the same `facts`: this one or an earlier one.
+    ///
+    /// Zero if policies got no facts, or the log is from a version that did not store them. Set on writing.
     #[serde(skip_serializing_if = "is_zero")]
     pub facts_at: u64,
 }
@@ -87,7 +92,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What one policy said.
+/// The vote of one policy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolicyLine {
@@ -99,31 +104,33 @@ pub struct PolicyLine {
     pub verdict: String,
     /// Id of the rule.
     pub rule: String,
-    /// Its reason, or what failed.
+    /// Its reason, or the error.
     pub reason: String,
-    /// The setting that made it so, where it is known.
+    /// The setting behind the rule, if known.
     pub setting: String,
-    /// False for a policy that is only observed, and for the permission of one that can only tighten.
+    /// Whether the vote counts.
+    ///
+    /// False for a policy that is only observed, and for an "allow" of one that can only tighten.
     pub counts: bool,
-    /// Whether it can only tighten.
+    /// Whether the policy can only tighten.
     pub tightens: bool,
-    /// How long it took.
+    /// Time of the evaluation.
     pub cost_us: u64,
 }
 
-/// What came of an act, written after it.
+/// The outcome of an action, written after it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutcomeLine {
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// Sequence number of the verdict it belongs to.
+    /// Sequence number of its verdict.
     pub verdict: u64,
-    /// `done`, how a command ended, or what went wrong; secrets are masked when it is written.
+    /// `done`, the exit status of a command, or the error; secrets are masked on writing.
     pub result: String,
-    /// Whatever else is known: exit status, bytes; secrets are masked when it is written.
+    /// Further details, such as exit status and bytes; secrets are masked on writing.
     pub detail: Value,
-    /// How long the act took.
+    /// Time of the action.
     pub cost_us: u64,
 }
 

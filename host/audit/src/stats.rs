@@ -1,4 +1,4 @@
-//! What the logs come to in numbers.
+//! Statistics of logs.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,63 +6,65 @@ use serde::Serialize;
 
 use crate::record::{Line, Record, VerdictLine};
 
-/// `done`, `exit 127`, `signal 9`; what is longer tells of one case only, with its paths.
+/// Maximum length of an outcome to count by itself, as in `done`, `exit 127`, `signal 9`.
+///
+/// Longer ones are specific errors with paths.
 const LONGEST_OUTCOME: usize = 12;
 
-/// What a number of logs come to.
+/// Statistics of several logs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {
-    /// Logs read.
+    /// Number of logs.
     pub logs: u64,
-    /// Lines that cannot be read.
+    /// Number of unreadable lines.
     pub unreadable: u64,
     /// Time of the first decision, in milliseconds since 1970-01-01 UTC.
     pub first_at_ms: Option<u64>,
-    /// Time of the last one.
+    /// Time of the last decision.
     pub last_at_ms: Option<u64>,
-    /// Decisions by effect.
+    /// Number of decisions by effect.
     pub effects: BTreeMap<String, u64>,
-    /// Decisions by kind of action, then by effect.
+    /// Number of decisions by kind of action, then by effect.
     pub actions: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Questions that were answered, by who or what answered.
+    /// Number of answered questions, by the author of the answer.
     pub answered: BTreeMap<String, u64>,
-    /// What came of what was allowed; every longer text of an error is `error`.
+    /// Number of outcomes; all longer error texts count as `error`.
     pub outcomes: BTreeMap<String, u64>,
-    /// Allowed, and nothing is written of what came of it: it still runs, or the host was stopped.
+    /// Number of allowed actions without an outcome: still running, or the host was stopped.
     pub open: u64,
     /// The rules that decided, the most frequent first.
     pub rules: Vec<RuleCount>,
-    /// What each policy said.
+    /// Statistics of the policies.
     pub policies: BTreeMap<String, PolicyStats>,
-    /// Half of the decisions took no longer than this, in microseconds.
+    /// Median time of a decision, in microseconds.
     pub median_us: u64,
-    /// The longest decision.
+    /// Maximum time of a decision, in microseconds.
     pub longest_us: u64,
     #[serde(skip)]
     costs: Vec<u64>,
 }
 
-/// How often a rule decided.
+/// The number of decisions of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RuleCount {
-    /// Who gave the answer.
+    /// The author of the decision.
     pub policy: String,
     /// The rule.
     pub rule: String,
-    /// The answer.
+    /// The effect.
     pub effect: String,
-    /// How often.
+    /// The number.
     pub count: u64,
 }
 
-/// What one policy said.
+/// Statistics of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyStats {
-    /// Its answers.
+    /// Number of votes by verdict.
     pub verdicts: BTreeMap<String, u64>,
-    /// How long it took in sum, in microseconds.
+    /// Total time, in microseconds.
     pub total_us: u64,
 }
 
@@ -136,7 +138,9 @@ fn add(counts: &mut BTreeMap<String, u64>, key: &str) {
     *count = count.saturating_add(1);
 }
 
-/// The kind of action is the one key of the request's action; `other` where the request was too long to be kept.
+/// Returns the kind of action, or `other` if the request was too long to be logged.
+///
+/// The kind is the only key of the request's action.
 fn kind(verdict: &VerdictLine) -> String {
     let action = verdict.request.get("action").and_then(serde_json::Value::as_object);
     action.and_then(|action| action.keys().next()).cloned().unwrap_or_else(|| "other".to_owned())
@@ -189,7 +193,7 @@ mod tests {
             ]
             .into_iter(),
         );
-        // In another log the same number is another decision.
+        // In another log the same number is a different decision.
         stats.add([line(1, verdict("deny", "file", 40))].into_iter());
         let number = |counts: &BTreeMap<String, u64>, key: &str| counts.get(key).copied();
         assert_eq!((stats.logs, stats.unreadable, stats.open), (2, 1, 1));

@@ -15,7 +15,7 @@ fn outcome(at_ms: u64, verdict: u64) -> OutcomeLine {
     OutcomeLine { at_ms, verdict, result: "done".to_owned(), ..OutcomeLine::default() }
 }
 
-/// The times of the lines of a log are those of the records, not of the test.
+/// Sets a log's time of writing to that of its records.
 fn set_modified(log: &Log, at_ms: u64) {
     let file = std::fs::OpenOptions::new().append(true).open(log.path()).unwrap();
     file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms)).unwrap();
@@ -56,7 +56,7 @@ fn decisions_are_found_by_place() {
         let script = decided.verdict.request["script"].as_str().unwrap().to_owned();
         (script, decided.sequence, decided.outcome.is_some())
     };
-    // The file written last does not hold the last decision.
+    // The last written file does not contain the last decision.
     assert_eq!(script("LAST"), ("two".to_owned(), 1, false));
     assert_eq!(script("last"), ("two".to_owned(), 1, false));
     assert_eq!(script("abc:1"), ("one".to_owned(), 1, true));
@@ -98,7 +98,7 @@ fn the_newest_of_all_logs_and_then_what_is_added() {
     assert_eq!(times(&newest), [203, 204, 300, 301, 302, 303, 304]);
     assert!(follower.poll().unwrap().is_empty());
 
-    // Also to a log that was passed over, and by a session that is new.
+    // Also from a log that was skipped, and from a new session.
     logs[0].verdict(verdict(401, "y")).unwrap();
     logs[1].verdict(verdict(400, "y")).unwrap();
     Log::open(&directory.path, "new").unwrap().verdict(verdict(402, "y")).unwrap();

@@ -1,4 +1,6 @@
-//! What is missing at the end of a log is found. The control of each case is the chain alone, which finds nothing.
+//! Missing lines at the end of a log are detected.
+//!
+//! The control of each case is the chain alone, which does not detect them.
 
 use std::fs;
 
@@ -6,7 +8,7 @@ use super::*;
 use crate::directory::{Directory, Trouble};
 use crate::read::{End, Intact, ReadError, verify};
 
-/// A log of six lines, in files of two lines each if `full_at` is small.
+/// Returns a log of six lines, with two lines per file if `full_at` is small.
 fn written(full_at: u64) -> (tempfile::TempDir, Log) {
     let home = tempfile::tempdir().unwrap();
     let mut log = Log::open(home.path(), "s").unwrap();
@@ -26,7 +28,9 @@ fn lines(path: &Path) -> Vec<String> {
     fs::read_to_string(path).unwrap().split_inclusive('\n').map(str::to_owned).collect()
 }
 
-/// What [`verify`] would say of the lines alone: logs of before had no head, and their first line says so.
+/// Returns the result of [`verify`] for the lines without a head.
+///
+/// Older logs have no head, and no mark for it in the first line.
 fn chain_alone(log: &Log) -> Result<Intact, Trouble> {
     let apart = tempfile::tempdir().unwrap();
     let mut previous = String::new();
@@ -76,7 +80,7 @@ fn a_cut_within_a_line_is_told_from_a_host_that_was_stopped() {
     fs::write(log.path(), all.get(..all.len() - 5).unwrap()).unwrap();
     let error = verify(log.path()).unwrap_err().error;
     assert!(matches!(error, ReadError::Cut { found: 5, written: 6 }), "{error}");
-    // A line that was begun and never finished is no cut.
+    // An incomplete line is not a missing end.
     fs::write(log.path(), format!("{all}{{\"version\":1")).unwrap();
     let error = verify(log.path()).unwrap_err().error;
     assert!(matches!(error, ReadError::Partial { number: 7 }), "{error}");
@@ -95,7 +99,7 @@ fn a_host_that_is_stopped_before_it_records_the_end_leaves_an_intact_log() {
 fn an_end_that_was_replaced_is_found() {
     let (home, log) = written(u64::MAX);
     let text = lines(log.path());
-    // The same number of lines again, by a log that went another way after the fourth.
+    // The same number of lines, in a log that differs after the fourth.
     let other = Log::open(&home.path().join("other"), "s").unwrap();
     for number in 0..6 {
         let request = json!({ "script": format!("x{}", if number < 4 { number } else { 9 }) });
@@ -126,7 +130,7 @@ fn a_removed_last_file_and_a_removed_log_are_missed() {
         missing.iter().map(|log| (log.path.as_path(), log.lines)).collect::<Vec<_>>(),
         [(log.path(), 6)]
     );
-    // The same id is not used for another log then, which would cover that up.
+    // The same id is not reused for another log, which would cover up the removal.
     let again = Log::open(home.path(), "s").unwrap();
     assert_eq!(again.path(), home.path().join("s.2.jsonl"));
     assert!(!home.path().join("s.jsonl").exists());
@@ -144,7 +148,7 @@ fn a_missing_or_changed_record_of_the_end_is_told() {
     }
     fs::remove_file(head(&log)).unwrap();
     assert!(matches!(verify(log.path()).unwrap_err().error, ReadError::NoHead { .. }));
-    // Taking the mark out of the first line breaks the chain.
+    // Removing the mark from the first line breaks the chain.
     let text = fs::read_to_string(log.path()).unwrap().replacen("\"head\":true,", "", 1);
     fs::write(log.path(), text).unwrap();
     assert!(matches!(verify(log.path()).unwrap_err().error, ReadError::Chain { number: 2 }));
@@ -159,7 +163,7 @@ fn two_sessions_at_once_have_ends_of_their_own() {
             scope.spawn(move || {
                 for _ in 0..50 * (place + 1) {
                     log.verdict(VerdictLine::default()).unwrap();
-                    // A log can be checked while it is written.
+                    // A log can be verified while it is written.
                     assert_eq!(verify(log.path()).unwrap().end, End::Checked);
                 }
             });

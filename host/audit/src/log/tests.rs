@@ -39,7 +39,7 @@ fn a_directory_that_others_can_write_is_refused() {
 
 #[test]
 fn a_directory_of_somebody_else_is_refused() {
-    // As root one is made over to another user; an ordinary user finds root's.
+    // As root, give a directory to another user; an ordinary user takes one of root.
     let home = tempfile::tempdir().unwrap();
     let directory = if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(home.path(), Some(12345), None).unwrap();
@@ -58,7 +58,7 @@ fn links_are_not_followed() {
     symlink(&real, home.path().join("link")).unwrap();
     assert!(matches!(Log::open(&home.path().join("link"), "s"), Err(LogError::Directory { .. })));
 
-    // A link with the name of the file is left alone, and another name is taken.
+    // A link with the name of the file is not followed, and another name is used.
     let victim = home.path().join("victim");
     std::fs::write(&victim, "").unwrap();
     std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -117,7 +117,7 @@ fn a_line_is_written_in_one_piece_by_many_threads_and_sessions() {
     }
 }
 
-/// A log whose files are full after a few lines.
+/// Returns a log whose files are full after a few lines.
 fn small(home: &tempfile::TempDir) -> Log {
     Log { full_at: 1_000, ..Log::open(&home.path().join("audit"), "s").unwrap() }
 }
@@ -132,7 +132,7 @@ fn a_long_log_goes_on_in_further_files_and_so_does_its_chain() {
     let part = |number| log.path().with_file_name(parts::file_name("s", number));
     assert!((1..=4).all(|number| part(number).is_file() && mode(&part(number)) == 0o600));
     assert!(part(1).metadata().unwrap().len() < 2_000);
-    // Any of its files names the whole.
+    // Any of the files stands for the whole log.
     for number in 1..=3 {
         assert_eq!(verify(&part(number)).unwrap().lines, 40);
     }
@@ -197,7 +197,7 @@ fn a_line_written_in_part_is_an_error_and_the_next_starts_afresh() {
     let home = tempfile::tempdir().unwrap();
     let log = Log::open(&home.path().join("audit"), "s").unwrap();
     log.verdict(verdict("one")).unwrap();
-    // A pipe with room for two pages takes that much of a longer line.
+    // A pipe with space for two pages accepts only that much of a longer line.
     let (mut far, mut near) = io::pipe().unwrap();
     rustix::fs::fcntl_setfl(&near, OFlags::NONBLOCK).unwrap();
     while io::Write::write(&mut near, &[0; 4096]).is_ok() {}

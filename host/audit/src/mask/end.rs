@@ -1,7 +1,8 @@
-//! Where a value ends. Where texts can be read in several ways, the longest counts.
+//! Finds the end of a value. If a text can be read in several ways, the longest reading counts.
 
-/// How far a word of a shell goes, with its quotes, escapes and substitutions. `outer` is the quote in which it
-/// stands; `to_quote`: it ends only there.
+/// Returns the length of a shell word, with its quotes, escapes and substitutions.
+///
+/// `outer` is the enclosing quote; with `to_quote` the word ends only at that quote.
 pub(super) fn of_shell_word(rest: &str, outer: Option<char>, to_quote: bool) -> usize {
     let mut at = 0;
     while let Some(tail) = rest.get(at..).filter(|tail| !tail.is_empty()) {
@@ -22,7 +23,7 @@ pub(super) fn of_shell_word(rest: &str, outer: Option<char>, to_quote: bool) -> 
     rest.len()
 }
 
-/// The length of a quoted part of a word that stands in quotes itself: `\"…\"` in `"`, `'\''…'\''` in `'`.
+/// Returns the length of a quoted part inside a quoted word: `\"…\"` in `"`, `'\''…'\''` in `'`.
 fn inner_quote(tail: &str, outer: Option<char>) -> Option<usize> {
     let quote = match outer? {
         '"' => "\\\"",
@@ -32,10 +33,11 @@ fn inner_quote(tail: &str, outer: Option<char>) -> Option<usize> {
     Some(inner.find(quote).map_or(tail.len(), |end| end + 2 * quote.len()))
 }
 
-/// How far a text goes that was opened by `quote` with `escapes` backslashes before it; with `whole`, the closing
-/// quote is part of it.
+/// Returns the length of a text opened by `quote` with `escapes` backslashes before it.
+///
+/// `whole` includes the closing quote.
 pub(super) fn of_quoted(rest: &str, quote: char, escapes: usize, whole: bool) -> usize {
-    // A quote inside is escaped once more than the one that opened, and so are the backslashes before the last.
+    // A nested quote has one more level of escapes than the opening one, and each backslash before it is escaped too.
     let period = 2 * (escapes + 1);
     let closing = rest.match_indices(quote).find_map(|(at, _)| {
         let before = rest.get(..at)?;
@@ -64,13 +66,13 @@ fn of_nested(rest: &str, open: char, close: char) -> usize {
     rest.len()
 }
 
-/// How far a line goes, in the quote `outer`.
+/// Returns the length of a line inside the quote `outer`.
 pub(super) fn of_line(rest: &str, outer: Option<char>) -> usize {
     let ends = |character: char| {
         character == '\n' || outer.map_or("\"'`".contains(character), |quote| character == quote)
     };
     let mut from = 0;
-    // `\"` inside `"` is a part of the line.
+    // `\"` inside `"` is part of the line.
     while let Some(at) = rest.get(from..).and_then(|tail| tail.find(ends)).map(|at| from + at) {
         let before = rest.get(..at).unwrap_or_default();
         if outer != Some('"')
@@ -84,7 +86,7 @@ pub(super) fn of_line(rest: &str, outer: Option<char>) -> usize {
     rest.len()
 }
 
-/// How far a plain value goes that is no word of a shell.
+/// Returns the length of a plain value that is not a shell word.
 pub(super) fn of_plain(rest: &str) -> usize {
     rest.find(|character: char| character.is_whitespace() || ";&|\"'`),}".contains(character))
         .unwrap_or(rest.len())

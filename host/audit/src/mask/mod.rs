@@ -1,7 +1,7 @@
-//! Taking secrets and long contents out of what is logged.
+//! Removes secrets and long contents from log records.
 //!
-//! This errs on the side of masking: a masked word that was no secret costs a line of the log its detail, a
-//! secret that stays costs more. It is no promise either; the log is readable by its owner alone for that reason.
+//! Masking errs on the side of secrecy: a masked word that was no secret costs a detail, a secret that stays costs
+//! more. It cannot be complete, so only the owner can read the log.
 
 mod end;
 mod names;
@@ -17,32 +17,32 @@ use crate::record::sha256;
 pub use text::mask_text;
 use text::masked;
 
-/// Longer text is a file's content rather than a command, and is replaced by its length and hash.
+/// Maximum length of a text. A longer one is probably a file's content, and is replaced by its length and hash.
 pub const LONGEST_TEXT: usize = 4096;
 
-/// What stands in a secret's place.
+/// The replacement for a secret.
 pub const MASK: &str = "[masked]";
 
-/// The key of a command's text. What a long one begins with is kept: padding must not hide what was run.
+/// Key of a command's text. The beginning of a long one is kept, so that padding cannot hide the command.
 const SCRIPT: &str = "script";
 
-/// The key of what a tool is called with, which is a document of its own.
+/// Key of a tool's input, which is a document of its own.
 const INPUT: &str = "input";
 
-/// So much of it.
+/// Length of that beginning.
 const BEGINNING: usize = 2048;
 
-/// The keys under which a thing has its name, where its value stands under `value`.
+/// Keys for a name whose value is under the key `value`.
 const NAMES: [&str; 2] = ["name", "key"];
 
-/// Masks a value throughout: secrets in texts and lists of words, values under names of secrets, long texts.
+/// Masks a value recursively: secrets in texts and in lists of words, values under names of secrets, long texts.
 #[must_use]
 pub fn mask(mut value: Value) -> Value {
     mask_in_place(&mut value);
     value
 }
 
-/// The same. Next to nothing in a log is a secret, so what is none is left where it is.
+/// Masks a value in place. Secrets are rare in a log, so other values are not copied.
 fn mask_in_place(value: &mut Value) {
     match value {
         Value::String(text) if text.len() > LONGEST_TEXT => *value = digest(text),
@@ -60,7 +60,7 @@ pub(crate) fn mask_text_in_place(text: &mut String) {
     }
 }
 
-/// Masks all members but that of the key `judged`, which was looked at before.
+/// Masks all members except that of the key `judged`, which was masked before.
 fn mask_members(members: &mut Map<String, Value>, judged: Option<&str>) {
     let is_named = NAMES.iter().filter_map(|name| members.get(*name)?.as_str()).any(is_secret_name);
     for (key, value) in members {
@@ -80,13 +80,13 @@ fn mask_members(members: &mut Map<String, Value>, judged: Option<&str>) {
     }
 }
 
-/// What a text says that is not too long, where it is a document of several things.
+/// Parses a text as a JSON object or list, unless it is too long.
 fn document(text: &str) -> Option<Value> {
     let known: Option<Value> = serde_json::from_str(text).ok().filter(|_| text.len() <= LONGEST_TEXT);
     known.filter(|value| value.is_object() || value.is_array())
 }
 
-/// Masks all that stands under a secret's name. Numbers in lists are kept: they count what is so named.
+/// Masks all values under a secret's name. Numbers in lists are kept, since they count things of that name.
 fn conceal(value: &mut Value) {
     match value {
         Value::String(_) | Value::Number(_) => *value = Value::String(MASK.to_owned()),
@@ -103,7 +103,7 @@ pub(crate) fn digest(text: &str) -> Value {
 fn beginning(text: &str) -> Value {
     let end = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= BEGINNING).last().unwrap_or(0);
     let head = text.get(..end).unwrap_or_default();
-    // A secret that is cut in two may not be recognised.
+    // A secret that is cut in two might not be recognized.
     let whole = head.rsplit_once(char::is_whitespace).map_or("", |(whole, _)| whole);
     let mut value = digest(text);
     if let Value::Object(members) = &mut value {

@@ -180,7 +180,7 @@ fn what_a_tool_is_called_with_is_a_document() {
     assert_eq!(mask(json!({ "input": "x --token pw" })), json!({ "input": "x --token [masked]" }));
 }
 
-/// What texts are made of here: signs, and words that make secrets of what stands beside them.
+/// The pieces of the random texts: punctuation, and words that mark their neighbours as secrets.
 const PIECES: &str = "(ghp_0123456789abcdefghij|ghp_x|aB3dEfGhIjKlMnOpQrStUvWxYz012345|Ab1|hooks\\.slack\\.com/services/|T0/B0\
                       |--token|--user|-u|-ppw|-p|mysql|sshpass|set|identified by|Bearer|basic|password|API_KEY|key|Pwd\
                       |https://|ann:pw@|-----BEGIN |PRIVATE KEY|é|/|~|\\+|\\.|-|_|=|:|\"|'|\\\\| |;|\n|[a-zA-Z0-9]{1,9})";

@@ -1,4 +1,4 @@
-//! Secrets in one text: a script, a message, a document.
+//! Masks secrets in a text: a script, a message, a document.
 
 use portcullis_text::secrets::{is_secret_name, is_token};
 
@@ -9,11 +9,11 @@ use super::names::{
     is_secret_option,
 };
 
-/// Places on the net whose paths are secrets.
+/// URL prefixes whose following path is a secret.
 const SECRET_PATHS: [&str; 3] =
     ["hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"];
 
-/// Shorter words after `Bearer` are ordinary.
+/// Minimum length of a secret after `Bearer`; shorter words are ordinary.
 const SHORTEST_AFTER_SCHEME: usize = 8;
 
 /// Masks secrets in one text.
@@ -22,9 +22,10 @@ pub fn mask_text(text: &str) -> String {
     masked(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// The text with its secrets masked; none where it has none.
+/// Returns the text with its secrets masked, or `None` if it has none.
 pub(super) fn masked(text: &str) -> Option<String> {
-    // Paths, names and most words of commands: what else would make one a secret stands before it or behind it.
+    // Fast path for paths, names and most words of commands: other signs of a secret need characters before or after
+    // the word.
     if text.chars().all(is_word_character) && !text.split('/').any(is_token) && secret_path(text).is_none() {
         return None;
     }
@@ -32,7 +33,7 @@ pub(super) fn masked(text: &str) -> Option<String> {
     (masked != text).then_some(masked)
 }
 
-/// The text with its secrets masked, looked at sign by sign.
+/// Returns the text with its secrets masked, scanning every character.
 pub(super) fn scanned(text: &str) -> String {
     let out = String::with_capacity(text.len());
     let mut scan = Scan { rest: text, before: "", leading: "", quote: None, last: None, out };
@@ -47,18 +48,18 @@ pub(super) fn scanned(text: &str) -> String {
 
 struct Scan<'a> {
     rest: &'a str,
-    /// The word before.
+    /// The previous word.
     before: &'a str,
-    /// The last word of this command that says how others behind it are read.
+    /// The last word of this command that changes how later words are read.
     leading: &'a str,
-    /// The quote that is open here, as a shell reads it.
+    /// The open quote, as a shell reads it.
     quote: Option<char>,
-    /// The character before.
+    /// The previous character.
     last: Option<char>,
     out: String,
 }
 
-/// How a name and its value are joined.
+/// The text between a name and its value.
 struct Joint {
     /// Its length in bytes.
     length: usize,
@@ -67,7 +68,7 @@ struct Joint {
 }
 
 impl<'a> Scan<'a> {
-    /// `-----BEGIN … PRIVATE KEY-----` up to its end, or to the end of the text.
+    /// Masks `-----BEGIN … PRIVATE KEY-----` up to its end, or to the end of the text.
     fn private_key(&mut self) -> bool {
         let Some(after) = self.rest.strip_prefix("-----BEGIN ") else { return false };
         let first_line = after.lines().next().unwrap_or_default();
@@ -80,7 +81,7 @@ impl<'a> Scan<'a> {
         true
     }
 
-    /// The user part of `scheme://user:password@host`.
+    /// Masks the user part of `scheme://user:password@host`.
     fn user_in_url(&mut self) -> bool {
         const AFTER_SCHEME: &str = "://";
         let Some(after) = self.rest.strip_prefix(AFTER_SCHEME) else { return false };
@@ -89,7 +90,7 @@ impl<'a> Scan<'a> {
             end.and_then(|end| after.get(..end)).unwrap_or(after)
         };
         let host = up_to("/?#\"'`");
-        // What stands behind a colon and is no port is a password, and goes on to the sign behind it.
+        // If the text after the colon is not a port, it is a password that contains a delimiter and continues after it.
         let is_port = |(_, port): (&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
         let is_broken_off =
             !host.contains('@') && !host.starts_with('[') && !host.split_once(':').is_none_or(is_port);
@@ -129,7 +130,7 @@ impl<'a> Scan<'a> {
         true
     }
 
-    /// `-uname:password`, and `-ppassword` of `sshpass` and others.
+    /// Masks `-uname:password`, and `-ppassword` of `sshpass` and others.
     fn login_in_one_word(&mut self, word: &str) -> bool {
         let is_login = word.len() > 2
             && word.starts_with("-u")
@@ -152,8 +153,9 @@ impl<'a> Scan<'a> {
         true
     }
 
-    /// The value after a secret's name: `TOKEN=…`, `"password": "…"`, `Authorization: Bearer …`. `opens_quote`: the
-    /// name is the first in a quote, so that the whole of it may be one word.
+    /// Masks the value after a secret's name: `TOKEN=…`, `"password": "…"`, `Authorization: Bearer …`.
+    ///
+    /// `opens_quote` means that the name is the first word in a quote, so the whole quote may be one word.
     fn value(&mut self, name: &str, opens_quote: bool) -> bool {
         let Some(joint) = joint(self.rest) else { return false };
         self.keep(joint.length);
@@ -180,7 +182,7 @@ impl<'a> Scan<'a> {
         true
     }
 
-    /// Keeps `Bearer ` and the like: it says what kind of secret was there.
+    /// Keeps `Bearer ` and similar words, which show the kind of the secret.
     fn scheme(&mut self) {
         let end = self.rest.find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or_default();
         let is_kept = self.rest.get(..end).is_some_and(is_scheme);
@@ -189,12 +191,12 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The argument of an option as the next word, in a command or in a list of words.
+    /// Masks an option's argument in the next word, in a command or in a list of words.
     fn argument(&mut self, is_secret: fn(&str) -> bool) {
         let blank =
             self.rest.find(|character: char| !"\"',= \t".contains(character)).unwrap_or(self.rest.len());
         let blank = self.rest.get(..blank).unwrap_or_default();
-        // A quote that opens belongs to the argument, one that closes to the option.
+        // An opening quote belongs to the argument, a closing one to the option.
         let opened = if blank.trim_end_matches(['"', '\'']).is_empty() { "" } else { trailing_quote(blank) };
         let gap = blank.len() - opened.len();
         if gap == 0 {
@@ -208,7 +210,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Passes over a word; tokens in it are masked.
+    /// Keeps a word, but masks tokens in it.
     fn keep_word(&mut self, word: &str) {
         for (index, part) in word.split('/').enumerate() {
             if index > 0 {
@@ -222,7 +224,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Passes over so many bytes and keeps them.
+    /// Keeps this many bytes.
     fn keep(&mut self, length: usize) {
         let (kept, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
         for character in kept.chars() {
@@ -237,7 +239,7 @@ impl<'a> Scan<'a> {
         let is_escaped = self.last == Some('\\') && self.quote != Some('\'');
         match (self.quote, character) {
             (Some(open), _) if open == character && !is_escaped => self.quote = None,
-            // An apostrophe stands behind a letter.
+            // After a letter it is an apostrophe.
             (None, '\'') if !is_escaped && !self.last.is_some_and(char::is_alphanumeric) => {
                 self.quote = Some('\'');
             }
@@ -247,7 +249,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Masks so many bytes.
+    /// Masks this many bytes.
     fn mask(&mut self, length: usize) {
         let (masked, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
         if !masked.is_empty() {
@@ -258,14 +260,14 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Where in a word the part of an address begins that is a secret.
+/// Returns the start of the secret part of a URL in a word.
 fn secret_path(word: &str) -> Option<usize> {
-    // Nearly every word is shorter than all of these, which `contains` sees at once and `find` does not.
+    // Nearly every word is shorter than all of these; `contains` checks that first, and `find` does not.
     let place = SECRET_PATHS.into_iter().find(|place| word.contains(*place))?;
     word.find(place).map(|at| at + place.len())
 }
 
-/// `=`, `:` or `:=` behind a name, with the quote that closes the name and blanks.
+/// Parses `=`, `:` or `:=` after a name, with the closing quote of the name and blanks.
 fn joint(rest: &str) -> Option<Joint> {
     let closing = rest.len() - rest.trim_start_matches(['"', '\'', '\\', ' ', '\t']).len();
     let tail = rest.get(closing..)?;

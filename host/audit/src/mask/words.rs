@@ -1,4 +1,4 @@
-//! Secrets in lists of words, which are known by the words before them: `["--token", "x"]`.
+//! Masks secrets in lists of words, identified by the words before them: `["--token", "x"]`.
 
 use portcullis_text::secrets::is_secret_name;
 use serde_json::Value;
@@ -9,20 +9,20 @@ use super::names::{
 use super::text::masked;
 use super::{LONGEST_TEXT, MASK, NAMES, mask_in_place, mask_members};
 
-/// The key under which a word of a parsed command has its text.
+/// Key of the text of a word in a parsed command.
 const TEXT: &str = "value";
 
-/// What a word becomes.
+/// The result for an item.
 enum Judged {
-    /// It is none.
+    /// It is not a word.
     NoWord,
-    /// It stays as it is.
+    /// It is kept.
     Kept,
-    /// This.
+    /// It is replaced by this text.
     Masked(String),
 }
 
-/// Masks the items of a list; items that are words are judged by their neighbours too.
+/// Masks the items of a list. For words, the neighbours count too.
 pub(super) fn mask_items(items: &mut [Value]) {
     let judged = judge(items);
     for (item, judged) in items.iter_mut().zip(judged) {
@@ -46,7 +46,7 @@ pub(super) fn mask_items(items: &mut [Value]) {
     }
 }
 
-/// Judges all before any is masked: each says how those behind it are read.
+/// Judges all items before masking any, since masking would hide leading words.
 fn judge(items: &[Value]) -> Vec<Judged> {
     let word = |index: Option<usize>| index.and_then(|index| text_of(items.get(index)?)).unwrap_or_default();
     let mut leading = "";
@@ -66,7 +66,9 @@ fn judge(items: &[Value]) -> Vec<Judged> {
     items.iter().enumerate().map(judge).collect()
 }
 
-/// Masks one word whole; none where it stays. It has no quotes of a shell any more, so that blanks are parts of values.
+/// Returns the masked form of a word, or `None` if it is kept.
+///
+/// Shell quotes are already removed, so blanks are part of the value.
 fn mask_word(word: &str, before: &str, leading: &str) -> Option<String> {
     let option = before.strip_suffix('=').unwrap_or(before);
     let is_argument = is_secret_option(option) && !option.contains('=') && !word.starts_with('-');
