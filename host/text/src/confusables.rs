@@ -1,7 +1,8 @@
-//! Escapes confusable characters as well: `pаypal` with a Cyrillic `а` is not `paypal`.
+//! Escapes confusable characters: `pаypal` with a Cyrillic `а` is not `paypal`.
 //!
-//! Text of another script stays readable. Escaped are characters that look like ASCII where ASCII is expected: beside
-//! ASCII letters, in a word that looks like ASCII as a whole, and signs that look like those of a shell or a path.
+//! Text in other scripts stays readable. A character that looks like ASCII is escaped where ASCII is expected: beside
+//! ASCII letters, in a word that looks like ASCII as a whole, and if it looks like a special character of a shell or a
+//! path.
 
 use std::borrow::Cow;
 
@@ -10,29 +11,36 @@ use unicode_security::confusable_detection::skeleton;
 
 use crate::escape::{escape, escape_lines, escape_subject};
 
-/// A letter has no more marks in the scripts that have most; heaps of them are drawn over what stands around.
+/// Maximum number of combining marks on a letter, enough for all scripts.
+///
+/// More would be drawn over the surrounding text.
 const MARKS_MAX: usize = 2;
 
-/// Escapes unsafe and confusable characters of a text in one line; of a long text the middle is left out.
+/// Escapes unsafe and confusable characters of a text for one line; shortens a long text in the middle.
 #[must_use]
 pub fn escape_confusables(text: &str) -> String {
     escape(&without_confusables(text))
 }
 
-/// Escapes unsafe and confusable characters of a text that the user decides about, and says whether a part was left out.
+/// Escapes unsafe and confusable characters of a text that the user decides about.
+///
+/// Also returns true if a part was left out.
 #[must_use]
 pub fn escape_confusables_in_subject(text: &str) -> (String, bool) {
     escape_subject(&without_confusables(text))
 }
 
-/// Escapes a script as [`escape_confusables_in_subject`] does. Its lines stay lines, and text in it that looks like an
-/// escape is told from one made here.
+/// Escapes a script like [`escape_confusables_in_subject`].
+///
+/// Line breaks are kept, and text that looks like an escape is distinguishable from an actual one.
 #[must_use]
 pub fn escape_script(text: &str) -> (String, bool) {
     escape_lines(&without_confusables(&with_own_escapes_doubled(text)))
 }
 
-/// Doubles the backslashes before text that reads as the rest of an escape, and before characters that may be escaped.
+/// Doubles the backslashes before text that looks like the rest of an escape.
+///
+/// It does the same before characters that may be escaped.
 fn with_own_escapes_doubled(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -97,7 +105,9 @@ fn push(shown: &mut String, character: char, escape: bool) {
     }
 }
 
-/// A mark that is drawn over the character before it: over a plain one it makes another that is a letter of its own.
+/// Returns true for a combining mark.
+///
+/// It is drawn over the previous character and can make it look like a letter of its own.
 fn is_mark(character: char) -> bool {
     matches!(character,
         '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
@@ -116,18 +126,18 @@ mod tests {
     fn confusable_characters_are_escaped() {
         for (text, shown) in [
             ("cat /etc/passwd", "cat /etc/passwd"),
-            // A Cyrillic a among plain letters, and a word that is wholly Cyrillic and looks like `copy`.
+            // A Cyrillic a among ASCII letters, and a Cyrillic word that looks like `copy`.
             ("p\u{430}ypal.txt", "p\\u{430}ypal.txt"),
             ("\u{441}\u{43e}\u{440}\u{443}", "\\u{441}\\u{43e}\\u{440}\\u{443}"),
             ("\u{3bf}k", "\\u{3bf}k"),
-            // Signs of paths and shells.
+            // Special characters of paths and shells.
             ("a\u{2215}b", "a\\u{2215}b"),
             ("a\u{ff0f}b", "a\\u{ff0f}b"),
             ("ls\u{37e} rm", "ls\\u{37e} rm"),
             ("a\u{2024}\u{2024}/b", "a\\u{2024}\\u{2024}/b"),
             ("\u{2018}x\u{2019}", "\\u{2018}x\\u{2019}"),
             ("\u{202e}x", "\\u{202e}x"),
-            // Parts of a syllable, each as wide as the whole of it on some terminals, and marks upon marks.
+            // Parts of a syllable, each of which some terminals draw as wide as a whole one, and stacked marks.
             ("\u{1100}\u{1100}", "\\u{1100}\\u{1100}"),
             ("日\u{301}\u{301}\u{301}", "日\u{301}\u{301}\\u{301}"),
             ("กี่\u{e48}", "กี่\\u{e48}"),

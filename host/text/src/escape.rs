@@ -1,30 +1,30 @@
-//! Escapes characters that steer a terminal, hide, or change the order of text.
+//! Escapes characters that steer a terminal, hide text, or change its order.
 
 use std::borrow::Cow;
 
 use unicode_script::{Script, UnicodeScript as _};
 
-/// Longest text in one place of a message, in characters.
+/// Maximum length of a text in a message, in characters.
 const SHORT_MAX: usize = 300;
 
-/// Longest text that the user decides about, in characters.
+/// Maximum length of a text that the user decides about, in characters.
 const SUBJECT_MAX: usize = 4_000;
 
-/// Escapes the unsafe characters of a text in one line; of a long text the middle is left out.
+/// Escapes the unsafe characters of a text for one line; shortens a long text in the middle.
 #[must_use]
 pub fn escape(text: &str) -> String {
     escape_up_to(text, SHORT_MAX)
 }
 
-/// Escapes a text that the user decides about, and says whether a part was left out.
+/// Escapes a text that the user decides about. Also returns true if a part was left out.
 #[must_use]
 pub fn escape_subject(text: &str) -> (String, bool) {
     (escape_up_to(text, SUBJECT_MAX), text.chars().nth(SUBJECT_MAX).is_some())
 }
 
-/// Escapes a message of any length; its line breaks stay.
+/// Escapes a message of any length; line breaks are kept.
 ///
-/// For the place where text leaves the program: what was escaped before stays as it is.
+/// For the place where text leaves the program: text that is escaped already is unchanged.
 #[must_use]
 pub fn escape_message(text: &str) -> Cow<'_, str> {
     let stays = |character: char| character == '\n' || !is_unsafe(character);
@@ -38,10 +38,10 @@ pub fn escape_message(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().flat_map(escaped).collect())
 }
 
-/// Writes the unsafe characters of JSON text as JSON escapes, so that it still means the same.
+/// Replaces the unsafe characters of JSON text by JSON escapes, which keep its meaning.
 #[must_use]
 pub fn escape_json(json: &str) -> Cow<'_, str> {
-    // Line breaks stand between the parts of a document; within strings JSON has escaped them.
+    // A line break can only be between the parts of a document; in strings it is already escaped.
     let stays = |character: char| character == '\n' || !is_unsafe(character);
     if json.chars().all(stays) {
         return Cow::Borrowed(json);
@@ -59,8 +59,10 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Escapes a text of several lines, which stay lines, and says whether a part was left out. Every escape is `\u{…}`, so
-/// that a script's own `\n` and `\t` are told from escapes.
+/// Escapes a text of several lines.
+///
+/// Line breaks are kept. Also returns true if a part was left out. All escapes have the form `\u{…}`, so that `\n` and
+/// `\t` in a script are distinguishable from escapes.
 pub(crate) fn escape_lines(text: &str) -> (String, bool) {
     let escaped = |character: char| match character {
         '\n' => Escaped::Plain(std::iter::once(character)),
@@ -77,7 +79,7 @@ fn escape_up_to(text: &str, most: usize) -> String {
     })
 }
 
-/// Leaves out the middle of a longer text. Two fifths of the rest are its end, where the name in a path is.
+/// Shortens a long text in the middle. Two fifths of the rest are its end, which contains the name in a path.
 fn shortened(text: &str, most: usize, escaped: impl Fn(char) -> Escaped) -> String {
     let length = text.chars().count();
     if length <= most {
@@ -108,8 +110,10 @@ impl Iterator for Escaped {
     }
 }
 
-/// Whether a character steers a terminal, takes no space, changes the direction of text, looks like a plain space, or
-/// takes no certain width.
+/// Returns true if a character is unsafe to show.
+///
+/// It steers a terminal, is invisible, changes the direction of text, looks like a plain space, or has no certain
+/// width.
 #[must_use]
 pub fn is_unsafe(character: char) -> bool {
     if (' '..='~').contains(&character) {
@@ -126,9 +130,11 @@ fn is_invisible(character: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether terminals disagree on the width of a character: parts of Korean syllables, letters of flags, skin colours, and
-/// characters without a script. A row with them can be twice as long as a program computes. Terminals that show pictures
-/// draw U+10EEEE as a piece of one.
+/// Returns true if terminals disagree on the width of a character.
+///
+/// These are parts of Korean syllables, regional indicators, skin tone modifiers, and characters without a script. A
+/// line with such characters can be twice as wide as computed. Terminals with image support draw U+10EEEE as a part of
+/// an image.
 fn has_no_certain_width(character: char) -> bool {
     matches!(character, '\u{1100}'..='\u{11ff}' | '\u{a960}'..='\u{a97f}' | '\u{d7b0}'..='\u{d7ff}'
         | '\u{1f1e6}'..='\u{1f1ff}' | '\u{1f3fb}'..='\u{1f3ff}')
@@ -147,7 +153,7 @@ mod tests {
             ("a\u{200b}b", "a\\u{200b}b"),
             ("x\r\ny", "x\\r\\ny"),
             ("\u{e0041}", "\\u{e0041}"),
-            // What some terminals draw in one cell, others in many, and some as a picture.
+            // Some terminals draw these in one cell, others in several, and some as an image.
             ("\u{1100}\u{1100}", "\\u{1100}\\u{1100}"),
             ("\u{d7b0}\u{a960}", "\\u{d7b0}\\u{a960}"),
             ("👍\u{1f3fd}", "👍\\u{1f3fd}"),

@@ -1,23 +1,23 @@
-//! Text from outside: escaped before people see it, and searched for secrets.
+//! Foreign text: escaping before users see it, and detection of secrets.
 //!
-//! Foreign text is everything that the program did not write itself: paths, hosts, arguments, error output of commands,
+//! Foreign text is all text that the program did not write itself: paths, hosts, arguments, error output of commands,
 //! rule ids and reasons of policies, metadata of packs, answers of registries, texts in settings. It can steer a
 //! terminal, hide characters or reorder them.
 //!
 //! | function | for |
 //! |---|---|
 //! | [`escape`] | one line in a message or a table, shortened |
-//! | [`escape_subject`], [`escape_confusables`], [`escape_script`] | what the user decides about |
+//! | [`escape_subject`], [`escape_confusables`], [`escape_script`] | a text that the user decides about |
 //! | [`escape_message`] | a whole message, at the place where it is written to a terminal |
 //! | [`escape_json`] | JSON text, which keeps its meaning |
 //!
-//! All of them agree on which characters are unsafe ([`is_unsafe`]). Escaping twice changes nothing more, so a message is
-//! escaped where it is put together, for its length and its confusables, and once more where it is written, so that no
-//! place can be forgotten.
+//! All of them agree on which characters are unsafe ([`is_unsafe`]). Escaping is idempotent. A message is escaped when
+//! it is composed, to limit its length and to escape confusables, and again when it is written, so that no call site
+//! can be forgotten.
 //!
-//! [`secrets`] tells credentials by name and by value, for the log and for the environment of commands alike.
+//! [`secrets`] recognizes credentials by name and by value, for the log and for the environment of commands.
 //!
-//! This crate is pure and knows nothing of what the texts are about.
+//! This crate is pure and does not know what the texts mean.
 //!
 //! ```
 //! assert_eq!(portcullis_text::escape("a\u{202e}b\n"), "a\\u{202e}b\\n");

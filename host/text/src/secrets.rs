@@ -1,8 +1,8 @@
-//! Recognises credentials by the names and the values of settings and variables.
+//! Recognizes credentials by the names and the values of settings and variables.
 //!
-//! The log masks them, and commands do not get them. Both err on the side of secrecy: a masked word that was no secret
-//! costs a detail, a secret that stays costs more. Neither can be complete: a secret with an ordinary name and an ordinary
-//! value passes.
+//! The log masks them, and commands do not get them. Detection errs on the side of secrecy: a masked word that was no
+//! secret costs a detail, a secret that stays costs more. It cannot be complete: a secret with an ordinary name and an
+//! ordinary value is not recognized.
 
 mod names;
 mod values;
@@ -13,13 +13,13 @@ pub use values::{SHORTEST_TOKEN, has_secret, is_token};
 /// Why a variable counts as a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// Its name is one of a secret.
+    /// Its name is that of a secret.
     Name,
-    /// Its value is, or contains, a secret.
+    /// Its value is or contains a secret.
     Value,
 }
 
-/// Returns why a variable counts as a credential; none where it does not.
+/// Returns why a variable counts as a credential, or `None` if it does not.
 #[must_use]
 pub fn sign_of_credential(name: &str, value: &str) -> Option<Sign> {
     if names::is_harmless_variable(name) || values::is_switch(value) {

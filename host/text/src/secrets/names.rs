@@ -1,6 +1,6 @@
 //! Names of secrets: `GITHUB_TOKEN`, `--password`, `X-Api-Key`, `trustStorePassword`, `SSHPASS`.
 //!
-//! Every word of every line of the log is looked at here, so nothing is copied to be compared.
+//! Every word of every log line is checked here, so the comparisons do not copy text.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use aho_corasick::automaton::Automaton as _;
 use aho_corasick::dfa::DFA;
 use aho_corasick::{Anchored, BuildError};
 
-/// Parts of names whose value is a secret; compared without regard to case, `-`, `_` and `.`.
+/// Parts of names of secrets; compared without regard to case, `-`, `_` and `.`.
 const PARTS: [&str; 19] = [
     "accesskey",
     "apikey",
@@ -31,17 +31,17 @@ const PARTS: [&str; 19] = [
     "token",
 ];
 
-/// Finds any of [`PARTS`], looking at each letter once.
+/// Automaton that finds any of [`PARTS`] in one pass.
 static FINDER: LazyLock<Result<DFA, BuildError>> =
     LazyLock::new(|| DFA::builder().ascii_case_insensitive(true).build(PARTS));
 
-/// Last words of such names, where other words stand before them.
+/// Last words of such names, after other words.
 const LAST_WORDS: [&str; 10] = ["cred", "creds", "dsn", "key", "keys", "pass", "pat", "psw", "pw", "pwd"];
 
-/// Ends of such names, without a sign between: `SSHPASS`, `BINDPW`, `DEPLOYKEY`.
+/// Endings of such names, without a separator: `SSHPASS`, `BINDPW`, `DEPLOYKEY`.
 const ENDS: [&str; 7] = ["cred", "creds", "dsn", "key", "pass", "pw", "pwd"];
 
-/// Words with one of [`ENDS`] that name no secret.
+/// Words with one of [`ENDS`] that do not name a secret.
 const ORDINARY_WORDS: [&str; 19] = [
     "bypass",
     "compass",
@@ -64,13 +64,13 @@ const ORDINARY_WORDS: [&str; 19] = [
     "whiskey",
 ];
 
-/// Such names as a whole.
+/// Complete names of secrets.
 const WHOLE: [&str; 4] = ["auth", "pass", "pw", "sig"];
 
-/// Such a name in the text that says how to reach a database; in upper case it is a shell's directory.
+/// The password key in database connection strings. In upper case it is the shell's working directory.
 const OF_DATABASES: &str = "Pwd";
 
-/// Words that make the name of a variable one of a secret, wherever they stand in it.
+/// Words that mark a variable as a secret, at any position in its name.
 const WORDS_OF_VARIABLES: [&str; 28] = [
     "auth",
     "bearer",
@@ -102,18 +102,20 @@ const WORDS_OF_VARIABLES: [&str; 28] = [
     "webhook",
 ];
 
-/// Variables that hold no secret, although their names or values look like it. A `*` stands at the beginning or the end.
+/// Variables without secrets, although their names or values look like it.
+///
+/// `*` matches any text at the start or the end.
 const HARMLESS_VARIABLES: [&str; 7] =
     ["PWD", "OLDPWD", "*_COLORS", "*_PUBLIC_KEY", "GTK_KEY_THEME*", "SSH_KEY_TYPE", "TOKENIZERS_*"];
 
-/// Words in the names of limits; a number there is none of a secret: `MAX_OUTPUT_TOKENS=4096`.
+/// Words in names of limits; a number with such a name is not a secret: `MAX_OUTPUT_TOKENS=4096`.
 const WORDS_OF_LIMITS: [&str; 11] =
     ["max", "min", "limit", "count", "size", "length", "len", "ttl", "timeout", "budget", "interval"];
 
-/// Returns whether a name stands for a secret.
+/// Returns true if a name stands for a secret.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
-    /// Longer words are no names.
+    /// Maximum length of a name.
     const LONGEST_NAME: usize = 128;
     if name.len() > LONGEST_NAME || name.contains('/') {
         return false;
@@ -129,15 +131,16 @@ pub fn is_secret_name(name: &str) -> bool {
         || has_secret_part(name)
 }
 
-/// Returns whether the name of a variable stands for a secret. More names do than in ordinary text: a variable that is
-/// kept from commands can be let through by a rule.
+/// Returns true if the name of a variable stands for a secret.
+///
+/// This covers more names than in ordinary text, since a rule can pass a withheld variable to commands.
 #[must_use]
 pub fn is_secret_variable(name: &str) -> bool {
     let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
     is_secret_name(name) || words.any(|word| is_one_of(word, &WORDS_OF_VARIABLES) || has_secret_end(word))
 }
 
-/// Returns whether a variable is known to be no secret, whatever its value looks like.
+/// Returns true if a variable is known to be no secret, whatever its value looks like.
 pub(super) fn is_harmless_variable(name: &str) -> bool {
     HARMLESS_VARIABLES.iter().any(|known| match (known.strip_prefix('*'), known.strip_suffix('*')) {
         (Some(end), _) => name.ends_with(end),
@@ -146,12 +149,12 @@ pub(super) fn is_harmless_variable(name: &str) -> bool {
     })
 }
 
-/// Returns whether a name says that its value is a number of something.
+/// Returns true if a name says that its value is a count or a limit.
 pub(super) fn is_limit(name: &str) -> bool {
     name.split(['_', '-']).any(|word| is_one_of(word, &WORDS_OF_LIMITS))
 }
 
-/// Whether a key of such a name is no secret.
+/// Returns true for the name of a public key.
 fn is_public(name: &str) -> bool {
     is_one_of(name.rsplit(['_', '-']).next().unwrap_or_default(), &["public"])
 }
@@ -160,7 +163,7 @@ fn is_one_of(word: &str, known: &[&str]) -> bool {
     known.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Whether the last word ends as the name of a secret does.
+/// Returns true if the last word ends like the name of a secret.
 fn has_secret_end(name: &str) -> bool {
     let word = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
     let ends = |end: &&str| {
@@ -171,7 +174,7 @@ fn has_secret_end(name: &str) -> bool {
 }
 
 fn has_secret_part(name: &str) -> bool {
-    // With nothing to look with, everything counts as a secret.
+    // Without the automaton, every name counts as a secret.
     let Ok(finder) = &*FINDER else { return true };
     let Ok(mut state) = finder.start_state(Anchored::No) else { return true };
     name.bytes().filter(|byte| !b"-_.".contains(byte)).any(|byte| {

@@ -1,9 +1,11 @@
-//! Values that are secrets, or contain one: tokens by their beginnings or their randomness, passwords in URLs, in JSON
-//! documents, in queries and in options, credentials of HTTP requests, and webhooks.
+//! Detects values that are or contain secrets.
+//!
+//! It knows tokens by their prefix or randomness, passwords in URLs, JSON documents, queries and options, credentials
+//! of HTTP requests, and webhooks.
 
 use super::names::is_secret_name;
 
-/// How known tokens begin; the rest of the word belongs to them.
+/// Prefixes of known tokens; the rest of the word belongs to the token.
 const TOKEN_STARTS: [&str; 34] = [
     "AGE-SECRET-KEY-",
     "AIza",
@@ -41,19 +43,19 @@ const TOKEN_STARTS: [&str; 34] = [
     "ya29.",
 ];
 
-/// A known token in other text is at least this long; shorter words that begin alike are ordinary: `sk-learn`.
+/// Minimum length of a known token in other text; shorter words with the same prefix are ordinary: `sk-learn`.
 pub const SHORTEST_TOKEN: usize = 16;
 
-/// A word without a known beginning counts as a token from this length on, if it mixes cases and digits.
+/// Minimum length of a token without a known prefix; it must mix cases and digits.
 const SHORTEST_OPAQUE: usize = 32;
 
-/// A part of a value is looked at for randomness from this length on.
+/// Minimum length of a part of a value to be checked for randomness.
 const SHORTEST_RANDOM: usize = 22;
 
-/// A user's name in a URL counts as a token from this length on.
+/// Minimum length of a user name in a URL to count as a token.
 const LONGEST_USER: usize = 20;
 
-/// Returns whether a word is a secret whatever stands around it.
+/// Returns true if a word is a secret in any context.
 #[must_use]
 pub fn is_token(word: &str) -> bool {
     if word.len() >= SHORTEST_TOKEN && begins_as_token(word) {
@@ -67,7 +69,7 @@ pub fn is_token(word: &str) -> bool {
         && has(char::is_ascii_digit)
 }
 
-/// Returns whether the value of a variable is a secret, or contains one.
+/// Returns true if the value of a variable is or contains a secret.
 #[must_use]
 pub fn has_secret(value: &str) -> bool {
     begins_as_token(value)
@@ -81,14 +83,14 @@ pub fn has_secret(value: &str) -> bool {
         || is_random(value)
 }
 
-/// Returns whether a value only switches something, so that it holds no secret.
+/// Returns true if a value only switches something, so that it is no secret.
 pub(super) fn is_switch(value: &str) -> bool {
     const SWITCHES: [&str; 14] =
         ["", "0", "1", "y", "n", "yes", "no", "true", "false", "on", "off", "auto", "always", "never"];
     SWITCHES.iter().any(|known| known.eq_ignore_ascii_case(value))
 }
 
-/// Returns whether a value is a number.
+/// Returns true if a value is a number.
 pub(super) fn is_number(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -101,7 +103,7 @@ fn words(value: &str) -> impl Iterator<Item = &str> {
     value.split(|character: char| character.is_whitespace() || "\"'=:,;@/&?".contains(character))
 }
 
-/// Whether the value has a URL with a password in it, or with a user's name that is as long as a token.
+/// Returns true if the value contains a URL with a password, or with a user name as long as a token.
 fn has_user_info(value: &str) -> bool {
     value.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', '?', '#', ' ', ',']).next().unwrap_or_default();
@@ -110,21 +112,21 @@ fn has_user_info(value: &str) -> bool {
     })
 }
 
-/// Whether a secret stands behind its name: `?password=x`, `;Pwd=x`, `-DstorePassword=x`, `"password": "x"`.
+/// Returns true if a secret follows its name: `?password=x`, `;Pwd=x`, `-DstorePassword=x`, `"password": "x"`.
 fn has_named_secret(value: &str) -> bool {
     let joints = value.char_indices().filter(|(_, character)| "=:".contains(*character));
     joints.into_iter().any(|(at, joint)| {
         let (before, behind) = (value.get(..at).unwrap_or_default(), value.get(at + 1..).unwrap_or_default());
         let closed = before.trim_end_matches(['"', '\'', '\\', ' ']);
         let is_quoted = closed.len() < before.trim_end_matches(' ').len();
-        // A colon stands between the entries of a path as well.
+        // A colon also separates the entries of a path list.
         let is_joint = joint == '=' || is_quoted || behind.starts_with(' ');
         let behind = behind.trim_start_matches(['=', '"', '\'', '\\', ' ']);
         is_joint && has_a_value(behind) && is_name_of_secret(closed)
     })
 }
 
-/// Returns whether an option with a secret stands in the value, with a space between the two: `--password x`.
+/// Returns true if the value contains an option with a secret, separated by a space: `--password x`.
 fn has_secret_after_option(value: &str) -> bool {
     let mut words = value.split_whitespace().peekable();
     while let Some(word) = words.next() {
@@ -136,7 +138,7 @@ fn has_secret_after_option(value: &str) -> bool {
     false
 }
 
-/// Returns whether the value holds the credentials of an HTTP request: `Bearer x`, `Basic x`.
+/// Returns true if the value contains credentials of an HTTP request: `Bearer x`, `Basic x`.
 fn has_authorization(value: &str) -> bool {
     const SCHEMES: [&str; 3] = ["Bearer", "Basic", "Token"];
     const SHORTEST: usize = 8;
@@ -153,7 +155,7 @@ fn has_authorization(value: &str) -> bool {
     false
 }
 
-/// Returns whether the value is a URL that lets whoever knows it post messages.
+/// Returns true if the value is a webhook URL, with which anyone can post messages.
 fn has_webhook(value: &str) -> bool {
     const MARKS: [&str; 3] = ["://hooks.", "/webhook/", "/webhooks/"];
     const SHORTEST: usize = 16;
@@ -165,27 +167,28 @@ fn has_a_value(behind: &str) -> bool {
     !behind.is_empty() && !behind.starts_with(['&', ';', ',', '}', '$'])
 }
 
-/// Whether the text before a joint ends in the name of a secret.
+/// Returns true if the text before a separator ends in the name of a secret.
 fn is_name_of_secret(before: &str) -> bool {
     let is_of_name = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
     let start = before.trim_end_matches(is_of_name).len();
     let name = before.get(start..).unwrap_or_default();
-    // `?key=` is how several services take theirs.
+    // Several services take their key as `?key=`.
     let is_in_query = before.get(..start).is_some_and(|before| before.ends_with(['?', '&']));
     is_secret_name(name)
         || name.eq_ignore_ascii_case("pwd")
         || (is_in_query && name.eq_ignore_ascii_case("key"))
 }
 
-/// Whether a value looks drawn at random, as a key is: in no part of paths, words or identifiers do capitals, small
-/// letters and digits change places as often.
+/// Returns true if a value looks random, as keys do.
+///
+/// Capitals, small letters and digits alternate more often than in paths, words or identifiers.
 fn is_random(value: &str) -> bool {
     let is_of_part = |character: char| character.is_ascii_alphanumeric() || character == '+';
     let mut parts = value.split(|character: char| !is_of_part(character));
     parts.any(mixes_at_random) || value.split_whitespace().any(is_base64) || is_random_in_one_case(value)
 }
 
-/// Returns whether a word is base64 with slashes in it. A relative path mixes its letters less.
+/// Returns true if a word is base64 with slashes. A relative path mixes letters less.
 fn is_base64(word: &str) -> bool {
     let is_of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
     let is_candidate = word.contains('/') && !word.starts_with('/') && word.bytes().all(is_of_base64);
@@ -203,8 +206,9 @@ fn mixes_at_random(part: &str) -> bool {
         && changes_of_kind(part) * 5 >= part.len() * 2
 }
 
-/// Letters of one case with digits. A checksum or an identifier in hexadecimal digits is none, and neither is a part of a
-/// path (the Nix store has such names).
+/// Returns true for random letters of one case with digits.
+///
+/// Hexadecimal checksums and identifiers do not count, nor parts of a path (the Nix store has such names).
 fn is_random_in_one_case(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     value.len() >= SHORTEST_OPAQUE
@@ -215,7 +219,7 @@ fn is_random_in_one_case(value: &str) -> bool {
         && changes_of_kind(value) * 4 >= value.len()
 }
 
-/// How often neighbours are of different kinds: capitals, small letters, digits.
+/// Returns how often neighbouring characters are of different kinds: capitals, small letters, digits.
 fn changes_of_kind(part: &str) -> usize {
     let kind = |byte: &u8| match byte {
         b'A'..=b'Z' => 0,

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A plain version of [`is_secret_name`] to compare with.
+/// A simple version of [`is_secret_name`] for comparison.
 fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let lower = lower.trim_start_matches('-');
