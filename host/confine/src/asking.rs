@@ -1,4 +1,4 @@
-//! The host's end of the line on which its broker tells of calls that wait.
+//! The host's end of the socket on which its broker reports waiting calls.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,23 +15,23 @@ use crate::transport::Heard;
 use crate::wire::asks::{Answered, Asked, Ending, Outside, Refused, Told};
 use crate::{NameOrder, Owner, Refusal, transport};
 
-/// How the host does for commands what they asked for.
+/// The context in which the host performs operations for commands.
 #[derive(Debug)]
 pub(crate) struct HostOps {
-    /// Whom new files belong to, where commands act as somebody else.
+    /// The owner of new files, if commands act as another user.
     pub(crate) acting: Option<Owner>,
-    /// Which changes of names it waits for.
+    /// The order of changes of names that it joins.
     pub(crate) order: Option<NameOrder>,
 }
 
-/// Passes waiting calls on to those who wait for their commands, until the broker has gone.
+/// Passes waiting calls on to their commands until the broker has ended.
 pub(crate) fn hear(link: &Link, socket: &Arc<OwnedFd>, host_ops: HostOps) {
     let host_ops = Arc::new(host_ops);
     loop {
         if retry_on_intr(|| poll(&mut [PollFd::new(&**socket, PollFlags::IN)], None)).is_err() {
             return;
         }
-        // Whoever wants to know all that has been said so far waits for this one to be passed on.
+        // A thread in [`Link::settle`] waits until this message is passed on.
         let _passing_on = link.passing_on();
         let message = match transport::hear(&**socket) {
             Heard::Message(message) => message,
@@ -49,7 +49,7 @@ pub(crate) fn hear(link: &Link, socket: &Arc<OwnedFd>, host_ops: HostOps) {
         let (command, attempt, deed) = (asked.command, asked.attempt, asked.deed.clone());
         let (path, rule, reason) = (asked.path.clone(), asked.rule.clone(), asked.reason.clone());
         let (line, host_ops) = (Arc::clone(socket), Arc::clone(&host_ops));
-        // When the broker has gone there is nobody to be told.
+        // If the broker has ended, the answer has no receiver.
         let answer = Box::new(move |answer, still_allowed: &dyn Fn() -> bool| {
             drop(tell(&line, &asked, answer, (&host_ops, still_allowed)));
         });
@@ -69,7 +69,7 @@ fn tell(
         (Answer::GoOn, None) => return transport::send(socket, &answered(Ending::GoesOn), &[]),
         (Answer::GoOn, Some(outside)) => outside,
     };
-    // Nobody is told anything before the lock is let go of: the broker may be waiting for it.
+    // The lock is released before the answer is sent: the broker may be waiting for the lock.
     match host_ops.perform(&asked.path, outside, still_allowed) {
         Ok(Some(file)) => transport::send(socket, &answered(Ending::File), &[file.as_fd()]),
         Ok(None) => transport::send(socket, &answered(Ending::Done), &[]),
@@ -78,7 +78,7 @@ fn tell(
 }
 
 impl HostOps {
-    /// Does what was asked about, if that is still allowed when nobody changes names any more.
+    /// Performs the operation if it is still allowed once no other process changes names.
     fn perform(
         &self,
         path: &Path,

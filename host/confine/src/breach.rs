@@ -1,18 +1,18 @@
-//! Limits that a command has met.
+//! Resource limits that a command has exceeded.
 
 use std::fmt;
 
-/// A limit that a command has met.
+/// A resource limit that a command has exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Breach {
-    /// Its processes used more memory together than they may; it was killed.
+    /// The command's processes used more memory together than allowed; it was killed.
     Memory,
-    /// It had as many processes as it may, so no more could be started.
+    /// The command had as many processes as allowed, so no more could be started.
     Processes,
-    /// It had more processes than it may, on a kernel that cannot refuse them; it was killed.
+    /// The command had more processes than allowed, on a kernel that cannot refuse them; it was killed.
     TooManyProcesses,
-    /// All commands of its sandbox used more memory together than they may, so the kernel ended some process while it
-    /// ran.
+    /// All commands of the sandbox used more memory together than allowed, so the kernel killed a process while this
+    /// command ran.
     MemoryOfAll,
 }
 
@@ -33,11 +33,11 @@ impl Breach {
             .find(|breach| breach.number() == number)
     }
 
-    /// Whether the command is killed for it.
+    /// True if the command is killed for it.
     pub(crate) fn is_fatal(self) -> bool {
         match self {
             Self::Memory | Self::TooManyProcesses => true,
-            // The kernel has chosen whom to kill.
+            // The kernel has chosen which process to kill.
             Self::Processes | Self::MemoryOfAll => false,
         }
     }

@@ -1,20 +1,23 @@
-//! The broker: the process that carries out, for commands, every call that makes, changes or removes a name
-//! where rules over names can match.
+//! The broker: a process that performs, for commands, every call that creates, changes or removes a name where rules
+//! over names can match.
 //!
-//! Landlock refuses those calls to commands in such places, so what the broker misses does not happen. It finds
-//! out itself which name a call means, asks the [`Names`] about that name, and acts on the directory that it has
-//! opened: nothing is checked by one name and used by another. Where the rules have no say, the call is given
-//! back to the kernel, which holds it to mounts and Landlock as it would without a broker.
+//! Landlock refuses those calls to commands in such places, so a call that the broker misses fails. The broker resolves
+//! the name of a call itself, consults [`Names`] about it, and acts on the directory that it has opened: no name is
+//! checked and then looked up again. Where no rule applies, the call is returned to the kernel, which enforces mounts
+//! and Landlock as it would without a broker.
 //!
-//! It also has connect(2) wait until the host has a verdict. It does not make the connection, and lets the kernel
-//! look at the caller's memory again: whatever the address is by then, the connection ends at the host's listeners,
-//! where it is judged by the address that the kernel used.
+//! It also makes connect(2) wait for a verdict of the host. It does not make the connection; it lets the kernel read
+//! the
+//! caller's memory again. Whatever the address is by then, the connection ends at the host's listeners and is judged by
+//! the address that the kernel used.
 //!
-//! Where there are no mounts, the broker itself knows what they would say: see `Broker::access`. There it also changes
-//! modes and times of files, about which Landlock has no rules, and it is the keeper's parent, not its child.
+//! Without mounts the broker itself knows the access of each place: see `Broker::places`. There it also changes modes
+//! and
+//! times of files, for which Landlock has no rules, and it is the parent of the keeper, not its child.
 //!
-//! It is a child of the keeper, in the session's namespaces, under no Landlock rules and no filter, and holds no
-//! capability but that to look into the session's own processes. When it ends, the keeper does.
+//! It is a child of the keeper, in the session's namespaces, without Landlock rules or a filter, and its only
+//! capability
+//! is to inspect the session's own processes. When it ends, the keeper ends.
 
 mod act;
 mod asking;
@@ -64,59 +67,59 @@ use removed::Removed;
 use staged::Staging;
 pub(crate) use worker::threads;
 
-/// The number of the keeper in its own pid namespace, if it has one.
+/// The pid of the keeper in its own pid namespace, if it has one.
 const FIRST_PROCESS: i32 = 1;
-/// It goes with the session, so nobody else ever uses what is in it.
+/// The session's temporary directory; it is removed with the session, so the user's programs never use its files.
 const TEMP: &str = "/tmp";
 
-/// What the keeper has of its broker.
+/// The keeper's handle to its broker.
 pub(crate) struct Handle {
-    /// Readable when the broker has ended.
+    /// The broker's pidfd; readable when the broker has ended.
     pub(crate) process: OwnedFd,
     channel: OwnedFd,
 }
 
-/// What a broker works with.
+/// The state of a broker.
 struct Broker {
     listener: Listener,
     names: Box<dyn Names>,
-    /// Whether reading is judged, too.
+    /// Whether reading is judged as well.
     reads: Reads,
-    /// Files that are not read by any name.
+    /// Files that must not be read by any name.
     kept_back: HashSet<FileId>,
     /// Writable places in which names are judged, as commands see them.
     judged: Vec<PathBuf>,
-    /// What is given where, if there are no mounts that see to it.
+    /// The access of each place, if no mounts enforce it.
     places: Option<Places>,
-    /// Those of them in which names mean something to the user's other programs.
+    /// The places among them in which names matter to the user's other programs.
     roots: Vec<PathBuf>,
     /// The user's home directories.
     homes: Vec<PathBuf>,
-    /// Ids of rules on such names that do not hold.
+    /// Ids of disabled rules on such names.
     lifted: Vec<String>,
-    /// Links of the user's at names that mean something.
+    /// Links of the user that lead to sensitive names.
     links: Vec<UserLink>,
     staging: Staging,
     asking: Asking,
-    /// Nothing where connections are not held here.
+    /// `None` if connections do not wait here.
     connecting: Option<Connecting>,
     processes: Processes,
     known: Known,
     removed: Removed,
     linked: Linked,
-    /// Held by every call, where threads cannot have masks for new files of their own: filters of containers refuse
-    /// that together with namespaces. Nobody has panicked with it and gone on.
+    /// Locked during every call, if threads cannot have umasks of their own (CLONE_FS): some container filters refuse
+    /// unshare(2) for that together with namespaces. It is never poisoned: a panic ends the process.
     one_at_a_time: Option<Mutex<()>>,
-    /// Held alone while something is renamed, and shared while anything else is done with a name.
+    /// Held exclusively while something is renamed, and shared during any other operation on a name.
     order: Lock,
 }
 
-/// What a broker is told.
+/// The configuration of a broker.
 pub(crate) struct Orders {
     pub(crate) names: Box<dyn Names>,
-    /// Whether reading is judged, too.
+    /// Whether reading is judged as well.
     pub(crate) reads: Reads,
-    /// Files that are not read by any name.
+    /// Files that must not be read by any name.
     pub(crate) kept_back: Vec<FileId>,
     /// Writable places in which names are judged, as commands see them.
     pub(crate) judged: Vec<PathBuf>,
@@ -124,23 +127,23 @@ pub(crate) struct Orders {
     pub(crate) workspace: PathBuf,
     /// The user's home directories.
     pub(crate) homes: Vec<PathBuf>,
-    /// What is given where, if there are no mounts that see to it.
+    /// The access of each place, if no mounts enforce it.
     pub(crate) places: Option<Places>,
-    /// Ids of rules that do not hold.
+    /// Ids of disabled rules.
     pub(crate) lifted: Vec<String>,
-    /// Links of the user's at names that mean something.
+    /// Links of the user that lead to sensitive names.
     pub(crate) links: Vec<UserLink>,
-    /// Where links of the user's lead at which nothing is.
+    /// Targets of the user's dangling links.
     pub(crate) leading_nowhere: Vec<PathBuf>,
-    /// The number of the session in the record of the order of names.
+    /// The number of the session in the record of the name order.
     pub(crate) session: u64,
-    /// Where the host is told of calls that wait: of those on names, and of those that connect.
+    /// The sockets to the host: for waiting calls on names, and for those that connect.
     pub(crate) lines: [OwnedFd; 2],
-    /// Ports of the loopback that mean the host's own; nothing where connections are not held here.
+    /// Loopback ports that stand for the host's own; `None` if connections do not wait here.
     pub(crate) host_ports: Option<Vec<u16>>,
 }
 
-/// Starts the broker; it waits until it gets its listener.
+/// Starts the broker; it waits until it receives its listener.
 pub(crate) fn start(
     single: &SingleThread,
     orders: Orders,
@@ -150,14 +153,14 @@ pub(crate) fn start(
     match clone(single, CloneFlags::NONE).during(Stage::Broker)? {
         Cloned::Parent { pidfd, .. } => Ok((Handle { process: pidfd, channel: ours }, commands)),
         Cloned::Child => {
-            // Whatever goes wrong in here: without a broker the keeper ends, and everything with it.
+            // If anything fails here: without a broker the keeper ends, and the whole sandbox with it.
             drop(run(single, theirs, orders, commands, None));
             exit_now(1)
         }
     }
 }
 
-/// Is the broker, without namespaces, for as long as the keeper lives; it comes back only with an error.
+/// Runs as the broker, without namespaces, until the keeper ends; returns only on an error.
 pub(crate) fn be(
     single: &SingleThread,
     channel: OwnedFd,
@@ -169,12 +172,12 @@ pub(crate) fn be(
 }
 
 impl Handle {
-    /// Takes hold of a broker that is there already.
+    /// Makes a handle to a broker that is already running.
     pub(crate) fn new(process: OwnedFd, channel: OwnedFd) -> Self {
         Self { process, channel }
     }
 
-    /// Gives the broker its listener and the files of the order of names, and waits until it is at work.
+    /// Sends the broker its listener and the files of the name order, and waits until it is ready.
     pub(crate) fn begin(&self, listener: &OwnedFd, order: Option<OrderFiles>) -> Result<(), Failure> {
         let order = order.map(OrderFiles::into_list);
         let mut given = vec![listener.as_fd()];
@@ -199,7 +202,8 @@ fn run(
     let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
     match child {
         None => privileges::enforce_on_broker()?,
-        // It has given up all rights before. Its number is nobody else's as long as this process has not reaped it.
+        // The keeper has dropped its privileges itself. Its pid is not reused as long as this process has not reaped
+        // it.
         Some(keeper) => end_with(pidfd_open(keeper, PidfdFlags::empty())?)?,
     }
     let one_at_a_time = (child.is_some() && own_file_attributes().is_err()).then(Mutex::default);
@@ -216,10 +220,10 @@ fn run(
     };
     let order = Lock::of(order);
     let listener = Listener::new(listener);
-    // Before Linux 6.6 hand-overs cost more; nothing else changes.
+    // Only a performance option: without it (before Linux 6.6) notifications cost more.
     drop(listener.wake_synchronously());
     let connecting = host_ports.map(|ports| Connecting::begin(connects, ports, &listener)).transpose()?;
-    // For as long as the process lives, and so for all its threads.
+    // Lives as long as the process, so that all threads can use it.
     let broker: &'static Broker = Box::leak(Box::new(Broker {
         listener,
         names,
@@ -245,31 +249,32 @@ fn run(
     worker::run(broker, || transport::send(&channel, &[], &[]))
 }
 
-/// Where names mean something to the user's other programs: the project, also where only parts of it are writable, and
-/// other writable places.
+/// Returns the directories in which names matter to the user's other programs: the project, even if only parts of it
+/// are writable, and the other writable places.
 fn roots(workspace: PathBuf, judged: &[PathBuf]) -> Vec<PathBuf> {
     let others = judged.iter().filter(|place| **place != workspace && *place != Path::new(TEMP)).cloned();
     let others = others.collect::<Vec<_>>();
     std::iter::once(workspace).chain(others).collect()
 }
 
-/// Ends this process with its keeper.
+/// Ends this process when its keeper ends.
 fn end_with(keeper: OwnedFd) -> std::io::Result<()> {
     worker::start(move || {
         let mut ended = [PollFd::new(&keeper, PollFlags::IN)];
-        // Whatever keeps us from knowing counts as ended.
+        // Any failure to poll counts as ended.
         let _ended = rustix::io::retry_on_intr(|| poll(&mut ended, None));
         exit_now(0)
     })
 }
 
-/// Closes what belongs to the keeper: nothing of it may stay open here when it ends.
+/// Closes the keeper's file descriptors: none of them may stay open here when it ends.
 fn keep_only(single: &SingleThread, kept: [OwnedFd; 3]) -> std::io::Result<[OwnedFd; 3]> {
     let [first, second, third] = kept;
     rustix::stdio::dup2_stdin(&first)?;
     rustix::stdio::dup2_stdout(&second)?;
     rustix::stdio::dup2_stderr(&third)?;
-    // Closed below by their numbers, as is what the keeper's own code owns, to which this process never returns.
+    // They are closed below by number, together with those that the keeper's code owns, to which this process never
+    // returns.
     let _numbers = (first.into_raw_fd(), second.into_raw_fd(), third.into_raw_fd());
     descriptor::close_inherited(single, 3)?;
     let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;

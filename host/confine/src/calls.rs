@@ -1,4 +1,4 @@
-//! The host's end of the line on which its broker tells of connections that wait inside connect(2).
+//! The host's end of the socket on which its broker reports connections that wait inside connect(2).
 
 use std::net::SocketAddr;
 
@@ -10,37 +10,38 @@ pub use here::Calls;
 #[derive(Debug)]
 pub enum Calls {}
 
-/// What is heard of calls.
+/// An event about a waiting connect(2) call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// One waits; it goes on by [`Calls::release`].
+    /// A call waits; [`Calls::release`] lets it continue.
     Waits {
-        /// Names the call.
+        /// Identifies the call.
         id: u64,
         /// The calling process.
         process: u32,
-        /// The init of the command that it belongs to; 0 where it is not known.
+        /// The init of the command that the process belongs to; 0 if unknown.
         command: u32,
-        /// The number of the socket, as in `/proc/N/net/tcp`.
+        /// The inode number of the socket, as in `/proc/N/net/tcp`.
         socket: u64,
-        /// Where it wants to connect to, as it was when it was read. What counts is what the kernel reads later.
+        /// The target address as it was when the broker read it. The kernel reads it again later, and that reading
+        /// counts.
         address: SocketAddr,
     },
-    /// One does not wait any more, because its process has given up or ended.
+    /// A call waits no longer, because its process has given up or ended.
     Gone {
-        /// Names the call.
+        /// Identifies the call.
         id: u64,
     },
 }
 
 #[cfg(not(target_os = "linux"))]
 impl Calls {
-    /// Waits for a call.
+    /// Waits for the next event.
     pub fn next(&self) -> Option<Call> {
         match *self {}
     }
 
-    /// Lets a call go on.
+    /// Lets a call continue.
     pub fn release(&self, _id: u64) {
         match *self {}
     }
@@ -62,7 +63,7 @@ mod here {
     use crate::transport::{self, Heard};
     use crate::wire::calls::Told;
 
-    /// How often it is looked whether those who wait are still there; the kernel tells nobody when they go.
+    /// The interval at which waiting calls are checked; the kernel sends no event when a waiting call is abandoned.
     const LOOK: Duration = Duration::from_millis(250);
 
     /// Connections that wait inside connect(2).
@@ -70,17 +71,17 @@ mod here {
     pub struct Calls {
         line: OwnedFd,
         link: Arc<Link>,
-        /// Where calls are answered; it comes before the first of them.
+        /// The seccomp listener on which calls are answered; it arrives before the first call.
         listener: OnceLock<Listener>,
         waiting: Mutex<Waiting>,
     }
 
     #[derive(Debug)]
     struct Waiting {
-        /// Calls that nobody has let go on yet.
+        /// Calls that have not been released yet.
         calls: HashSet<u64>,
         looked_at: Instant,
-        /// Those of whom it was seen that they wait no more, and not told yet.
+        /// Calls found to wait no longer, and not reported yet.
         gone: VecDeque<u64>,
     }
 
@@ -91,7 +92,7 @@ mod here {
             Self { line, link, listener: OnceLock::new(), waiting }
         }
 
-        /// Waits for what is next; nothing when the sandbox has ended.
+        /// Returns the next event, waiting for it; `None` when the sandbox has ended.
         pub fn next(&self) -> Option<Call> {
             loop {
                 if let Some(id) = self.next_gone() {
@@ -115,7 +116,8 @@ mod here {
                                 let command = self.link.init_of(command);
                                 return Some(Call::Waits { id, process, command, socket, address });
                             }
-                            // It has ended since, or there was no descriptor left to know it by: whoever accepts the connection finds out.
+                            // The process has ended, or there was no free file descriptor to identify it: the listener
+                            // that accepts the connection finds out.
                             None => self.release(id),
                         }
                     }
@@ -123,18 +125,19 @@ mod here {
             }
         }
 
-        /// Lets a call go on: the kernel makes the connection as if nobody had held it.
+        /// Lets a call continue: the kernel makes the connection as if it had never waited.
         pub fn release(&self, id: u64) {
             if self.waiting().calls.remove(&id)
                 && let Some(listener) = self.listener.get()
             {
-                // Whoever is not there any more needs no answer.
+                // A call that has been abandoned needs no answer.
                 drop(listener.answer(id, Answer::Continue));
             }
         }
 
-        /// Waits for the broker; where somebody waits, for no longer than until it is time to look after them. Nothing
-        /// when that cannot be waited for.
+        /// Waits for a message of the broker; while calls wait, only until the next check of them. Returns whether
+        /// there is
+        /// a message; `None` if polling fails.
         fn is_something_told(&self) -> Option<bool> {
             if self.waiting().calls.is_empty() {
                 return Some(true);
@@ -145,7 +148,7 @@ mod here {
             Some(count > 0)
         }
 
-        /// One who does not wait any more.
+        /// Returns a call that waits no longer.
         fn next_gone(&self) -> Option<u64> {
             let mut waiting = self.waiting();
             let Waiting { calls, looked_at, gone } = &mut *waiting;

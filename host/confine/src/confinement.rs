@@ -13,5 +13,5 @@ pub use here::{examine_repository, raise_file_limit};
 #[cfg(target_os = "linux")]
 pub(crate) use meeting::process_of;
 
-/// The argument with which a program is to call [`keeper_main`] and nothing else.
+/// The argument with which a program must call [`keeper_main`] and nothing else.
 pub const KEEPER_ARGUMENT: &str = "__keeper";

@@ -1,6 +1,6 @@
-//! What the host does for commands, in its own view, when the user has said yes to it.
+//! Operations that the host performs for commands, in its own view, after the user has approved them.
 //!
-//! The very name that was asked about is used, and no symbolic link on the way to it is followed.
+//! The exact path of the question is used, and no symbolic link on the way to it is followed.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::Owner;
 use crate::wire::asks::Outside;
 
-/// Does it; the file is one that the command is to get.
+/// Performs the operation; returns the file that the command receives, if there is one.
 pub(crate) fn perform(
     path: &Path,
     outside: &Outside,
@@ -46,7 +46,7 @@ pub(crate) fn perform(
         }
         Outside::Move { from, replaces } => {
             let old = Place::open(from)?;
-            // What has come there since nobody has been asked about.
+            // A file that has appeared at the target since is not covered by the answer.
             let flags = if *replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
             renameat_with(&old.holder, old.name, &place.holder, place.name, flags)?;
         }
@@ -58,7 +58,7 @@ pub(crate) fn perform(
     Ok(None)
 }
 
-/// A name in a directory that is open.
+/// A name in an opened directory.
 struct Place<'a> {
     holder: OwnedFd,
     name: &'a OsStr,
@@ -72,7 +72,7 @@ impl<'a> Place<'a> {
         Ok(Self { holder, name })
     }
 
-    /// Root makes it for somebody else.
+    /// Changes the owner to the user as whom commands act, if the host runs as root.
     fn give(&self, acting: Option<Owner>) -> Result<(), Errno> {
         let Some(Owner { uid, gid }) = acting else { return Ok(()) };
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
@@ -89,7 +89,7 @@ fn open(path: &Path, flags: u32, mode: u32, acting: Option<Owner>) -> Result<Own
     let sure = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let flags = OFlags::from_bits_retain(flags) & wanted | sure;
     if flags.contains(OFlags::CREATE) {
-        // So that it is known whether the file is new.
+        // O_EXCL tells whether the file is new.
         let new = open_as(path, flags | OFlags::EXCL, Mode::from_raw_mode(mode & 0o777));
         match new {
             Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => {}
@@ -101,7 +101,7 @@ fn open(path: &Path, flags: u32, mode: u32, acting: Option<Owner>) -> Result<Own
         }
     }
     let file = open_as(path, flags - OFlags::CREATE, Mode::empty())?;
-    // What is there must be what the user has said yes to: a file.
+    // The user approved a regular file.
     let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
     if is_file { Ok(file) } else { Err(Errno::ACCESS) }
 }

@@ -1,15 +1,15 @@
-//! What can go wrong, by operation.
+//! The errors of this crate, by operation.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::Stage;
 
-/// A profile that no sandbox can be made of.
+/// A profile that cannot become a sandbox.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The path is relative, or has `.`, `..` or NUL in it.
+    /// The path is relative, or contains `.`, `..` or NUL.
     #[error("place `{}` is not an absolute, plain path; give it without `.` and `..`", .path.display())]
     NotPlain {
         /// The path as it was given.
@@ -21,13 +21,13 @@ pub enum PlanError {
         /// The path as it was given.
         path: PathBuf,
     },
-    /// The sandbox has something of its own there.
+    /// The sandbox has a directory of its own at this path.
     #[error("place `{}` cannot be changed, the sandbox has its own; leave it out", .path.display())]
     Reserved {
         /// The path as it was given.
         path: PathBuf,
     },
-    /// A place that is to be written does not exist.
+    /// A writable place does not exist.
     #[error("place `{}` is to be writable but does not exist; create it or leave it out", .path.display())]
     Missing {
         /// The path as it was given.
@@ -41,43 +41,43 @@ pub enum PlanError {
     },
 }
 
-/// A session's sandbox that did not start; nothing of it is left behind.
+/// A session's sandbox did not start; no part of it is left behind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// This system has no such sandbox.
+    /// This system has no sandbox.
     #[error("commands can be confined on Linux only; this is {system}")]
     Unsupported {
         /// The name of the system.
         system: &'static str,
     },
-    /// The profile makes no sense.
+    /// The profile cannot become a plan.
     #[error("the profile of the sandbox is not usable")]
     Plan(#[from] PlanError),
     /// The keeper could not be started.
     #[error("starting the keeper `{}`", .executable.display())]
     Spawn {
-        /// The program that was to be the keeper.
+        /// The program that should have become the keeper.
         executable: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The keeper ended without a word.
+    /// The keeper ended without sending a message.
     #[error("the keeper ended during the set-up; was it killed?")]
     Lost,
     /// The kernel or the machine's settings refuse a part of the sandbox.
     #[error("{}{}", .stage, shown_path(.path.as_ref()))]
     Refused {
-        /// What was being done.
+        /// The step that failed.
         stage: Stage,
-        /// What it was being done to, where it is a path.
+        /// The path of that step, if it has one.
         path: Option<PathBuf>,
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
-    /// Root, who has no power over other people's files in the sandbox, is to write in such a place.
+    /// Root is to write in another user's directory, but in the sandbox root has no power over other users' files.
     #[error(
         "`{}` is to be writable but belongs to another user, and root has no power over other users' files \
          in the sandbox; run as its owner, or chown it", .path.display()
@@ -96,62 +96,62 @@ fn shown_path(path: Option<&PathBuf>) -> String {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// There is no such program; shells say 127.
+    /// The program does not exist; shells exit with 127.
     #[error("`{program}` was not found; is it visible in the sandbox and in PATH?")]
     NotFound {
         /// The program as it was given.
         program: String,
     },
-    /// The program is there but cannot be run; shells say 126.
+    /// The program exists but cannot be executed; shells exit with 126.
     #[error("`{program}` cannot be executed")]
     NotExecutable {
         /// The program as it was given.
         program: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
-    /// The directory to start in cannot be entered.
+    /// The command's working directory cannot be entered.
     #[error("cannot start in `{}`; is it visible in the sandbox?", .path.display())]
     Directory {
         /// The directory as it was given.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
-    /// The command cannot be handed over: empty, NUL inside, or too big.
+    /// The command cannot be sent to the keeper: it is empty, contains NUL, or is too large.
     #[error("the command cannot be started as it is: {reason}")]
     Malformed {
-        /// What is wrong with it.
+        /// What is wrong with the command.
         reason: &'static str,
     },
     /// A part of the confinement could not be put in force, so the command was not run.
     #[error("{stage}")]
     Refused {
-        /// What was being done.
+        /// The step that failed.
         stage: Stage,
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
-    /// The command could not be handed to the sandbox, which goes on.
+    /// The command could not be sent to the sandbox, which continues to run.
     #[error(
         "the command cannot be handed to its sandbox now; where there are too many references or open files, end \
          what holds them, perhaps another command, and try again"
     )]
     NotSent {
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
-    /// The session's sandbox is gone.
+    /// The session's sandbox has ended.
     #[error("the sandbox of this session has ended; start a new session")]
     Lost,
 }
 
 impl LaunchError {
-    /// Returns the exit code by which shells and launchers tell these cases apart.
+    /// Returns the exit code that shells and launchers use for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::NotFound { .. } => 127,
@@ -165,9 +165,9 @@ impl LaunchError {
     }
 }
 
-/// A use of the sandbox's view after its keeper has ended.
+/// The sandbox's view was requested after its keeper had ended.
 ///
-/// The mounts that hide files come apart with the keeper, so the view is not handed out any more.
+/// The mounts that hide files come apart with the keeper, so the view is no longer available.
 #[derive(Debug, thiserror::Error)]
 #[error("the sandbox of this session has ended, its view of the files with it; start a new session")]
 pub struct ViewError;

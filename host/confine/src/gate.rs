@@ -1,4 +1,4 @@
-//! What the host gets of a session's network.
+//! The host's part of a session's network: its listeners and how connections reach them.
 
 use std::io;
 use std::net::{TcpListener, UdpSocket};
@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 
 use crate::{Calls, Stage};
 
-/// How the connections of a session are led out.
+/// How connections leave a session's network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WayOut {
-    /// Ports of the loopback that mean the host's own; connections to all others of it stay inside.
+    /// Loopback ports that stand for the host's own; connections to all other loopback ports stay inside.
     pub host_ports: Vec<u16>,
     /// Where connections wait for their verdict.
     pub hold: Hold,
@@ -18,60 +18,60 @@ pub struct WayOut {
 /// Where a connection waits for its verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Hold {
-    /// Inside connect(2): the limits that programs set for connecting do not run meanwhile. Where there are no
-    /// rules over names, and so no broker, it is as with [`Self::Accept`].
+    /// Inside connect(2), so the connect timeouts of programs do not run meanwhile. Without rules over names, and so
+    /// without a broker, this equals [`Self::Accept`].
     #[default]
     Connect,
-    /// Once it is there, before the first byte.
+    /// After the connection is accepted, before its first byte.
     Accept,
 }
 
-/// Listeners inside the network of a session; whatever a program connects to ends at one of them.
+/// Listeners inside the network of a session; every connection of a program ends at one of them.
 ///
-/// Nobody answers as long as the host does not, and when they are closed every connection is refused.
+/// Connections wait as long as the host does not accept them, and are refused once the listeners are closed.
 #[derive(Debug)]
 pub struct Listeners {
     /// For programs that are told to use a proxy; on the loopback, where they find it by its port.
     pub proxy: TcpListener,
-    /// A socket in the network through which the kernel says whose a connection is (`NETLINK_SOCK_DIAG`); nothing
-    /// where it has no such.
+    /// A `NETLINK_SOCK_DIAG` socket inside the session's network, which tells the owner of a connection; `None` if the
+    /// kernel has none.
     pub diagnosis: Option<OwnedFd>,
-    /// Where the rest ends, for IPv4.
+    /// The other IPv4 listeners.
     pub v4: Ends,
-    /// The same for IPv6; nothing where the kernel has none.
+    /// The IPv6 listeners; `None` if the kernel has no IPv6.
     pub v6: Option<Ends>,
-    /// Connections that wait inside connect(2); nothing where they are accepted first.
+    /// Connections that wait inside connect(2); `None` if connections are accepted first.
     pub calls: Option<Calls>,
-    /// The process number of the keeper, below which every process of the session is.
+    /// The pid of the keeper, the ancestor of every process of the session.
     pub keeper: u32,
 }
 
-/// Where the connections and the questions of one family end.
+/// The listeners of one address family.
 #[derive(Debug)]
 pub struct Ends {
-    /// Connections to other machines, and to the ports of the loopback that mean the host's.
-    /// The kernel knows where each was meant to go (`SO_ORIGINAL_DST`).
+    /// Receives connections to other machines, and to loopback ports that stand for the host's.
+    /// The kernel keeps the original target of each (`SO_ORIGINAL_DST`).
     pub relay: TcpListener,
-    /// Questions for names, to whichever server they were sent.
+    /// Receives DNS queries, whichever server they were sent to.
     pub dns: UdpSocket,
     /// The same over TCP.
     pub dns_stream: TcpListener,
 }
 
-/// Why the connections of a session lead nowhere.
+/// Why a session has no listeners for its connections.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoGate {
-    /// The kernel refuses a part of it.
+    /// The kernel refuses a part of the setup.
     #[error("{stage}")]
     Refused {
-        /// What was being done.
+        /// The step that failed.
         stage: Stage,
-        /// The kernel's answer.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
-    /// The keeper did not hand them over.
+    /// The keeper did not send the listeners.
     #[error("the keeper made no listeners")]
     Lost,
 }

@@ -1,10 +1,10 @@
-//! The control group of a sandbox: bounds that the kernel keeps for all of its processes together.
+//! The control group of a sandbox: limits that the kernel enforces on all of its processes together.
 //!
-//! The host makes a group for each sandbox, beside its own, where it finds a place in which it may: the directory of
-//! a group above its own that was delegated to this user (by the service manager, a container or an administrator).
-//! The keeper starts in it ([`made`]), and all that it starts stays there. The host moves nobody: neither itself nor
-//! what else runs in the user's session. Where there is no such place everything is as without control groups, and
-//! [`NoGroup`] says why.
+//! The host creates a group for each sandbox, beside its own, if it finds a place where it may: the directory of an
+//! ancestor of its own group that was delegated to this user (by the service manager, a container or an administrator).
+//! The keeper starts in that group ([`made`]), and every process that it starts stays there. The host moves no process:
+//! neither itself nor others of the user's session. Where there is no such place, the sandbox runs without a control
+//! group, and [`NoGroup`] gives the reason.
 
 #[cfg(target_os = "linux")]
 mod bounds;
@@ -24,24 +24,24 @@ pub(crate) use made::{Deaths, Group};
 #[cfg(target_os = "linux")]
 pub(crate) use place::outlook;
 
-/// What a control group can bound, see cgroups(7).
+/// A controller of a control group, see cgroups(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Controller {
-    /// Memory of all kinds, the kernel's for these processes and cached files among it (`memory`).
+    /// Memory of all kinds, including the kernel's for these processes and cached files (`memory`).
     Memory,
     /// Processes and threads (`pids`).
     Processes,
-    /// Huge pages, which neither the first nor anything else counts (`hugetlb`).
+    /// Huge pages, which neither the memory controller nor any other limit counts (`hugetlb`).
     HugePages,
 }
 
 impl Controller {
-    /// Every one.
+    /// All controllers.
     pub const ALL: [Self; 3] = [Self::Memory, Self::Processes, Self::HugePages];
-    /// Those without which a group does not bound what the limits are about.
+    /// The controllers without which a group does not enforce the limits.
     pub const NEEDED: [Self; 2] = [Self::Memory, Self::Processes];
 
-    /// Returns the kernel's name for it.
+    /// Returns the kernel's name of the controller.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,37 +52,37 @@ impl Controller {
     }
 }
 
-/// Why a sandbox has no control group, or has one without some controllers.
+/// Why a sandbox has no control group, or one that lacks some controllers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoGroup {
-    /// There is nothing to bound.
+    /// No limit needs a group.
     #[error("no limit is set that it would keep")]
     NoLimits,
-    /// This process sees no groups of version 2.
+    /// No control groups of version 2 are visible to this process.
     #[error("no control groups of version 2 are mounted where this program sees them")]
     NotMounted,
-    /// They have no such controllers.
+    /// The hierarchy of version 2 lacks a needed controller.
     #[error("control groups of version 2 have neither `memory` nor `pids` here, or only one of them")]
     NoControllers,
-    /// They belong to somebody else.
+    /// The group belongs to another user.
     #[error("the control group `{}` is not delegated to this user", .0.display())]
     NotDelegated(PathBuf),
-    /// There are processes where controllers would have to be given to groups below.
+    /// The group contains processes, so it cannot give controllers to groups below it.
     #[error("processes in the control group `{}` keep it from giving controllers to groups below it", .0.display())]
     Occupied(PathBuf),
-    /// The kernel has refused it.
+    /// The kernel refused an operation.
     #[error("{doing}: {}", std::io::Error::from_raw_os_error(*.errno))]
     Refused {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         errno: i32,
     },
 }
 
 impl NoGroup {
-    /// The number of the kernel's error that comes nearest.
+    /// Returns the closest errno of the kernel.
     #[cfg(target_os = "linux")]
     pub(crate) fn errno(&self) -> i32 {
         match self {
@@ -95,7 +95,7 @@ impl NoGroup {
         }
     }
 
-    /// Returns what can be done about it; nothing where nothing can or has to be.
+    /// Returns advice on how to fix this; `None` if there is nothing to do.
     #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
@@ -119,7 +119,7 @@ impl NoGroup {
     }
 }
 
-/// The names of controllers, as they are read.
+/// Displays the names of controllers as a list.
 #[cfg(target_os = "linux")]
 pub(crate) struct Names<'a>(pub(crate) &'a [Controller]);
 
@@ -134,6 +134,6 @@ impl fmt::Display for Names<'_> {
     }
 }
 
-/// Removes what killed hosts have left; there are no control groups on this system.
+/// Removes groups that killed hosts left behind; there are no control groups on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn sweep_groups() {}

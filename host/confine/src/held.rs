@@ -1,4 +1,4 @@
-//! Calls of commands that wait, inside the call, until somebody has answered for them.
+//! Calls of commands that wait, inside the system call, for the user's answer.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -8,50 +8,50 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What a waiting call is about to do with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Attempt {
-    /// A file is read.
+    /// Reads a file.
     Read,
-    /// A file is made or changed.
+    /// Creates or changes a file.
     Write,
-    /// A directory is made.
+    /// Creates a directory.
     MakeDirectory,
-    /// The name goes.
+    /// Removes the name.
     Remove,
 }
 
-/// What a waiting call does besides, where that is more than its [`Attempt`] says.
+/// What a waiting call does beyond its [`Attempt`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Deed {
-    /// Nothing more.
+    /// Nothing else.
     Plain,
     /// The name becomes a symbolic link with this target.
     Symlink(OsString),
-    /// The name becomes a further one of the file that has this name.
+    /// The name becomes a hard link to the file with this name.
     LinkOf(PathBuf),
-    /// The file gets this name besides.
+    /// The file gets this name as a hard link.
     LinkTo(PathBuf),
-    /// What has this name gets the name instead.
+    /// The file or directory with this name is renamed to the call's name.
     MoveOf(PathBuf),
-    /// It gets this name instead.
+    /// The call's name is renamed to this one.
     MoveTo(PathBuf),
     /// The name becomes a pipe, a socket or a device.
     Special,
 }
 
-/// A call of a command that a rule has refused, without a question.
+/// A call of a command that a rule refused without asking the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What it was about to do.
+    /// The operation that was refused.
     pub attempt: Attempt,
-    /// The name that it was about, as commands see it.
+    /// The path that it was refused for, as commands see it.
     pub path: PathBuf,
-    /// The rule on names, or `host.hard-links` for another name of a hidden file; empty for the session's own rules.
+    /// The rule over names, or `host.hard-links` for a hard link to a hidden file; empty for the session's own rules.
     pub rule: String,
 }
 
-/// A call of a command that waits. Dropping it without an answer refuses it.
+/// A waiting call of a command. Dropping it without an answer refuses it.
 #[must_use = "a call that is not answered is refused"]
 pub struct Held {
-    /// What it is about to do.
+    /// The operation that the call is about to perform.
     pub(crate) attempt: Attempt,
     pub(crate) deed: Deed,
     pub(crate) path: PathBuf,
@@ -60,11 +60,11 @@ pub struct Held {
     pub(crate) answer: Option<Box<GiveAnswer>>,
 }
 
-/// Takes the answer to a call. Where the host itself does what was asked about, it calls the function first, while
-/// nobody else changes names, and does nothing if that returns false.
+/// Takes the answer to a call. If the host itself performs the operation, it first calls the function, while no other
+/// process changes names, and does nothing if that returns false.
 pub(crate) type GiveAnswer = dyn FnOnce(Answer, &dyn Fn() -> bool) + Send;
 
-/// What becomes of a call.
+/// The answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     GoOn,
@@ -72,46 +72,48 @@ pub(crate) enum Answer {
 }
 
 impl Held {
-    /// Returns what the call is about to do.
+    /// Returns the operation that the call is about to perform.
     pub fn attempt(&self) -> Attempt {
         self.attempt
     }
 
-    /// Returns what it does besides.
+    /// Returns what the call does beyond that.
     pub fn deed(&self) -> &Deed {
         &self.deed
     }
 
-    /// Returns the name that it is about, as commands see it: canonical but for the last component.
+    /// Returns the path that the call is about, as commands see it: canonical except for the last component.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the id of the rule of `portcullis-names` that wants it asked; empty where the rules of the session
-    /// do.
+    /// Returns the id of the rule of `portcullis-names` that requires the question; empty if the session's own rules
+    /// require it.
     pub fn rule(&self) -> &str {
         &self.rule
     }
 
-    /// Returns what the new content of the file does, where that decides; empty elsewhere. A yes is for this content
-    /// only.
+    /// Returns what the new content of the file does, if the content is the reason for the question; otherwise empty.
+    /// An
+    /// approval then covers this content only.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// Lets the call go on. What it does outside the writable places is done for it in the host's own view.
+    /// Lets the call continue. The host performs operations outside the writable places, in its own view.
     pub fn allow(self) {
         self.allow_if(&|| true);
     }
 
-    /// Lets the call go on. Before the host does anything for it in its own view, it calls `still_allowed`, in the
-    /// [`NameOrder`](crate::NameOrder) of the sandbox, and refuses the call if that returns false. (What the broker does
-    /// it judges again itself.)
+    /// Lets the call continue if `still_allowed` holds. Before the host performs an operation in its own view, it calls
+    /// `still_allowed` in the [`NameOrder`](crate::NameOrder) of the sandbox, and refuses the call if that returns
+    /// false.
+    /// (The broker judges its own operations again itself.)
     pub fn allow_if(mut self, still_allowed: &dyn Fn() -> bool) {
         self.give(Answer::GoOn, still_allowed);
     }
 
-    /// Has the call fail.
+    /// Makes the call fail.
     pub fn refuse(mut self) {
         self.give(Answer::Refuse, &|| false);
     }
@@ -140,7 +142,7 @@ impl std::fmt::Debug for Held {
     }
 }
 
-/// The waiting calls of one command that nobody has looked at yet.
+/// The waiting calls of one command that have not been taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     state: Mutex<State>,
@@ -149,12 +151,12 @@ pub(crate) struct Waiting {
 #[derive(Debug, Default)]
 struct State {
     calls: VecDeque<Held>,
-    /// The command has ended: there are no calls to come.
+    /// The command has ended: no more calls will come.
     closed: bool,
 }
 
 impl Waiting {
-    /// Adds a call; one of a command that has ended is refused.
+    /// Adds a call; a call of a command that has ended is refused.
     pub(crate) fn add(&self, call: Held) {
         let mut state = self.lock();
         if !state.closed {
@@ -162,7 +164,7 @@ impl Waiting {
         }
     }
 
-    /// Says that there are no calls to come.
+    /// Closes the queue: no more calls will come.
     pub(crate) fn close(&self) {
         let calls = {
             let mut state = self.lock();

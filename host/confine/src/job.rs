@@ -1,4 +1,4 @@
-//! What the host knows about one command.
+//! The host's state of one command.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use crate::held::{Held, Waiting};
 use crate::{Breach, Exit, Next, Refusal, Stage};
 
-/// One command, shared by those who wait for it and the thread that hears from the keeper.
+/// One command, shared by the threads that wait for it and the thread that receives the keeper's messages.
 #[derive(Debug)]
 pub(crate) struct Job {
     id: u64,
     state: Mutex<State>,
     changed: Condvar,
-    /// Its waiting calls, where somebody answers for them.
+    /// The command's waiting calls, if there is someone to answer them.
     waiting: Option<Waiting>,
-    /// The process number of the command's init, 0 as long as it is not known.
+    /// The pid of the command's init; 0 while unknown.
     init: AtomicU32,
     refusals: Mutex<Vec<Refusal>>,
 }
@@ -45,11 +45,11 @@ impl Job {
         Self { id, state, changed, waiting, init: AtomicU32::new(0), refusals: Mutex::default() }
     }
 
-    /// Has a call wait for who answers for the command's calls; where nobody does it is refused.
+    /// Queues a call for an answer; refuses it if the command's calls are not answered.
     pub(crate) fn hold(&self, call: Held) {
         if let Some(waiting) = &self.waiting {
             waiting.add(call);
-            // Whoever is about to wait has the lock, and does not miss it.
+            // A thread that is about to wait holds the lock, so it does not miss this.
             drop(self.state());
             self.changed.notify_all();
         }
@@ -59,7 +59,7 @@ impl Job {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
     }
 
-    /// Waits until the program runs, or it is known that it never will: the stage and errno of that.
+    /// Waits until the program runs or has failed to start; the error is the failed stage with its errno.
     pub(crate) fn wait_for_start(&self) -> Result<(), (Stage, i32)> {
         let state = self.changed.wait_while(self.state(), |state| matches!(state, State::Pending));
         match *state.unwrap_or_else(PoisonError::into_inner) {
@@ -96,7 +96,7 @@ impl Job {
 }
 
 impl Job {
-    /// Waits for what happens next, for at most `time`.
+    /// Waits for the next event, for at most `time`.
     pub(crate) fn next(&self, time: Duration) -> Next {
         let start = Instant::now();
         let mut state = self.state();
@@ -137,7 +137,7 @@ impl Job {
 
     pub(crate) fn wait(&self) -> Exit {
         loop {
-            // A year at a time: there is one loop for both kinds of waiting.
+            // One year per iteration, so that both kinds of waiting share one loop.
             if let Some(exit) = self.wait_timeout(Duration::from_secs(365 * 24 * 3600)) {
                 return exit;
             }
@@ -157,7 +157,7 @@ impl Job {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A waiter that panicked has not left the state half changed: it is one assignment.
+        // A waiter that panicked has not left the state half changed: every change is a single assignment.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,7 @@
 //! The keeper: process 1 of a session, which owns its mounts and starts its commands.
 //!
-//! It is single-threaded and trusts the host. What it runs it does not trust, and hears nothing from it.
+//! It is single-threaded and trusts the host. It does not trust the commands that it runs, and reads no input from
+//! them.
 
 mod alone;
 mod group;
@@ -30,13 +31,13 @@ use crate::wire::{Event, Network, Refusal, Setup};
 use crate::{Hold, Limits, MakeNames, NameRules, Reads, Stage, Walls, WayOut, transport};
 pub(crate) use group::IN_GROUP;
 
-/// The argument, after the usual one, of a keeper that is to do without namespaces.
+/// The argument, after [`crate::KEEPER_ARGUMENT`], of a keeper without namespaces.
 pub(crate) const WITHOUT_NAMESPACES: &str = "without-namespaces";
 
-/// Opens the door to the namespaces and ends; the keeper behind it is a child of the host.
+/// Creates the namespaces and the keeper in them, which becomes a child of the host, and ends.
 pub(crate) fn main(names: MakeNames) -> ExitCode {
     let Ok(Some(single)) = SingleThread::prove() else { return ExitCode::FAILURE };
-    // Whatever the host left open by mistake must not stay open for as long as the session lasts.
+    // A descriptor that the host left open by mistake must not stay open for the whole session.
     let Ok(()) = descriptor::close_inherited(&single, 3) else { return ExitCode::FAILURE };
     let (Ok(control), Ok(group)) = (take_control(), group::take()) else { return ExitCode::FAILURE };
     if std::env::args_os().nth(2).is_some_and(|walls| walls == WITHOUT_NAMESPACES) {
@@ -52,7 +53,7 @@ pub(crate) fn main(names: MakeNames) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Moves the line to the host from standard input to where no command can inherit it.
+/// Moves the socket to the host from standard input to a descriptor that no command can inherit.
 fn take_control() -> rustix::io::Result<OwnedFd> {
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let nothing = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -61,7 +62,7 @@ fn take_control() -> rustix::io::Result<OwnedFd> {
 }
 
 fn keep(single: SingleThread, control: OwnedFd, identity: Identity, no_group: i32, names: MakeNames) -> ! {
-    // Commands start in this process's memory, where no handler may run, and inherit what is set here.
+    // Commands start in this process's memory, where no signal handler may run, and inherit the settings made here.
     let settled = Settled::settle(&single).during(Stage::Process);
     match settled.and_then(|settled| Ok((settled, set_up(&single, &control, identity, names)?))) {
         Ok((settled, (ready, session))) => {
@@ -71,29 +72,29 @@ fn keep(single: SingleThread, control: OwnedFd, identity: Identity, no_group: i3
         }
         Err(failure) => {
             tell(&control, &failed(&failure), &[]);
-            // Process 1 takes everything with it.
+            // The end of process 1 ends all others in its namespace.
             exit_now(0)
         }
     }
 }
 
-/// What holds for every command of the session.
+/// What all commands of the session have in common.
 struct Session {
     identity: Identity,
     limits: Limits,
-    /// Whether the kernel refuses processes above the limit, for root too.
+    /// Whether the kernel refuses processes above the limit, even to root.
     processes_are_bounded: bool,
-    /// Nothing, where the kernel has none.
+    /// `None` if the kernel has no usable Landlock.
     landlock: Option<Landlock>,
-    /// Nothing, where there are no rules over names.
+    /// `None` if there are no rules over names.
     broker: Option<broker::Handle>,
-    /// The commands under way, for the broker to know whose calls it carries out.
+    /// The running commands, by which the broker finds the command of a caller.
     commands: SharedNumbers,
-    /// What keeps signals in where there are no namespaces.
+    /// Limits the reach of signals if there are no namespaces.
     fence: Option<Fence>,
 }
 
-/// What keeps signals in: those of this process, and, by further rules, those of each init.
+/// The Landlock scopes for signals: those of this process and, as further rules, those of each init.
 struct Fence {
     own: Fenced,
     /// Kept as long as the process lives.
@@ -106,7 +107,7 @@ impl Session {
     }
 }
 
-/// What the host is given, and this process keeps nothing of.
+/// Descriptors for the host, of which this process keeps none.
 struct Ready {
     root: OwnedFd,
     mounts: OwnedFd,
@@ -135,7 +136,7 @@ fn set_up(
     if let Some(usual) = setup.open_files {
         files::take_back(usual);
     }
-    // Whoever is to act as somebody else has been mapped from outside.
+    // To act as another user, the host has mapped the users from outside.
     if setup.acting.is_none() {
         identity.map()?;
     }
@@ -144,7 +145,7 @@ fn set_up(
     network::enforce()?;
     let gate = match &setup.network {
         Network::Closed => Ok(None),
-        // Without it there is no way out, which is less than wanted but no less safe.
+        // Without listeners no connection leaves the sandbox, which is less than wanted but no less safe.
         Network::Gated(way) => network::open_gate(&way.host_ports).map(Some),
     };
     let processes_are_bounded = setup.limits.processes.is_some_and(limits::bound_processes);
@@ -164,13 +165,13 @@ fn set_up(
     let prepared = version.map(|version| Landlock::prepare(&setup.plan, &judged, version));
     let landlock = prepared.transpose()?;
     let reads = setup.names.as_ref().map_or(Reads::Free, |names| names.reads);
-    // What the broker gives back to the kernel must not come back as another file, cut short and open to be read.
+    // A call that the broker returns to the kernel must not open another file, truncated and readable.
     if reads.are_judged() && !landlock.as_ref().is_some_and(Landlock::holds_truncating) {
         return Err(Errno::OPNOTSUPP).during(Stage::Landlock);
     }
     let (broker, commands) = match &setup.names {
         None => (None, commands),
-        // What the broker does not do must not happen, and nothing but Landlock sees to that.
+        // Calls that the broker does not perform must fail, and only Landlock ensures that.
         Some(_) if landlock.is_none() => return Err(Errno::OPNOTSUPP).during(Stage::Landlock),
         Some(rules) => {
             let names = make_names(&rules.data).ok_or(Errno::INVAL).during(Stage::Names)?;
@@ -213,7 +214,7 @@ fn set_up(
     Ok((ready, Session { identity, limits, processes_are_bounded, landlock, broker, commands, fence: None }))
 }
 
-/// Returns the writable places in which names are judged: all but those in which no rule can match.
+/// Returns the writable places in which names are judged: all except those in which no rule can match.
 fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     let writable = plan.steps().iter().filter_map(|step| match step {
         Step::Temp { .. } => Some(Path::new("/tmp")),
@@ -229,8 +230,9 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     });
     let is_spared = |place: &&Path| names.spared.iter().any(|spared| spared == place);
     let places: Vec<PathBuf> = writable.filter(|place| !is_spared(place)).map(Path::to_owned).collect();
-    // A file that is given by itself has no names in it, and is written by commands themselves. One that has other
-    // names as well could be more than what was given, and is not written.
+    // A file that is a place by itself contains no names, and commands write it directly. One with hard links could be
+    // more
+    // than the place was meant to give, and is not written.
     let is_alone = |place: &PathBuf| {
         let lies_in = |other: &PathBuf| place != other && place.starts_with(other);
         let has_one_name = |status: rustix::fs::Stat| {
@@ -241,7 +243,7 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     places.iter().filter(|place| !is_alone(place)).cloned().collect()
 }
 
-/// Returns the ports of the loopback that mean the host's own, where connections are held inside connect(2).
+/// Returns the loopback ports that stand for the host's own, if connections wait inside connect(2).
 fn held_ports(network: &Network, gate: &Result<Option<network::Gate>, Failure>) -> Option<Vec<u16>> {
     match (network, gate) {
         (Network::Gated(WayOut { host_ports, hold: Hold::Connect }), Ok(Some(_))) => Some(host_ports.clone()),
@@ -249,17 +251,17 @@ fn held_ports(network: &Network, gate: &Result<Option<network::Gate>, Failure>) 
     }
 }
 
-/// What the host gives for the broker.
+/// The host's descriptors for the broker.
 struct Lines {
-    /// Where the broker tells of calls that wait.
+    /// The socket on which the broker reports waiting calls.
     asks: OwnedFd,
-    /// Where it tells of connections that wait.
+    /// The socket on which it reports waiting connections.
     connects: OwnedFd,
-    /// The files of the order of names, if other sandboxes share it.
+    /// The files of the name order, if other sandboxes share it.
     order: Option<OrderFiles>,
 }
 
-/// Returns what the host wants, and what it gives for the broker.
+/// Reads the host's setup, and its descriptors for the broker.
 fn read_setup(control: &OwnedFd) -> Option<(Setup, Lines)> {
     let message = transport::receive(control).ok()??;
     let setup = Setup::decode(&message.bytes).ok()?;
@@ -281,7 +283,7 @@ fn failed(failure: &Failure) -> Event {
     Event::Failed { refusal: Refusal { stage, errno }, path: PathBuf::from(&failure.path) }
 }
 
-/// Tells the host something; when the host has gone there is nobody to be told, and the end follows.
+/// Sends an event to the host. If the host has ended the event is lost, and the keeper ends soon.
 fn tell(control: &OwnedFd, event: &Event, descriptors: &[BorrowedFd<'_>]) {
     drop(transport::send(control, &event.encode(), descriptors));
 }

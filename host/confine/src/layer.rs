@@ -1,4 +1,4 @@
-//! The kernel mechanisms a sandbox is made of, each in a file of its own.
+//! The kernel mechanisms that make up a sandbox, one per file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) mod privileges;
 pub(crate) mod processes;
 pub(crate) mod seccomp;
 
-/// A part of the set-up that the kernel refused.
+/// A step of the setup that the kernel refused.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) stage: Stage,
@@ -27,17 +27,17 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn refusal(&self) -> Refusal {
-        // An error without a number comes from this program, not from the kernel.
+        // An error without an errno comes from this program, not from the kernel.
         Refusal { stage: self.stage, errno: self.source.raw_os_error().unwrap_or(libc::EINVAL) }
     }
 }
 
-/// Says what was being done when something failed.
+/// Adds the step to an error.
 pub(crate) trait During<T> {
-    /// With no path to name.
+    /// For a step without a path.
     fn during(self, stage: Stage) -> Result<T, Failure>;
 
-    /// With the path it was being done to.
+    /// For a step with a path.
     fn during_at(self, stage: Stage, path: &Path) -> Result<T, Failure>;
 }
 

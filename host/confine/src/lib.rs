@@ -1,61 +1,67 @@
-//! Runs commands in a box that the kernel enforces.
+//! Runs commands in a sandbox that the kernel enforces.
 //!
-//! A [`Profile`] says what is wanted, a [`Plan`] lists the mounts that make it real (pure, no machine
-//! needed), and a [`Confinement`] is the running sandbox of one session.
-//! Commands are launched into it one by one, several at a time, each with its own process numbers.
+//! A [`Profile`] describes the wanted sandbox. A [`Plan`] lists the mounts that implement it; computing one is pure and
+//! needs no machine. A [`Confinement`] is the running sandbox of one session.
+//! Commands are launched into it one by one, several at a time, each in a pid namespace of its own.
 //!
 //! # Processes
-//! The host is never forked.
-//! [`Confinement::start`] starts the host's own program with the argument [`KEEPER_ARGUMENT`]; the program
-//! calls [`keeper_main`] before anything else.
-//! The keeper is process 1 of the session's pid namespace and owns its mounts; for every command it makes an
-//! init, which is process 1 of the command's pid namespace, and below it the command.
-//! The init shares the keeper's memory, the command does until it is the program, so nothing is copied for a
-//! command: what both do is a list of system calls that the keeper has prepared.
-//! Where the kernel has Landlock, the mounts are not the only layer for files: a command is also under rules
-//! that bind the files themselves, whatever way leads to them.
-//! Where a profile has rules over names, a broker beside the inits makes, changes and removes names for commands:
-//! each call is handed to it, and it asks the [`Names`] that the program has brought along.
-//! All sandboxes that are given the same [`NameOrder`] change names in one order, and so does the host for its tools.
-//! When the host, the keeper or an init dies, the kernel kills everything below it at once.
+//! The host process is never forked.
+//! [`Confinement::start`] executes the host's own program with the argument [`KEEPER_ARGUMENT`]; the program then calls
+//! [`keeper_main`] before anything else.
+//! The keeper is the supervisor of the session: it is process 1 of the session's pid namespace and owns its mounts. For
+//! every command it creates an init, which is process 1 of the command's pid namespace; the command is a child of the
+//! init.
+//! The init shares the keeper's memory, and so does the command until execve(2), so starting a command copies no
+//! memory:
+//! both run a list of system calls that the keeper has prepared.
+//! Where the kernel has Landlock, mounts are not the only layer for files: commands also run under Landlock rules,
+//! which
+//! bind the files themselves, whatever path leads to them.
+//! If a profile has rules over names, a broker process beside the inits creates, changes and removes names for
+//! commands:
+//! it receives each call (seccomp user notification) and consults the [`Names`] implementation of the program.
+//! All sandboxes that share a [`NameOrder`] change names in one order, and so does the host for its tools.
+//! When the host, the keeper or an init dies, the kernel kills every process below it at once.
 //!
 //! # Network
-//! A session has a network of its own, in which there is a loopback device and nothing else.
-//! With [`Confinement::start_gated`] every address in it is local, and the kernel leads every connection and
-//! every question for a name to [`Listeners`] that the host gets; what becomes of them is the host's business.
-//! Where there is a broker, it has connect(2) wait until the host lets it go on, so that the limits which programs
-//! set for connecting do not run; then the kernel makes the connection as it would have, to the same listeners.
-//! All of it is made by messages to the kernel while the keeper still may; no program such as `ip` or `nft` is
-//! needed, and commands cannot change it.
+//! A session has a network namespace of its own that contains only a loopback device.
+//! With [`Confinement::start_gated`] every address in it is local, and the kernel redirects every connection and every
+//! DNS query to [`Listeners`] that the host receives; the host decides what to do with them.
+//! With a broker, connect(2) blocks until the host releases it, so the connect timeouts of programs do not run
+//! meanwhile; the kernel then makes the connection to the same listeners, as it would have without the broker.
+//! The keeper configures all of this with netlink messages while it still has the privileges; it needs no program such
+//! as
+//! `ip` or `nft`, and commands cannot change the result.
 //!
 //! # Limits
-//! What a command may use is bounded by the kernel for each process, for the pid namespace, and, where one may be made,
-//! by a control group of version 2 for all processes of a sandbox together; besides the keeper looks ten times a second
-//! and says which limit a command has met.
+//! The kernel bounds the resources of a command per process, per pid namespace and, where a control group of version 2
+//! can be created, for all processes of a sandbox together. In addition the keeper checks usage ten times a second and
+//! reports which limit a command has exceeded.
 //!
 //! # Without namespaces
-//! [`Confinement::start_without_namespaces`] makes a sandbox of Landlock, the broker and a stricter filter, where
-//! namespaces and mounts are refused: see the tier [`Tier::Landlock`].
-//! There the broker is the keeper's parent, and the end of a command is brought about by its init: it is alone
-//! with the command under Landlock rules that no signal leaves, and kills whatever it can reach.
+//! [`Confinement::start_without_namespaces`] makes a sandbox of Landlock, the broker and a stricter seccomp filter, for
+//! machines that refuse namespaces and mounts: see [`Tier::Landlock`].
+//! There the broker is the parent of the keeper. The init ends a command: init and command are alone in a Landlock
+//! domain
+//! that no signal leaves, so the init kills every process that it can reach.
 //!
 //! # Never
-//! This crate knows no policies, settings, users or grants: the profile is all it is told, and rules over names are
-//! data to it.
+//! This crate knows no policies, settings, users or grants: the profile is its only input, and rules over names are
+//! opaque data to it.
 //!
 //! # What it does not stop
-//! Sockets that lie in a visible directory can be connected to, read-only or not: hide the directory.
-//! A second name (hard link) of a hidden file that lies in a visible place shows its content, unless the file is one of
+//! A command can connect to sockets in a visible directory, read-only or not: hide the directory.
+//! A hard link to a hidden file in a visible directory shows the file's content, unless the file is one of
 //! [`NameRules::kept_back`].
-//! The rules below the mounts say what can be changed, not what can be read: hidden files are hidden by mounts.
-//! An abstract socket of one command cannot be reached from another.
-//! A place that does not exist at the start cannot be hidden by its path: hide the directory it would be in.
-//! (It can be kept from being made, by a rule over its name.)
-//! A mask on a single file falls off when the host replaces that file by renaming another over it.
+//! The Landlock rules restrict changes, not reads: only mounts hide files.
+//! An abstract socket of one command cannot be reached from another command.
+//! A path that does not exist at the start cannot be hidden: hide the directory that would contain it.
+//! (A rule over its name can prevent its creation.)
+//! A mask on a single file falls off when the host renames another file over it.
 //!
 //! # Platforms
-//! Linux 5.12 or later with user namespaces; with Landlock from Linux 5.19 on, in full from 6.12. Elsewhere plans can be made, and [`Confinement::start`] returns
-//! [`StartError::Unsupported`].
+//! Linux 5.12 or later with user namespaces; with Landlock from Linux 5.19, in full from 6.12. On other systems plans
+//! can be computed, and [`Confinement::start`] returns [`StartError::Unsupported`].
 //!
 //! ```
 //! use portcullis_confine::{Access, Limits, PathKind, Place, Plan, Profile};

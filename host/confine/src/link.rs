@@ -1,9 +1,9 @@
-//! The host's end of the line to its keeper.
+//! The host's end of the socket to its keeper.
 
 #[cfg(target_os = "linux")]
 pub(crate) use here::Link;
 
-/// There is no keeper on this system, so there is no line to one.
+/// The connection to a keeper; there is no keeper on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) enum Link {}
 
@@ -40,32 +40,32 @@ mod here {
     use crate::wire::{Ending, Event, Request};
     use crate::{Breach, Command, Exit, Refusal, transport};
 
-    /// Sends requests, and tells the commands under way what the keeper says about them.
+    /// The connection to the keeper: sends requests, and passes the keeper's events on to the running commands.
     #[derive(Debug)]
     pub(crate) struct Link {
         socket: OwnedFd,
-        /// Where the broker says something.
+        /// The socket on which the broker sends messages.
         asked: Arc<OwnedFd>,
         passing_on: Mutex<()>,
         jobs: Mutex<Jobs>,
-        /// Nothing where no control group bounds memory.
+        /// `None` if no control group limits memory.
         deaths: Option<Deaths>,
-        /// Who waits for which socket.
+        /// The waiting requests for sockets, by id.
         sockets: Mutex<HashMap<u64, SyncSender<io::Result<OwnedFd>>>>,
     }
 
-    /// How many milliseconds are waited for what the broker has said.
+    /// How many milliseconds to wait for the broker's pending messages.
     const SETTLING: u32 = 200;
-    /// The keeper does nothing that takes long.
+    /// How long to wait for the keeper, which does nothing slow.
     const PATIENCE: Duration = Duration::from_secs(5);
 
     #[derive(Debug, Default)]
     struct Jobs {
         last_id: u64,
         under_way: HashMap<u64, Arc<Job>>,
-        /// Those that somebody may still ask about.
+        /// Ended commands that still have an owner, who may ask for their refusals.
         ended: Vec<Weak<Job>>,
-        /// The keeper has gone: whatever is added now would be waited for in vain.
+        /// The keeper has ended: a job added after this would never end.
         closed: bool,
     }
 
@@ -81,12 +81,12 @@ mod here {
             }
         }
 
-        /// Returns the line to the keeper.
+        /// Returns the socket to the keeper.
         pub(crate) fn socket(&self) -> &OwnedFd {
             &self.socket
         }
 
-        /// Hands a command to the keeper.
+        /// Sends a command to the keeper.
         pub(crate) fn launch(
             &self,
             command: &Command,
@@ -102,7 +102,7 @@ mod here {
             Ok(job)
         }
 
-        /// Has a call wait for who answers for its command; where nobody does it is refused.
+        /// Queues a call for an answer; refuses it if the command's calls are not answered.
         pub(crate) fn hold(&self, command: u64, call: Held) {
             let job = self.jobs().under_way.get(&command).map(Arc::clone);
             if let Some(job) = job {
@@ -110,10 +110,10 @@ mod here {
             }
         }
 
-        /// Returns the process number of a command's init; 0 where it is not known.
+        /// Returns the pid of a command's init; 0 if unknown.
         pub(crate) fn init_of(&self, command: u64) -> u32 {
             let job = self.jobs().under_way.get(&command).map(Arc::clone);
-            // A program may connect before it is known here that it has started.
+            // A program may connect before the event of its start has arrived here.
             job.filter(|job| job.wait_for_start().is_ok()).and_then(|job| job.init()).unwrap_or_default()
         }
 
@@ -136,12 +136,12 @@ mod here {
             }
         }
 
-        /// Held while something that the broker says is passed on.
+        /// Locks out [`Self::settle`] while a message of the broker is passed on.
         pub(crate) fn passing_on(&self) -> MutexGuard<'_, ()> {
             self.passing_on.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Waits until all that the broker has said so far has been passed on.
+        /// Waits until all messages that the broker has sent so far have been passed on.
         pub(crate) fn settle(&self) {
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
             for _ in 0..SETTLING {
@@ -157,7 +157,7 @@ mod here {
             }
         }
 
-        /// Has the keeper make a TCP socket in the session's network.
+        /// Asks the keeper to create a TCP socket in the session's network.
         pub(crate) fn make_socket(&self, is_v6: bool) -> io::Result<OwnedFd> {
             let id = {
                 let mut jobs = self.jobs();
@@ -183,11 +183,11 @@ mod here {
         }
 
         fn tell(&self, request: &[u8]) {
-            // When the keeper has gone, so has the command: there is nothing left to be told.
+            // If the keeper has ended, so has the command: the request is pointless.
             drop(transport::send(&self.socket, request, &[]));
         }
 
-        /// Passes on what the keeper says, until it has gone.
+        /// Passes on the keeper's events until the keeper has ended.
         pub(crate) fn listen(&self) {
             loop {
                 let message = match transport::hear(&self.socket) {
@@ -204,18 +204,18 @@ mod here {
             }
             let mut jobs = self.jobs();
             jobs.closed = true;
-            // It may have been the keeper that was killed for it.
+            // The keeper itself may have been killed for exceeding the limit.
             let breach = self.breach_of_all(Exit::Lost);
             jobs.under_way.drain().for_each(|(_, job)| job.ended(Exit::Lost, breach));
         }
 
         fn give_socket(&self, id: u64, errno: i32, descriptors: Vec<OwnedFd>) {
-            // One that was made may have been lost on the way.
+            // The keeper may have made the socket, and its descriptor was lost on the way.
             let errno = if errno == 0 { libc::EMFILE } else { errno };
             let refused = || io::Error::from_raw_os_error(errno);
             let answer = descriptors.into_iter().next().ok_or_else(refused);
             if let Some(wanted) = self.sockets().remove(&id) {
-                // Whoever has lost patience needs none.
+                // The requester may have timed out.
                 let _unheard = wanted.send(answer);
             }
         }
@@ -249,8 +249,8 @@ mod here {
             }
         }
 
-        /// Whether the kernel has killed a process, for all use too much memory, since a command ended last. One that
-        /// has succeeded has not missed it.
+        /// Returns a breach if the kernel has killed a process for the memory use of all commands since a command last
+        /// ended. A command that exited with 0 has not lost a process that it needed.
         fn breach_of_all(&self, exit: Exit) -> Option<Breach> {
             let has_killed = self.deaths.as_ref().is_some_and(Deaths::are_new);
             (has_killed && exit != Exit::Code(0)).then_some(Breach::MemoryOfAll)

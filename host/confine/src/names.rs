@@ -1,93 +1,93 @@
-//! What a sandbox is told about names: who decides about each of them as it is used.
+//! The rules over names of a sandbox, and the trait that judges each name as it is used.
 
 use std::path::{Path, PathBuf};
 
 use portcullis_names::UserLink;
 
-/// What commands are held to beside the places of a profile: rules over names, there or not.
+/// Rules over names that commands are held to, beside the places of a profile. A name need not exist.
 ///
-/// Names that the user's other programs execute are protected besides, see the crate `portcullis-names`.
+/// Names that the user's other programs execute are protected as well, see the crate `portcullis-names`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameRules {
-    /// The rules, in whatever form the program's [`MakeNames`] understands.
+    /// The rules, in the format of the program's [`MakeNames`].
     pub data: Vec<u8>,
-    /// Writable places, as commands see them, in which no rule can ever match: there the kernel alone decides,
-    /// which is faster.
+    /// Writable places, as commands see them, in which no rule can match: there the kernel alone decides, which is
+    /// faster.
     pub spared: Vec<PathBuf>,
-    /// The project: names in it mean something by their place in the project, whichever parts of it are writable.
+    /// The project: some names in it matter for their place in the project, whichever parts of it are writable.
     pub workspace: PathBuf,
-    /// The user's home directories, in which programs are started at each log-in.
+    /// The user's home directories, in which programs are started at each login.
     pub homes: Vec<PathBuf>,
-    /// Ids of rules of `portcullis-names` that do not hold.
+    /// Ids of rules of `portcullis-names` that are disabled.
     pub lifted: Vec<String>,
-    /// Links of the user's at names that mean something.
+    /// Links of the user that lead to sensitive names.
     pub links: Vec<UserLink>,
-    /// Where links of the user's lead at which nothing is.
+    /// Targets of the user's dangling links.
     pub leading_nowhere: Vec<PathBuf>,
-    /// Whether names are judged also as they are read.
+    /// Whether names are judged when they are read, too.
     pub reads: Reads,
-    /// Files with several names that are not read by any of them; only where reading is judged.
+    /// Files with several names that must not be read by any of them; only if reading is judged.
     pub kept_back: Vec<FileId>,
 }
 
-/// Which file it is, whatever its names.
+/// Identifies a file independently of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId {
-    /// Major and minor number of the device that it is on.
+    /// Major and minor number of the file's device.
     pub device: (u32, u32),
-    /// Its number there.
+    /// The file's inode number on that device.
     pub inode: u64,
 }
 
-/// Whether names are judged as they are read.
+/// Whether names are judged when they are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reads {
-    /// What is seen can be read, which costs nothing.
+    /// Every visible file can be read, at no cost.
     #[default]
     Free,
-    /// Every file that a command opens or executes is judged by its name first.
+    /// Every file that a command opens or executes is first judged by its name.
     Judged,
 }
 
 impl Reads {
-    /// Whether they are.
+    /// True for [`Self::Judged`].
     #[must_use]
     pub fn are_judged(self) -> bool {
         self == Self::Judged
     }
 }
 
-/// Makes the judge of names from [`NameRules::data`]; none when the data are not understood.
+/// Makes the judge of names from [`NameRules::data`]; `None` if the data are malformed.
 pub type MakeNames = fn(&[u8]) -> Option<Box<dyn Names>>;
 
-/// Decides about names, one by one, as commands make, change and remove them.
+/// Judges names one by one, as commands create, change and remove them.
 ///
-/// It is called in a process of its own, from several threads. Paths are as commands see them, with no symbolic link
-/// in them but perhaps the last component.
+/// It runs in a process of its own and is called from several threads. Paths are as commands see them, with no symbolic
+/// link except perhaps the last component.
 pub trait Names: Send + Sync {
-    /// Answers for one name that is made, changed or removed.
+    /// Judges a name that is created, changed or removed.
     fn judge(&self, path: &Path) -> Judgement;
 
-    /// Answers for one name that is read, where [`NameRules::reads`] wants it.
+    /// Judges a name that is read, if [`NameRules::reads`] wants it.
     fn judge_reading(&self, path: &Path) -> Judgement;
 
-    /// Whether nothing but files and directories of its own may have this name: no link, nor anything special.
+    /// True if only files and directories may have this name: no links and no special files.
     fn is_plain(&self, path: &Path) -> bool;
 
-    /// Whether the same answers hold for every name below both directories.
+    /// True if both directories give the same judgements for every name below them.
     fn is_alike_below(&self, one: &Path, other: &Path) -> bool;
 
-    /// Whether all that is refused or asked for below `path`, by what it is called there, is so below `other` as well.
+    /// True if every restriction below `path` also applies below `other`, by relative name.
     fn restricts_alike_below(&self, path: &Path, other: &Path) -> bool;
 }
 
-/// What holds for a name.
+/// The judgement of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judgement {
-    /// Nothing stands against it.
+    /// Allowed.
     Free,
     /// The user is asked.
     Asked,
-    /// It is refused.
+    /// Refused.
     Refused,
 }

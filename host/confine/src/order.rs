@@ -1,15 +1,16 @@
-//! A lock that puts changes of names into one order, across threads and processes.
+//! A lock that serializes changes of names across threads and processes.
 //!
-//! A change of a name is judged first and made then. In between nobody else may rename a directory on the way to it,
-//! nor make another part of a repository beside it: each of two changes would be judged without the other. So whoever
-//! changes a name takes this lock before the judgement and keeps it until the change is made: shared for a change that
-//! stands for itself, alone for one on which other judgements depend. The brokers of all sandboxes and the host, for
-//! its tools, take the same lock.
+//! A change of a name is first judged and then made. In between, no other process may rename a directory on the way to
+//! it, nor create another part of a repository beside it: each of two such changes would be judged without the other.
+//! So
+//! a process that changes a name takes this lock before the judgement and keeps it until the change is made: shared for
+//! an independent change, exclusive for one that other judgements depend on. The brokers of all sandboxes and the host,
+//! for its tools, take the same lock.
 //!
-//! Two files that commands cannot reach are locked with flock(2), so the kernel lets go of the lock of a process that
-//! dies. The second file is a queue: flock(2) lets readers overtake a waiting writer for ever.
+//! Two files that commands cannot reach are locked with flock(2), so the kernel releases the lock of a process that
+//! dies. The second file is a queue, because flock(2) lets readers overtake a waiting writer forever.
 //!
-//! A third file is a record of what brokers have to know of one another's changes. It is begun anew when nobody uses it.
+//! A third file records what brokers have to know of one another's changes. It is truncated when no session uses it.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -26,7 +27,7 @@ pub struct NameOrder(Arc<Order>);
 #[derive(Debug)]
 struct Order {
     lock: Lock,
-    /// Locked by everybody who uses it, together.
+    /// Every session that uses the record holds a shared lock on it.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "kept open for its lock"))]
     record: File,
     /// The number of this session in the record.
@@ -34,7 +35,7 @@ struct Order {
     session: u64,
 }
 
-/// What a broker is given of an order.
+/// The files of an order that a broker receives.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct OrderFiles {
@@ -45,12 +46,12 @@ pub(crate) struct OrderFiles {
 
 #[cfg(target_os = "linux")]
 impl OrderFiles {
-    /// The files as they are sent.
+    /// Returns the files in the order in which they are sent.
     pub(crate) fn into_list(self) -> [std::os::fd::OwnedFd; 3] {
         [self.names, self.queue, self.record]
     }
 
-    /// The files as they were sent; none where none were.
+    /// Returns the files from the order in which they are sent; `None` if no files were sent.
     pub(crate) fn from_list(given: Vec<std::os::fd::OwnedFd>) -> io::Result<Option<Self>> {
         if given.is_empty() {
             return Ok(None);
@@ -61,17 +62,17 @@ impl OrderFiles {
     }
 }
 
-/// What a session writes into the record when it begins: an entry of no length.
+/// The entry that a session writes into the record when it begins: one of length zero.
 pub(crate) const BEGUN: [u8; 4] = [0; 4];
 
-/// Names stay as they are until this is dropped.
+/// Names do not change until this is dropped.
 #[derive(Debug)]
 pub struct Exclusive<'a> {
     _held: Alone<'a>,
 }
 
 impl NameOrder {
-    /// Opens the order that is kept in `directory`, which is made if it is not there.
+    /// Opens the order that is kept in `directory`, and creates the directory if needed.
     ///
     /// # Errors
     /// The system's.
@@ -91,7 +92,7 @@ impl NameOrder {
         Ok(Self(Arc::new(Order { lock, record, session })))
     }
 
-    /// Waits until nobody changes a name, and keeps it so.
+    /// Waits for the exclusive lock: no name changes while it is held.
     ///
     /// # Errors
     /// The system's; nothing may be changed then.
@@ -99,7 +100,7 @@ impl NameOrder {
         Ok(Exclusive { _held: self.0.lock.alone()? })
     }
 
-    /// Returns the files, opened once more: what is locked through them excludes this process as well.
+    /// Returns the files, opened again: locks taken through them exclude this process as well.
     #[cfg(target_os = "linux")]
     pub(crate) fn files(&self) -> io::Result<OrderFiles> {
         use std::os::fd::AsRawFd as _;
@@ -107,7 +108,7 @@ impl NameOrder {
             return Err(io::Error::from(io::ErrorKind::Unsupported));
         };
         let queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-        // By its entry in /proc it is the same file, whatever its name means by now.
+        // The entry in /proc leads to the same file, even if its name has been replaced.
         let again = |file: &File, append: bool| {
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
             OpenOptions::new().read(true).write(true).append(append).open(path)
@@ -116,20 +117,21 @@ impl NameOrder {
         Ok(OrderFiles { names, queue, record: again(&self.0.record, true)?.into() })
     }
 
-    /// The number of this session in the record.
+    /// Returns the number of this session in the record.
     #[cfg(target_os = "linux")]
     pub(crate) fn session(&self) -> u64 {
         self.0.session
     }
 }
 
-/// Takes a number for a session in the record, which is begun anew if nobody else uses it. The caller has the lock.
+/// Takes a number for a session in the record, and truncates the record if no other session uses it. The caller holds
+/// the lock.
 fn begin_session(record: &File) -> io::Result<u64> {
     use std::io::{Seek as _, SeekFrom, Write as _};
     if record.try_lock().is_ok() {
         record.set_len(0)?;
     }
-    // Nobody takes it alone meanwhile, who would need the lock on names.
+    // No other process locks it exclusively meanwhile: that requires the lock on names.
     retry(|| record.lock_shared())?;
     let mut end = record;
     let session = end.seek(SeekFrom::End(0))?;
@@ -145,13 +147,13 @@ impl PartialEq for NameOrder {
 
 impl Eq for NameOrder {}
 
-/// The lock as one process has it.
+/// The lock as one process uses it.
 #[derive(Debug)]
 pub(crate) struct Lock {
     threads: RwLock<()>,
-    /// None where no other process takes part.
+    /// `None` if no other process takes part.
     files: Option<LockFiles>,
-    /// How many threads share the lock of the file.
+    /// How many threads of this process share the file lock.
     #[cfg(target_os = "linux")]
     sharing: Mutex<usize>,
 }
@@ -159,7 +161,7 @@ pub(crate) struct Lock {
 #[derive(Debug)]
 struct LockFiles {
     names: File,
-    /// Locked by whoever is about to lock `names`; also a lock for the threads of this process.
+    /// Locked before `names` is locked; also a lock between the threads of this process.
     queue: Mutex<File>,
 }
 
@@ -175,7 +177,7 @@ impl LockFiles {
     }
 }
 
-/// The first place in the queue.
+/// The first position in the queue.
 #[derive(Debug)]
 struct Queued<'a>(MutexGuard<'a, File>);
 
@@ -185,7 +187,7 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// The lock, shared with others who change names.
+/// The lock, shared with others that change names.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct Shared<'a> {
@@ -193,10 +195,10 @@ pub(crate) struct Shared<'a> {
     _threads: RwLockReadGuard<'a, ()>,
 }
 
-/// The lock, with nobody else.
+/// The lock, held exclusively.
 #[derive(Debug)]
 pub(crate) struct Alone<'a> {
-    // In the order in which they are let go of: readers find `names` free when they are first in the queue.
+    // In drop order: readers find `names` unlocked when they reach the front of the queue.
     _names: Option<Locked<'a>>,
     _queued: Option<Queued<'a>>,
     _threads: RwLockWriteGuard<'a, ()>,
@@ -221,19 +223,19 @@ impl Lock {
         }
     }
 
-    /// The lock whose files another process has opened for this one.
+    /// Returns the lock whose files another process has opened for this one.
     #[cfg(target_os = "linux")]
     pub(crate) fn of(files: Option<[std::os::fd::OwnedFd; 2]>) -> Self {
         Self::new(files.map(|[names, queue]| LockFiles::new(names.into(), queue.into())))
     }
 
-    /// Takes the lock together with others.
+    /// Takes the lock shared.
     #[cfg(target_os = "linux")]
     pub(crate) fn shared(&self) -> io::Result<Shared<'_>> {
         let threads = self.threads.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = &self.files {
-            // A writer of another process keeps its place until it is done, so nothing below waits. The count is not
-            // locked while this waits: who lets go of the lock needs it.
+            // A writer of another process keeps its position until it is done, so nothing below waits. The count is not
+            // locked during this wait: the thread that releases the lock needs it.
             let _queued = files.stand_in_queue()?;
             let mut sharing = self.sharing();
             if *sharing == 0 {
@@ -244,7 +246,7 @@ impl Lock {
         Ok(Shared { lock: self, _threads: threads })
     }
 
-    /// Takes the lock alone.
+    /// Takes the lock exclusively.
     pub(crate) fn alone(&self) -> io::Result<Alone<'_>> {
         let threads = self.threads.write().unwrap_or_else(PoisonError::into_inner);
         let queued = self.files.as_ref().map(LockFiles::stand_in_queue).transpose()?;
@@ -276,7 +278,8 @@ impl Drop for Shared<'_> {
     }
 }
 
-/// flock(2) takes a lock away without fail; were it to fail, all would wait for ever, and be refused what they want.
+/// Unlocking with flock(2) does not fail; if it did, all others would wait forever, and what they want would be
+/// refused.
 fn release(file: &File) {
     drop(file.unlock());
 }

@@ -1,4 +1,4 @@
-//! The ordered steps that make a profile real, computed without touching the machine.
+//! The ordered steps that implement a profile, computed without touching the machine.
 
 mod nodes;
 
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::{PlanError, Profile};
 
-/// What mounts a session's sandbox is made of, in the order in which they are put in place.
+/// The mounts of a session's sandbox, in the order in which they are made.
 ///
-/// There is one mount where a place differs from the tree it lies in, and none where it does not.
+/// There is one mount for each place that differs from the tree around it, and none for others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     steps: Vec<Step>,
@@ -19,76 +19,76 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// The directories on the way to other places are made in the session's temporary directory.
+    /// Creates mount points for other places in the session's temporary directory.
     Prepare {
         /// The directory of the host.
         directory: PathBuf,
-        /// What is to exist in it.
+        /// The mount points to create in it.
         openings: Vec<Opening>,
     },
-    /// A directory inside a writable tree is kept from being renamed or removed, because something below it
-    /// is protected by its path.
+    /// Prevents renaming or removing a directory inside a writable tree, because something below it is protected by
+    /// its path.
     ///
-    /// It is mounted on itself before the writable tree is mounted over it: the kernel refuses to move a
-    /// mount point, also when the mount itself is covered.
+    /// The directory is mounted on itself before the writable tree is mounted over it: the kernel refuses to move a
+    /// mount point, even when the mount itself is covered.
     Pin {
         /// The directory.
         path: PathBuf,
     },
-    /// A small `/dev` with terminals and shared memory of its own.
+    /// Mounts a minimal `/dev` with terminals and shared memory of its own.
     Devices,
-    /// A `/proc` that knows only the session's processes.
+    /// Mounts a `/proc` that shows only the session's processes.
     Processes,
-    /// The session's temporary directory appears as `/tmp`.
+    /// Mounts the session's temporary directory at `/tmp`.
     Temp {
         /// The directory of the host.
         directory: PathBuf,
     },
-    /// The host's files appear again, or with other rights than those around them.
+    /// Makes the host's files visible again, or changes their access within the surrounding tree.
     Show {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// With which rights.
+        /// The access.
         writable: Writable,
     },
-    /// A directory appears empty but for the names on the way to other places.
+    /// Makes a directory appear empty, except for mount points of other places.
     HideDirectory {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// What is to exist in it.
+        /// The mount points to create in it.
         openings: Vec<Opening>,
     },
-    /// A file cannot be opened.
+    /// Makes a file impossible to open.
     HideFile {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
-    /// What programs read to find a name service names the sandbox's own.
+    /// Replaces a resolver configuration, so that it names the sandbox's own name server.
     Resolver {
         /// The file.
         path: PathBuf,
     },
 }
 
-/// Whether a shown place can be changed.
+/// Whether a shown place is writable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writable {
-    /// It can only be read.
+    /// Read-only.
     No,
-    /// It can be changed as far as the user may.
+    /// Writable as far as the user's permissions allow.
     Yes,
 }
 
-/// A name that a hidden directory still shows, because a place below it is mounted there.
+/// A mount point that a hidden directory still shows, for a place below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
-    /// The path below the hidden directory.
+    /// The path relative to the hidden directory.
     pub path: PathBuf,
-    /// What has to be there to mount on.
+    /// The kind of file to create as the mount point.
     pub kind: PathKind,
 }
 
-/// What there is at a path, links not followed.
+/// The kind of file at a path; symbolic links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathKind {
     /// A directory.
@@ -97,12 +97,12 @@ pub enum PathKind {
     File,
     /// A symbolic link.
     Link,
-    /// Nothing, or nothing that this user can reach.
+    /// The path does not exist, or this user cannot reach it.
     Missing,
 }
 
 impl PathKind {
-    /// Looks at the path on this machine.
+    /// Returns the kind of the path on this machine.
     pub fn of(path: &Path) -> Self {
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => Self::Directory,
@@ -114,19 +114,18 @@ impl PathKind {
 }
 
 impl Plan {
-    /// Computes the steps for a profile; `kind` tells what there is at a path, [`PathKind::of`] on the real
-    /// machine.
+    /// Computes the steps for a profile; `kind` returns the kind of file at a path, [`PathKind::of`] on a real machine.
     ///
-    /// A hidden or read-only place that does not exist is left out: nothing can be mounted there.
+    /// Hidden or read-only places that do not exist are left out: nothing can be mounted there.
     ///
     /// # Errors
-    /// When a place is not plain, is a link, is writable and missing, or is the sandbox's own.
+    /// If a place is not a plain path, is a symbolic link, is writable but missing, or is reserved for the sandbox.
     pub fn new(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<Self, PlanError> {
         let nodes = nodes::collect(profile, kind)?;
         Ok(Self { steps: nodes::steps(&nodes) })
     }
 
-    /// Returns the steps in their order.
+    /// Returns the steps in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }

@@ -1,7 +1,6 @@
-//! What this machine gives, tried out: each mechanism by itself, in a process that is thrown away.
+//! Probes of this machine: each mechanism is tried by itself, in a throwaway process.
 //!
-//! A setting of the system only says what should be; whether it is, is seen by doing it. Settings serve to
-//! explain what was seen.
+//! A setting of the system only states an intention; trying shows the truth. Settings serve to explain the result.
 
 mod advice;
 mod facts;
@@ -19,62 +18,62 @@ pub use advice::{Advice, advice, apparmor_profile};
 pub use child::probe_main;
 pub use facts::Facts;
 
-/// The whole life of a process that tries something; on this system there is nothing to try.
+/// The main function of a probing process; on this system there is nothing to probe.
 #[cfg(not(target_os = "linux"))]
 pub fn probe_main() -> std::process::ExitCode {
     std::process::ExitCode::FAILURE
 }
 
-/// The argument with which a program is to call [`probe_main`] and nothing else.
+/// The argument with which a program must call [`probe_main`] and nothing else.
 pub const PROBE_ARGUMENT: &str = "__probe";
 
-/// One mechanism that can be tried by itself.
+/// A mechanism that can be probed by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Primitive {
     /// A user namespace with the user mapped into it.
     UserNamespace,
-    /// Mounts made, copied and restricted with the new calls.
+    /// Mounts created, copied and restricted with the new mount calls.
     Mounts,
-    /// A `/proc` of a pid namespace.
+    /// A `/proc` of a new pid namespace.
     Proc,
-    /// A network of its own.
+    /// A network namespace.
     Network,
-    /// Host name, System V objects and message queues of its own.
+    /// A host name, System V objects and message queues of its own.
     Objects,
-    /// Rights on files below the mounts.
+    /// Landlock rules on files, under the mounts.
     Landlock,
-    /// Signals and sockets that do not leave Landlock's rules, without which there is no sandbox without namespaces.
+    /// Landlock scopes for signals and abstract sockets, which the sandbox without namespaces requires.
     Scopes,
-    /// The filter of system calls.
+    /// The seccomp filter.
     Filter,
-    /// Calls handed over to somebody who listens.
+    /// Seccomp user notification: a listener receives system calls.
     Listener,
-    /// A number of processes that the kernel keeps for root too.
+    /// A process limit that the kernel also enforces on root.
     ProcessLimit,
-    /// A control group beside this program's own, which bounds memory and processes.
+    /// A control group beside this program's own that limits memory and processes.
     ControlGroup,
 }
 
-/// What came of trying it.
+/// The result of probing one mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was tried.
+    /// The mechanism.
     pub primitive: Primitive,
-    /// Details of what is there, or what the kernel said.
+    /// Details of what is available, or the error.
     pub outcome: Result<String, Refused>,
 }
 
-/// What the kernel said.
+/// A failed probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// What was being done.
+    /// The step that failed.
     pub doing: String,
-    /// The kernel's answer; 0 where it gave none.
+    /// The kernel's errno; 0 if there is none.
     pub errno: i32,
 }
 
 impl Primitive {
-    /// Every one, in the order in which they build upon one another.
+    /// All primitives, each after those that it builds on.
     pub const ALL: [Self; 11] = [
         Self::UserNamespace,
         Self::Mounts,
@@ -89,7 +88,7 @@ impl Primitive {
         Self::ControlGroup,
     ];
 
-    /// Returns its name.
+    /// Returns the name of the primitive.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -107,7 +106,7 @@ impl Primitive {
         }
     }
 
-    /// Whether there is no sandbox without it.
+    /// True if there is no sandbox without it.
     #[must_use]
     pub fn is_needed(self) -> bool {
         match self {
@@ -131,7 +130,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Tries every mechanism; `executable` is a program that calls [`probe_main`] when its first argument is
+/// Probes every mechanism; `executable` is a program that calls [`probe_main`] when its first argument is
 /// [`PROBE_ARGUMENT`], usually the running one.
 #[must_use]
 pub fn probe(executable: &Path) -> Vec<Finding> {
@@ -154,7 +153,7 @@ fn attempt(executable: &Path, primitive: Primitive) -> Result<String, Refused> {
         .spawn()
         .map_err(|error| broken("starting a process to try it in", &error))?;
     let mut answer = String::new();
-    // Until everyone who was started has ended.
+    // Reads until every process that inherited the pipe has ended.
     let read = child.stdout.take().map(|mut output| output.read_to_string(&mut answer));
     child.wait().map_err(|error| broken("waiting for the process that tried it", &error))?;
     if let Some(Err(error)) = read {
@@ -163,7 +162,7 @@ fn attempt(executable: &Path, primitive: Primitive) -> Result<String, Refused> {
     parse(&answer)
 }
 
-/// `ok` or the number of an error, and a text.
+/// Parses `ok` or an errno, followed by a text.
 fn parse(answer: &str) -> Result<String, Refused> {
     match answer.trim_end_matches('\n').split_once(' ') {
         Some(("ok", text)) => Ok(text.to_owned()),

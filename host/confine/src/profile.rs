@@ -1,4 +1,4 @@
-//! What is wanted of a session's sandbox, and of one command in it.
+//! The wanted sandbox of a session, and the description of one command in it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,77 +8,77 @@ use crate::{NameOrder, NameRules};
 /// The wanted sandbox of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// What can be seen and written where; everything else is visible and read-only.
+    /// Which paths are visible and writable; everything else is visible and read-only.
     ///
-    /// [`HIDDEN_UNLESS_SHOWN`] start hidden, `/dev` and `/proc` are the sandbox's own.
-    /// A path below `/tmp` means the host's directory, which is shown inside of the session's own.
-    /// When one path stands here twice, the stricter access counts.
+    /// [`HIDDEN_UNLESS_SHOWN`] starts hidden; `/dev` and `/proc` are the sandbox's own.
+    /// A path below `/tmp` means the host's directory, shown inside the session's own `/tmp`.
+    /// If a path is listed twice, the stricter access counts.
     pub places: Vec<Place>,
     /// The directory of the host that commands see as `/tmp`, writable.
     ///
-    /// The host makes it, for this session alone, and removes it at the end.
-    /// With the host's own `/tmp` here commands see that one.
+    /// The host creates it for this session alone and removes it at the end.
+    /// If it is the host's own `/tmp`, commands see that one.
     pub temp: PathBuf,
-    /// The machine's name inside.
+    /// The host name inside the sandbox.
     pub hostname: String,
-    /// What all commands of the session may use at most, each by itself.
+    /// The limits of each command of the session.
     pub limits: Limits,
-    /// As whom commands act, where that is not the caller.
+    /// The user as whom commands act, if it is not the caller.
     ///
-    /// Only root can act as somebody else, and in the sandbox only as one: the owner of the project.
+    /// Only root can act as another user, and in the sandbox only as one: the owner of the project.
     pub acting: Option<Owner>,
-    /// Rules over names in writable places; without them the places are all that commands are held to.
+    /// Rules over names in writable places; without them only the places restrict commands.
     pub names: Option<NameRules>,
-    /// The order in which names are changed, where other sandboxes or tools of the host change names in the same places;
+    /// The order in which names are changed, if other sandboxes or tools of the host change names in the same places;
     /// without it the sandbox has one of its own.
     pub order: Option<NameOrder>,
 }
 
-/// What stands between commands and the rest of the machine.
+/// The mechanism that separates commands from the rest of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Walls {
-    /// Namespaces and mounts, with Landlock under them where there is any.
+    /// Namespaces and mounts, and Landlock if available.
     Namespaces,
-    /// Landlock and a filter that leaves no other way, where namespaces are not to be had.
+    /// Landlock and a stricter seccomp filter, for machines that refuse namespaces.
     Landlock,
 }
 
-/// A user with a group, and no other groups.
+/// A user with one group and no supplementary groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// The user's number.
+    /// The user id.
     pub uid: u32,
-    /// The group's number.
+    /// The group id.
     pub gid: u32,
 }
 
-/// How much of the tree below a path can be seen and written, until a deeper place changes it.
+/// The access to the tree below a path, until a deeper place changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// An absolute path without `.`, `..` or symbolic links in it.
     pub path: PathBuf,
-    /// What holds from there on.
+    /// The access from there on.
     pub access: Access,
 }
 
-/// What is wanted of a place; the stricter is the smaller.
+/// The access to a place; stricter accesses compare as smaller.
 ///
-/// The first two only take away: such a place never shows what is hidden around it, nor a directory of the host where
-/// commands see one of the session's. The others show the place whatever lies around it.
+/// The first two only restrict: such a place never shows what is hidden around it, nor a directory of the host where
+/// commands see one of the session's. The others show the place whatever surrounds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
-    /// A directory is empty, a file cannot be opened.
+    /// A directory appears empty, a file cannot be opened.
     Hidden,
-    /// It cannot be changed, and is seen only if what lies around it is.
+    /// Cannot be changed, and is visible only if its surroundings are.
     Unwritable,
-    /// It is shown and can be read.
+    /// Visible and readable.
     ReadOnly,
-    /// It is shown, can be read, and can be changed as far as the user may.
+    /// Visible, readable, and writable as far as the user's permissions allow.
     ReadWrite,
 }
 
-/// Places of the host that commands do not see unless a place at or below them is shown: where sockets and secrets of
-/// the running system lie, and what the kernel shows to root alone.
+/// Paths of the host that are hidden unless a place at or below them is shown: they contain sockets and secrets of the
+/// running system, and kernel files that are meant for root alone.
 pub const HIDDEN_UNLESS_SHOWN: [&str; 6] = [
     "/run",
     "/sys/firmware",
@@ -88,55 +88,55 @@ pub const HIDDEN_UNLESS_SHOWN: [&str; 6] = [
     "/sys/kernel/tracing",
 ];
 
-/// Upper bounds for one command; where nothing is given, the user's own bounds hold.
+/// Upper limits for one command; `None` leaves the user's own limit in force.
 ///
 /// Core dumps are always off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Open descriptors of one process (`RLIMIT_NOFILE`).
+    /// Open file descriptors of one process (`RLIMIT_NOFILE`).
     pub open_files: Option<u64>,
-    /// Processes and threads at once: the highest number in the command's pid namespace (since Linux 6.14),
-    /// before that a count taken ten times a second; `RLIMIT_NPROC` besides, which binds nothing for root.
+    /// Processes and threads at once: the highest pid in the command's pid namespace (since Linux 6.14), before that a
+    /// count taken ten times a second; in addition `RLIMIT_NPROC`, which does not bind root.
     pub processes: Option<u64>,
     /// Bytes of one file (`RLIMIT_FSIZE`).
     pub file_bytes: Option<u64>,
-    /// Bytes of memory that all processes of the command use together, looked at ten times a second: the
-    /// command is killed above it.
+    /// Bytes of memory that all processes of the command use together, checked ten times a second: the command is
+    /// killed above it.
     pub memory_bytes: Option<u64>,
-    /// Bytes that one process may have of its own (`RLIMIT_DATA`): more is refused to it.
+    /// Bytes of private memory of one process (`RLIMIT_DATA`): allocations beyond it fail.
     ///
     /// Programs that reserve far more than they use, such as those built with a sanitizer, do not start under it.
     pub data_bytes: Option<u64>,
-    /// Seconds of processor time of one process (`RLIMIT_CPU`).
+    /// Seconds of CPU time of one process (`RLIMIT_CPU`).
     pub cpu_seconds: Option<u64>,
 }
 
-/// One command to be run in the sandbox.
+/// A command to run in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The program and its arguments; a program without a `/` is looked for in `PATH` of [`Command::env`].
+    /// The program and its arguments; a program without a `/` is looked up in `PATH` of [`Command::env`].
     pub argv: Vec<OsString>,
     /// The whole environment; nothing is added.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it starts, as the sandbox sees it.
+    /// The working directory, as the sandbox sees it.
     pub cwd: PathBuf,
-    /// Bounds of this command, never wider than those of the session.
+    /// Limits of this command, never wider than those of the session.
     pub limits: Limits,
-    /// Whether it gets a controlling terminal.
+    /// Whether the command gets a controlling terminal.
     pub terminal: Terminal,
 }
 
-/// What a command has of a terminal.
+/// The controlling terminal of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Terminal {
-    /// None that controls it, whatever its descriptors lead to.
+    /// None, even if its file descriptors refer to a terminal.
     #[default]
     None,
-    /// Its standard input controls it: a terminal made for this command, which no other session has.
+    /// Its standard input: a terminal made for this command, which no other session controls.
     Input,
 }
 
-/// Returns the bytes of memory that this machine has; nothing where it does not say.
+/// Returns the bytes of memory of this machine; `None` if unknown.
 #[must_use]
 pub fn machine_memory() -> Option<u64> {
     #[cfg(target_os = "linux")]
@@ -150,7 +150,7 @@ pub fn machine_memory() -> Option<u64> {
 
 #[cfg(target_os = "linux")]
 impl Limits {
-    /// Returns the limits in the order of their fields.
+    /// Returns the limits in field order.
     pub(crate) fn as_list(self) -> [Option<u64>; 6] {
         [
             self.open_files,
@@ -162,7 +162,7 @@ impl Limits {
         ]
     }
 
-    /// Makes them of a list in the order of their fields.
+    /// Makes the limits from a list in field order.
     pub(crate) fn from_list(list: [Option<u64>; 6]) -> Self {
         let [open_files, processes, file_bytes, memory_bytes, data_bytes, cpu_seconds] = list;
         Self { open_files, processes, file_bytes, memory_bytes, data_bytes, cpu_seconds }

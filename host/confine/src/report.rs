@@ -1,50 +1,50 @@
-//! What is truly in force.
+//! The report: which layers are truly in force.
 
 use std::fmt;
 
 use crate::Controller;
 
-/// One kernel mechanism.
+/// A kernel mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layer {
     /// User, mount, pid, ipc, uts and network namespaces.
     Namespaces,
-    /// Connections lead to the host, or nowhere.
+    /// Connections lead to the host, or fail.
     Network,
     /// Hidden, read-only and writable places.
     Mounts,
-    /// Rights on files that hold below the mounts.
+    /// Rules on files that bind below the mounts.
     Landlock,
-    /// Rules over names, there or not.
+    /// Rules over names, whether they exist or not.
     Names,
-    /// The filter of system calls.
+    /// The seccomp filter.
     Seccomp,
     /// No capabilities, and no way to gain any.
     Privileges,
-    /// Bounds of resources.
+    /// Resource limits of each command.
     Limits,
-    /// Bounds of resources for all commands together.
+    /// Resource limits of all commands together.
     ControlGroup,
 }
 
-/// How far a layer is in force.
+/// The degree to which a layer is in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Force {
     /// As the profile wants it.
     Full,
-    /// Less than wanted, and what is missing.
+    /// Less than wanted; the text says what is missing.
     Partial(String),
-    /// Not at all, and why.
+    /// Not in force; the text says why.
     None(String),
 }
 
-/// Which layers confine the commands of a session.
+/// The layers that confine the commands of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Every layer once, outermost first.
     pub layers: Vec<(Layer, Force)>,
-    /// What a control group bounds for all commands together; empty where there is none.
+    /// The controllers of the control group of all commands; empty if there is none.
     pub controllers: Vec<Controller>,
 }
 

@@ -1,7 +1,8 @@
-//! A directory that becomes a repository is looked into first, as if it were one already.
+//! Examines a directory before it becomes a git repository, as if it were one already.
 //!
-//! What is judged by its content is replaced by a copy that nobody else has ever had open: whoever wrote the text may
-//! still hold its file, or have it mapped, and could change it after it was looked at.
+//! Files that are judged by content are replaced by a fresh copy that no other process has ever had open: the writer
+//! may
+//! still hold the original open, or have it mapped, and could change it after the examination.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -18,7 +19,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// How many names are looked at in a directory that becomes a repository.
+/// How many names are examined in a directory that becomes a repository.
 const LOOKED_AT: usize = 50_000;
 /// Directories of a repository in which no name has a meaning of its own, and git writes; in lower case.
 const WRITTEN: [&str; 11] = [
@@ -34,15 +35,16 @@ const WRITTEN: [&str; 11] = [
     "rr-cache",
     "svn",
 ];
-/// How many levels of directories are looked into. There can be far more than fit a path, and than fit the stack.
+/// How many levels of directories are examined. There can be far more than fit a path, and than fit the stack.
 pub(crate) const LEVELS: usize = 256;
 
-/// Makes sure that a directory may become a repository: everything in it that git reads is harmless, and replaced by a
-/// copy. `path` is the directory's; `roots` and `lifted` are those of [`Site::roots`] and the ids of rules that do not
-/// hold. The caller has the [`NameOrder`](crate::NameOrder).
+/// Checks that a directory may become a repository: every file in it that git reads must be harmless, and is replaced
+/// by a copy. `path` is the directory's path; `roots` are those of [`Site::roots`], and `lifted` are the ids of
+/// disabled
+/// rules. The caller holds the [`NameOrder`](crate::NameOrder).
 ///
 /// # Errors
-/// When something in it does harm, or cannot be judged.
+/// If something in the directory does harm, or cannot be judged.
 pub fn examine_repository(
     directory: BorrowedFd<'_>,
     path: &Path,
@@ -55,24 +57,24 @@ pub fn examine_repository(
     Ok(examiner.examine(path, directory)?)
 }
 
-/// What a directory is examined with.
+/// The context of an examination.
 #[derive(Clone, Copy)]
 pub(crate) struct Examiner<'a> {
     pub(crate) roots: &'a [PathBuf],
-    /// Ids of rules on names that do not hold.
+    /// Ids of disabled rules on names.
     pub(crate) lifted: &'a [String],
     /// `/proc/self/fd`.
     pub(crate) own_descriptors: BorrowedFd<'a>,
 }
 
 impl Examiner<'_> {
-    /// Looks at what lies in the directory `holder`, which is called `directory`, as if it were a repository.
+    /// Examines the directory `holder`, whose path is `directory`, as if it were a repository.
     pub(crate) fn examine(self, directory: &Path, holder: BorrowedFd<'_>) -> Result<(), Errno> {
         let mut walk = Walk::of(self, directory);
         for_each_name(holder, c".", |holder, name| walk.at(holder, name, directory))
     }
 
-    /// Looks at what lies in the directory `name` in `holder`, as if it had the path `path` in `repository`.
+    /// Examines the directory `name` in `holder`, as if it had the path `path` in `repository`.
     pub(crate) fn examine_part(
         self,
         repository: &Path,
@@ -86,7 +88,7 @@ impl Examiner<'_> {
         !self.lifted.iter().any(|lifted| lifted == rule.id)
     }
 
-    /// What surrounds paths if `directory` is a repository.
+    /// Calls `ask` with the [`Site`] as it would be if `directory` were a repository.
     fn assuming<T>(self, directory: &Path, ask: impl FnOnce(&Site<'_>) -> T) -> T {
         let parts: Vec<PathBuf> =
             ["HEAD", "objects", "refs"].iter().map(|part| directory.join(part)).collect();
@@ -97,10 +99,10 @@ impl Examiner<'_> {
     }
 }
 
-/// What surrounds paths, as this process sees it. Nothing may be renamed while it is asked, so that a path means what it
-/// meant.
+/// Calls `ask` with the [`Site`] as this process sees it. No name may change meanwhile, so that a path keeps its
+/// meaning.
 pub(crate) fn site<T>(roots: &[PathBuf], ask: impl FnOnce(&Site<'_>) -> T) -> T {
-    // What cannot be looked at may be there: whoever calls can take away the right to look.
+    // A path that cannot be examined counts as existing: the calling command may have removed the permission to look.
     let is_absent = |error: Errno| matches!(error, Errno::NOENT | Errno::NOTDIR);
     let exists = |path: &Path| !statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_err_and(is_absent);
     let is_link = |path: &Path| match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
@@ -153,8 +155,8 @@ impl<'a> Walk<'a> {
         if is_to_look_into { self.below(holder, name, &path) } else { Ok(()) }
     }
 
-    /// Whether git uses what lies in a directory, and writes it more than once: not objects, of which there are very
-    /// many, nor the files of a project that has the shape of a repository by chance.
+    /// True if git uses the content of a directory, and writes it more than once. False for objects, of which there are
+    /// very many, and for the files of a project that has the shape of a repository by chance.
     fn means_something(&self, path: &Path) -> bool {
         let inside = path.strip_prefix(self.repository).unwrap_or(path);
         let names: Vec<String> =
@@ -183,7 +185,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Puts a new file with this text in the place of a name. `own_descriptors` is `/proc/self/fd`.
+/// Replaces a name by a new file with this text. `own_descriptors` is `/proc/self/fd`.
 pub(crate) fn replace_by_copy(
     own_descriptors: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
@@ -192,24 +194,25 @@ pub(crate) fn replace_by_copy(
 ) -> Result<(), Errno> {
     let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let copy = unnamed(directory, Mode::from_raw_mode(status.st_mode & 0o7777))?;
-    // Root's host leaves it to whom it belongs. A broker may not, and makes it as the one whom commands act as.
+    // A host that runs as root keeps the owner. A broker may not, and creates the file as the user that commands act
+    // as.
     let _may_fail = fchown(&copy, Some(Uid::from_raw(status.st_uid)), Some(Gid::from_raw(status.st_gid)));
     let mut copy = File::from(copy);
     copy.write_all(text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    // By the time of its index git tells which files have changed since.
+    // Git detects changed files by the time of its index.
     futimens(&copy, &times(&status))?;
     unlinkat(directory, name, AtFlags::empty())?;
     give_name(own_descriptors, copy.as_fd(), directory, name)
 }
 
-/// Makes a file without a name, of just this mode.
+/// Creates a file without a name (O_TMPFILE), with exactly this mode.
 pub(crate) fn unnamed(directory: BorrowedFd<'_>, mode: Mode) -> Result<OwnedFd, Errno> {
     let file = openat(directory, c".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR)?;
     fchmod(&file, mode)?;
     Ok(file)
 }
 
-/// Gives a file without a name one.
+/// Gives a file without a name its name.
 pub(crate) fn give_name(
     own_descriptors: BorrowedFd<'_>,
     file: BorrowedFd<'_>,
@@ -220,7 +223,7 @@ pub(crate) fn give_name(
     linkat(own_descriptors, number, directory, name, AtFlags::SYMLINK_FOLLOW)
 }
 
-/// When a file was last written; its last access is now.
+/// Returns the file's time of modification; the time of access becomes now.
 fn times(status: &Stat) -> Timestamps {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let written = Timespec { tv_sec: status.st_mtime, tv_nsec: status.st_mtime_nsec.cast_signed() };
@@ -234,7 +237,7 @@ pub(crate) fn for_each_name(
     mut look: impl FnMut(BorrowedFd<'_>, &CStr) -> Result<(), Errno>,
 ) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // What cannot be looked into cannot be judged.
+    // A directory that cannot be read cannot be judged.
     let open = openat(holder, name, flags, Mode::empty())?;
     for entry in Dir::read_from(&open)? {
         let entry = entry?;
@@ -246,7 +249,7 @@ pub(crate) fn for_each_name(
     Ok(())
 }
 
-/// Reads a file that is to be judged; none where there is no such name.
+/// Reads a file that is to be judged; `None` if the name does not exist.
 pub(crate) fn read(
     directory: BorrowedFd<'_>,
     name: &CStr,
@@ -256,13 +259,13 @@ pub(crate) fn read(
     match openat(directory, name, flags, Mode::empty()) {
         Ok(file) => read_whole(file, content).map(Some),
         Err(Errno::NOENT) => Ok(None),
-        // A link is no file of git's.
+        // Git does not read this file through a symbolic link.
         Err(Errno::LOOP) => Err(Errno::ACCESS),
         Err(error) => Err(error),
     }
 }
 
-/// Reads all of a file that is short enough to be judged.
+/// Reads a whole file, if it is short enough to be judged.
 pub(crate) fn read_whole(file: OwnedFd, content: Content) -> Result<Vec<u8>, Errno> {
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
         return Err(Errno::ACCESS);

@@ -1,4 +1,4 @@
-//! A command under way.
+//! A running command.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::link::Link;
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It ended by itself.
+    /// It exited by itself.
     Code(i32),
     /// A signal ended it.
     Signal(i32),
-    /// The sandbox ended before it was known; the command is dead.
+    /// The sandbox ended before the exit was known; the command is dead.
     Lost,
 }
 
 impl Exit {
-    /// Returns the number a shell would give: the code, or 128 + signal; 125 when it is not known.
+    /// Returns the exit code a shell would give: the code, or 128 + signal; 125 if unknown.
     pub fn shell_code(self) -> i32 {
         match self {
             Self::Code(code) => code,
@@ -31,21 +31,21 @@ impl Exit {
     }
 }
 
-/// What happens next to a command under way.
+/// The next event of a running command.
 #[derive(Debug)]
 #[must_use = "a call that is not answered is refused"]
 pub enum Next {
-    /// It has ended, and everything that it started is gone.
+    /// The command has ended, and so have all processes that it started.
     Ended(Exit),
-    /// A call of it waits for an answer.
+    /// A call of the command waits for an answer.
     Held(Held),
-    /// Nothing, for as long as was waited.
+    /// No event within the given time.
     Nothing,
 }
 
 /// A command that has started, usable from several threads.
 ///
-/// Dropping it kills the command, so nothing runs that nobody can stop.
+/// Dropping it kills the command, so that no command runs without an owner.
 #[must_use = "dropping a running command kills it"]
 pub struct Running {
     pub(crate) link: Arc<Link>,
@@ -53,49 +53,49 @@ pub struct Running {
 }
 
 impl Running {
-    /// Returns what rules have refused to the command so far, without a question; of very many only the first.
+    /// Returns the operations that rules have refused so far without asking the user; only the first few of many.
     #[must_use]
     pub fn refusals(&self) -> Vec<Refusal> {
         self.link.settle();
         self.job.refusals()
     }
 
-    /// Waits until the command and everything it started are gone.
+    /// Waits until the command and all processes that it started have ended.
     pub fn wait(&self) -> Exit {
         self.job.wait()
     }
 
-    /// Waits for at most `time`; returns nothing when the command is still running then.
+    /// Waits for at most `time`; returns `None` if the command is still running then.
     pub fn wait_timeout(&self, time: Duration) -> Option<Exit> {
         self.job.wait_timeout(time)
     }
 
-    /// Returns the process number of the command's init, below which all its processes are.
+    /// Returns the pid of the command's init, the ancestor of all its processes.
     ///
-    /// Nothing is returned where it is not known, as when the command ended at once.
+    /// It is `None` if unknown, for example if the command ended at once.
     pub fn init(&self) -> Option<u32> {
         self.job.init()
     }
 
-    /// Waits for what happens next, for at most `time`. Calls wait for an answer only where the command was started
-    /// with [`crate::Confinement::launch_asking`].
+    /// Waits for the next event, for at most `time`. Calls wait for an answer only if the command was started with
+    /// [`crate::Confinement::launch_asking`].
     pub fn next(&self, time: Duration) -> Next {
         self.job.next(time)
     }
 
-    /// Returns the limit that the command has met, once it has ended.
+    /// Returns the limit that the command has exceeded, once it has ended.
     pub fn breach(&self) -> Option<Breach> {
         self.job.breach()
     }
 
     /// Sends a signal to the command's process group, as a terminal would.
     ///
-    /// It does nothing when the command has ended or there is no such signal.
+    /// Does nothing if the command has ended or the signal does not exist.
     pub fn signal(&self, signal: i32) {
         self.link.signal(self.job.id(), signal);
     }
 
-    /// Kills the command and everything it started, also what has left its process group or session.
+    /// Kills the command and all processes that it started, including those that left its process group or session.
     pub fn kill(&self) {
         self.link.kill(self.job.id());
     }

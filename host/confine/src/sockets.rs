@@ -1,16 +1,16 @@
 //! Unix sockets of the host that have a name in the file system.
 //!
-//! No mount and no Landlock rule keeps a command from connecting to a socket that it sees, read-only or not
-//! (the kernel asks for write permission on the inode alone), so those that are there are hidden one by one.
+//! No mount and no Landlock rule keeps a command from connecting to a visible socket, read-only or not (the kernel only
+//! asks for write permission on the inode), so existing sockets are hidden one by one.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-/// Returns the names to which the host's sockets are bound now, as far as they are absolute, and those of all sockets
-/// beside them: programs bind one by a name of its own and then rename or link it to where others look for it.
+/// Returns the absolute paths to which the host's sockets are bound, and those of all sockets in the same directories:
+/// programs bind a temporary name and then rename or link it to the public one.
 ///
-/// What cannot be read gives nothing: the kernel is without unix sockets, or `/proc` is not there.
+/// Unreadable sources yield nothing: the kernel has no unix sockets, or `/proc` is not mounted.
 #[must_use]
 pub fn bound_sockets() -> Vec<PathBuf> {
     let text = std::fs::read("/proc/net/unix").unwrap_or_default();
@@ -26,7 +26,7 @@ fn sockets_in(directory: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket())).map(|entry| entry.path())
 }
 
-/// A line is seven fields and the name, which may hold spaces; abstract names begin with `@`.
+/// Parses a line of seven fields and the name, which may contain spaces; abstract names begin with `@`.
 fn name(line: &[u8]) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt as _;
     let mut rest = line;
@@ -62,7 +62,7 @@ mod tests {
         assert!(bound_sockets().contains(&path));
     }
 
-    /// As a program like ssh makes its control socket.
+    /// Like the control socket of ssh.
     #[cfg(target_os = "linux")]
     #[test]
     fn one_that_has_got_another_name_is_found() {

@@ -1,10 +1,10 @@
-//! The steps of a set-up, as they are named in errors and on the wire.
+//! The steps of a setup, as errors and messages name them.
 
 use std::fmt;
 
 macro_rules! stages {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)+) => {
-        /// What was being done when the kernel said no.
+        /// The step of a setup that failed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Stage {
@@ -31,9 +31,9 @@ macro_rules! stages {
 }
 
 stages! {
-    /// Reading what the host sent.
+    /// Reading the host's request.
     Request = 1, "the keeper did not understand the host; do both come from the same release?";
-    /// Making the session's namespaces.
+    /// Creating the session's namespaces.
     Namespaces = 2,
         "making namespaces; user namespaces must be permitted (`sysctl user.max_user_namespaces`, AppArmor, \
          and inside a container its seccomp profile)";
@@ -41,51 +41,51 @@ stages! {
     Identity = 3, "mapping the user into the user namespace; AppArmor may restrict it";
     /// Opening a place by its path.
     OpenPlace = 4, "opening the place (a symbolic link in it is refused)";
-    /// Taking a copy of the mounts of a place.
+    /// Copying the mounts of a place.
     CopyMounts = 5, "copying the mounts of";
-    /// Making mounts read-only, or taking device files from them.
+    /// Making mounts read-only, or disallowing device files on them.
     MountAttributes = 6, "restricting the mounts of";
-    /// Putting a mount in its place.
+    /// Attaching a mount to its path.
     AttachMount = 7, "mounting over";
-    /// Making a small file system.
+    /// Creating a small file system.
     NewFilesystem = 8, "making a file system for";
     /// Switching the loopback device on.
     Loopback = 9, "switching the loopback device on";
-    /// Naming the machine.
+    /// Setting the host name.
     HostName = 10, "setting the host name";
-    /// Giving up rights.
+    /// Dropping privileges.
     Privileges = 11, "giving up capabilities";
-    /// Loading the filter of system calls.
+    /// Loading the seccomp filter.
     Seccomp = 12, "loading the filter of system calls; the kernel must have seccomp";
-    /// Opening the view that the host uses.
+    /// Opening the view of the files that the host uses.
     View = 13, "opening the view of the sandbox";
-    /// Bounding resources.
+    /// Setting resource limits.
     Limits = 14, "setting a resource limit";
-    /// Making a process.
+    /// Creating a process.
     Process = 15, "making a process";
     /// Mounting the command's own `/proc`.
     Proc = 16, "mounting /proc; inside a container the outer /proc must not be masked";
     /// Connecting standard input and output.
     Stdio = 17, "connecting standard input and output";
-    /// Entering the directory to start in.
+    /// Entering the working directory.
     Directory = 18, "entering the directory";
-    /// Replacing the process by the program.
+    /// Executing the program.
     Exec = 19, "executing the program";
-    /// Checking that a writable place can be written.
+    /// Checking that a writable place belongs to the right user.
     ForeignOwner = 20, "checking who owns";
-    /// Making and enforcing rules for files below the mounts.
+    /// Creating and enforcing Landlock rules.
     Landlock = 21, "setting up Landlock rules";
-    /// Giving the session's network an address.
+    /// Giving the session's network its addresses.
     Address = 22, "giving the network of the sandbox its addresses";
-    /// Making the listeners at which connections end.
+    /// Creating the listeners at which connections end.
     Listeners = 23, "listening in the network of the sandbox";
-    /// Leading connections to them.
+    /// Redirecting connections to the listeners.
     Redirect = 24, "leading connections to the host; the kernel must have nf_tables with `redirect` and `inet` NAT";
-    /// Starting the broker that decides about names.
+    /// Starting the broker.
     Broker = 25, "starting the broker of names";
-    /// Reading the rules over names.
+    /// Decoding the rules over names.
     Names = 26, "reading the rules over names";
-    /// Making a control group and starting a process in it.
+    /// Creating a control group and starting a process in it.
     Group = 27, "making a control group beside the own one";
 }
 

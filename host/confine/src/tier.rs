@@ -1,28 +1,28 @@
-//! How much of the sandbox a machine can give.
+//! Tiers: how much of the sandbox a machine supports.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{Finding, Force, Layer, Primitive, Report};
 
-/// How much of the sandbox there is, the least first.
+/// How much of the sandbox is available, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
-    /// Nothing can be set up: no command is run.
+    /// No sandbox can be set up: no command is run.
     None,
-    /// Landlock, rules over names and a stricter filter of system calls, without namespaces and mounts.
+    /// Landlock, rules over names and a stricter seccomp filter, without namespaces and mounts.
     Landlock,
-    /// Namespaces, mounts and the filter of system calls, without Landlock below them and rules over names.
+    /// Namespaces, mounts and the seccomp filter, without Landlock and rules over names.
     Namespaces,
-    /// Everything.
+    /// All layers.
     Full,
 }
 
 impl Tier {
-    /// Every tier, the least first.
+    /// Every tier, weakest first.
     pub const ALL: [Self; 4] = [Self::None, Self::Landlock, Self::Namespaces, Self::Full];
 
-    /// Returns the tier that a machine gives on which this was found.
+    /// Returns the tier of a machine with these probe results.
     #[must_use]
     pub fn of(findings: &[Finding]) -> Self {
         let works =
@@ -34,7 +34,7 @@ impl Tier {
         if works(Primitive::Landlock) && works(Primitive::Listener) { Self::Full } else { Self::Namespaces }
     }
 
-    /// Returns the word for it in settings and reports.
+    /// Returns the name of the tier in settings and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Tier {
         }
     }
 
-    /// Returns what this tier does not stop and the full one does, one phrase for each.
+    /// Returns what the full tier stops and this one does not, one phrase for each.
     #[must_use]
     pub fn lacks(self) -> &'static [&'static str] {
         match self {
@@ -85,7 +85,7 @@ impl FromStr for Tier {
 }
 
 impl Report {
-    /// Returns the tier that these layers make.
+    /// Returns the tier that the reported layers amount to.
     #[must_use]
     pub fn tier(&self) -> Tier {
         let is_there = |wanted| {

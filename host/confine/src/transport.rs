@@ -1,4 +1,4 @@
-//! Messages with descriptors over a socket that keeps their bounds.
+//! Messages with file descriptors over a SOCK_SEQPACKET socket, which preserves message boundaries.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -13,27 +13,27 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Longer messages travel in a file in memory: a socket takes some 200 KiB at most, a script may be longer.
+/// Longer messages travel in a memfd: a socket takes some 200 KiB at most, and a script may be longer.
 const INLINE_BYTES: usize = 32 * 1024;
-/// A process cannot be given more arguments than fit a quarter of its stack (8 MiB by default), so a longer
-/// message is a fault.
+/// The arguments of a process are limited to a quarter of its stack (8 MiB by default), so a longer message is an
+/// error.
 const MESSAGE_BYTES: u64 = 16 * 1024 * 1024;
-/// A view with the listeners of its network is the most that is sent at once; one is for the message itself.
+/// A view with the listeners of its network is the largest set sent at once; one more carries the message itself.
 const DESCRIPTORS: usize = 10;
-/// Says in the first byte of a message where the rest is.
+/// Values of a message's first byte: the payload follows, or is in a file.
 const INLINE: u8 = 0;
 const IN_A_FILE: u8 = 1;
 
-/// One message.
+/// A received message.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) bytes: Vec<u8>,
     pub(crate) descriptors: Vec<OwnedFd>,
-    /// The process number of the sender, for a socket that asks for it (`SO_PASSCRED`).
+    /// The pid of the sender, if the socket has `SO_PASSCRED`.
     pub(crate) sender: Option<u32>,
 }
 
-/// Sends a message; the descriptors are copied, not given away.
+/// Sends a message; the descriptors are duplicated, not moved.
 pub(crate) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     if bytes.len() <= INLINE_BYTES {
         return send_parts(socket.as_fd(), INLINE, bytes, descriptors);
@@ -45,7 +45,7 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_
     send_parts(socket.as_fd(), IN_A_FILE, &[], &all)
 }
 
-/// Returns a short message in the form in which it travels, for who writes it without [`send`].
+/// Returns a short message in its wire form, for a sender that writes it without [`send`].
 pub(crate) fn in_one_piece(bytes: &[u8]) -> Vec<u8> {
     [&[INLINE], bytes].concat()
 }
@@ -67,10 +67,10 @@ fn send_parts(
     Ok(())
 }
 
-/// Waits for a message; returns nothing when the other side has gone.
+/// Waits for a message; `None` when the peer has closed.
 ///
 /// # Errors
-/// The kernel's errno; `InvalidData` when the message is cut, has lost descriptors or is too long.
+/// The kernel's error; `InvalidData` if the message is truncated, has lost descriptors or is too long.
 pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
     match take(socket)? {
         Some((_, true)) => Err(io::Error::from(io::ErrorKind::InvalidData)),
@@ -78,20 +78,21 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
     }
 }
 
-/// What is heard by who has to hear of everything until the other side has gone.
+/// The result of [`hear`], for receivers that must see every message until the peer closes.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// Where this process has no descriptor left, the kernel drops those of a message: it has none then.
+    /// A message. If this process has no free descriptor left, the kernel drops those of the message, and the list is
+    /// empty.
     Message(Message),
-    /// One could not be read; others can.
+    /// A message could not be read; later ones can.
     Lost,
-    /// The other side has gone.
+    /// The peer has closed.
     Ended,
 }
 
-/// Waits for a message as [`receive`].
+/// Waits for a message like [`receive`], and tolerates lost descriptors and messages.
 pub(crate) fn hear(socket: impl AsFd) -> Heard {
-    /// What there is no memory for is there later.
+    /// The pause after running out of memory or descriptors, which may be available later.
     const PAUSE: Duration = Duration::from_millis(10);
     match take(&socket) {
         Ok(Some((message, false))) => Heard::Message(message),
@@ -105,7 +106,7 @@ pub(crate) fn hear(socket: impl AsFd) -> Heard {
     }
 }
 
-/// Waits for a message, and says whether it has lost descriptors.
+/// Waits for a message; the flag says whether it has lost descriptors.
 fn take(socket: impl AsFd) -> io::Result<Option<(Message, bool)>> {
     let mut buffer = vec![0; INLINE_BYTES + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS), ScmCredentials(1))];
@@ -150,7 +151,7 @@ fn read_file(file: Option<OwnedFd>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Makes the two ends.
+/// Creates a connected pair of sockets.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
@@ -188,7 +189,7 @@ mod tests {
         assert!(receive(&theirs).is_err());
     }
 
-    /// More descriptors than there is room for are dropped by the kernel as where the process has none left.
+    /// Descriptors beyond the receive buffer are dropped by the kernel like those that exceed the process's limit.
     #[test]
     fn a_message_that_has_lost_its_descriptors_is_heard_without_and_the_next_one_is_whole() {
         const MANY: usize = 5 * DESCRIPTORS;

@@ -1,4 +1,4 @@
-//! The files as commands see them, for the host's own use.
+//! The view: the files as commands see them, for the host's own use.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -24,14 +24,14 @@ impl View {
         Self(Arc::new(Descriptors { root, mounts, keeper }))
     }
 
-    /// Returns the root directory, opened for paths only.
+    /// Returns the root directory, opened with O_PATH.
     ///
-    /// Ask anew for every use: when the keeper ends its mounts come apart, and a root that was kept would
-    /// show what they hid. (The view also keeps the mount namespace open, so that nothing is shown between
-    /// this check and the use.)
+    /// Call this for every use: when the keeper ends its mounts come apart, and a stored root would show what they hid.
+    /// (The
+    /// view also keeps the mount namespace open, so that no hidden file is shown between this check and the use.)
     ///
     /// # Errors
-    /// When the keeper has ended.
+    /// If the keeper has ended.
     pub fn root(&self) -> Result<BorrowedFd<'_>, ViewError> {
         if self.is_alive() { Ok(self.0.root.as_fd()) } else { Err(ViewError) }
     }
@@ -51,7 +51,7 @@ impl View {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut ended = [PollFd::new(&self.0.keeper, PollFlags::IN)];
-        // Whatever keeps us from knowing counts as ended.
+        // Any failure to poll counts as ended.
         rustix::io::retry_on_intr(|| poll(&mut ended, Some(&now))).is_ok_and(|ready| ready == 0)
     }
 

@@ -1,7 +1,7 @@
-//! What the host and its keeper say to each other.
+//! The messages between the host and its keeper.
 //!
-//! Both ends are the same program, so the form is plain: little-endian numbers, and byte strings with their
-//! length before them. Paths, arguments and variables travel as the bytes they are.
+//! Both ends are the same program, so the format is plain: little-endian numbers, and byte strings preceded by their
+//! length. Paths, arguments and variables are sent as raw bytes.
 
 pub(crate) mod asks;
 pub(crate) mod calls;
@@ -17,39 +17,39 @@ use crate::plan::{Opening, PathKind, Plan, Step, Writable};
 use crate::{Breach, Command, FileId, Hold, Limits, NameRules, Owner, Reads, Stage, Terminal, WayOut};
 pub(crate) use codec::{Reader, Writer};
 
-/// A message that does not mean anything; the sender is not the same program.
+/// A message that cannot be decoded; the sender is not the same program.
 #[derive(Debug)]
 pub(crate) struct Garbled;
 
-/// What the keeper is told first.
+/// The host's first message to the keeper.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Setup {
     pub(crate) plan: Plan,
     pub(crate) hostname: String,
     pub(crate) limits: Limits,
-    /// How many descriptors commands have as a rule, where the host has more.
+    /// The limit of open file descriptors for commands, if the host's own is higher.
     pub(crate) open_files: Option<u64>,
-    /// As whom commands act; the host has mapped both users then.
+    /// The user as whom commands act; the host has then mapped both users.
     pub(crate) acting: Option<Owner>,
     pub(crate) network: Network,
     pub(crate) names: Option<NameRules>,
-    /// The number of the session in the record of an order of names, if one is given.
+    /// The number of the session in the record of the name order, if there is one.
     pub(crate) session: u64,
 }
 
-/// What the network of the session is to be.
+/// The wanted network of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// No connection leads out.
+    /// No connection leaves the sandbox.
     Closed,
     /// Connections lead to the host's listeners.
     Gated(WayOut),
 }
 
-/// What the keeper is told later.
+/// The host's later messages to the keeper.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Comes with three descriptors: standard input, output and error.
+    /// Carries three descriptors: standard input, output and error.
     Launch {
         id: u64,
         command: Command,
@@ -61,42 +61,42 @@ pub(crate) enum Request {
     Kill {
         id: u64,
     },
-    /// A TCP socket in the session's network is wanted.
+    /// Requests a TCP socket in the session's network.
     Socket {
         id: u64,
         is_v6: bool,
     },
 }
 
-/// What the host is told.
+/// The keeper's messages to the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Comes with the keeper's pidfd; the set-up goes on.
+    /// Carries the keeper's pidfd; the setup continues.
     Keeper,
-    /// Comes with the root of the view and its mount namespace, and the listeners of an open gate.
+    /// Carries the root of the view, its mount namespace, and the listeners if the network is gated.
     Ready {
-        /// The version of Landlock that commands are under, 0 for none.
+        /// The Landlock version that confines commands, 0 for none.
         landlock: u32,
-        /// Whether the kernel refuses processes above their limit, for root too.
+        /// Whether the kernel refuses processes above their limit, even to root.
         processes_are_bounded: bool,
-        /// Why the keeper is not in the control group that was made for it; 0 where it is.
+        /// The errno for which the keeper is not in the control group made for it; 0 if it is.
         no_group: i32,
-        /// Why there is no gate although one was wanted.
+        /// Why there are no listeners although they were wanted.
         no_gate: Option<Refusal>,
     },
     /// The set-up failed.
     Failed { refusal: Refusal, path: PathBuf },
     /// The program is running.
     Started { id: u64 },
-    /// The program never ran, and nothing of the command is left.
+    /// The program did not start, and no process of the command is left.
     NotStarted { id: u64, refusal: Refusal },
-    /// Comes with the socket that was wanted, unless the kernel refused it.
+    /// Carries the requested socket, unless the kernel refused it.
     Socket { id: u64, errno: i32 },
-    /// Nothing of the command is left.
+    /// No process of the command is left.
     Ended { id: u64, ending: Ending, breach: Option<Breach> },
 }
 
-/// What the kernel refused.
+/// A step that the kernel refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) stage: Stage,
@@ -140,7 +140,7 @@ impl Setup {
 }
 
 impl Request {
-    /// Encodes a launch without taking the command apart.
+    /// Encodes a launch without consuming the command.
     pub(crate) fn encode_launch(id: u64, command: &Command) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.number(1);

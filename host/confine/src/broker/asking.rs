@@ -1,7 +1,7 @@
-//! Calls that wait until the host has answered.
+//! Calls that wait for an answer of the host.
 //!
-//! No thread waits with them. When an answer comes the call is looked at again from the beginning, with the name that
-//! was asked about allowed and no other.
+//! No thread waits with them. When an answer arrives, the call is judged again from the beginning, with only the name
+//! of the question allowed.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -21,40 +21,40 @@ use crate::{Attempt, Deed, transport};
 
 /// How many calls may wait at once.
 const AT_ONCE: usize = 1024;
-/// How many refusals of one command the host is told of.
+/// How many refusals of one command are reported to the host.
 const REFUSALS: usize = 20;
 /// How many names of one call are asked about, one after the other.
 const NAMES: usize = 4;
 
-/// What has to be asked before a call goes on.
+/// A question that must be answered before a call continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) attempt: Attempt,
     pub(super) deed: Deed,
     pub(super) path: PathBuf,
-    /// The rule on names, empty for the session's own rules.
+    /// The rule over names; empty for the session's own rules.
     pub(super) rule: &'static str,
-    /// The text that is asked about, where the content decides, with the reason.
+    /// The text in question with the reason, if the content decides.
     pub(super) content: Option<(Vec<u8>, String)>,
-    /// The names that a link makes reachable, sorted, as they were when the question was made. They are not shown, but
-    /// the answer holds for them only.
+    /// The sorted names that a link makes reachable, as found when the question was made. They are not shown, but the
+    /// answer holds for these names only.
     pub(super) reachable: Option<Vec<u8>>,
-    /// What only the host can do.
+    /// The operation that only the host can perform, if there is one.
     pub(super) outside: Option<Outside>,
 }
 
-/// The line to the host, and the calls that wait.
+/// The socket to the host, and the calls that wait.
 pub(super) struct Asking {
     line: OwnedFd,
     waiting: Mutex<HashMap<u64, Waiting>>,
-    /// What the host has been told of the refusals of each command.
+    /// The refusals of each command that the host has been told.
     told: Mutex<HashMap<u64, HashSet<Refusal>>>,
 }
 
-/// A call that waits, and what it is to be allowed.
+/// A waiting call, and the approval that a yes would give it.
 type Waiting = (Turn, Yes);
 
-/// What the user has said yes to.
+/// An operation that the user has approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Yes {
     pub(super) attempt: Attempt,
@@ -62,12 +62,14 @@ pub(super) struct Yes {
     pub(super) path: PathBuf,
     /// As in [`Question`].
     pub(super) rule: &'static str,
-    /// The text, or the reachable names, of the question. The command may change both while the user is asked.
+    /// The exact text, or the reachable names, of the question; `None` if it had neither. The command may change both
+    /// while the user decides.
     pub(super) text: Option<Vec<u8>>,
 }
 
 impl Yes {
-    /// Whether it was said to this. The call is read anew after the answer, and may say something else by then.
+    /// Returns true if this approval is for this operation. The call is read again after the answer, and may differ by
+    /// then.
     pub(super) fn covers(
         &self,
         (attempt, deed): (Attempt, &Deed),
@@ -88,7 +90,7 @@ impl Asking {
         Self { line, waiting: Mutex::default(), told: Mutex::default() }
     }
 
-    /// Tells the host of a refusal, once and before the caller hears of it.
+    /// Reports a refusal to the host, once, and before the caller gets its error.
     pub(super) fn tell(&self, processes: &Processes, turn: &Turn, refusal: Refusal) {
         let Some(command) = processes.command(&turn.caller) else { return };
         let Refusal { attempt, path, rule } = refusal.clone();
@@ -102,7 +104,7 @@ impl Asking {
                 return;
             }
         }
-        // It says no more than the answer that the caller gets.
+        // The report adds nothing to the error that the caller gets, so failing to send it is harmless.
         drop(transport::send(
             &self.line,
             &Refused { command, attempt, path, rule: rule.to_owned() }.encode(),
@@ -110,7 +112,7 @@ impl Asking {
         ));
     }
 
-    /// Has a call wait; none when it cannot.
+    /// Makes a call wait for an answer; `None` if it cannot wait.
     pub(super) fn ask(&self, broker: &Broker, turn: &Turn, question: &Question) -> Option<()> {
         let command = broker.processes.command(&turn.caller)?;
         let id = turn.call.id;
@@ -145,7 +147,7 @@ impl Asking {
         Some(())
     }
 
-    /// Lets calls go on as answers come, until the host has gone.
+    /// Continues calls as answers arrive, until the host has closed the socket.
     pub(super) fn hear(&self, worker: &Worker) {
         while let Ok(Some(message)) = transport::receive(&self.line) {
             let Ok(Answered { id, ending }) = Answered::decode(&message.bytes) else { return };
@@ -183,7 +185,7 @@ fn succeed(broker: &Broker, turn: &Turn) {
 }
 
 fn refuse(broker: &Broker, turn: &Turn, errno: i32) {
-    // Whoever is not there any more needs no answer.
+    // The caller may have ended and need no answer.
     drop(broker.listener.answer(turn.call.id, Answer::Error(errno)));
 }
 

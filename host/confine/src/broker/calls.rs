@@ -1,16 +1,17 @@
-//! Calls that are handed to the broker, taken out of registers.
+//! System calls that are passed to the broker, decoded from registers.
 
 use portcullis_sys::notify::Call;
 
-/// A path as a call gives it: a directory's descriptor, and where in the caller's memory the text is.
+/// A path argument of a call: a directory descriptor, and the address of the text in the caller's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct At {
     pub(super) directory: i32,
     pub(super) text: u64,
 }
 
-/// What a call wants. Whoever adds a kind of calls adds it here, to the filter's table, and to the worker, which
-/// hands each kind to who carries it out.
+/// A decoded system call. A new kind must be added here, to the filter's table, and to the worker, which dispatches
+/// each
+/// kind to its implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Open {
@@ -63,40 +64,40 @@ pub(super) enum Kind {
         length: u64,
     },
     ChangeMask,
-    /// Where there are mounts, only to a mode with the set-group-id bit.
+    /// With mounts, only a change to a mode with the set-group-id bit.
     ChangeMode {
         target: Target,
         mode: u32,
     },
-    /// Only where there are no mounts.
+    /// Only without mounts.
     ChangeOwner {
         target: Target,
         user: u32,
         group: u32,
     },
-    /// Only where there are no mounts.
+    /// Only without mounts.
     ChangeTimes {
         target: Target,
         times: Times,
     },
 }
 
-/// A file that is there, as a call names it.
+/// An existing file, as a call names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Path { at: At, flags: u32 },
     Descriptor(i32),
 }
 
-/// Where in the caller's memory two times are, and in which form; nothing where it is now.
+/// The address and format of two times in the caller's memory, or the current time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Times {
     Now,
-    /// Two of `struct timespec`.
+    /// Two `struct timespec`.
     Nanoseconds(u64),
-    /// Two of `struct timeval`.
+    /// Two `struct timeval`.
     Microseconds(u64),
-    /// Two seconds.
+    /// Two times in seconds.
     Seconds(u64),
 }
 
@@ -106,7 +107,7 @@ impl Times {
     }
 }
 
-/// Without a path it is the descriptor itself.
+/// Returns the target of a call; without a path it is the descriptor itself.
 fn target(directory: u64, text: u64, flags: u64) -> Target {
     if text == 0 {
         return Target::Descriptor(descriptor(directory));
@@ -114,12 +115,12 @@ fn target(directory: u64, text: u64, flags: u64) -> Target {
     Target::Path { at: at(directory, text), flags: low(flags) }
 }
 
-/// The lower half of a register, as the kernel reads a descriptor.
+/// Returns the lower half of a register as a file descriptor, as the kernel does.
 fn descriptor(register: u64) -> i32 {
     i32::from_ne_bytes(low(register).to_ne_bytes())
 }
 
-/// The lower half of a register.
+/// Returns the lower half of a register.
 #[expect(clippy::cast_possible_truncation, reason = "the kernel does not look at the upper half either")]
 fn low(register: u64) -> u32 {
     register as u32
@@ -134,7 +135,7 @@ fn at(directory: u64, text: u64) -> At {
 }
 
 impl Kind {
-    /// Returns what a call wants; none for one that no filter should hand over.
+    /// Decodes a call; `None` for one that no filter should pass on.
     pub(super) fn of(call: &Call) -> Option<Self> {
         let [a, b, c, d, e, _] = call.arguments;
         Some(match call.number {

@@ -1,10 +1,10 @@
-//! Connections that wait inside connect(2) until the host has a verdict, or lets them go on without one.
+//! Connections that wait inside connect(2) until the host has a verdict, or lets them continue without one.
 //!
-//! This is a pause and no check: the kernel makes the connection, from the caller's memory, and the host judges what
-//! comes out of the network by the address that the kernel used. So whatever is not understood here goes on.
+//! This is a pause, not a check: the kernel makes the connection, from the caller's memory, and the host judges what
+//! leaves the network by the address that the kernel used. So calls that are not understood here simply continue.
 //!
-//! The host answers such a call itself, and sees itself whether somebody still waits: what it would have to say here
-//! would only be passed on, while the caller stands still.
+//! The host answers such a call itself, and checks itself whether the caller still waits: relaying the answer through
+//! the broker would only delay the caller.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,25 +21,25 @@ use crate::layer::network::{OWN, OWN_6};
 use crate::transport;
 use crate::wire::calls::Told;
 
-/// `struct sockaddr_in6`, the longer of the two.
+/// The size of `struct sockaddr_in6`, the longer of the two.
 const ADDRESS_BYTES: usize = 28;
 const DNS_PORT: u16 = 53;
 
-/// The line to the host.
+/// The socket to the host.
 pub(super) struct Connecting {
     line: OwnedFd,
-    /// Ports of the loopback that mean the host's own.
+    /// Loopback ports that stand for the host's own.
     host_ports: Vec<u16>,
 }
 
 impl Connecting {
-    /// Gives the host the means to answer calls.
+    /// Sends the host the listener, with which it answers calls.
     pub(super) fn begin(line: OwnedFd, host_ports: Vec<u16>, listener: &Listener) -> std::io::Result<Self> {
         transport::send(&line, &Told::Begins.encode(), &[listener.as_fd()])?;
         Ok(Self { line, host_ports })
     }
 
-    /// Whether a connection to this address ends at the host.
+    /// Returns true if a connection to this address ends at the host.
     fn leads_out(&self, address: SocketAddr) -> bool {
         let (ip, port) = (address.ip(), address.port());
         let is_inside = ip == OWN || ip == OWN_6;
@@ -48,7 +48,7 @@ impl Connecting {
     }
 }
 
-/// Has a call wait if it makes a connection that leads out.
+/// Makes a call wait if it makes a connection that leaves the sandbox.
 pub(super) fn hold(broker: &Broker, turn: &Turn, socket: i32, address: u64, length: u64) -> Outcome {
     let held = broker.connecting.as_ref().and_then(|connecting| {
         let address = read_address(turn, address, length).filter(|address| connecting.leads_out(*address))?;
@@ -87,13 +87,13 @@ fn read_address(turn: &Turn, address: u64, length: u64) -> Option<SocketAddr> {
     parse_address(&bytes)
 }
 
-/// Reads `struct sockaddr_in` or `struct sockaddr_in6`.
+/// Parses `struct sockaddr_in` or `struct sockaddr_in6`.
 fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
     let (family, rest) = bytes.split_first_chunk::<2>()?;
     let (port, rest) = rest.split_first_chunk::<2>()?;
     let ip: IpAddr = match i32::from(u16::from_ne_bytes(*family)) {
         libc::AF_INET => Ipv4Addr::from(*rest.first_chunk::<4>()?).into(),
-        // Behind the flow.
+        // After the flow label.
         libc::AF_INET6 => Ipv6Addr::from(*rest.get(4..)?.first_chunk::<16>()?).to_canonical(),
         _ => return None,
     };

@@ -1,7 +1,7 @@
-//! Files that are judged by what is in them.
+//! Files that are judged by their content.
 //!
-//! What has been judged is put in place as a copy that nobody else has ever had open: whoever wrote the text may
-//! still hold its file, or have it mapped, and could change it after it was looked at.
+//! A judged file is put in place as a fresh copy that no other process has ever had open: the writer may still hold the
+//! original open, or have it mapped, and could change it after the judgement.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,11 +17,11 @@ use super::resolve::Place;
 use super::worker::{Stop, Turn, Worker};
 use crate::repository::{self, Examiner, read};
 
-/// The longest text that is asked about: it is kept until there is an answer.
+/// The longest text in a question, which is kept until the answer.
 const ASKED_BYTES: usize = 64 << 10;
 
 impl Broker {
-    /// Whether a text may stand at a path in place of what is there.
+    /// Returns true if a text may replace the content at a path.
     pub(super) fn is_harmless(
         &self,
         content: Content,
@@ -31,7 +31,7 @@ impl Broker {
         self.site(|site| git::judge(content, path, previous, text, site)) == Judgement::Harmless
     }
 
-    /// Judges a file that is to get the name `new`, and leaves a copy of it in its own place.
+    /// Judges a file that is to get the name `new`, and replaces it by a copy.
     pub(super) fn install(
         &self,
         turn: &Turn,
@@ -46,7 +46,7 @@ impl Broker {
         Ok(self.replace_by_copy(old.directory.as_fd(), &old.name, &text)?)
     }
 
-    /// Puts a new file with this text in the place of a name.
+    /// Replaces a name by a new file with this text.
     pub(super) fn replace_by_copy(
         &self,
         directory: BorrowedFd<'_>,
@@ -56,7 +56,7 @@ impl Broker {
         repository::replace_by_copy(self.processes.own_descriptors(), directory, name, text)
     }
 
-    /// Gives a file without a name one.
+    /// Gives a file without a name its name.
     pub(super) fn give_name(
         &self,
         file: BorrowedFd<'_>,
@@ -76,13 +76,13 @@ impl Broker {
 }
 
 impl Worker {
-    /// Looks at what lies in a directory that a change makes a repository, as if it were one already.
+    /// Examines a directory that a change makes a repository, as if it were one already.
     pub(super) fn examine(&self, directory: &Path, part: &Place) -> Result<(), Stop> {
         self.must_be_alone()?;
         Ok(self.broker.look_into(directory, part.directory.as_fd())?)
     }
 
-    /// As [`Self::examine`], for what the directory `old` brings along as it becomes the part `new` of a repository.
+    /// As [`Self::examine`], for the content of the directory `old` when it becomes the part `new` of a repository.
     pub(super) fn examine_part(&self, old: &Place, new: &Place) -> Result<(), Stop> {
         let completed = self.broker.site(|site| completed(&new.path, Change::MoveTree, site));
         let Some(repository) = completed else { return Ok(()) };
@@ -93,14 +93,15 @@ impl Worker {
 }
 
 impl Broker {
-    /// Looks at what lies in the directory `holder`, which is called `directory`, as if it were a repository. Nobody
-    /// else may do anything with names.
+    /// Examines the directory `holder`, whose path is `directory`, as if it were a repository. The caller holds the
+    /// name
+    /// order exclusively.
     pub(super) fn look_into(&self, directory: &Path, holder: BorrowedFd<'_>) -> Result<(), Errno> {
         self.examiner().examine(directory, holder)
     }
 }
 
-/// Lets a text that has been judged get the name `new`, or has the user asked about it.
+/// Lets a judged text get the name `new`, or asks the user about it.
 pub(super) fn permit_judged(
     turn: &Turn,
     judgement: &Judgement,

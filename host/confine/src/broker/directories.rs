@@ -1,7 +1,8 @@
-//! What commands have made themselves: directories, symbolic links, and further names of files.
+//! What commands have made themselves: directories, symbolic links, and hard links of files.
 //!
-//! Some names are free in what a command unpacks or clones and are asked for elsewhere, and all names of a file are
-//! known where it got them here. Both are known by the file's identity, so they stay known wherever they are moved to.
+//! Some names are free in a directory that a command unpacks or clones and are asked about elsewhere, and a file whose
+//! names were all given here is known not to be shared with the user. Both are tracked by file identity, which survives
+//! renames.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
@@ -10,10 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::identity::{Identity, identify};
 
-/// How many are remembered of one command, and of a session; in those beyond it is asked.
+/// How many are remembered of one command, and of a session; further ones are asked about.
 pub(super) const REMEMBERED: usize = 100_000;
 
-/// How many are remembered of other sessions, together.
+/// How many are remembered of all other sessions together.
 const OF_OTHERS: usize = 4 * REMEMBERED;
 
 /// Directories and symbolic links that commands have made.
@@ -28,7 +29,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// Notes a directory or link that a command has made; in this session, or in another. Says whether it is remembered.
+    /// Notes a directory or link that a command of this session or another has made. Returns whether it is remembered.
     pub(super) fn note(&mut self, made: Identity, is_ours: bool) -> bool {
         let (known, most) =
             if is_ours { (&mut self.ours, REMEMBERED) } else { (&mut self.others, OF_OTHERS) };
@@ -39,7 +40,7 @@ impl Made {
         is_room
     }
 
-    /// Notes a directory in which names are free to `command`; those of commands that no longer run are forgotten.
+    /// Notes a directory in which names are free to `command`, and forgets those of commands that no longer run.
     pub(super) fn note_own(&mut self, command: u64, made: Identity, runs: impl Fn(u64) -> bool) {
         if !self.own.contains_key(&command) {
             self.own.retain(|command, _| runs(*command));
@@ -50,7 +51,7 @@ impl Made {
         }
     }
 
-    /// Forgets a directory or link: it has gone, or counts as the user's from now on.
+    /// Forgets a directory or link that was removed, or that counts as the user's from now on.
     pub(super) fn forget(&mut self, gone: &Identity) {
         self.ours.remove(gone);
         self.others.remove(gone);
@@ -59,43 +60,43 @@ impl Made {
         });
     }
 
-    /// Whether a command of this session has made it, and it does not count as the user's.
+    /// Returns true if a command of this session has made it, and it does not count as the user's.
     pub(super) fn is_ours(&self, found: &Identity) -> bool {
         self.ours.contains(found)
     }
 
-    /// Whether a command of any session has made it, and it does not count as the user's.
+    /// Returns true if a command of any session has made it, and it does not count as the user's.
     pub(super) fn is_one(&self, found: &Identity) -> bool {
         self.ours.contains(found) || self.others.contains(found)
     }
 
-    /// Whether names in it are free to `command`.
+    /// Returns true if names in it are free to `command`.
     pub(super) fn is_own(&self, command: u64, found: &Identity) -> bool {
         self.own.get(&command).is_some_and(|own| own.contains(found))
     }
 
-    /// Whether `command` has made any directory.
+    /// Returns true if `command` has made any directory.
     pub(super) fn has_own(&self, command: u64) -> bool {
         self.own.contains_key(&command)
     }
 }
 
-/// Files of which every name was given to them in this session.
+/// Files whose hard links were all made in this session.
 #[derive(Default)]
 pub(super) struct Linked(Mutex<HashSet<Identity>>);
 
 impl Linked {
-    /// Notes that a file gets a further name; `names` is how many it had before.
+    /// Notes that a file gets another hard link; `names` is how many it had before.
     pub(super) fn note(&self, holder: impl AsFd, name: &CStr, names: u64) {
         let Ok(identity) = identify(holder, name) else { return };
         let mut known = self.lock();
-        // One that had further names before has names that nobody here knows.
+        // A file that already had several names may have some that are not known here.
         if names <= 1 && identity.is_unique() && known.len() < REMEMBERED {
             known.insert(identity);
         }
     }
 
-    /// Whether all names of a file are known to lie where commands made them.
+    /// Returns true if all names of a file are known to lie where commands made them.
     pub(super) fn holds(&self, holder: impl AsFd, name: &CStr) -> bool {
         identify(holder, name).is_ok_and(|identity| self.lock().contains(&identity))
     }

@@ -1,26 +1,26 @@
-//! Which of the broker's threads wait for the next call.
+//! Limits how many of the broker's threads wait for the next call.
 //!
-//! The kernel wakes every thread that waits for a call, and all but one go back to sleep: four of them make a command
-//! that writes much slower by a tenth. So two wait, one for the next call and one for the call that comes while the first
-//! is carried out, and the others rest until both are busy.
+//! The kernel wakes every thread that waits for a call, and all but one go back to sleep: four of them slow a command
+//! that writes much by a tenth. So two wait, one for the next call and one for the call that arrives while the first is
+//! carried out, and the others rest until both are busy.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// How many wait at most, but for moments.
+/// How many threads wait at most, except briefly.
 const WAITING: usize = 2;
 
-/// What the threads share.
+/// The state that the threads share.
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
     waiting: AtomicUsize,
-    /// Whether nobody waits any more, and somebody who rests is to.
+    /// Set when no thread waits any more, to wake one that rests.
     is_wanted: Mutex<bool>,
     wanted: Condvar,
 }
 
 impl Hearing {
-    /// Waits for a call by `receive`, after a rest if enough others do.
+    /// Waits for a call with `receive`, after a rest if enough others wait.
     pub(super) fn hear<T>(&self, receive: impl FnOnce() -> T) -> T {
         self.rest();
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -32,8 +32,9 @@ impl Hearing {
         heard
     }
 
-    /// Rests while enough others wait. Those may hear of calls the next moment, and then leave word that somebody is
-    /// wanted, so that nobody goes to rest who is the last.
+    /// Rests while enough others wait. Those may receive calls the next moment and then set `is_wanted`, so that the
+    /// last
+    /// thread does not go to rest.
     fn rest(&self) {
         if self.waiting.load(Ordering::SeqCst) < WAITING {
             return;
@@ -52,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// Threads that hear of calls from one channel, and work on each until they are told to go on.
+    /// Threads that receive calls from one channel, and hold each call until they are told to go on.
     struct Threads {
         hearing: Arc<Hearing>,
         calls: Sender<()>,

@@ -1,4 +1,4 @@
-//! What the kernel knows a file by, whatever its names: device, inode number and generation.
+//! File identities, independent of names: device, inode number and generation.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,10 +10,10 @@ use rustix::io::{self, dup};
 
 use crate::wire::{Garbled, Reader, Writer};
 
-/// How far up is looked; deeper than any path.
+/// How many levels are walked upwards; deeper than any path.
 const LEVELS: usize = 4096;
 
-/// Tells a file from all others, also from one that gets its inode number later.
+/// Distinguishes a file from all others, including later files with the same inode number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
     device: (u32, u32),
@@ -21,19 +21,19 @@ pub(super) struct Identity {
     generation: Generation,
 }
 
-/// Tells apart files that have the same inode number one after the other.
+/// Distinguishes successive files with the same inode number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Generation {
-    /// The file handle, which most file systems put a generation number into.
+    /// The file handle, which contains a generation number on most file systems.
     Handle(Vec<u8>),
-    /// The birth time, on others (overlayfs, for one). It is taken from a clock that ticks some hundred times a second.
+    /// The birth time, on other file systems (overlayfs, for one). Its clock ticks a few hundred times a second.
     Born(i64, u32),
     /// The file system has neither.
     Unknown,
 }
 
 impl Identity {
-    /// Appends it to a message.
+    /// Appends the identity to a message.
     pub(super) fn encode(&self, writer: &mut Writer) {
         writer.number(self.device.0);
         writer.number(self.device.1);
@@ -52,7 +52,7 @@ impl Identity {
         }
     }
 
-    /// Takes it from a message.
+    /// Takes an identity from a message.
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
         let device = (reader.number()?, reader.number()?);
         let inode = reader.long()?;
@@ -65,18 +65,18 @@ impl Identity {
         Ok(Self { device, inode, generation })
     }
 
-    /// Whether no other file ever has the same identity. Where that is not known, nothing may be permitted because of it.
+    /// Returns true if no other file ever has the same identity. If false, nothing may be permitted because of it.
     pub(super) fn is_unique(&self) -> bool {
         self.generation != Generation::Unknown
     }
 }
 
-/// Returns the identity of `name` in `holder`, of `holder` itself if the name is empty. Links are not followed.
+/// Returns the identity of `name` in `holder`, or of `holder` itself if the name is empty. Links are not followed.
 pub(super) fn identify(holder: impl AsFd, name: &CStr) -> io::Result<Identity> {
     Ok(look(holder, name)?.0)
 }
 
-/// As [`identify`], with the kind of the file.
+/// As [`identify`], with the type of the file.
 pub(super) fn look(holder: impl AsFd, name: &CStr) -> io::Result<(Identity, FileType)> {
     let holder = holder.as_fd();
     let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW;
@@ -95,23 +95,23 @@ pub(super) fn look(holder: impl AsFd, name: &CStr) -> io::Result<(Identity, File
 pub(super) struct Moving<'a> {
     identity: Identity,
     to: BorrowedFd<'a>,
-    /// It takes the place of a directory or link that was not made in this session.
+    /// It replaces a directory or link that was not made in this session.
     pub(super) replaces: bool,
 }
 
 impl<'a> Moving<'a> {
-    /// The directory `name` in `holder`, which is to lie in `to`.
+    /// Describes the move of the directory `name` in `holder` into `to`.
     pub(super) fn new(holder: impl AsFd, name: &CStr, to: BorrowedFd<'a>) -> io::Result<Self> {
         Ok(Self { identity: identify(holder, name)?, to, replaces: false })
     }
 
-    /// The moving directory.
+    /// Returns the identity of the moving directory.
     pub(super) fn identity(&self) -> &Identity {
         &self.identity
     }
 }
 
-/// Opens the directory above `here`, as if what is `moving` lay where it goes to.
+/// Opens the parent of `here`, as if the `moving` directory were already at its target.
 pub(super) fn above(here: impl AsFd, moving: Option<&Moving<'_>>) -> io::Result<OwnedFd> {
     if let Some(moving) = moving
         && identify(&here, c"")? == moving.identity
@@ -121,7 +121,7 @@ pub(super) fn above(here: impl AsFd, moving: Option<&Moving<'_>>) -> io::Result<
     openat(here, "..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// The directories from one upwards to the root, that one included.
+/// An iterator over a directory and its ancestors up to the root.
 pub(super) struct Upwards<'a> {
     next: Option<io::Result<OwnedFd>>,
     moving: Option<&'a Moving<'a>>,
@@ -130,7 +130,7 @@ pub(super) struct Upwards<'a> {
 }
 
 impl<'a> Upwards<'a> {
-    /// Starts at `directory`; what is `moving` is looked at as if it lay where it goes to.
+    /// Starts at `directory`; the `moving` directory is treated as if it were already at its target.
     pub(super) fn from(directory: impl AsFd, moving: Option<&'a Moving<'a>>) -> Self {
         Self { next: Some(dup(directory)), moving, below: None, left: LEVELS }
     }
@@ -146,7 +146,7 @@ impl Iterator for Upwards<'_> {
             Ok(found) => found,
             Err(error) => return Some(Err(error)),
         };
-        // The root is above itself.
+        // The root is its own parent.
         if self.below.replace(identity.clone()).as_ref() == Some(&identity) {
             return None;
         }

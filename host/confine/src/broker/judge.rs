@@ -1,5 +1,4 @@
-//! What a change of a name comes to: by the rules of the session, and by what the user's other programs do with the
-//! name.
+//! Judges a change of a name: by the session's rules, and by what the user's other programs do with the name.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -23,18 +22,18 @@ use crate::names::{FileId, Judgement};
 use crate::repository;
 use crate::{Attempt, Deed};
 
-/// A change that may be made.
+/// A change that may be made, possibly under a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Allowed {
-    /// As it is.
+    /// Unconditionally.
     Plain,
-    /// If what the file is to hold does no harm.
+    /// If the new content of the file is harmless.
     ByContent(&'static Rule, Content),
-    /// If every name below may be had there.
+    /// If every name below it is allowed there.
     Below,
 }
 
-/// A change of a name, and what is told of it to whoever is asked.
+/// A change of a name, and its description for a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Doing {
     pub(super) change: Change,
@@ -68,20 +67,20 @@ impl From<Change> for Doing {
     }
 }
 
-/// The rule on files that have other names.
+/// The rule on files that have hard links.
 pub(super) const HARD_LINKS: &str = "host.hard-links";
 
-/// The rule on links at names below which other rules restrict.
+/// The rule on symbolic links at names below which other rules restrict.
 pub(super) const SYMBOLIC_LINKS: &str = "host.symbolic-links";
 
-/// A name that no rule means in particular.
+/// A name that no rule mentions.
 const ANY_NAME: &str = "\u{1}";
 
-/// Names that make a repository of the directory they are in.
+/// Names that make a repository of their directory.
 const PARTS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
 impl Broker {
-    /// What surrounds paths. Nothing is renamed while it is asked, so a path means what it meant.
+    /// Calls `ask` with the [`Site`] of this session. No name changes meanwhile, so a path keeps its meaning.
     pub(super) fn site<T>(&self, ask: impl FnOnce(&Site<'_>) -> T) -> T {
         let was_there = |path: &Path| self.removed.holds(path);
         repository::site(&self.roots, |site| {
@@ -89,12 +88,12 @@ impl Broker {
         })
     }
 
-    /// What the session's rules say of reading a name.
+    /// Returns the judgement of the session's rules on reading a name.
     pub(super) fn judge_reading(&self, path: &Path) -> Judgement {
         if self.reads.are_judged() { self.names.judge_reading(path) } else { Judgement::Free }
     }
 
-    /// Whether it is a file that is not read by any of its names.
+    /// Returns true for a file that must not be read by any of its names.
     pub(super) fn is_kept_back(&self, file: &OwnedFd) -> io::Result<bool> {
         if self.kept_back.is_empty() {
             return Ok(false);
@@ -104,18 +103,19 @@ impl Broker {
         Ok(self.kept_back.contains(&FileId { device, inode: status.st_ino }))
     }
 
-    /// Whether a link at `path` to `target` would free names of what rules say of them below `path`.
+    /// Returns true if a link at `path` to `target` would escape restrictions that rules place on names below `path`.
     fn loosens(&self, path: &Path, target: &Path) -> bool {
         let holder = path.parent().unwrap_or(Path::new("/"));
         let aim = normalize(&holder.join(target));
-        // Behind a name, `..` may lead elsewhere than it says.
+        // Behind a symbolic link `..` may not lead to the lexical parent.
         let is_straight = target.components().skip_while(|part| !is_name(*part)).all(is_name);
         let keeps = |other: &Path| self.names.restricts_alike_below(path, other);
-        // Of what nobody writes here, only what comes to stand at a name of its own matters.
+        // If the target is outside the judged places, commands cannot write there, and only names read through the link
+        // matter.
         !(is_straight && keeps(&aim) || !self.is_judged(&aim) && keeps(&holder.join(ANY_NAME)))
     }
 
-    /// Notes that the file at `place` has gone, if a new one of its name would be asked about.
+    /// Notes that the file at `place` was removed, if creating its name again would be asked about.
     pub(super) fn note_removed(&self, place: &Place) {
         if self.site(|site| protected_name(&place.path, site)).is_some() {
             self.removed.note(&place.directory, &place.name);
@@ -128,7 +128,7 @@ impl Broker {
 }
 
 impl Worker {
-    /// Judges a change of a name, and asks whoever can answer.
+    /// Judges a change of a name, and returns [`Stop::Ask`] if the user must be asked.
     pub(super) fn permit(
         &self,
         turn: &Turn,
@@ -138,7 +138,7 @@ impl Worker {
         self.permit_moving(turn, &doing.into(), place, None)
     }
 
-    /// As [`Worker::permit`], for what lies in a directory that is `moving`, or is itself.
+    /// As [`Worker::permit`], for a name in a directory that is `moving`, or for that directory itself.
     pub(super) fn permit_moving(
         &self,
         turn: &Turn,
@@ -155,11 +155,11 @@ impl Worker {
             return Err(refused(doing, place, ""));
         }
         self.permit_names_below(turn, doing, place)?;
-        // Of two changes that make a repository together, one must see the other.
+        // Two changes that make a repository together must be judged one after the other.
         if may_complete(&place.path) {
             self.must_be_alone()?;
         }
-        // One rule that is lifted, or leaves it to the command, must not hide another that speaks of the same name.
+        // A rule that is disabled, or leaves the name to the command, must not hide another rule on the same name.
         let holds = |rule: &'static Rule| {
             let is_said = || turn.is_allowed((doing.attempt(), &doing.deed), &place.path, rule.id, None);
             let is_left = || self.is_own(turn, place, moving) || is_said();
@@ -168,7 +168,8 @@ impl Worker {
                 && !(rule.anywhere == Anywhere::Asked && is_left())
                 && !(rule == &GIT_POINTERS && is_of_git())
         };
-        // Also where the change itself is judged: what it says is not all that comes to mean something.
+        // This applies even if the change itself is judged: it can give a meaning to other files that are already
+        // there.
         if let Some(directory) = self.broker.site(|site| completed(&place.path, doing.change, site)) {
             self.examine(&directory, place)?;
         }
@@ -181,7 +182,7 @@ impl Worker {
         }
     }
 
-    /// As [`Worker::permit`], for what has no content to be judged by.
+    /// As [`Worker::permit`], for changes without content that could be judged.
     pub(super) fn permit_plain(
         &self,
         turn: &Turn,
@@ -191,7 +192,7 @@ impl Worker {
         self.plain(turn, &doing.into(), place, None)
     }
 
-    /// As [`Worker::permit_plain`], for what is `moving`.
+    /// As [`Worker::permit_plain`], for a `moving` directory.
     pub(super) fn plain(
         &self,
         turn: &Turn,
@@ -206,11 +207,11 @@ impl Worker {
         }
     }
 
-    /// Has the user asked about a file that is to be written and has other names: what is written is written under all
-    /// of them, wherever they lie.
+    /// Asks the user before a file with hard links is written: the write changes the file under all its names, wherever
+    /// they are.
     pub(super) fn permit_shared(&self, turn: &Turn, place: &Place) -> Result<(), Stop> {
         let status = match statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
-            // It is about to be made.
+            // The call is about to create it.
             Err(Errno::NOENT) => return Ok(()),
             status => status?,
         };
@@ -223,8 +224,9 @@ impl Worker {
         ask(turn, &Change::Write.into(), place, HARD_LINKS)
     }
 
-    /// Has the user asked about a link at a name below which rules restrict: what they say there would not hold for
-    /// where it leads.
+    /// Asks the user about a symbolic link at a name below which rules restrict: the restrictions would not apply to
+    /// its
+    /// target.
     fn permit_names_below(&self, turn: &Turn, doing: &Doing, place: &Place) -> Result<(), Stop> {
         let Deed::Symlink(target) = &doing.deed else { return Ok(()) };
         if self.broker.loosens(&place.path, Path::new(target)) {
@@ -233,34 +235,36 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether a name has a file or directory of its own afterwards.
+    /// Returns true if the name is a file or directory of its own after the change.
     fn stays_plain(&self, doing: &Doing) -> bool {
         match &doing.deed {
             Deed::Symlink(_) | Deed::Special => false,
             Deed::LinkOf(old) => self.broker.names.is_plain(old),
-            // Nothing moves there from elsewhere, see `rename`.
+            // No file moves there from elsewhere, see `rename`.
             Deed::Plain | Deed::LinkTo(_) | Deed::MoveOf(_) | Deed::MoveTo(_) => true,
         }
     }
 
-    /// Whether the directory that holds what a rule names was made by the very command that calls: not `.vscode`
-    /// itself, but the project that it is in.
+    /// Returns true if the directory that holds the protected name was made by the calling command: not `.vscode`
+    /// itself,
+    /// but the project that contains it.
     fn is_own(&self, turn: &Turn, place: &Place, moving: Option<&Moving<'_>>) -> bool {
         let Some(command) = self.broker.processes.command(&turn.caller) else { return false };
-        // Whoever has made the directory: the user's link leads there.
+        // It does not matter who made the directory: the user's link leads there.
         if self.broker.site(|site| is_linked(&place.path, site)) {
             return false;
         }
         let protected = self.broker.site(|site| protected_name(&place.path, site));
         let levels = protected.map_or(0, |name| depth(&place.path) - depth(&name.holder) - 1);
         self.broker.known.holds(command, &place.directory, levels, moving)
-            // In a user's place no directory is a command's own, whoever has made it and where.
+            // In a user's place no directory counts as a command's own, whoever made it.
             && !moving.is_some_and(|moving| moving.replaces)
             && !self.broker.known.cover(place, moving)
     }
 
-    /// Whether a directory of somebody else's leaves a place where names under [`Anywhere::Asked`] are free to the
-    /// command: what it was given there was never asked about.
+    /// Returns true if a directory that the command did not make leaves a place where names under [`Anywhere::Asked`]
+    /// are
+    /// free to the command: no question was asked about what was put into it there.
     pub(super) fn leaves_free_place(&self, turn: &Turn, old: &Place, new: &Place) -> bool {
         if has_packages(&new.path) {
             return false;
@@ -276,14 +280,14 @@ impl Worker {
         is_free && !is_own(&new.directory) && !is_one()
     }
 
-    /// Makes sure that what was looked at was the caller's.
+    /// Checks that the caller is still waiting, so that all memory read so far was its own.
     pub(super) fn check_still_waiting(&self, turn: &Turn) -> Result<(), Errno> {
-        // Nobody gets this answer.
+        // The caller has ended and does not receive this error.
         if turn.is_waiting(self.broker) { Ok(()) } else { Err(Errno::INTR) }
     }
 }
 
-/// Lets a change pass that the user has said yes to, and has others asked about.
+/// Lets a change pass that the user has approved; otherwise returns the question.
 pub(super) fn ask(turn: &Turn, doing: &Doing, place: &Place, rule: &'static str) -> Result<(), Stop> {
     ask_about(turn, doing, place, rule, None)
 }
@@ -316,7 +320,7 @@ pub(super) fn ask_about(
     })))
 }
 
-/// As [`ask`], about a change that makes the names in `reachable` reachable: a yes holds for these names only.
+/// Like [`ask`], for a change that makes the names in `reachable` reachable: an answer holds for these names only.
 pub(super) fn ask_about_reachable(
     turn: &Turn,
     doing: &Doing,
@@ -332,7 +336,7 @@ pub(super) fn ask_about_reachable(
     Err(Stop::Ask(Box::new(Question { attempt, deed, path, rule, content: None, reachable, outside: None })))
 }
 
-/// Stops a call that a rule refuses.
+/// Returns the refusal of a call by a rule.
 fn refused(doing: &Doing, place: &Place, rule: &'static str) -> Stop {
     Stop::Refused(Box::new(Refusal { attempt: doing.attempt(), path: place.path.clone(), rule }))
 }
@@ -341,7 +345,7 @@ fn is_name(part: Component<'_>) -> bool {
     matches!(part, Component::Normal(_))
 }
 
-/// `path` without `..`, as it reads.
+/// Returns `path` with `..` resolved lexically.
 pub(super) fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -354,7 +358,7 @@ pub(super) fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
-/// Whether a path leads through packages, where nobody works.
+/// Returns true if a path leads through a package directory, whose files the user does not edit.
 pub(super) fn has_packages(path: &Path) -> bool {
     path.iter().any(|name| name == PACKAGES)
 }
@@ -363,7 +367,7 @@ fn depth(path: &Path) -> usize {
     path.iter().count()
 }
 
-/// Whether a name has to do with what makes a directory a repository.
+/// Returns true if a name takes part in making a directory a repository.
 fn may_complete(path: &Path) -> bool {
     let is_examined = |name: &OsStr| EXAMINED.iter().any(|known| name.eq_ignore_ascii_case(known));
     let is_part = |name: &OsStr| PARTS.iter().any(|part| name.eq_ignore_ascii_case(part));

@@ -1,7 +1,7 @@
-//! What all brokers know: which directories and links commands have made, and which places are the user's.
+//! Knowledge that all brokers share: which directories and links commands have made, and which places are the user's.
 //!
-//! Where the sandbox has an order of names, everything comes from its record, so it is the same for all brokers; what only
-//! commands of this sandbox may do in directories of their own is this broker's.
+//! If the sandbox has a name order, all of this comes from its record and is the same for all brokers. Only the
+//! directories in which a command of this sandbox has special freedom are known to this broker alone.
 
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ pub(super) struct Known(Mutex<State>);
 struct State {
     made: Made,
     places: UserPlaces,
-    /// Nothing where no other sandbox takes part.
+    /// `None` if no other sandbox takes part.
     record: Option<Record>,
 }
 
@@ -31,19 +31,19 @@ impl Known {
         Self(Mutex::new(State { record, ..State::default() }))
     }
 
-    /// Notes a directory or link that a command has made. One that cannot be noted counts as the user's.
+    /// Notes a directory or link that a command has made. If noting fails, it counts as the user's.
     pub(super) fn note_made(&self, made: Identity) {
         if made.is_unique() {
             let _not_noted = self.lock().tell(vec![Note::Made(made)]);
         }
     }
 
-    /// Notes a directory in which names are free to `command`; those of commands that no longer run are forgotten.
+    /// Notes a directory in which names are free to `command`, and forgets those of commands that no longer run.
     pub(super) fn note_own(&self, command: u64, made: Identity, runs: impl Fn(u64) -> bool) {
         self.lock().made.note_own(command, made, runs);
     }
 
-    /// Forgets a directory or link that is no more, with the names in it.
+    /// Forgets a directory or link that no longer exists, with the names in it.
     pub(super) fn forget(&self, gone: &Identity) {
         let mut state = self.lock();
         if state.made.is_one(gone) || state.places.knows(gone) {
@@ -51,23 +51,24 @@ impl Known {
         }
     }
 
-    /// Whether a command of this session has made it, and it does not count as the user's.
+    /// Returns true if a command of this session has made it, and it does not count as the user's.
     pub(super) fn is_ours(&self, found: &Identity) -> bool {
         self.lock().made.is_ours(found)
     }
 
-    /// Whether a command of any session has made it, and it does not count as the user's.
+    /// Returns true if a command of any session has made it, and it does not count as the user's.
     pub(super) fn is_made(&self, found: &Identity) -> bool {
         self.lock().made.is_one(found)
     }
 
-    /// Whether names in it are free to `command`.
+    /// Returns true if names in it are free to `command`.
     pub(super) fn is_own(&self, command: u64, found: &Identity) -> bool {
         self.lock().made.is_own(command, found)
     }
 
-    /// Whether the directory so many levels above `directory`, or one that it lies in, was made by `command`. What is
-    /// `moving` is looked at as if it lay where it goes to.
+    /// Returns true if `command` has made the directory `levels` above `directory`, or one of its ancestors. The
+    /// `moving`
+    /// directory is treated as if it were already at its target.
     pub(super) fn holds(
         &self,
         command: u64,
@@ -82,8 +83,8 @@ impl Known {
         known.skip(levels).any(|(_, identity)| self.is_own(command, &identity))
     }
 
-    /// Makes a user's place of a name in `holder`, and says whether it was none before. Nobody else may do anything with
-    /// names meanwhile: what is taken back must not be what somebody else relies on.
+    /// Makes a name in `holder` a user's place, and returns whether it was none before. The caller holds the name order
+    /// exclusively: a note that is taken back must not be one that others rely on.
     pub(super) fn add_name(&self, holder: Identity, name: &[u8]) -> io::Result<bool> {
         let mut state = self.lock();
         if state.places.is_full() || state.places.holds_name(&holder, name) {
@@ -92,33 +93,34 @@ impl Known {
         state.tell(vec![Note::Name(holder, name.to_vec())]).map(|()| true)
     }
 
-    /// Takes back what [`Self::add_name`] has added.
+    /// Takes back a note of [`Self::add_name`].
     pub(super) fn remove_name(&self, holder: &Identity, name: &[u8]) {
         let _stays_one = self.lock().tell(vec![Note::NoName(holder.clone(), name.to_vec())]);
     }
 
-    /// Makes user's places of what a change makes reachable.
+    /// Makes user's places of the names and directories that a change makes reachable.
     pub(super) fn add(&self, reached: &Reached) -> io::Result<()> {
         let names = reached.names.iter().map(|(holder, name)| Note::Name(holder.clone(), name.clone()));
         let notes = names.chain(reached.directories.iter().cloned().map(Note::Directory)).collect::<Vec<_>>();
         if notes.is_empty() { Ok(()) } else { self.lock().tell(notes) }
     }
 
-    /// Whether `place` is a user's place or lies in one, as if what is `moving` lay where it goes to.
+    /// Returns true if `place` is a user's place or lies in one, as if the `moving` directory were already at its
+    /// target.
     pub(super) fn cover(&self, place: &Place, moving: Option<&Moving<'_>>) -> bool {
         if let Some(known) = self.lock().places.known_by_name(place) {
             return known;
         }
         let mut names = place.path.iter().rev();
         Upwards::from(&place.directory, moving).any(|found| {
-            // What cannot be looked at may be one.
+            // A directory that cannot be examined counts as one.
             let Ok((_, identity)) = found else { return true };
             let name = names.next().unwrap_or_default();
             self.lock().places.holds(&identity, name.as_encoded_bytes())
         })
     }
 
-    /// The state, with all that has been recorded so far.
+    /// Locks the state, brought up to date with the record.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.catch_up();
@@ -127,9 +129,9 @@ impl Known {
 }
 
 impl State {
-    /// Tells all brokers.
+    /// Reports notes to all brokers.
     fn tell(&mut self, notes: Vec<Note>) -> io::Result<()> {
-        // Nothing matters any more where nothing is free.
+        // If every place is the user's, no further note changes anything.
         if self.places.is_full() {
             return Ok(());
         }

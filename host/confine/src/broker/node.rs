@@ -1,7 +1,7 @@
-//! From the path that a command gives to the file that it means, for what is opened to be read.
+//! Resolves the path of a command to a file that is opened for reading.
 //!
-//! What is found is held by a descriptor that opens nothing, and judged by the name that the kernel knows it by. The
-//! kernel is not asked to look the path up again: it could mean another file then.
+//! The file is held by an O_PATH descriptor and judged by the canonical path that the kernel reports for it. The kernel
+//! does not look the path up again, because it could then lead to another file.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, OsStr, OsString};
@@ -21,19 +21,19 @@ use super::resolve::{LastLink, Own, own};
 
 /// As many symbolic links as the kernel follows.
 const LINKS: usize = 40;
-/// The number of the top directory of every procfs.
+/// The inode number of the top directory of every procfs.
 const TOP_OF_PROC: u64 = 1;
 
-/// What a path leads to.
+/// The target of a path.
 pub(super) enum Node {
-    /// A file of any kind, opened for its place only.
+    /// A file of any type, opened with O_PATH.
     Found(OwnedFd),
-    /// What the caller has open by this number.
+    /// An open file descriptor of the caller.
     Descriptor(i32),
 }
 
 impl Broker {
-    /// Finds what a caller's path means. It fails as the kernel would.
+    /// Resolves a caller's path. It fails with the kernel's error.
     pub(super) fn find(
         &self,
         caller: &Caller,
@@ -62,35 +62,35 @@ impl Broker {
         let from = start.as_ref().map_or(root, AsFd::as_fd);
         let walk = || Steps { broker: self, caller, root, links: LINKS }.walk(from, text, last);
         let found = match open_node(from, text, last) {
-            // The path may lead through `/proc/self`, which is somebody else in here, or through a link of procfs.
+            // The path may lead through `/proc/self`, which means the broker here, or through a magic link of procfs.
             Err(Errno::NOENT | Errno::LOOP) if !ends_nowhere(from, text) => walk()?,
-            // An absolute link has led to this process's own `/proc`, where there is more to see than in the caller's.
+            // An absolute link has led to this process's own `/proc`, where more is visible than in the caller's.
             Ok(open) if self.check_mount(caller, &open).is_err() => walk()?,
-            // What is this process's own in there is not the caller's.
+            // Entries of this process there are not the caller's.
             Ok(open) if self.places.is_some() && is_proc(&open) => walk()?,
             found => Node::Found(found?),
         };
         if let Node::Found(open) = &found {
-            // In mounts that are not the caller's a name means something else.
+            // A name in mounts that are not the caller's means another file.
             self.check_mount(caller, open).map_err(|_foreign| Errno::ACCESS)?;
             self.check_in_sight(caller, open)?;
         }
         Ok(found)
     }
 
-    /// Whether a file is one of those that the caller sees by their names.
+    /// Checks that a file is visible to the caller by its name.
     pub(super) fn check_seen(&self, caller: &Caller, open: &OwnedFd) -> io::Result<()> {
         self.check_mount(caller, open)?;
         self.check_in_sight(caller, open)
     }
 
-    /// What a mount would hide is not found.
+    /// Fails for a file that mounts would hide.
     pub(super) fn check_in_sight(&self, caller: &Caller, open: &OwnedFd) -> io::Result<()> {
         if self.places.is_none() {
             return Ok(());
         }
         let text = self.processes.path_of(open)?;
-        // One of another session, of a container, of the host: whose processes it shows nobody here knows.
+        // A procfs of another session, a container or the host shows processes that cannot be attributed here.
         let is_foreign_proc = is_proc(open) && !text.starts_with(b"/proc/") && text != b"/proc";
         let is_hidden = is_foreign_proc || names_of(&text).any(|path| self.is_hidden(caller, path));
         if is_hidden { Err(Errno::ACCESS) } else { Ok(()) }
@@ -116,8 +116,8 @@ fn open_node(from: BorrowedFd<'_>, text: &[u8], last: LastLink) -> io::Result<Ow
     openat2(from, OsStr::from_bytes(way), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
 }
 
-/// Whether the directory is there and the last name is not: the common case of a file that is not found, which
-/// needs no second look.
+/// Returns true if the parent directory exists and the last name does not: the common case of a missing file, which
+/// needs no second lookup.
 fn ends_nowhere(from: BorrowedFd<'_>, text: &[u8]) -> bool {
     let end = text.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let Some((way, name)) = text.split_at_checked(end) else { return false };
@@ -135,7 +135,7 @@ pub(super) fn is_proc(open: &OwnedFd) -> bool {
     fstatfs(open).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC)
 }
 
-/// A walk of one name after the other, in which the links of procfs mean what they mean to the caller.
+/// A walk, name by name, in which the links of procfs mean what they mean to the caller.
 struct Steps<'a> {
     broker: &'a Broker,
     caller: &'a Caller,
@@ -160,7 +160,7 @@ impl Steps<'_> {
                 Some(target) => target,
                 None if is_proc(&here) => match self.link_of_proc(&here, &name)? {
                     Target::Descriptor(number) if left.is_empty() => return Ok(Node::Descriptor(number)),
-                    // What lies behind a descriptor has been reached by its text before.
+                    // The target of a descriptor with more names behind it has been handled by its text before.
                     Target::Descriptor(_) => return Err(Errno::ACCESS),
                     Target::Path(path) => path,
                 },
@@ -176,7 +176,7 @@ impl Steps<'_> {
         Ok(Node::Found(here))
     }
 
-    /// What `self` and `thread-self` are to the caller.
+    /// Returns the target of `self` and `thread-self` as the caller sees them.
     fn own_process(&self, here: &OwnedFd, name: &OsStr) -> io::Result<Option<Vec<u8>>> {
         if name != "self" && name != "thread-self" || !is_proc(here) || fstat(here)?.st_ino != TOP_OF_PROC {
             return Ok(None);
@@ -186,11 +186,13 @@ impl Steps<'_> {
         Ok(Some(text.into_bytes()))
     }
 
-    /// Where a link of procfs leads. It is followed by its text, like any other link: what is found in the end is
-    /// what is judged.
+    /// Returns the target of a link in procfs. It is followed by its text, like any other link, because the file that
+    /// is
+    /// found in the end is judged.
     fn link_of_proc(&self, here: &OwnedFd, name: &OsStr) -> io::Result<Target> {
         let path = self.broker.processes.path_of(here)?;
-        // Where it leads tells of the process that it belongs to; those at the top lead to the caller's own.
+        // The target reveals something about the process that the link belongs to; links at the top lead to the
+        // caller's own.
         if fstat(here)?.st_ino != TOP_OF_PROC {
             self.broker.check_in_sight(self.caller, here)?;
         }
@@ -203,7 +205,7 @@ impl Steps<'_> {
         }
         let text = readlinkat(here, name, Vec::new())?.into_bytes();
         let is_file_of_another = path.ends_with(b"/fd") || path.ends_with(b"/map_files");
-        // A pipe, a socket: nobody but who has it opens it here.
+        // A pipe or socket can only be opened here by the process that holds it.
         if is_file_of_another && !text.starts_with(b"/") {
             return Err(Errno::ACCESS);
         }
@@ -220,7 +222,7 @@ fn reopen(open: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     io::fcntl_dupfd_cloexec(open, 3)
 }
 
-/// The names of a path; a slash at its end wants a directory.
+/// Splits a path into names; a trailing slash requires a directory.
 fn names(text: &[u8]) -> impl Iterator<Item = OsString> + '_ {
     let is_name = |name: &&[u8]| !name.is_empty();
     let names = text.split(|byte| *byte == b'/').filter(is_name);

@@ -1,4 +1,4 @@
-//! The processes whose calls are carried out: where they stand, what they have open, to which command they belong.
+//! The processes whose calls the broker carries out: their directories, descriptors and commands.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -13,48 +13,49 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
 use rustix::io::{self, Errno};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-/// `PIDFD_THREAD`: of a thread that is not the first of its process, too. Since Linux 6.9.
+/// `PIDFD_THREAD`: pidfds of threads that are not the first of their process, since Linux 6.9.
 const OF_A_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
-/// How many callers are remembered: each has three descriptors open.
+/// How many callers are remembered; each holds three open descriptors.
 const REMEMBERED: usize = 256;
-/// How many processes may stand between a caller and its command's init.
+/// How many processes may be between a caller and its command's init.
 const GENERATIONS: usize = 4096;
-/// What a process without a mask to be read is taken to have: nothing for others.
+/// The umask assumed for a process whose umask cannot be read: no permissions for others.
 const STRICT_MASK: u32 = 0o077;
 
-/// What is known about all of them.
+/// All callers of the session.
 pub(super) struct Processes {
     /// `/proc` of the session.
     proc: OwnedFd,
-    /// `/proc/self/fd`, whose links tell the canonical path of what is open here.
+    /// `/proc/self/fd`, whose links give the canonical paths of descriptors that are open here.
     own: OwnedFd,
     known: Mutex<HashMap<i32, Arc<Caller>>>,
-    /// Counts changes of anybody's file mode creation mask.
+    /// Counts changes of the umask of any process.
     masks: AtomicU64,
     commands: SharedNumbers,
     /// Commands whose first program runs.
     started: Mutex<HashSet<u64>>,
-    /// The number of the keeper, whose children the inits are.
+    /// The pid of the keeper, the parent of the inits.
     keeper: u32,
 }
 
-/// One calling thread.
+/// A calling thread.
 pub(super) struct Caller {
     pub(super) thread: i32,
-    /// Readable when it has ended; none where the kernel has none for threads, and nothing is remembered.
+    /// Readable when the thread has ended; `None` if the kernel has no pidfds of threads, and then the caller is not
+    /// remembered.
     pidfd: Option<OwnedFd>,
-    /// Its directory in `/proc`, where nothing is found any more once it has ended.
+    /// Its directory in `/proc`, which becomes empty once the thread has ended.
     directory: OnceLock<OwnedFd>,
-    /// Changed by nobody: commands cannot change their root.
+    /// Constant: commands cannot change their root.
     root: OnceLock<OwnedFd>,
-    /// The mask, and how many changes there had been when it was read.
+    /// The umask, and the count of changes when it was read.
     mask: Mutex<Option<(u64, u32)>>,
     command: OnceLock<u64>,
-    /// What its process and itself are called in the command's own pid namespace.
+    /// The pids of its process and of itself in the command's own pid namespace.
     numbers: OnceLock<(u32, u32)>,
     /// Whether its command is known to have started.
     has_started: AtomicBool,
-    /// Mounts that are known to be the caller's own.
+    /// Ids of mounts that are known to be the caller's own.
     mounts: Mutex<Vec<u64>>,
 }
 
@@ -68,12 +69,12 @@ impl Processes {
         Ok(Self { proc, own, known, masks: AtomicU64::new(0), commands, started, keeper })
     }
 
-    /// Returns the number of the keeper.
+    /// Returns the pid of the keeper.
     pub(super) fn keeper(&self) -> i32 {
         self.keeper.cast_signed()
     }
 
-    /// Returns who calls. It is this one as long as the call waits, which is to be seen before anything is done.
+    /// Returns the calling thread. It is valid as long as the call waits, which must be checked before acting.
     pub(super) fn caller(&self, thread: i32) -> Arc<Caller> {
         if let Some(known) = self.lock().get(&thread)
             && known.is_alive()
@@ -104,12 +105,12 @@ impl Processes {
         caller
     }
 
-    /// Opens one of the caller's links in `/proc`, for its path only.
+    /// Opens one of the caller's links in `/proc` with O_PATH.
     pub(super) fn open_link(&self, caller: &Caller, link: &str) -> io::Result<OwnedFd> {
         openat(self.directory(caller)?, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// As [`Self::open_link`], where the link leads to a directory.
+    /// As [`Self::open_link`], for a link to a directory.
     pub(super) fn open_link_to_directory(&self, caller: &Caller, link: &str) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         openat(self.directory(caller)?, link, flags, Mode::empty())
@@ -133,29 +134,29 @@ impl Processes {
         Ok(caller.root.get_or_init(|| root).as_fd())
     }
 
-    /// Returns the canonical path of what is open here.
+    /// Returns the canonical path of a descriptor that is open here.
     pub(super) fn path_of(&self, open: impl AsFd) -> io::Result<Vec<u8>> {
         let number = open.as_fd().as_raw_fd().to_string();
         Ok(readlinkat(&self.own, number, Vec::with_capacity(256))?.into_bytes())
     }
 
-    /// Opens anew what is open here.
+    /// Opens again a file that is open here.
     pub(super) fn open_anew(&self, open: impl AsFd, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         openat(&self.own, open.as_fd().as_raw_fd().to_string(), flags, mode)
     }
 
-    /// Returns the directory whose names are the numbers of what is open here.
+    /// Returns `/proc/self/fd`, whose names are the numbers of the descriptors open here.
     pub(super) fn own_descriptors(&self) -> BorrowedFd<'_> {
         self.own.as_fd()
     }
 
-    /// Returns a copy of one of the caller's descriptors.
+    /// Returns a duplicate of one of the caller's descriptors.
     pub(super) fn descriptor(&self, caller: &Caller, number: i32) -> io::Result<OwnedFd> {
         caller.with_pidfd(|pidfd| pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty()))
     }
 
-    /// Returns a copy of a descriptor of the caller's command, of the caller first: one whose link in `/proc` reads
-    /// `is_likely` and which `is_it`.
+    /// Returns a duplicate of a descriptor of the caller's command, preferring the caller's: one whose link in `/proc`
+    /// satisfies `is_likely` and which satisfies `is_it`.
     pub(super) fn find_descriptor(
         &self,
         caller: &Caller,
@@ -170,7 +171,7 @@ impl Processes {
         })
     }
 
-    /// Returns copies of a process's descriptors whose links are likely; of one that has ended there are none.
+    /// Returns duplicates of a process's descriptors whose links are likely; empty for a process that has ended.
     fn copies(&self, process: i32, is_likely: &dyn Fn(&[u8]) -> bool) -> Vec<OwnedFd> {
         let directory = format!("{process}/fd");
         let is_likely = |number: &i32| {
@@ -191,7 +192,7 @@ impl Processes {
         entries.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).collect()
     }
 
-    /// Returns the caller's mask for the modes of new files.
+    /// Returns the caller's umask.
     pub(super) fn mask(&self, caller: &Caller) -> u32 {
         let changes = self.masks.load(Ordering::Acquire);
         let mut mask = caller.mask.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,7 +206,7 @@ impl Processes {
         }
     }
 
-    /// Somebody is about to change a mask.
+    /// Notes that a process is about to change its umask.
     pub(super) fn masks_change(&self) {
         self.masks.fetch_add(1, Ordering::AcqRel);
     }
@@ -216,13 +217,13 @@ impl Processes {
         u32::from_str_radix(line.trim(), 8).ok()
     }
 
-    /// Returns the number of the command that the caller belongs to, as the keeper counts them.
+    /// Returns the number of the caller's command, as the keeper counts them.
     pub(super) fn command(&self, caller: &Caller) -> Option<u64> {
         if let Some(command) = caller.command.get() {
             return Some(*command);
         }
         let init = self.init_of(caller.thread)?;
-        // A command may be faster than the keeper, which notes it right after it has made it.
+        // A command may run before the keeper has recorded it, right after creating it.
         let noted = (0..100).find_map(|_| {
             let found = self.commands.find(|entry| entry >> 32 == u64::from(init));
             if found.is_none() {
@@ -233,15 +234,15 @@ impl Processes {
         Some(*caller.command.get_or_init(|| noted & u64::from(u32::MAX)))
     }
 
-    /// Returns the number of the command that a process belongs to; none for one that is no command's.
+    /// Returns the number of the command that a process belongs to; `None` if it belongs to no command.
     pub(super) fn command_of(&self, process: i32) -> Option<u64> {
         let init = u64::from(self.init_of(process)?);
-        // An init is the keeper's, and is not to be looked into.
+        // An init belongs to the keeper and must not be inspected.
         let entry = self.commands.find(|entry| entry >> 32 == init)?;
         (u64::try_from(process) != Ok(init)).then_some(entry & u64::from(u32::MAX))
     }
 
-    /// Whether the command still runs.
+    /// Returns true if the command still runs.
     pub(super) fn is_running(&self, command: u64) -> bool {
         self.commands.find(|entry| entry & u64::from(u32::MAX) == command).is_some()
     }
@@ -258,7 +259,8 @@ impl Processes {
         }
     }
 
-    /// Whether the caller is what a command's init has made to become its first program, and has not yet.
+    /// Returns true if the caller is the process that a command's init created for the first program, and has not yet
+    /// executed it.
     pub(super) fn is_starting(&self, caller: &Caller) -> bool {
         let Some(command) = self.command(caller) else { return false };
         let init = u32::try_from(caller.thread).ok().and_then(|thread| self.parent(thread));
@@ -266,7 +268,7 @@ impl Processes {
         is_first && !self.started.lock().unwrap_or_else(PoisonError::into_inner).contains(&command)
     }
 
-    /// Returns what the caller's process and the caller are called in the command's own pid namespace.
+    /// Returns the pids of the caller's process and of the caller in the command's own pid namespace.
     pub(super) fn own_numbers(&self, caller: &Caller) -> Option<(u32, u32)> {
         if let Some(numbers) = caller.numbers.get() {
             return Some(*numbers);
@@ -279,7 +281,7 @@ impl Processes {
         Some(*caller.numbers.get_or_init(|| (last("NStgid:").unwrap_or(0), last("NSpid:").unwrap_or(0))))
     }
 
-    /// Returns major and minor number of the terminal that controls the caller.
+    /// Returns the major and minor number of the caller's controlling terminal.
     pub(super) fn terminal(&self, caller: &Caller) -> Option<(u32, u32)> {
         let status = self.read(&format!("{}/stat", caller.thread))?;
         let (_, rest) = status.rsplit_once(')')?;
@@ -288,7 +290,7 @@ impl Processes {
         (number != 0).then_some((number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xf_ff00))
     }
 
-    /// Opens the program of a process, for its place only.
+    /// Opens the program of a process with O_PATH.
     pub(super) fn program(&self, process: i32) -> io::Result<OwnedFd> {
         openat(&self.proc, format!("{process}/exe"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
@@ -302,7 +304,7 @@ impl Processes {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the process 1 of a process's own pid namespace: the one whose parent is the keeper.
+    /// Returns the process 1 of a process's own pid namespace: its ancestor whose parent is the keeper.
     fn init_of(&self, thread: i32) -> Option<u32> {
         let mut process = u32::try_from(thread).ok()?;
         for _ in 0..GENERATIONS {
@@ -317,7 +319,7 @@ impl Processes {
 
     fn parent(&self, process: u32) -> Option<u32> {
         let status = self.read(&format!("{process}/stat"))?;
-        // The name in brackets can hold anything.
+        // The name in brackets can contain any character.
         let (_, rest) = status.rsplit_once(')')?;
         rest.split_ascii_whitespace().nth(1)?.parse().ok()
     }
@@ -336,7 +338,7 @@ impl Processes {
 }
 
 impl Caller {
-    /// Does something with what stands for the caller.
+    /// Calls `act` with a pidfd of the caller.
     pub(super) fn with_pidfd<T>(&self, act: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
         match &self.pidfd {
             Some(pidfd) => act(pidfd.as_fd()),

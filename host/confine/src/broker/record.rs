@@ -1,8 +1,9 @@
-//! The record of an order of names: what all brokers have to know of what commands made and took away.
+//! The record of a name order: what all brokers have to know of the changes of commands.
 //!
-//! It is a file that commands cannot reach, to which every broker appends. Each change that matters to others is
-//! appended before it is made, or while nobody else may judge by it; who judges reads what has been added since. A record
-//! that cannot be read or written, or has become too long, frees nothing any more.
+//! It is a file that commands cannot reach and to which every broker appends. A change that matters to others is
+//! appended before it is made, or while no other broker may judge by it; a broker reads new entries before it judges.
+//! If
+//! the record cannot be read or written, or has become too long, brokers grant no freedoms from it any more.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,25 +16,25 @@ use super::identity::Identity;
 use crate::order::BEGUN;
 use crate::wire::{Garbled, Reader, Writer};
 
-/// How long a record may become, in bytes: each new broker reads it from the beginning.
+/// The maximum length of a record, in bytes: each new broker reads it from the beginning.
 const LONGEST: u64 = 32 << 20;
-/// How much is read at once; nearly always there is nothing.
+/// How many bytes are read at once; nearly always there are none.
 const PIECE: usize = 4096;
-/// No entry is longer: it has one identity and one name.
+/// The maximum length of an entry, which has one identity and one name.
 const LONGEST_ENTRY: usize = 8 * PIECE;
 
-/// One thing that all brokers have to know.
+/// A fact that all brokers have to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Note {
     /// A command of the session has made a directory or a link.
     Made(Identity),
-    /// It is no more.
+    /// It no longer exists.
     Gone(Identity),
     /// A name is a user's place.
     Name(Identity, Vec<u8>),
-    /// It is none after all.
+    /// A name is no user's place after all.
     NoName(Identity, Vec<u8>),
-    /// Whatever a directory holds is in a user's place, wherever it is moved, and nobody has made it.
+    /// Everything in a directory is in a user's place, wherever it is moved, and no command counts as its maker.
     Directory(Identity),
     /// More than can be remembered.
     TooMany,
@@ -45,19 +46,19 @@ pub(super) struct Record {
     file: File,
     /// The broker's own session.
     session: u64,
-    /// How far it has been read.
+    /// The offset up to which it has been read.
     read: u64,
 }
 
 impl Record {
-    /// Takes the record that `file` is, which stays in use as long as this is there.
+    /// Opens the record in `file`, which stays locked for use until this is dropped.
     pub(super) fn open(file: OwnedFd, session: u64) -> io::Result<Self> {
         let file = File::from(file);
         file.lock_shared()?;
         Ok(Self { file, session, read: 0 })
     }
 
-    /// Appends notes, all of them or, where nothing more fits, [`Note::TooMany`].
+    /// Appends all notes, or [`Note::TooMany`] if the record is full.
     pub(super) fn append(&mut self, notes: &[Note]) -> io::Result<()> {
         let mut bytes = Vec::new();
         let is_too_long = self.read >= LONGEST;
@@ -68,11 +69,11 @@ impl Record {
             bytes.extend_from_slice(&length.to_le_bytes());
             bytes.extend_from_slice(&entry);
         }
-        // The file was opened for appending: nobody else's notes come in between.
+        // The file is in append mode: notes of other brokers do not come in between.
         (&self.file).write_all(&bytes)
     }
 
-    /// Hands on what has been added since the last call, with whether a sandbox of the same session did.
+    /// Passes on the notes added since the last call, with whether a sandbox of the same session added them.
     pub(super) fn catch_up(&mut self, mut take: impl FnMut(Note, bool)) -> io::Result<()> {
         let mut piece = vec![0; PIECE];
         loop {
@@ -87,7 +88,7 @@ impl Record {
                 rest = after;
             }
             if count < piece.len() {
-                // What does not end yet is being appended by somebody of whom nothing has to be known yet.
+                // An incomplete entry is being appended by a broker whose change need not be known yet.
                 return Ok(());
             }
             if rest.len() == count {
@@ -121,13 +122,13 @@ impl Record {
     }
 }
 
-/// The first entry, and what comes after it; none where it does not end.
+/// Returns the first entry and the rest; `None` if the entry is incomplete.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<{ BEGUN.len() }>()?;
     rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
 }
 
-/// The note of an entry, with its session.
+/// Decodes an entry to its note and session.
 fn decode(entry: &[u8]) -> Result<(Note, u64), Garbled> {
     let mut reader = Reader::new(entry);
     let session = reader.long()?;

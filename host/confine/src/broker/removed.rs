@@ -1,7 +1,7 @@
 //! Dot files that commands have removed.
 //!
-//! A dot file that appears at the root of a project is a question. Git and editors replace files by removing them first,
-//! so a file that was there before may come back.
+//! A new dot file at the root of a project is asked about. Git and editors replace files by removing them first, so a
+//! file that existed before may come back without a question.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -14,15 +14,15 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::identity::{Identity, identify};
 
-/// How many are remembered; those beyond are asked about when they come back.
+/// How many are remembered; further ones are asked about when they come back.
 const REMEMBERED: usize = 100_000;
 
-/// The removed files, by the identity of the directory they were in: a path can come to mean another directory.
+/// The removed files, by the identity of their directory: a path can come to mean another directory.
 #[derive(Default)]
 pub(super) struct Removed(Mutex<HashSet<(Identity, CString)>>);
 
 impl Removed {
-    /// Notes that the file `name` has gone from `holder`.
+    /// Notes that the file `name` was removed from `holder`.
     pub(super) fn note(&self, holder: impl AsFd, name: &CStr) {
         let Ok(identity) = identify(holder, c"") else { return };
         let mut known = self.lock();
@@ -31,7 +31,7 @@ impl Removed {
         }
     }
 
-    /// Whether a file had this name in the very directory that is there now, and has gone.
+    /// Returns true if a file with this name was removed from the directory that is at this path.
     pub(super) fn holds(&self, path: &Path) -> bool {
         if self.lock().is_empty() {
             return false;
@@ -63,7 +63,7 @@ mod tests {
         removed.note(std::fs::File::open(at("one")).expect("open"), c".foorc");
         assert!(removed.holds(&at("one/.foorc")));
         assert!(!removed.holds(&at("one/.barrc")) && !removed.holds(&at("other/.foorc")));
-        // Another directory comes to be called so.
+        // Another directory gets this name.
         std::fs::rename(at("one"), at("away")).expect("moved");
         std::fs::rename(at("other"), at("one")).expect("moved");
         assert!(!removed.holds(&at("one/.foorc")) && removed.holds(&at("away/.foorc")));

@@ -1,8 +1,8 @@
-//! From the path that a command gives to the directory that holds the name, and the name's canonical path.
+//! Resolves the path of a command to the directory that holds the name, and to the name's canonical path.
 //!
-//! Everything starts at the caller's own root, directory or descriptor, which the kernel gives through `/proc`, so
-//! the walk crosses the mounts that the caller sees. What cannot be resolved here is left to the kernel: it finds
-//! the right error, and Landlock refuses what the broker does not do.
+//! The walk starts at the caller's own root, directory or descriptor, which the kernel provides through `/proc`, so it
+//! crosses the mounts that the caller sees. Paths that cannot be resolved here are left to the kernel: it returns the
+//! right error, and Landlock refuses what the broker does not do.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +22,7 @@ use crate::layer::processes::is_told_to_root_alone;
 const PROC: &[u8] = b"/proc/";
 /// As many symbolic links as the kernel follows.
 const LINKS: usize = 40;
-/// The longest name.
+/// The longest file name.
 const NAME_BYTES: usize = 255;
 
 /// Whether a symbolic link at the end is followed.
@@ -32,39 +32,39 @@ pub(super) enum LastLink {
     Keep,
 }
 
-/// Where a path leads.
+/// The target of a path.
 pub(super) enum Found {
-    /// To a name in a directory.
+    /// A name in a directory.
     Name(Place),
-    /// To what the caller has open by this number.
+    /// An open file descriptor of the caller.
     Descriptor(i32),
-    /// To where the kernel decides.
+    /// A place where the kernel decides.
     Elsewhere,
 }
 
-/// A name in a directory that is open.
+/// A name in an opened directory.
 pub(super) struct Place {
     pub(super) directory: OwnedFd,
-    /// Without a slash.
+    /// The name without a trailing slash.
     pub(super) name: CString,
-    /// The canonical path of the directory, and the name.
+    /// The canonical path of the directory, joined with the name.
     pub(super) path: PathBuf,
-    /// Whether there was a slash behind the name.
+    /// Whether the name had a trailing slash.
     pub(super) as_directory: bool,
 }
 
 impl Place {
-    /// The name as it was given: a slash at the end means something to the kernel.
+    /// Returns the name as given: a trailing slash means something to the kernel.
     pub(super) fn given(&self) -> CString {
         if !self.as_directory {
             return self.name.clone();
         }
-        // There is no NUL in a name, and none in the slash.
+        // Neither a name nor the slash contains NUL.
         CString::new([self.name.as_bytes(), b"/"].concat()).unwrap_or_default()
     }
 }
 
-/// The directory where the walk goes on.
+/// The directory where the walk continues.
 enum Base<'a> {
     Root(BorrowedFd<'a>),
     Open(OwnedFd),
@@ -80,11 +80,11 @@ impl AsFd for Base<'_> {
 }
 
 impl Broker {
-    /// Resolves a path of a caller; `directory` is the descriptor that it starts from if it is relative.
+    /// Resolves a caller's path; `directory` is the descriptor that a relative path starts from.
     ///
     /// # Errors
-    /// `ENOENT` when a directory on the way is not there. Somebody else may be about to make it: given back to the
-    /// kernel, the call would find it there and be refused by Landlock.
+    /// `ENOENT` if a directory on the way does not exist. It is not left to the kernel: another process may be about to
+    /// create the directory, and the kernel would then find it and Landlock would refuse the call.
     pub(super) fn resolve(
         &self,
         caller: &Caller,
@@ -93,7 +93,7 @@ impl Broker {
         last: LastLink,
     ) -> io::Result<Found> {
         match self.try_resolve(caller, directory, path, last) {
-            // What `/proc/self` is, the kernel knows.
+            // Only the kernel knows what `/proc/self` is to the caller.
             Err(io::Errno::NOENT) if !path.to_bytes().starts_with(PROC) => Err(io::Errno::NOENT),
             found => Ok(found.unwrap_or(Found::Elsewhere)),
         }
@@ -130,7 +130,7 @@ impl Broker {
                 && !as_directory
                 && let Ok(link) = readlinkat(&holder, OsStr::from_bytes(name), Vec::with_capacity(256))
             {
-                // Where a link of another process leads tells of that process.
+                // The target of another process's link reveals something about that process.
                 if is_proc(&holder) {
                     self.check_in_sight(caller, &holder)?;
                 }
@@ -147,8 +147,9 @@ impl Broker {
         Ok(Found::Elsewhere)
     }
 
-    /// A directory that the host has handed in by mistake lies in mounts of its own, where a path means something
-    /// else than to the caller: those are not acted on.
+    /// Checks that a directory is in the caller's mounts. One that the host has passed in by mistake is in other
+    /// mounts,
+    /// where a path means another file: the broker does not act on it.
     pub(super) fn check_mount(&self, caller: &Caller, open: &OwnedFd) -> io::Result<()> {
         let mount = mount_of(open)?;
         if caller.has_mount(mount) {
@@ -165,7 +166,7 @@ impl Broker {
 
     fn place(&self, directory: OwnedFd, name: CString, as_directory: bool) -> io::Result<Found> {
         let mut path = self.processes.path_of(&directory)?;
-        // Links in these lead to the caller's own, or to devices: the kernel knows which.
+        // Links in these directories lead to the caller's own files, or to devices: only the kernel knows which.
         let is_the_kernels = |top: &[u8]| path == top || path.starts_with(&[top, b"/"].concat());
         if [b"/proc".as_slice(), b"/sys", b"/dev"].into_iter().any(is_the_kernels) || !path.starts_with(b"/")
         {
@@ -187,7 +188,7 @@ impl Broker {
         Ok(Base::Open(self.processes.open_link_to_directory(caller, &link)?))
     }
 
-    /// Resolves a path to a directory, for what has no name yet.
+    /// Resolves the path of a directory, for a file that has no name yet (O_TMPFILE).
     pub(super) fn resolve_directory(
         &self,
         caller: &Caller,
@@ -205,7 +206,7 @@ impl Broker {
         Ok((open, path))
     }
 
-    /// Whether commands make what they like there, and nobody judges it.
+    /// Returns true if commands may create anything at the path without judgement.
     pub(super) fn is_free(&self, path: &Path) -> bool {
         if let Some(places) = &self.places {
             return self.is_changeable(path) && path.starts_with(places.temp());
@@ -213,17 +214,17 @@ impl Broker {
         ["/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place)) && !self.is_judged(path)
     }
 
-    /// Whether names in `path` are judged here; elsewhere the kernel knows what is allowed.
+    /// Returns true if names in `path` are judged here; elsewhere the kernel knows what is allowed.
     pub(super) fn is_judged(&self, path: &Path) -> bool {
         self.judged.iter().any(|place| path != place && path.starts_with(place)) && self.is_changeable(path)
     }
 
-    /// Whether commands change something at a path, as far as places go; where there are mounts they see to it.
+    /// Returns true if places let commands change the path; where there are mounts, the mounts decide.
     pub(super) fn is_changeable(&self, path: &Path) -> bool {
         self.places.as_ref().is_none_or(|places| places.access(path) == Access::ReadWrite)
     }
 
-    /// Whether what is at a path is hidden by its place and by no mount. Of processes, commands see their own.
+    /// Returns true if the path is hidden by its place and not by a mount. Of processes, commands see their own.
     pub(super) fn is_hidden(&self, caller: &Caller, path: &Path) -> bool {
         let Some(places) = &self.places else { return false };
         match path.strip_prefix("/proc") {
@@ -233,7 +234,7 @@ impl Broker {
         }
     }
 
-    /// Whether a path below `/proc` is about a process of another command, about nobody's, or about the network.
+    /// Returns true if a path below `/proc` is about a process of another command or of none, or about the network.
     fn is_of_another(&self, caller: &Caller, below: &Path) -> bool {
         let mut names = below.iter().map(|name| name.to_str().unwrap_or_default());
         let first = names.next().unwrap_or_default();
@@ -246,7 +247,8 @@ impl Broker {
         }
     }
 
-    /// Whether something must keep its name, because a place begins there or below: with mounts, the kernel sees to it.
+    /// Returns true if the path must keep its name because a place begins at or below it; with mounts, the kernel
+    /// ensures it.
     pub(super) fn is_pinned(&self, path: &Path) -> bool {
         self.places.as_ref().is_some_and(|places| places.is_pinned(path))
     }
@@ -267,8 +269,7 @@ fn open_path(start: BorrowedFd<'_>, way: &[u8], kind: OFlags) -> io::Result<Owne
     openat2(start, OsStr::from_bytes(way), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
 }
 
-/// Splits a path into the way to the last name, that name, and whether a slash stands behind it; none when there
-/// is no name to act on.
+/// Splits a path into its directory, its last name, and whether a slash follows; `None` if there is no name to act on.
 fn split(text: &[u8]) -> Option<(&[u8], &[u8], bool)> {
     let end = text.iter().rposition(|byte| *byte != b'/')? + 1;
     let (named, slashes) = text.split_at_checked(end)?;
@@ -278,7 +279,7 @@ fn split(text: &[u8]) -> Option<(&[u8], &[u8], bool)> {
     usable.then_some((way, name, !slashes.is_empty()))
 }
 
-/// What the caller has, by a path that means somebody else's when it is followed here.
+/// A file of the caller whose path means one of the broker's when the broker follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Own {
     Descriptor(i32),

@@ -1,7 +1,8 @@
-//! Files that git writes in place, though they are judged by what is in them: `.git` files, `commondir`, `gitdir`.
+//! Files that git writes in place although they are judged by content: `.git` files, `commondir`, `gitdir`.
 //!
-//! The writer gets a file without a name. When nobody can write it any more, its text is judged, and a copy gets the
-//! name. Until then, and if the text would do harm, whatever stood there stays.
+//! The writer gets a file without a name. When no process can write it any more, its text is judged, and a copy gets
+//! the
+//! name. Until then, and if the text is harmful, the previous file stays in place.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -24,9 +25,9 @@ use super::resolve::Place;
 use super::worker::start;
 use crate::repository::{read, read_whole, unnamed};
 
-/// How many may be written at once.
+/// How many such files may be open at once.
 const STAGED: usize = 256;
-/// How often they are looked at while nobody calls.
+/// The interval at which they are checked when no calls arrive.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// All files that are being written.
@@ -69,7 +70,7 @@ impl Broker {
         Ok(given)
     }
 
-    /// Whether something is being written.
+    /// Returns true if such a file is being written.
     pub(super) fn has_staged(&self) -> bool {
         self.staging.count.load(Ordering::Acquire) > 0
     }
@@ -81,16 +82,17 @@ impl Broker {
         }
     }
 
-    /// Judges what has been written to its end, and puts it in place. Nobody may hold the lock on names.
+    /// Judges the files that have no writers left, and puts them in place. The calling thread must not hold the lock on
+    /// names.
     pub(super) fn settle(&self) {
-        // What waits for the lock is put in place later.
+        // Without the lock, the files are put in place later.
         let Ok(_nobody_else) = self.order.alone() else { return };
         let mut files = self.staging.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|staged| {
             if has_writers(&staged.file) {
                 return true;
             }
-            // There is nobody left to be told: what is not put in place is simply not there.
+            // No caller is left to receive an error: a refused text is not put in place.
             let _harmful_or_gone = self.put_in_place(staged);
             self.staging.count.fetch_sub(1, Ordering::AcqRel);
             false
@@ -102,14 +104,14 @@ impl Broker {
         let anew = self.processes.open_anew(file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mode = Mode::from_raw_mode(fstat(file)?.st_mode & 0o7777);
         let text = read_whole(anew, *content)?;
-        // The directory may have another name by now.
+        // The directory may have been renamed since.
         let mut now = PathBuf::from(OsStr::from_bytes(&self.processes.path_of(directory)?));
         now.push(path.file_name().unwrap_or_default());
         let previous = read(directory.as_fd(), name, *content)?;
         if now != *path || !self.is_harmless(*content, path, (previous.as_deref(), &text)) {
             return Err(Errno::ACCESS);
         }
-        // More may lie beside it by now than when it was opened.
+        // The directory may contain more than when the file was opened.
         if let Some(directory_path) = self.site(|site| completed(path, Change::Install, site)) {
             self.look_into(&directory_path, directory.as_fd())?;
         }

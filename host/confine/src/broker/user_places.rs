@@ -1,8 +1,9 @@
-//! The user's places: where the user may go, although what stands there now was put there by a command.
+//! User's places: names that the user may follow although a command put there what they hold.
 //!
-//! A name is one when a command has taken away a directory or a link that was not made in this session, and so is every
-//! name that leads on from there through links. Names are remembered by the identity of the directory that holds them,
-//! directories by their own. In a user's place no directory counts as a command's own, whoever has made it.
+//! A name becomes one when a command takes away a directory or link that was not made in this session, and so does
+//! every
+//! name that is reachable from there through links. Names are remembered by the identity of the directory that holds
+//! them, directories by their own. In a user's place no directory counts as a command's own, whoever made it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -28,16 +29,16 @@ pub(super) struct UserPlaces {
     directories: HashSet<Identity>,
     /// How many names there are.
     count: usize,
-    /// There were more than are remembered.
+    /// Set when there were more than are remembered.
     is_full: bool,
 }
 
-/// What becomes a user's place by one change.
+/// The user's places that one change adds.
 #[derive(Debug, Default)]
 pub(super) struct Reached {
     /// Names on the way through links.
     pub(super) names: Vec<(Identity, Vec<u8>)>,
-    /// Directories; whatever they hold is in a user's place, wherever they are moved.
+    /// Directories; everything in them is in a user's place, wherever they are moved.
     pub(super) directories: Vec<Identity>,
 }
 
@@ -52,7 +53,7 @@ impl UserPlaces {
         *self.spellings.entry(key(name)).or_default() += 1;
     }
 
-    /// Takes back what [`Self::add_name`] has added.
+    /// Takes back a name of [`Self::add_name`].
     pub(super) fn remove_name(&mut self, holder: &Identity, name: &[u8]) {
         let Some(names) = self.names.get_mut(holder) else { return };
         if names.remove(&key(name)) {
@@ -60,7 +61,7 @@ impl UserPlaces {
         }
     }
 
-    /// Adds a directory; whatever it holds is in a user's place, wherever it is moved.
+    /// Adds a directory; everything in it is in a user's place, wherever it is moved.
     pub(super) fn add_directory(&mut self, directory: Identity) {
         self.is_full |= self.directories.len() >= REMEMBERED;
         if !self.is_full {
@@ -68,7 +69,7 @@ impl UserPlaces {
         }
     }
 
-    /// Forgets a directory that is no more, with the names in it.
+    /// Forgets a directory that no longer exists, with the names in it.
     pub(super) fn forget(&mut self, gone: &Identity) {
         self.directories.remove(gone);
         for name in self.names.remove(gone).unwrap_or_default() {
@@ -81,17 +82,17 @@ impl UserPlaces {
         self.is_full = true;
     }
 
-    /// Whether every place is the user's.
+    /// Returns true if every place is the user's.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Whether anything is known of a directory.
+    /// Returns true if a directory is known here.
     pub(super) fn knows(&self, directory: &Identity) -> bool {
         self.directories.contains(directory) || self.names.contains_key(directory)
     }
 
-    /// The answer to whether a place is the user's, where the names of its path are enough for it.
+    /// Returns whether a place is the user's, if the names of its path alone decide that.
     pub(super) fn known_by_name(&self, place: &Place) -> Option<bool> {
         if self.is_full {
             return Some(true);
@@ -101,12 +102,12 @@ impl UserPlaces {
         is_elsewhere.then_some(false)
     }
 
-    /// Whether a name in `directory`, or all that lies in it, is a user's place.
+    /// Returns true if a name in `directory`, or everything in it, is a user's place.
     pub(super) fn holds(&self, directory: &Identity, name: &[u8]) -> bool {
         self.directories.contains(directory) || self.holds_name(directory, name)
     }
 
-    /// Whether this very name is one.
+    /// Returns true if exactly this name is one.
     pub(super) fn holds_name(&self, directory: &Identity, name: &[u8]) -> bool {
         self.names.get(directory).is_some_and(|names| names.contains(&key(name)))
     }
@@ -121,27 +122,27 @@ impl UserPlaces {
     }
 }
 
-/// What stands at a place before a command takes it away.
+/// The file at a place before a command takes it away.
 pub(super) struct Taken {
-    /// Its identity, and that of the directory that holds it; none where it is no directory and no link.
+    /// Its identity, and that of its directory; `None` if it is neither a directory nor a link.
     found: Option<(Identity, Identity)>,
     name: Vec<u8>,
     /// Whether its name has become a user's place by this.
     is_noted: bool,
 }
 
-/// How something leaves its place.
+/// How a file leaves its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
-    /// It is no more.
+    /// It no longer exists.
     Removed,
-    /// It has another name now.
+    /// It was renamed.
     Moved,
 }
 
 impl Taken {
-    /// Looks at what stands at `place`. If it is a directory or a link of the user's, its name is a user's place from
-    /// now on; nobody else may do anything with names then.
+    /// Examines the file at `place`. If it is a directory or link of the user's, its name becomes a user's place; the
+    /// caller must then hold the name order exclusively.
     pub(super) fn from(worker: &Worker, place: &Place) -> Result<Self, Stop> {
         let name = place.name.to_bytes().to_vec();
         let found = match look(&place.directory, &place.name) {
@@ -153,7 +154,7 @@ impl Taken {
         let known = &worker.broker.known;
         let is_noted = match &found {
             Some((found, holder)) if !known.is_ours(found) => {
-                // Where two take it away at once, one of them fails and takes its note back.
+                // If two calls take it away at once, one of them fails and takes its note back.
                 worker.must_be_alone()?;
                 known.add_name(holder.clone(), &name)?
             }
@@ -162,14 +163,14 @@ impl Taken {
         Ok(Self { found, name, is_noted })
     }
 
-    /// It has left its place.
+    /// The file has left its place.
     pub(super) fn settle(self, broker: &Broker, how: Gone) {
         if let (Gone::Removed, Some((found, _))) = (how, self.found) {
             broker.known.forget(&found);
         }
     }
 
-    /// It has not.
+    /// The file has not left its place.
     pub(super) fn undo(self, broker: &Broker) {
         if let (true, Some((_, holder))) = (self.is_noted, self.found) {
             broker.known.remove_name(&holder, &self.name);
@@ -178,8 +179,7 @@ impl Taken {
 }
 
 impl Broker {
-    /// Makes user's places of the names at which links of the user's lead nowhere: of the first on the way at which
-    /// nothing is.
+    /// Makes user's places of the targets of the user's dangling links: of the first missing name on the way.
     pub(super) fn note_leading_nowhere(&self, ends: &[PathBuf]) -> io::Result<()> {
         if ends.is_empty() {
             return Ok(());
@@ -192,7 +192,7 @@ impl Broker {
                 let holder = openat(CWD, holder, flags, Mode::empty()).ok()?;
                 Some((identify(holder, c"").ok()?, below.file_name()?.as_bytes().to_vec()))
             });
-            // What lies elsewhere is not to be had for commands either.
+            // A target elsewhere is out of reach for commands as well.
             if let Some((holder, name)) = found {
                 self.known.add_name(holder, &name)?;
             }
@@ -201,7 +201,7 @@ impl Broker {
     }
 }
 
-/// A name that may differ in case stands for the same file on some file systems.
+/// Returns the key of a name: on some file systems names that differ in case are the same file.
 fn key(name: &[u8]) -> Vec<u8> {
     name.to_ascii_lowercase()
 }

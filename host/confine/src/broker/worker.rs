@@ -1,4 +1,4 @@
-//! The threads that take calls and answer them.
+//! The threads that receive calls and answer them.
 
 use std::cell::Cell;
 use std::num::NonZero;
@@ -19,42 +19,42 @@ use super::hearing::Hearing;
 use super::process::Caller;
 use super::{Broker, act, connect};
 
-/// Fewer would wait for one another while a command keeps all processors busy.
+/// With fewer, calls would wait for one another while a command keeps all processors busy.
 const THREADS_AT_LEAST: usize = 4;
-/// Of each processor: half of them wait for a disk.
+/// Per processor: half of the threads wait for a disk.
 const THREADS_PER_PROCESSOR: usize = 2;
-/// Only what is used of it takes memory.
+/// Only the used part takes memory.
 const STACK_BYTES: usize = 1024 * 1024;
-/// The kernel takes no longer path, the NUL counted.
+/// The kernel's limit for paths, including the NUL.
 const PATH_BYTES: usize = 4096;
 
 /// How a call ends.
 pub(super) enum Outcome {
-    /// By this answer.
+    /// With this answer.
     Answer(Answer),
-    /// It has been answered, or the caller has gone.
+    /// It has been answered, or the caller has ended.
     Done,
 }
 
 /// Why a call is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// A refusal, or an error of the kernel's; the caller gets the number.
+    /// A refusal or a kernel error; the caller gets the errno.
     Error(Errno),
-    /// It is to be tried again while nobody else does anything with names.
+    /// It must be tried again while holding the name order exclusively.
     NotAlone,
-    /// The user is to be asked.
+    /// The user must be asked.
     Ask(Box<Question>),
-    /// A rule refuses it, of which the host is told.
+    /// A rule refuses it, which is reported to the host.
     Refused(Box<Refusal>),
 }
 
-/// What a rule refuses.
+/// A refusal by a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Refusal {
     pub(super) attempt: crate::Attempt,
     pub(super) path: PathBuf,
-    /// The rule on names, empty for the session's own rules.
+    /// The rule over names; empty for the session's own rules.
     pub(super) rule: &'static str,
 }
 
@@ -71,37 +71,37 @@ impl Outcome {
     pub(super) const SUCCESS: Self = Self::Answer(Answer::Value(0));
 }
 
-/// One thread of the broker.
+/// A thread of the broker.
 pub(super) struct Worker {
     pub(super) broker: &'static Broker,
-    /// The mask that new files are made with by this thread.
+    /// This thread's current umask.
     mask: Cell<u32>,
-    /// Whether nobody else does anything with names: no other thread, no other sandbox, no tool of the host.
+    /// Whether this call holds the name order exclusively: no other thread, sandbox or tool of the host uses names.
     alone: Cell<bool>,
 }
 
-/// One call, and who made it.
+/// A call with its caller.
 #[derive(Clone)]
 pub(super) struct Turn {
     pub(super) call: Call,
     pub(super) caller: Arc<Caller>,
-    /// What the user has said yes to.
+    /// The operations that the user has approved.
     pub(super) allowed: Vec<Yes>,
 }
 
-/// Answers calls for as long as there are any to come; says so by `ready`.
+/// Answers calls as long as any can arrive; calls `ready` when it starts to.
 pub(super) fn run(
     broker: &'static Broker,
     ready: impl FnOnce() -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     raise_limit()?;
     start(move || broker.asking.hear(&begin(broker)))?;
-    // What comes while the others are started waits for them, and the keeper need not.
+    // Calls that arrive while the other threads start wait for them; the keeper need not.
     ready()?;
-    // As the broker, it is there for as long as the process.
+    // Lives as long as the process, like the broker.
     let hearing: &'static Hearing = Box::leak(Box::default());
     for _ in 1..THREADS_AT_LEAST.max(THREADS_PER_PROCESSOR * processors()) {
-        // Fewer are slower, and no less safe.
+        // With fewer threads it is slower, and no less safe.
         drop(start(move || serve(broker, hearing)));
     }
     serve(broker, hearing)
@@ -113,26 +113,26 @@ fn processors() -> usize {
 
 /// Returns how many threads a broker has at most.
 pub(crate) fn threads() -> u64 {
-    // Those that hear of answers, and one that looks after the keeper, besides.
+    // Threads that receive answers, and one that watches the keeper.
     let others = 4;
     let serving = THREADS_AT_LEAST.max(THREADS_PER_PROCESSOR * processors());
     u64::try_from(serving).unwrap_or(u64::MAX).saturating_add(others)
 }
 
-/// Starts a thread of the broker's.
+/// Starts a thread of the broker.
 pub(super) fn start(work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    // Small: the calls go a few levels deep, but into a directory that moves.
+    // A small stack suffices, except for walks into a moving directory, which are a few levels deep.
     drop(std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work)?);
     Ok(())
 }
 
-/// Callers and their directories are kept open, also where a session may have few descriptors.
+/// Raises the limit of descriptors: callers and their directories are kept open, even if the session may have few.
 fn raise_limit() -> std::io::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
 
-/// A broker that has lost a thread to a fault must not go on: when it ends, everything does.
+/// Ends the process when a thread panics: when the broker ends, so does the sandbox.
 struct EndsAll;
 
 impl Drop for EndsAll {
@@ -141,7 +141,7 @@ impl Drop for EndsAll {
     }
 }
 
-/// Makes the calling thread one that can carry out calls.
+/// Prepares the calling thread for carrying out calls.
 fn begin(broker: &'static Broker) -> Worker {
     if broker.one_at_a_time.is_none() && own_file_attributes().is_err() {
         exit_now(1);
@@ -158,23 +158,23 @@ fn serve(broker: &'static Broker, hearing: &Hearing) -> ! {
             Ok(call) => {
                 worker.take(&Turn { call, caller: broker.processes.caller(call.thread), allowed: Vec::new() })
             }
-            // Since Linux 6.11 it says at once, and for ever, that there is nothing to come.
+            // Since Linux 6.11 receiving fails at once, and forever, when no calls can arrive any more.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) && is_over(&broker.listener) => {
                 exit_now(0)
             }
-            // The caller has gone before it was heard, or a signal came.
+            // The caller ended before its call was received, or a signal arrived.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {}
             Err(_) => exit_now(1),
         }
     }
 }
 
-/// Without the lock nothing is changed.
+/// Without the lock the call changes nothing.
 fn no_lock(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::NOLCK)
 }
 
-/// Whether everybody has gone whose calls are handed over, the keeper too.
+/// Returns true if all processes under the filter have ended, the keeper included.
 fn is_over(listener: &Listener) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut end = [PollFd::new(listener, PollFlags::empty())];
@@ -192,27 +192,27 @@ impl Worker {
                 self.broker.asking.tell(&self.broker.processes, turn, *refusal);
                 Answer::Error(libc::EACCES)
             }
-            // Nobody else was there.
+            // The retry already held the lock exclusively.
             Err(Stop::NotAlone) => Answer::Error(libc::EDEADLK),
             Err(Stop::Ask(question)) => match self.broker.asking.ask(self.broker, turn, &question) {
                 Some(()) => return,
                 None => Answer::Error(libc::EACCES),
             },
         };
-        // It fails when the caller has gone, who needs no answer then.
+        // This fails if the caller has ended and needs no answer.
         drop(self.broker.listener.answer(turn.call.id, answer));
     }
 
     fn carry_out(&self, turn: &Turn) -> Attempt {
         let Some(kind) = Kind::of(&turn.call) else { return Err(Errno::NOSYS.into()) };
-        // The keeper, of which nothing is to be judged, and which nobody looks into.
+        // Calls of the keeper are not judged, and it must not be inspected.
         if turn.call.thread == self.broker.processes.keeper() {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
         }
         if let Kind::Connect { socket, address, length } = kind {
             return Ok(connect::hold(self.broker, turn, socket, address, length));
         }
-        // It lasts as long as the program is loaded, and changes no name.
+        // Executing takes as long as loading the program, and changes no name.
         if let Kind::Execute { at, flags } = kind {
             return act::execute(self, turn, at, flags);
         }
@@ -220,8 +220,8 @@ impl Worker {
         if self.broker.has_staged() {
             self.broker.settle();
         }
-        // What a path leads to must stay the same until it has been judged and used, and nothing may appear in a
-        // directory that moves after it has been looked at. Nobody has panicked with the lock and gone on.
+        // The target of a path must stay the same until it has been judged and used, and nothing may appear in a moving
+        // directory after it was examined. The lock is never poisoned: a panic ends the process.
         if !matches!(kind, Kind::Rename { .. }) {
             let _others_too = self.broker.order.shared().map_err(no_lock)?;
             self.alone.set(false);
@@ -235,7 +235,7 @@ impl Worker {
         self.route(turn, kind)
     }
 
-    /// Makes sure that nobody else does anything with names until this call is done.
+    /// Checks that this call holds the name order exclusively; otherwise it is retried so.
     pub(super) fn must_be_alone(&self) -> Result<(), Stop> {
         if self.alone.get() { Ok(()) } else { Err(Stop::NotAlone) }
     }
@@ -256,7 +256,7 @@ impl Worker {
             Kind::Bind { socket, address, length } => act::bind(self, turn, socket, address, length),
             // Has been carried out before.
             Kind::Execute { .. } => Err(Errno::NOSYS.into()),
-            // Has to do with no name, and was routed before.
+            // Concerns no name, and was dispatched before.
             Kind::Connect { .. } => Ok(Outcome::LEFT_TO_THE_KERNEL),
             Kind::ChangeMask => {
                 self.broker.processes.masks_change();
@@ -265,7 +265,7 @@ impl Worker {
         }
     }
 
-    /// Has what this thread makes get the modes that it would get if the caller made it.
+    /// Sets this thread's umask to the caller's, so that new files get the modes that the caller would give them.
     pub(super) fn take_mask_of(&self, turn: &Turn) {
         let mask = self.broker.processes.mask(&turn.caller);
         if self.mask.replace(mask) != mask || self.broker.one_at_a_time.is_some() {
@@ -275,7 +275,7 @@ impl Worker {
 }
 
 impl Turn {
-    /// Whether the user has said yes to this being done to this name, with this text, as far as a rule is concerned.
+    /// Returns true if the user has approved this operation on this name, with this text, for this rule.
     pub(super) fn is_allowed(
         &self,
         doing: (crate::Attempt, &crate::Deed),
@@ -286,7 +286,7 @@ impl Turn {
         self.allowed.iter().any(|yes| yes.covers(doing, path, rule, text))
     }
 
-    /// Reads a path from the caller's memory. It may change there the next moment; what counts is what is read.
+    /// Reads a path from the caller's memory. It may change there at any time; only what was read counts.
     pub(super) fn path(&self, at: At) -> Result<std::ffi::CString, Errno> {
         self.text(at.text)
     }
@@ -299,7 +299,7 @@ impl Turn {
         })
     }
 
-    /// Whether all that has been looked at so far was the caller's: it has been waiting all the time.
+    /// Returns true if the caller is still waiting, so that all memory read so far was its own.
     pub(super) fn is_waiting(&self, broker: &Broker) -> bool {
         broker.listener.is_waiting(self.call.id)
     }

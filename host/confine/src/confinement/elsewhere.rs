@@ -1,4 +1,4 @@
-//! Systems on which commands cannot be confined.
+//! Stubs for systems on which commands cannot be confined.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{
 pub enum Confinement {}
 
 impl Confinement {
-    /// Says that this system has no sandbox.
+    /// Returns an error: this system has no sandbox.
     ///
     /// # Errors
     /// Always.
@@ -21,7 +21,7 @@ impl Confinement {
         Err(StartError::Unsupported { system: std::env::consts::OS })
     }
 
-    /// Says that this system has no sandbox.
+    /// Returns an error: this system has no sandbox.
     ///
     /// # Errors
     /// Always.
@@ -29,7 +29,7 @@ impl Confinement {
         Self::start(executable, profile)
     }
 
-    /// Says that this system has no sandbox.
+    /// Returns an error: this system has no sandbox.
     ///
     /// # Errors
     /// Always.
@@ -54,7 +54,7 @@ impl Confinement {
         match *self {}
     }
 
-    /// Starts a command whose calls somebody answers for.
+    /// Starts a command whose waiting calls the caller answers.
     ///
     /// # Errors
     /// Never called.
@@ -70,23 +70,23 @@ impl Confinement {
         match *self {}
     }
 
-    /// Returns which layers are in force.
+    /// Returns the report of the layers in force.
     pub fn report(&self) -> &Report {
         match *self {}
     }
 }
 
-/// There is nothing here that would need more descriptors; returns how many there may be at most.
+/// Returns 0: file descriptors are not raised on this system.
 pub fn raise_file_limit() -> u64 {
     0
 }
 
-/// The keeper's whole life; on this system it has none.
+/// The main function of a keeper; there is none on this system.
 pub fn keeper_main(_names: MakeNames) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Says that repositories are not looked into on this system.
+/// Returns an error: repositories are not examined on this system.
 ///
 /// # Errors
 /// Always.

@@ -34,9 +34,9 @@ pub struct Confinement {
     report: Report,
     walls: Walls,
     listener: Option<JoinHandle<()>>,
-    /// Hears of calls that wait.
+    /// The thread that receives the broker's waiting calls.
     asked: Option<JoinHandle<()>>,
-    /// What bounds all commands together; nothing where none could be made.
+    /// The control group of all commands; `None` if none could be created.
     group: Option<Group>,
 }
 
@@ -45,15 +45,16 @@ impl Confinement {
     /// [`KEEPER_ARGUMENT`], usually the running one.
     ///
     /// # Errors
-    /// When the profile is not usable or the system refuses a part of it. Then nothing is left behind but
-    /// empty directories in [`Profile::temp`], where places below `/tmp` were to be mounted.
+    /// If the profile is not usable or the system refuses a part of it. Then nothing is left behind except empty
+    /// directories
+    /// in [`Profile::temp`], as mount points for places below `/tmp`.
     pub fn start(executable: &Path, profile: &Profile) -> Result<Self, StartError> {
         Self::start_with(executable, profile, Network::Closed).map(|(confinement, _)| confinement)
     }
 
-    /// Starts a sandbox whose connections lead to listeners that the host gets.
+    /// Starts a sandbox whose connections lead to listeners that the host receives.
     ///
-    /// Where the kernel cannot lead connections there are no listeners, and no way out either.
+    /// If the kernel cannot redirect connections, there are no listeners, and no connection leaves the sandbox.
     ///
     /// # Errors
     /// As for [`Self::start`].
@@ -66,20 +67,23 @@ impl Confinement {
         Ok((confinement, gate.unwrap_or(Err(NoGate::Lost))))
     }
 
-    /// Starts a sandbox of Landlock, a broker of names and a filter, for machines where namespaces are refused: see
-    /// [`crate::Tier::Landlock`]. No socket leads anywhere in it, the host's temporary directory is hidden, and
-    /// [`Profile::temp`] is what commands have instead, under its own name.
+    /// Starts a sandbox of Landlock, a broker and a filter, for machines that refuse namespaces.
+    ///
+    /// See [`crate::Tier::Landlock`]. In it sockets cannot connect, the host's temporary directory is hidden, and
+    /// commands use
+    /// [`Profile::temp`] instead, under its own path.
     ///
     /// # Errors
-    /// As for [`Self::start`]; also when the profile has no rules over names, because nothing else keeps commands
-    /// to the places then, or Landlock does not keep signals in (Linux 6.12).
+    /// As for [`Self::start`]; also if the profile has no rules over names, without which commands are not restricted
+    /// to the
+    /// places, or if Landlock has no signal scopes (Linux 6.12).
     pub fn start_without_namespaces(executable: &Path, profile: &Profile) -> Result<Self, StartError> {
         let plan = Plan::new(profile, &PathKind::of)?;
         let setup = Self::setup(profile, plan, Network::Closed);
         let group = Group::make(profile.limits);
         let order = profile.order.as_ref();
         let (process, met) = Self::meet(executable, (&setup, order), Walls::Landlock, group.as_ref().ok())?;
-        // It is the keeper's parent, and stays.
+        // This process is the keeper's parent, and continues to run.
         drop(process);
         let Met { ours, asked, keeper, ready, .. } = met;
         match ready {
@@ -110,7 +114,7 @@ impl Confinement {
         }
     }
 
-    /// Starts a keeper, and hears what becomes of it.
+    /// Starts a keeper, and waits for the result of its setup.
     fn meet(
         executable: &Path,
         (setup, order): (&Setup, Option<&NameOrder>),
@@ -119,7 +123,7 @@ impl Confinement {
     ) -> Result<(Child, Met), StartError> {
         let spawn_error = |source| StartError::Spawn { executable: executable.to_owned(), source };
         let (ours, theirs) = transport::pair().map_err(spawn_error)?;
-        // The init of a command says itself that it has started, and so which process it is.
+        // The init of a command reports its start itself; the credentials of the message give its pid.
         rustix::net::sockopt::set_socket_passcred(&ours, true).map_err(|error| spawn_error(error.into()))?;
         let (asked, asks) = transport::pair().map_err(spawn_error)?;
         let (calls, connects) = transport::pair().map_err(spawn_error)?;
@@ -166,7 +170,7 @@ impl Confinement {
         let order = profile.order.as_ref();
         let (mut door, met) =
             Self::meet(executable, (&setup, order), Walls::Namespaces, group.as_ref().ok())?;
-        // The first process only opens the door to the namespaces and ends by itself, beside what follows.
+        // The first process only creates the namespaces and ends by itself, in parallel to what follows.
         drop(door.wait());
         let Met { ours, asked, calls, keeper, ready } = met;
         match ready {
@@ -218,16 +222,15 @@ impl Confinement {
         self.view.clone()
     }
 
-    /// Starts a command; its standard input, output and error are copied, and closed here on return.
+    /// Starts a command; its standard input, output and error are duplicated, and closed here on return.
     ///
     /// # Errors
-    /// When the program was not run. Nothing of the command is left then.
+    /// If the program was not run. No process of the command is left then.
     pub fn launch(&self, command: Command, stdio: [OwnedFd; 3]) -> Result<Running, LaunchError> {
         self.start_command(command, stdio, None)
     }
 
-    /// As [`Self::launch`], for whoever answers for the command's calls that rules say to ask about: see
-    /// [`Running::next`].
+    /// As [`Self::launch`], for a caller that answers the command's waiting calls: see [`Running::next`].
     ///
     /// # Errors
     /// As for [`Self::launch`].
@@ -258,12 +261,12 @@ impl Confinement {
     /// Makes a TCP socket in the session's network, by which the host reaches servers in there.
     ///
     /// # Errors
-    /// When the kernel refuses it, or the sandbox has ended.
+    /// If the kernel refuses it, or the sandbox has ended.
     pub fn socket_inside(&self, is_v6: bool) -> io::Result<OwnedFd> {
         self.link.make_socket(is_v6)
     }
 
-    /// Returns which layers are in force.
+    /// Returns the report of the layers in force.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -275,7 +278,7 @@ impl Drop for Confinement {
             Walls::Namespaces => end(&self.view.keeper()),
             Walls::Landlock => end_without_namespaces(self.link.socket(), &self.view.keeper()),
         }
-        // Whoever is left in it, which nobody should be, ends here.
+        // Kills processes that are left in the group; normally there are none.
         drop(self.group.take());
         for thread in [self.listener.take(), self.asked.take()].into_iter().flatten() {
             drop(thread.join());
@@ -283,10 +286,10 @@ impl Drop for Confinement {
     }
 }
 
-/// The keeper's whole life: what a program does when its argument is [`KEEPER_ARGUMENT`].
+/// The main function of a keeper: a program calls it when its argument is [`KEEPER_ARGUMENT`].
 ///
-/// Standard input is the line to the host. The process must not have started any thread. `names` makes the judge
-/// of names where a profile has rules over them.
+/// Standard input is the socket to the host. The process must not have started any thread. `names` makes the judge of
+/// names for profiles with rules over names.
 pub fn keeper_main(names: MakeNames) -> ExitCode {
     keeper::main(names)
 }
@@ -299,18 +302,18 @@ fn entered(group: Result<Group, NoGroup>, no_group: i32) -> Result<Group, NoGrou
     Err(NoGroup::Refused { doing: "starting the sandbox in a control group", errno: no_group })
 }
 
-/// Kills the keeper, and so everything in the sandbox, and waits until it is gone.
+/// Kills the keeper, and so every process in the sandbox, and waits until it has ended.
 fn end(keeper: &impl AsFd) {
-    // Both fail when it is gone already, which is what is wanted.
+    // Both fail if it has already ended, which is fine.
     let _ = rustix::process::pidfd_send_signal(keeper, Signal::KILL);
     let _ = rustix::io::retry_on_intr(|| {
         rustix::process::waitid(WaitId::PidFd(keeper.as_fd()), WaitIdOptions::EXITED)
     });
 }
 
-/// Has the keeper end everything, by leaving it; its parent, the broker, ends after it and is waited for.
+/// Makes the keeper end all commands, by closing the socket; its parent, the broker, ends after it and is waited for.
 fn end_without_namespaces(line: &OwnedFd, broker: &impl AsFd) {
-    // It fails when there is nobody to be left any more.
+    // This fails if the keeper has already ended.
     let _ = rustix::net::shutdown(line, rustix::net::Shutdown::Both);
     let mut ended = [PollFd::new(broker, PollFlags::IN)];
     let patience = Timespec { tv_sec: PATIENCE_SECONDS, tv_nsec: 0 };
@@ -318,10 +321,10 @@ fn end_without_namespaces(line: &OwnedFd, broker: &impl AsFd) {
     end(broker);
 }
 
-/// How long a keeper is given to end its commands, before its broker is killed and nothing is allowed any more.
+/// How long a keeper gets to end its commands before its broker is killed, which makes every further call fail.
 const PATIENCE_SECONDS: i64 = 5;
 
-/// What comes of starting a keeper: it is there, ready or not.
+/// The result of starting a keeper: it exists, ready or not.
 struct Met {
     ours: OwnedFd,
     asked: OwnedFd,
@@ -330,7 +333,7 @@ struct Met {
     ready: Result<Ready, StartError>,
 }
 
-/// A line that is closed has lost its other end; anything else can pass.
+/// A closed socket means that the keeper has ended; other errors may be temporary.
 fn not_sent(source: io::Error) -> LaunchError {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
     if [BrokenPipe, ConnectionReset, NotConnected].contains(&source.kind()) {

@@ -1,20 +1,20 @@
-//! What is in force, told by what came of setting it up.
+//! Derives the report of layers from the results of the setup.
 
 use crate::group::{Group, Names};
 use crate::{Controller, Force, Layer, NoGate, NoGroup, Report};
 
-/// What came of setting a sandbox up.
+/// The results of setting up a sandbox.
 pub(super) struct Found<'a> {
     /// The version of Landlock, 0 for none.
     pub(super) landlock: u32,
     pub(super) has_name_rules: bool,
-    /// Whether the kernel refuses processes above their number, or there is none.
+    /// True if the kernel refuses processes above the limit, or there is no limit.
     pub(super) processes_are_bounded: bool,
     pub(super) no_gate: Option<&'a NoGate>,
     pub(super) group: &'a Result<Group, NoGroup>,
 }
 
-/// Returns what is in force in a sandbox of namespaces.
+/// Returns the report of a sandbox of namespaces.
 pub(super) fn of(found: &Found<'_>) -> Report {
     let full = |layer| (layer, Force::Full);
     let network = match found.no_gate {
@@ -43,7 +43,7 @@ pub(super) fn of(found: &Found<'_>) -> Report {
     }
 }
 
-/// Returns what is in force where Landlock stands in for namespaces.
+/// Returns the report of a sandbox in which Landlock replaces namespaces.
 pub(super) fn without_namespaces(group: &Result<Group, NoGroup>) -> Report {
     let none = |why: &str| Force::None(why.to_owned());
     let full = |layer| (layer, Force::Full);
@@ -89,7 +89,7 @@ fn controllers_force(controllers: &[Controller]) -> Force {
     if missing.is_empty() { Force::Full } else { Force::Partial(format!("without {}", Names(&missing))) }
 }
 
-/// What a version of Landlock lacks, by the release that brought it; 0 stands for none.
+/// Returns what a Landlock version lacks, with the release that brought it; version 0 means no Landlock.
 fn landlock_force(version: u32) -> Force {
     if version == 0 {
         let why =

@@ -1,4 +1,4 @@
-//! What host and keeper say to each other until the sandbox is ready.
+//! The handshake of host and keeper until the sandbox is ready.
 
 use std::io;
 use std::net::TcpListener;
@@ -11,8 +11,8 @@ use crate::transport::{self, Message};
 use crate::wire::{Event, Refusal, Setup};
 use crate::{Ends, Listeners, NoGate, Owner, Stage, StartError, Walls};
 
-/// Tells the keeper what is wanted, with what its broker is given: the lines on which it asks and holds connections,
-/// and the files of the order of names. Returns the keeper with what came of that.
+/// Sends the setup to the keeper, with the descriptors of its broker: the sockets on which it reports calls and
+/// connections, and the files of the name order. Returns the keeper's pidfd with the result of the setup.
 pub(super) fn set_up(
     socket: &OwnedFd,
     setup: &Setup,
@@ -25,7 +25,7 @@ pub(super) fn set_up(
     };
     let mapped = setup.acting.filter(|_| walls == Walls::Namespaces);
     let Some(owner) = mapped else {
-        // It lies there when the keeper comes to read it. A door that has not opened says why.
+        // The message is queued until the keeper reads it. If the namespaces could not be created, the reply says why.
         let told = tell();
         let (keeper, ready) = both_messages(socket)?;
         return Ok((keeper, told.and(ready)));
@@ -40,14 +40,14 @@ pub(super) fn set_up(
     Ok((keeper, ready))
 }
 
-/// Hears the door and the keeper, which is ready at times before the door has said that there is one.
+/// Receives the messages of the first process and the keeper; the keeper's may arrive first.
 fn both_messages(socket: &OwnedFd) -> Result<(OwnedFd, Result<Ready, StartError>), StartError> {
     let (event, descriptors) = next_message(socket)?;
     if event == Event::Keeper {
         return Ok((one(descriptors)?, wait_until_ready(socket)));
     }
     let ready = ready(event, descriptors);
-    // Without a keeper it was the door that failed.
+    // Without a keeper the first process has failed.
     match (first_message(socket), ready) {
         (Ok(keeper), ready) => Ok((keeper, ready)),
         (Err(_), Err(failure)) => Err(failure),
@@ -55,9 +55,9 @@ fn both_messages(socket: &OwnedFd) -> Result<(OwnedFd, Result<Ready, StartError>
     }
 }
 
-/// Makes root and the one whom commands act as known in the keeper's user namespace.
+/// Maps root and the user as whom commands act in the keeper's user namespace.
 ///
-/// The keeper could map one user only, itself; two are mapped by somebody outside who may be both.
+/// The keeper itself could map one user only; mapping two requires a process outside with privileges over both.
 fn map_both(keeper: &OwnedFd, owner: Owner) -> io::Result<()> {
     let pid = process_number(keeper).ok_or(io::ErrorKind::NotFound)?;
     let map =
@@ -87,13 +87,13 @@ fn one(descriptors: Vec<OwnedFd>) -> Result<OwnedFd, StartError> {
     Ok(keeper)
 }
 
-/// What a keeper has ready.
+/// What a keeper reports when it is ready.
 pub(super) struct Ready {
     pub(super) root: OwnedFd,
     pub(super) mounts: OwnedFd,
     pub(super) landlock: u32,
     pub(super) processes_are_bounded: bool,
-    /// Why it is not in the group that was made for it; 0 where it is.
+    /// The errno for which the keeper is not in the group created for it; 0 if it is.
     pub(super) no_group: i32,
     pub(super) gate: Result<Vec<OwnedFd>, NoGate>,
 }
@@ -122,7 +122,7 @@ fn ready(event: Event, descriptors: Vec<OwnedFd>) -> Result<Ready, StartError> {
 
 fn next_message(socket: &OwnedFd) -> Result<(Event, Vec<OwnedFd>), StartError> {
     let received = match transport::receive(socket) {
-        // A door that does not open leaves what it was told unread, which the kernel reports before what it said.
+        // A first process that fails leaves its setup unread, and the kernel reports that before the process's message.
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => transport::receive(socket),
         received => received,
     };
@@ -142,7 +142,7 @@ fn start_error(refusal: Refusal, path: PathBuf) -> StartError {
     }
 }
 
-/// What there is for each family; see [`ends`].
+/// The number of descriptors of each address family; see [`ends`].
 const OF_A_FAMILY: usize = 3;
 
 /// Gives the listeners their types, in the order in which the keeper sends them.
@@ -165,23 +165,23 @@ fn ends(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<Ends> {
     })
 }
 
-/// The number that a pidfd's process has for us, see proc_pid_fdinfo(5).
+/// Returns the pid of a pidfd's process as this process sees it, see proc_pid_fdinfo(5).
 pub(crate) fn process_number(pidfd: &OwnedFd) -> Option<u32> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
 
-/// The number of the process that a pidfd's thread belongs to.
+/// Returns the pid of the process that a pidfd's thread belongs to.
 pub(crate) fn process_of(pidfd: &OwnedFd) -> Option<u32> {
     let process = match numbers_of(pidfd.as_fd()) {
         Ok(Numbers { process, .. }) => process,
-        // Before Linux 6.13, or it has ended.
+        // The kernel is older than Linux 6.13, or the thread has ended.
         Err(_) => read_process(process_number(pidfd)?)?,
     };
     Some(process).filter(|process| *process != 0)
 }
 
-/// The process of a thread, see proc_pid_status(5).
+/// Returns the process of a thread, see proc_pid_status(5).
 fn read_process(thread: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! From limits to what stands in a group's files.
+//! Converts limits to the values of a group's files.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,13 +9,13 @@ use rustix::io::{Errno, write};
 use super::Controller;
 use crate::{Limits, broker};
 
-/// What a group counts besides what commands use: it is the watch, which looks at commands alone and says which limit
-/// one has met, that shall meet them first.
+/// Memory that a group counts in addition to that of commands. The allowance ensures that the keeper's own check, which
+/// measures commands alone and reports the limit, triggers first.
 const OWN_BYTES: u64 = 64 << 20;
-/// The keeper, and an init for each command.
+/// Room for the keeper, and an init for each command.
 const OWN_PROCESSES: u64 = 64;
 
-/// What a group is to keep.
+/// The limits that a group enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bounds {
     memory: Option<u64>,
@@ -23,7 +23,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Returns what is to be kept for all commands together; nothing where there is no such limit.
+    /// Returns the limits for all commands together; `None` if there are no such limits.
     pub(super) fn of(limits: Limits) -> Option<Self> {
         let processes = limits.processes.map(|limit| {
             let own = OWN_PROCESSES.saturating_add(broker::threads());
@@ -33,12 +33,12 @@ impl Bounds {
         (memory.is_some() || processes.is_some()).then_some(Self { memory, processes })
     }
 
-    /// Writes them to the files of the group, as far as it has such controllers.
+    /// Writes the limits to the files of the group, for the controllers that it has.
     pub(super) fn put_on(self, group: BorrowedFd<'_>, controllers: &[Controller]) -> io::Result<()> {
         let has = |controller| controllers.contains(&controller);
         if let Some(bytes) = self.memory.filter(|_| has(Controller::Memory)) {
             set(group, "memory.max", bytes)?;
-            // What is swapped out counts for nobody else. A kernel may be built without.
+            // Swapped pages are not counted by `memory.max`. A kernel may be built without swap accounting.
             match set(group, "memory.swap.max", 0) {
                 Err(Errno::NOENT) | Ok(()) => {}
                 Err(error) => return Err(error.into()),
@@ -56,7 +56,7 @@ impl Bounds {
     }
 }
 
-/// One pair for each size of page: what is used, and what is promised (`rsvd`).
+/// Returns one pair of files for each page size: for used pages, and for reserved ones (`rsvd`).
 fn huge_page_files(group: BorrowedFd<'_>) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     for entry in Dir::read_from(group)? {
@@ -72,7 +72,7 @@ fn set(group: BorrowedFd<'_>, file: &str, value: u64) -> rustix::io::Result<()> 
     put(group, file, &value.to_string())
 }
 
-/// Writes a value to a file of a group, in one piece.
+/// Writes a value to a file of a group, with one write(2).
 pub(super) fn put(group: impl AsFd, file: &str, value: &str) -> rustix::io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = openat(group, file, flags, Mode::empty())?;
@@ -122,7 +122,7 @@ mod tests {
             (read("memory.max"), read("pids.max")),
             (String::new(), bounds.processes.unwrap_or(0).to_string())
         );
-        // Without accounting of swap, too.
+        // Also without accounting of swap.
         bounds.put_on(group.as_fd(), &Controller::ALL).expect("put");
         let memory = ((1_u64 << 30) + OWN_BYTES).to_string();
         for (file, value) in [
@@ -136,7 +136,7 @@ mod tests {
         fs::write(place.path().join("memory.swap.max"), "max").expect("a file");
         bounds.put_on(group.as_fd(), &Controller::ALL).expect("put");
         assert!(read("memory.swap.max").starts_with('0'));
-        // What is missing besides is no bound.
+        // Any other missing file is an error.
         fs::remove_file(place.path().join("memory.max")).expect("removed");
         assert!(bounds.put_on(group.as_fd(), &Controller::ALL).is_err());
     }

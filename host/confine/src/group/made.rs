@@ -1,9 +1,11 @@
-//! Making, entering, ending and removing a group.
+//! Creating, entering, killing and removing a group.
 //!
-//! A group is locked (flock(2)) by its host as long as that lives, so nobody takes it for abandoned before its keeper
-//! is in it. When a host is killed, the kernel drops the lock and ends what was in the group; who makes the next
-//! group in the same place removes it then. Between making and locking it a group looks abandoned, so the place itself
-//! is locked as well: by many who make groups, or by one who removes them.
+//! The host locks its group (flock(2)) as long as it lives, so that no other host takes the group for abandoned before
+//! the
+//! keeper is in it. When a host is killed, the kernel releases the lock and ends the processes of the group; the next
+//! host
+//! that creates a group in the same place removes it. Between its creation and its lock a group looks abandoned, so the
+//! parent directory is locked as well: shared by hosts that create groups, or exclusively by one that removes them.
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
@@ -23,35 +25,35 @@ use super::place::{self, Place};
 use super::{Controller, NoGroup};
 use crate::Limits;
 
-/// What the names of groups begin with; sixteen hexadecimal digits follow.
+/// The prefix of group names; sixteen hexadecimal digits follow.
 const PREFIX: &str = "portcullis-";
-/// Commands that act as somebody else read their bounds in it by their names; who opens it can lock it.
+/// Commands that act as another user read their limits in it by name; a process that can open it could lock it.
 const MODE: Mode = Mode::RWXU.union(Mode::XGRP).union(Mode::XOTH);
-/// Names are tried until one is free and nobody has taken its group away.
+/// Attempts to find a free name whose group is not removed by another host at once.
 const TRIES: u32 = 8;
-/// Who has been told to end is gone from a group a moment later.
+/// How often to wait for killed processes to leave a group.
 const MOMENTS: u32 = 500;
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// A group that this process has made; dropping it ends whoever is in it, and removes it.
+/// A group that this process has created; dropping it kills its processes and removes it.
 #[derive(Debug)]
 pub(crate) struct Group {
     place: OwnedFd,
     name: String,
     path: PathBuf,
-    /// Locked.
+    /// Holds the lock.
     directory: OwnedFd,
     controllers: Vec<Controller>,
 }
 
 impl Group {
-    /// Makes one with these limits, in the best place for it.
+    /// Creates a group with these limits in the best place for it.
     pub(crate) fn make(limits: Limits) -> Result<Self, NoGroup> {
         let bounds = Bounds::of(limits).ok_or(NoGroup::NoLimits)?;
         let Place { path, missing, .. } = place::find()?;
         let place = open_directory(CWD, &path).map_err(refused("opening the place of control groups"))?;
         for controller in missing {
-            // What this does not give shows below.
+            // A controller that is refused here is missing in the check below.
             let _refused = put(&place, "cgroup.subtree_control", &format!("+{}", controller.name()));
         }
         sweep(&place);
@@ -67,23 +69,23 @@ impl Group {
         Ok(group)
     }
 
-    /// What it bounds.
+    /// Returns the controllers that limit the group.
     pub(crate) fn controllers(&self) -> &[Controller] {
         &self.controllers
     }
 
-    /// Where it is.
+    /// Returns the path of the group.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens it for a process to be started in it; the lock stays here.
+    /// Opens the group so that a process can be started in it; the lock stays with this handle.
     pub(crate) fn entrance(&self) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         openat(&self.directory, ".", flags, Mode::empty())
     }
 
-    /// Returns the count of processes that were ended in it for want of memory, where it bounds that.
+    /// Returns the count of processes killed for lack of memory, if the group limits memory.
     pub(crate) fn deaths(&self) -> Option<Deaths> {
         let is_bounded = self.controllers.contains(&Controller::Memory);
         is_bounded.then(|| Deaths::of(self.directory.as_fd())).flatten()
@@ -96,31 +98,31 @@ impl Drop for Group {
         for _ in 0..MOMENTS {
             match unlinkat(&self.place, &self.name, AtFlags::REMOVEDIR) {
                 Err(Errno::BUSY) => std::thread::sleep(MOMENT),
-                // What cannot be removed is left to the next sweep.
+                // A group that cannot be removed is left to the next sweep.
                 Ok(()) | Err(_) => return,
             }
         }
     }
 }
 
-/// How many processes of a group the kernel has ended because all used more memory than they may.
+/// Counts the processes of a group that the kernel has killed because all together exceeded the memory limit.
 #[derive(Debug)]
 pub(crate) struct Deaths {
     events: File,
     known: Mutex<Events>,
 }
 
-/// What the kernel has counted of a group.
+/// The kernel's counters for a group.
 #[derive(Debug, Clone, Copy)]
 struct Events {
-    /// How often there was no more within its bound.
+    /// How often the group ran out of memory at its limit.
     at_bound: u64,
-    /// How many of its processes were ended, also where it was the machine that had no more.
+    /// How many of its processes were killed, including when the whole machine ran out of memory.
     killed: u64,
 }
 
 impl Deaths {
-    /// Nothing where the kernel does not count them.
+    /// Opens the counters; `None` if the kernel does not count.
     pub(super) fn of(group: BorrowedFd<'_>) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let events = File::from(openat(group, "memory.events", flags, Mode::empty()).ok()?);
@@ -128,7 +130,7 @@ impl Deaths {
         Some(Self { events, known })
     }
 
-    /// Whether there were some since it was asked last.
+    /// Returns true if processes were killed since the last call.
     pub(crate) fn are_new(&self) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Events::read(&self.events).unwrap_or(*known);
@@ -138,7 +140,7 @@ impl Deaths {
 }
 
 impl Events {
-    /// See the kernel's cgroup-v2.rst: lines of a name and a number.
+    /// Reads the counters, as in the kernel's cgroup-v2.rst: lines of a name and a number.
     fn read(events: &File) -> Option<Self> {
         let mut bytes = [0; 512];
         let length = events.read_at(&mut bytes, 0).ok()?;
@@ -148,7 +150,7 @@ impl Events {
     }
 }
 
-/// Removes the groups that killed hosts have left where this program would make one.
+/// Removes the groups that killed hosts left in the place where this program would create one.
 pub fn sweep_groups() {
     if let Ok(place) =
         place::find().map(|found| open_directory(CWD, &found.path)).unwrap_or(Err(Errno::NOENT))
@@ -157,7 +159,7 @@ pub fn sweep_groups() {
     }
 }
 
-/// Removes the groups of hosts that are gone, and ends what is left in them.
+/// Removes the groups of hosts that have ended, and kills the processes left in them.
 fn sweep(place: &OwnedFd) {
     let _alone = hold(place, FlockOperation::NonBlockingLockExclusive);
     let Ok(entries) = Dir::read_from(place) else { return };
@@ -166,7 +168,7 @@ fn sweep(place: &OwnedFd) {
         let Ok(directory) = open_directory(place, name) else { continue };
         if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
             end(&directory);
-            // Whoever is still ending leaves it to the next one.
+            // A group with processes that are still ending is left to the next sweep.
             let _busy = unlinkat(place, name, AtFlags::REMOVEDIR);
         }
     }
@@ -178,10 +180,10 @@ fn is_ours(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(is_hexadecimal)
 }
 
-/// Locks a place as long as what is returned lives. Nobody is waited for long, who may never let it go: what is done
-/// under the lock is done without it then, and tried again where it fails.
+/// Locks a place until the returned descriptor is dropped. Another holder may never release its lock, so the wait is
+/// short: the protected operation is then done without the lock, and repeated if it fails.
 fn hold(place: &OwnedFd, lock: FlockOperation) -> Option<OwnedFd> {
-    // Opened anew, the lock is nobody else's.
+    // A new open file description has a lock of its own.
     let own = open_directory(place, ".").ok()?;
     for _ in 0..TRIES {
         match flock(&own, lock) {
@@ -193,16 +195,16 @@ fn hold(place: &OwnedFd, lock: FlockOperation) -> Option<OwnedFd> {
     None
 }
 
-/// Makes a directory and locks it, so that it is still the one that bears its name.
+/// Creates a directory and locks it, and verifies that the name still means this directory.
 fn make_locked(place: &OwnedFd) -> rustix::io::Result<(String, OwnedFd)> {
     let _nobody_sweeps = hold(place, FlockOperation::NonBlockingLockShared);
     let mut last = Errno::EXIST;
     for _ in 0..TRIES {
-        // The keys of these are random.
+        // `RandomState` has random keys.
         let name = format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()));
         match mkdirat(place, &name, MODE).and_then(|()| lock(place, &name)) {
             Ok(directory) => return Ok((name, directory)),
-            // Somebody has the name, or sweeps although the place is held.
+            // The name is taken, or another host sweeps although the place is locked.
             Err(error @ (Errno::EXIST | Errno::NOENT | Errno::AGAIN)) => last = error,
             Err(error) => return Err(error),
         }
@@ -255,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    /// Ordinary directories stand in for groups: those can be removed as long as they are empty, and locked, as well.
+    /// Ordinary directories stand in for groups: they too can be locked, and removed while they are empty.
     fn place() -> (tempfile::TempDir, OwnedFd) {
         let place = tempfile::tempdir().expect("a directory");
         let opened = open_directory(CWD, place.path()).expect("opened");
@@ -290,7 +292,7 @@ mod tests {
         let early = open_directory(&opened, "x").expect("opened");
         fs::remove_dir(place.path().join("x")).expect("removed");
         assert_eq!(lock(&opened, "x").map(drop), Err(Errno::NOENT));
-        // While somebody sweeps.
+        // While another host sweeps.
         fs::create_dir(place.path().join("x")).expect("made");
         let sweeper = open_directory(&opened, "x").expect("opened");
         flock(&sweeper, FlockOperation::NonBlockingLockExclusive).expect("locked");
@@ -308,7 +310,7 @@ mod tests {
         drop((making, also_making));
         let sweeping = hold(&opened, FlockOperation::NonBlockingLockExclusive);
         assert!(sweeping.is_some() && hold(&opened, FlockOperation::NonBlockingLockShared).is_none());
-        // Who does not let it go keeps nobody from making one.
+        // A holder that never releases the lock does not prevent the creation of groups.
         assert!(make_locked(&opened).is_ok());
     }
 
@@ -342,7 +344,7 @@ mod tests {
         assert!(!deaths.are_new());
         write("low 0\noom 3\noom_kill 4\noom_group_kill 9\n");
         assert!(deaths.are_new() && !deaths.are_new());
-        // The machine had no more.
+        // The machine ran out of memory.
         write("low 0\noom 3\noom_kill 5\noom_group_kill 9\n");
         assert!(!deaths.are_new());
     }

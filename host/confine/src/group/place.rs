@@ -1,8 +1,8 @@
-//! Where a group may be made.
+//! Finds the directory in which a group may be created.
 //!
-//! A group whose processes are not in groups below it cannot give controllers to these (the root of all groups can,
-//! and has no file `cgroup.type`). So a group is not made below the one that this program is in, with pi and what else
-//! runs there, but beside it, in a directory above.
+//! A group that contains processes itself cannot give controllers to its child groups (except the root group, which has
+//! no file `cgroup.type`). So the new group is not created below the group of this program, which also contains pi and
+//! others, but beside it, in a directory above.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -11,33 +11,33 @@ use rustix::fs::{Access, CWD, FsWord, Mode, OFlags, access, fstatfs, openat};
 
 use super::{Controller, NoGroup};
 
-/// A directory in which a group can be made.
+/// A directory in which a group can be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) path: PathBuf,
-    /// What groups made there have, once [`Place::missing`] are switched on.
+    /// The controllers of groups created there, once [`Place::missing`] are enabled.
     pub(super) controllers: Vec<Controller>,
-    /// Those that have to be switched on first.
+    /// The controllers that must be enabled first.
     pub(super) missing: Vec<Controller>,
 }
 
-/// What is known of a group above this program's, or of its own.
+/// What is known about this program's group or an ancestor of it.
 #[derive(Debug, Clone, Default)]
 struct Candidate {
     path: PathBuf,
-    /// What it has.
+    /// The controllers of the group.
     available: Vec<Controller>,
-    /// What groups below it have.
+    /// The controllers enabled for its child groups.
     on: Vec<Controller>,
-    /// Whether this user may make groups in it, and move processes into these.
+    /// Whether this user may create child groups and move processes into them.
     is_ours: bool,
-    /// Whether this user may change what groups below it have.
+    /// Whether this user may enable controllers for child groups.
     may_switch: bool,
-    /// Whether processes in it keep it from giving anything to groups below.
+    /// Whether processes in it prevent it from giving controllers to child groups.
     is_occupied: bool,
 }
 
-/// Says why a group with all that is needed cannot be had; nothing where it should.
+/// Returns why a group with all needed controllers cannot be created; `None` if it should work.
 pub(crate) fn outlook() -> Option<NoGroup> {
     match find() {
         Ok(place) if Controller::NEEDED.iter().all(|needed| place.controllers.contains(needed)) => None,
@@ -46,7 +46,7 @@ pub(crate) fn outlook() -> Option<NoGroup> {
     }
 }
 
-/// Looks for the place that gives most, the nearest among equals.
+/// Finds the place with the most controllers, the nearest among equals.
 pub(super) fn find() -> Result<Place, NoGroup> {
     let text = |file| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
     let found = locate(&text("/proc/self/mountinfo"), &text("/proc/self/cgroup"));
@@ -63,11 +63,11 @@ fn is_version_2(path: &Path) -> bool {
     opened.and_then(fstatfs).is_ok_and(|system| system.f_type == MAGIC)
 }
 
-/// Returns where groups of version 2 are mounted, each with the directory there of this process's own: see
-/// proc_pid_mountinfo(5) and cgroups(7).
+/// Returns the mount points of cgroup v2, each with this process's own group below it: see proc_pid_mountinfo(5) and
+/// cgroups(7).
 fn locate(mounts: &str, groups: &str) -> Vec<(PathBuf, PathBuf)> {
     let Some(own) = groups.lines().find_map(|line| line.strip_prefix("0::")) else { return Vec::new() };
-    // One that lies outside of what a namespace shows begins with `/..`; one that was removed says so.
+    // A group outside of the cgroup namespace begins with `/..`; a removed one is marked so.
     let is_plain =
         Path::new(own).components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     if !is_plain || own.ends_with(" (deleted)") {
@@ -86,7 +86,7 @@ fn locate(mounts: &str, groups: &str) -> Vec<(PathBuf, PathBuf)> {
     mounts.collect()
 }
 
-/// Blanks and their like are written as a backslash and three octal digits.
+/// Decodes spaces and similar characters, which mountinfo writes as a backslash and three octal digits.
 fn unescaped(field: &str) -> PathBuf {
     let mut text = field.to_owned();
     for (code, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
@@ -104,7 +104,7 @@ impl Candidate {
         };
         let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
         let is_root = !path.join("cgroup.type").exists();
-        // What cannot be read has threads in it, at least.
+        // An unreadable file means that the group contains at least threads.
         let is_empty = || fs::read(path.join("cgroup.procs")).is_ok_and(|processes| processes.is_empty());
         Self {
             path: path.to_owned(),
@@ -134,7 +134,7 @@ impl Candidate {
     }
 }
 
-/// Chooses among the groups from the own one upwards, or says why there is none.
+/// Chooses among the groups from the own one upwards, or returns why there is none.
 fn choose(candidates: &[Candidate]) -> Result<Place, NoGroup> {
     let needed =
         |place: &Place| Controller::NEEDED.iter().filter(|one| place.controllers.contains(one)).count();
@@ -221,16 +221,16 @@ mod tests {
             both,
             &[],
         );
-        // What is not given yet is switched on where that is allowed.
+        // Missing controllers are enabled where that is allowed.
         let bare = delegated("/u/app.slice", both, &[]);
         check(&[own("/u/app.slice/pi.scope", both), bare.clone()], "/u/app.slice", both, both);
         let fixed = Candidate { may_switch: false, ..bare };
         check(&[own("/u/app.slice/pi.scope", both), fixed, manager], "/u", both, &[]);
-        // What gives more is taken, and the nearest of those that give the same.
+        // The place with more controllers wins, and the nearest among equals.
         let pids = delegated("/u/a", &[Processes, HugePages], &[Processes]);
         check(&[own("/u/a/b", both), pids.clone(), slice.clone()], "/u/app.slice", both, &[]);
         check(&[own("/u/a/b", both), pids.clone(), users], "/u/a", &[Processes, HugePages], &[HugePages]);
-        // Only the root of all groups gives them away with processes in it.
+        // Only the root group can enable controllers with processes in it.
         let root = Candidate { is_occupied: false, ..own("/", &[HugePages]) };
         check(&[root], "/", &[HugePages], &[HugePages]);
     }
@@ -244,7 +244,7 @@ mod tests {
             (vec![], NoGroup::NoControllers),
             (vec![own("/u/a", &[]), none], NoGroup::NoControllers),
             (vec![foreign("/s/x.scope"), foreign("/s")], NoGroup::NotDelegated("/s/x.scope".into())),
-            // A container, or a service that was delegated to, with everything in one group.
+            // A container, or a service with delegation, with all processes in one group.
             (vec![own("/", both)], NoGroup::Occupied("/".into())),
             (vec![own("/s/x.service", both), foreign("/s")], NoGroup::Occupied("/s/x.service".into())),
         ] {
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_looked_at() {
-        // Whatever there is: it is a place that exists, or a reason.
+        // On any machine the result is an existing place, or a reason.
         match find() {
             Ok(place) => assert!(is_version_2(&place.path) && !place.controllers.is_empty(), "{place:?}"),
             Err(why) => assert!(!why.to_string().is_empty()),

@@ -1,9 +1,11 @@
-//! A keeper without namespaces: Landlock, the broker and a filter are all there is.
+//! A keeper without namespaces, confined by Landlock, the broker and a filter only.
 //!
-//! Here the broker is the process that the host has started, and the keeper its child, because only a forebear may look
-//! into processes where Yama is strict. Nothing ends by itself with process 1: the keeper is told when the broker or
-//! the host goes, each init when the keeper does, and either kills whatever it can reach, which is what its Landlock
-//! rules hold.
+//! Here the broker is the process that the host has started, and the keeper is its child, because under a strict Yama
+//! only
+//! an ancestor may inspect processes. The end of a process ends no others here: the keeper learns when the broker or
+//! the
+//! host ends, each init learns when the keeper ends, and both then kill every process that they can reach, which their
+//! Landlock rules bound.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
@@ -26,20 +28,20 @@ use crate::order::OrderFiles;
 use crate::wire::{Event, Setup};
 use crate::{Access, MakeNames, Reads, Stage, Walls, transport};
 
-/// What both processes need.
+/// The state that both processes need.
 struct Begun {
     setup: Setup,
     identity: Identity,
     places: Places,
     reads: Reads,
     orders: broker::Orders,
-    /// The files of the order of names, for the broker.
+    /// The files of the name order, for the broker.
     order: Option<OrderFiles>,
     commands: SharedNumbers,
     settled: Settled,
 }
 
-/// Is the broker, and has a child that is the keeper; that one is in the group, with all commands.
+/// Runs as the broker, with the keeper as a child; the keeper and all commands are in the control group.
 pub(super) fn main(
     single: SingleThread,
     control: &OwnedFd,
@@ -69,11 +71,11 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
         Some(owner) => Identity::current().act_as(owner)?,
         None => Identity::current(),
     };
-    // Neither process needs any right of root's.
+    // Neither process needs root's privileges.
     privileges::drop_all()?;
     let places = Places::of(&setup.plan);
     let rules = setup.names.as_ref().ok_or(Errno::OPNOTSUPP).during(Stage::Names)?;
-    // Landlock, which takes nothing back, cannot hide what lies where commands write.
+    // Landlock rules cannot be revoked for a part of a tree, so they cannot hide paths inside writable places.
     let reads = if places.hides_in_writable() { Reads::Judged } else { rules.reads };
     let names = make_names(&rules.data).ok_or(Errno::INVAL).during(Stage::Names)?;
     let writable =
@@ -98,7 +100,7 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
     Ok(Begun { setup, identity, places, reads, orders, order, commands, settled })
 }
 
-/// Makes the keeper; this process comes back from being the broker when it has ended.
+/// Creates the keeper; this process then runs as the broker, and returns when that has ended.
 fn part(
     single: SingleThread,
     control: &OwnedFd,
@@ -110,7 +112,7 @@ fn part(
     match clone_keeper(&single, CloneFlags::NONE, group).during(Stage::Process)? {
         (Cloned::Parent { pid, .. }, _) => {
             let keeper = Pid::from_raw(pid).ok_or(Errno::SRCH).during(Stage::Process)?;
-            // The keeper sends them when the broker is to begin; until then the broker closes all that it does not know.
+            // The keeper sends them when the broker is to begin; until then the broker closes all unknown descriptors.
             drop(begun.order);
             broker::be(&single, theirs, begun.orders, begun.commands, keeper).during(Stage::Broker)
         }
@@ -144,10 +146,10 @@ fn set_up(
     begun: Begun,
 ) -> Result<(Settled, Ready, Session), Failure> {
     let Begun { setup, identity, places, reads, orders, order, commands, settled } = begun;
-    // Whatever the broker holds is not this process's.
+    // The broker's descriptors do not belong to this process.
     drop(orders);
     let process = pidfd_open(broker, PidfdFlags::empty()).during(Stage::Broker)?;
-    // With another parent it has ended before, and its number is perhaps somebody else's.
+    // With another parent the broker has already ended, and its pid may have been reused.
     if getppid() != Some(broker) {
         return Err(Errno::SRCH).during(Stage::Broker);
     }

@@ -1,6 +1,6 @@
-//! Starting the keeper in the control group that the host has made for its sandbox.
+//! Starts the keeper in the control group that the host has created for its sandbox.
 //!
-//! It starts there, and is not moved: nobody has to wait for that, and there is no moment in which it is outside.
+//! It starts in the group instead of being moved there: no wait is needed, and it is never outside.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 /// The argument, after the usual ones, of a keeper whose standard output is the directory of its group.
 pub(crate) const IN_GROUP: &str = "in-group";
 
-/// Moves the group from standard output to where no command can inherit it; nothing where none was made.
+/// Moves the group from standard output to a descriptor that no command can inherit; `None` if there is no group.
 pub(super) fn take() -> io::Result<Option<OwnedFd>> {
     if !std::env::args_os().any(|argument| argument == IN_GROUP) {
         return Ok(None);
@@ -22,9 +22,9 @@ pub(super) fn take() -> io::Result<Option<OwnedFd>> {
     Ok(Some(group))
 }
 
-/// Makes a copy of this process, in the group where there is one; neither has it open afterwards.
+/// Clones this process into the group, if there is one; neither process has the group open afterwards.
 ///
-/// With it comes why the copy is not in that group, 0 where it is: without one a sandbox is as good as any.
+/// Also returns the errno for which the clone is not in that group, or 0: a sandbox without a group is still useful.
 pub(super) fn clone_keeper(
     single: &SingleThread,
     flags: CloneFlags,
@@ -33,7 +33,7 @@ pub(super) fn clone_keeper(
     let Some(group) = group else { return Ok((clone(single, flags)?, 0)) };
     match clone_into(single, flags, group.as_fd()) {
         Ok(cloned) => Ok((cloned, 0)),
-        // Where it was not the group that was refused, this is refused as well.
+        // If the group was not the cause of the error, this fails as well.
         Err(error) => Ok((clone(single, flags)?, error.raw_os_error().unwrap_or(libc::EINVAL))),
     }
 }

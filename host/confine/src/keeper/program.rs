@@ -1,6 +1,6 @@
-//! What a command's init and the command itself do before there is the program.
+//! Prepares the actions of a command's init, and of the command before it executes its program.
 //!
-//! Both run in the keeper's memory, so everything is put together here, before they exist.
+//! Both run in the keeper's memory, so everything is prepared here, before they exist.
 
 use std::ffi::{CString, NulError, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,10 +13,10 @@ use super::Session;
 use crate::layer::{limits, privileges, processes};
 use crate::{Command, Limits, Stage, Terminal};
 
-/// Where programs are looked for when the command has no `PATH`, as in glibc.
+/// The search path for a command without `PATH`, as in glibc.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// Returns what every init of the session does.
+/// Returns the script of every init of the session.
 pub(super) fn script_of_init(session: &Session) -> Script<'static> {
     let mut script = Script::default();
     match &session.fence {
@@ -30,7 +30,7 @@ pub(super) fn script_of_init(session: &Session) -> Script<'static> {
     script
 }
 
-/// A command in the form the kernel wants.
+/// A command in the form that the kernel takes.
 pub(super) struct Program {
     pub(super) candidates: Vec<CString>,
     pub(super) argv: ExecVector,
@@ -63,7 +63,7 @@ impl Program {
         })
     }
 
-    /// Returns what puts the last part of the confinement in force, right before the program.
+    /// Returns the script that applies the last part of the confinement, right before the program is executed.
     pub(super) fn script<'a>(
         &self,
         session: &Session,
@@ -96,7 +96,7 @@ fn strings(all: impl IntoIterator<Item = OsString>) -> Result<Vec<CString>, NulE
     all.into_iter().map(|one| CString::new(one.into_vec())).collect()
 }
 
-/// Returns the paths to try, as execvp(3) does.
+/// Returns the paths to try, like execvp(3).
 fn candidates(program: &CString, path: Option<OsString>) -> Result<Vec<CString>, NulError> {
     let name = program.as_bytes();
     if name.contains(&b'/') {

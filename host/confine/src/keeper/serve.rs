@@ -1,4 +1,4 @@
-//! Starting commands and watching them, all in one thread that waits in one place.
+//! Starts commands and watches them, in one thread that waits in one place.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -21,10 +21,10 @@ use crate::transport::{self, Message};
 use crate::wire::{Ending, Event, Refusal, Request};
 use crate::{Breach, Command, Stage, Walls};
 
-/// How much memory to run on is kept for later commands: for as many as usually run at once.
+/// How many stacks are kept for later commands: as many as usually run at once.
 const SPARE_STACKS: usize = 8;
 
-/// The keeper at work.
+/// The keeper's main loop and its state.
 pub(super) struct Keeper {
     single: SingleThread,
     settled: Settled,
@@ -53,18 +53,19 @@ impl Keeper {
         Self { single, settled, control, session, init, under_way, watch, spare }
     }
 
-    /// Serves the host until it goes, or says something that is not understood; then it ends everything.
+    /// Serves the host until it closes the socket or sends an unknown message, then ends all commands.
     pub(super) fn serve(mut self) -> ! {
         while self.round().is_some() {}
         if let Some(fence) = &self.session.fence {
             fence.own.end_all();
         }
-        // Nothing is dropped or waited for one by one: a command may wait, dead, for a broker that is stuck, and
-        // the kernel ends all of them together when process 1 has gone.
+        // Commands are neither dropped nor waited for one by one: a dead command may wait for a stuck broker, and the
+        // kernel
+        // ends all of them together when process 1 exits.
         exit_now(0)
     }
 
-    /// Nothing means that it is over.
+    /// Handles one round of events; `None` ends the loop.
     fn round(&mut self) -> Option<()> {
         let asked = self.wait().ok()?;
         self.reap()?;
@@ -72,7 +73,7 @@ impl Keeper {
         if asked { self.answer() } else { Some(()) }
     }
 
-    /// Waits until the host says something (true) or a command ends.
+    /// Waits until the host sends a message (true) or a command ends.
     fn wait(&self) -> rustix::io::Result<bool> {
         let inits: Vec<_> = self.under_way.iter().map(|command| command.launched.pidfd()).collect();
         let broker = self.session.broker.as_ref().map(|broker| &broker.process);
@@ -84,14 +85,14 @@ impl Keeper {
         retry_on_intr(|| poll(&mut watched, pause.as_ref()))?;
         let is_ready = |at: usize| watched.get(at).is_some_and(|ready| !ready.revents().is_empty());
         if others > 1 && is_ready(1) {
-            // Without a broker commands that only compute would not notice that nothing is allowed any more.
+            // Without this, commands that only compute would continue although every other call is refused.
             return Err(Errno::PIPE);
         }
         Ok(is_ready(0))
     }
 
-    /// Tells of every command of which nothing is left, here neither. Nothing is returned where something is that no
-    /// init ends any more.
+    /// Reports every command whose processes have all ended. Returns `None` if processes are left that no init will
+    /// end.
     fn reap(&mut self) -> Option<()> {
         let mut ended = Vec::new();
         for UnderWay { id, launched, watched } in std::mem::take(&mut self.under_way) {
@@ -108,14 +109,14 @@ impl Keeper {
             }
         }
         ended.iter().for_each(|ending| tell(&self.control, ending, &[]));
-        // Nobody waits for this but the next command, which is started after it.
+        // Only the next command, which starts after this, depends on it.
         if self.under_way.is_empty() && !ended.is_empty() && self.session.walls() == Walls::Namespaces {
             remove_segments();
         }
         Some(())
     }
 
-    /// Kills what is above its limits.
+    /// Kills commands that exceed their limits.
     fn enforce_limits(&mut self) {
         let watched = self.under_way.iter_mut().map(|command| &mut command.watched);
         self.watch.look(watched, self.session.processes_are_bounded);
@@ -126,7 +127,7 @@ impl Keeper {
         }
     }
 
-    /// Does what the host asks for; nothing means that the host has gone.
+    /// Handles a request of the host; `None` means that the host has closed the socket.
     fn answer(&mut self) -> Option<()> {
         let message = transport::receive(&self.control).ok()??;
         match Request::decode(&message.bytes).ok()? {
@@ -182,7 +183,7 @@ impl Keeper {
         };
         let launched = stacks.and_then(|stacks| launch.start(proofs, fence, stacks));
         let launched = launched.during(Stage::Process).map_err(|failure| failure.refusal())?;
-        // Where there is no room for it, the command counts as one that has made nothing itself.
+        // If the table is full, the command counts as one that has made nothing itself.
         let _noted = self.session.commands.add(entry(id, &launched));
         if self.under_way.is_empty() {
             self.watch.rest();
@@ -201,12 +202,12 @@ impl Keeper {
     }
 }
 
-/// A command as the broker finds it: the number of its init, and its own.
+/// Returns a command's entry for the broker: the pid of its init, and its number.
 fn entry(id: u64, launched: &Launched) -> u64 {
     u64::from(launched.number()) << 32 | id & u64::from(u32::MAX)
 }
 
-/// Returns what to tell the host when nothing is left of a command.
+/// Returns the event that reports the end of a command.
 fn ending(id: u64, outcome: Outcome, breach: Option<Breach>) -> Event {
     match outcome {
         Outcome::Refused(Refused { label, errno }) => {

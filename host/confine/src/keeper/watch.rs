@@ -1,7 +1,7 @@
-//! Limits that the kernel does not keep for a whole command: looked at ten times a second.
+//! Checks, ten times a second, limits that the kernel does not enforce for a whole command.
 //!
-//! What a command left running belongs to it as long as its init lives, and is found below that init: orphans
-//! become the init's children.
+//! Processes that a command left running belong to it as long as its init lives, and are found as descendants of that
+//! init: orphans become the init's children.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -14,33 +14,33 @@ use rustix::event::Timespec;
 
 use crate::{Breach, Limits, Walls};
 
-/// How often is looked.
+/// The interval between checks.
 const EVERY: Duration = Duration::from_millis(100);
-/// Looking takes at most this part of the time, so that thousands of processes do not make the keeper busy.
+/// A check takes at most this fraction of the time, so that thousands of processes do not keep the keeper busy.
 const SHARE: u32 = 10;
 
-/// Who could not start another process has often lost some when it is looked.
+/// A command at its process limit often has lost some processes again when it is checked.
 const NEAR: u64 = 4;
 
-/// When to look next.
+/// The schedule of checks.
 #[derive(Debug)]
 pub(super) struct Watch {
     next: Instant,
     page: u64,
-    /// Whether what System V keeps is the session's.
+    /// Whether System V segments are the session's own.
     has_own_segments: bool,
 }
 
-/// What is watched of one command.
+/// The watched state of one command.
 #[derive(Debug)]
 pub(super) struct Watched {
-    /// The init's number, as `/proc` here has it.
+    /// The pid of the init, as in this process's `/proc`.
     pub(super) init: i32,
     pub(super) limits: Limits,
     pub(super) breach: Option<Breach>,
 }
 
-/// What `/proc` says of one process.
+/// The data that `/proc` gives about one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     parent: i32,
@@ -48,7 +48,7 @@ struct Process {
     pages: u64,
 }
 
-/// What all processes of a command use.
+/// The resources that all processes of a command use.
 #[derive(Debug, Default)]
 struct Usage {
     threads: u64,
@@ -67,23 +67,24 @@ impl Watch {
         Self { next: Instant::now(), page: page_size(), has_own_segments: walls == Walls::Namespaces }
     }
 
-    /// Returns how long can be waited for something else; nothing when there is nothing to watch.
+    /// Returns how long to wait for other events; `None` if no command has limits.
     pub(super) fn pause<'a>(&self, mut commands: impl Iterator<Item = &'a Watched>) -> Option<Timespec> {
         if !commands.any(Watched::is_bounded) {
             return None;
         }
-        // A command that has just started is given the whole time: most end within it and cost nothing.
+        // A command that has just started gets the whole interval: most end within it and cost nothing.
         let left = self.next.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         Timespec::try_from(left).ok()
     }
 
-    /// Puts the next look off, when nothing ran until now.
+    /// Postpones the next check, if no command ran until this one.
     pub(super) fn rest(&mut self) {
         self.next = Instant::now() + EVERY;
     }
 
-    /// Looks, if it is time, and notes what commands have met. `is_refused` says whether
-    /// the kernel itself refuses processes above their number.
+    /// Performs a check if it is due, and notes which limits commands have exceeded. `is_refused` says whether the
+    /// kernel
+    /// itself refuses processes above the limit.
     pub(super) fn look<'a>(&mut self, commands: impl Iterator<Item = &'a mut Watched>, is_refused: bool) {
         let start = Instant::now();
         if start < self.next {
@@ -93,7 +94,7 @@ impl Watch {
         if !commands.is_empty() {
             let processes = processes();
             let usage = usage(&processes, &commands.iter().map(|command| command.init).collect::<Vec<_>>());
-            // The kernel counts all that is in the session, with what keeps it going.
+            // The kernel counts all processes in the session, including the supervisor's own.
             let together = processes.values().map(|process| process.threads).sum();
             let segments = if self.has_own_segments { segments() } else { Vec::new() };
             let detached =
@@ -108,8 +109,8 @@ impl Watch {
         self.next = end + EVERY.max((end - start) * SHARE);
     }
 
-    /// `together` is how many there are in the session, where the kernel itself refuses more; `detached` is what
-    /// segments take that no process has.
+    /// Returns the limit that a command exceeds. `together` counts all processes in the session, if the kernel itself
+    /// refuses more; `detached` is the memory of segments that no process has mapped.
     fn breach(
         &self,
         command: &Watched,
@@ -119,7 +120,7 @@ impl Watch {
     ) -> Option<Breach> {
         let is_above = |bytes: u64| command.limits.memory_bytes.is_some_and(|limit| bytes > limit);
         let files = || files_in_memory(&usage.processes).saturating_add(detached);
-        // What several processes share counts for each in the first sum; the second is exact, and slow.
+        // The first sum counts shared memory once per process; the second is exact, and slow.
         if command.limits.memory_bytes.is_some()
             && is_above(usage.pages.saturating_mul(self.page).saturating_add(files()))
             && is_above(exact(&usage.processes, files()))
@@ -140,14 +141,14 @@ fn processes() -> HashMap<i32, Process> {
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     numbers
         .filter_map(|pid| {
-            // One that has just ended needs no counting.
+            // A process that has just ended need not be counted.
             let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             Some((pid, parse(&text)?))
         })
         .collect()
 }
 
-/// See proc_pid_stat(5): the name, which may hold anything, ends with the last bracket.
+/// Parses a line as in proc_pid_stat(5): the name, which may contain any character, ends with the last bracket.
 fn parse(text: &str) -> Option<Process> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -157,7 +158,7 @@ fn parse(text: &str) -> Option<Process> {
     Some(Process { parent, threads, pages })
 }
 
-/// Adds up what is below each init, which does not count itself: its memory is the keeper's.
+/// Adds up the descendants of each init. The init itself is not counted: its memory is the keeper's.
 fn usage(processes: &HashMap<i32, Process>, inits: &[i32]) -> HashMap<i32, Usage> {
     let mut all: HashMap<i32, Usage> = inits.iter().map(|init| (*init, Usage::default())).collect();
     for (pid, process) in processes {
@@ -170,7 +171,7 @@ fn usage(processes: &HashMap<i32, Process>, inits: &[i32]) -> HashMap<i32, Usage
     all
 }
 
-/// Returns the init that a process is below.
+/// Returns the init that a process descends from.
 fn above(processes: &HashMap<i32, Process>, pid: i32, inits: &[i32]) -> Option<i32> {
     let mut at = pid;
     // Parents may change while they are read; there are never more steps than processes.
@@ -183,9 +184,10 @@ fn above(processes: &HashMap<i32, Process>, pid: i32, inits: &[i32]) -> Option<i
     None
 }
 
-/// Bytes of processes, with what they share divided among them, and of what they have in memory without mapping it.
+/// Returns the bytes that processes use, with shared memory divided among them, plus those of memfds that they hold
+/// without mapping them.
 ///
-/// What is mapped of a file in memory is counted by its process as well, so the greater of the two counts.
+/// Mapped parts of a memfd are counted by their process as well, so the greater of the two counts.
 fn exact(processes: &[i32], files: u64) -> u64 {
     let shares: Vec<Share> = processes.iter().map(|pid| Share::of(*pid)).collect();
     let own: u64 = shares.iter().map(|share| share.own).sum();
@@ -193,21 +195,21 @@ fn exact(processes: &[i32], files: u64) -> u64 {
     own.saturating_add(in_files.max(files))
 }
 
-/// What a process has of the memory that it shares, and all that it does not.
+/// A process's proportional share of shared memory, plus its private memory.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Share {
     own: u64,
-    /// Of files in memory that it has mapped.
+    /// The part in mapped memfds.
     in_files: u64,
 }
 
 impl Share {
-    /// Nothing when it has ended.
+    /// Reads the share of a process; zero if it has ended.
     fn of(pid: i32) -> Self {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default())
     }
 
-    /// See proc_pid_smaps(5).
+    /// Parses the text as in proc_pid_smaps(5).
     fn parse(text: &str) -> Self {
         let bytes = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -218,14 +220,14 @@ impl Share {
     }
 }
 
-/// Bytes of the files in memory (`memfd_create`) that processes have open, each once.
+/// Returns the bytes of the memfds that processes have open, each counted once.
 fn files_in_memory(processes: &[i32]) -> u64 {
     let mut seen = HashSet::new();
     let open = processes.iter().filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok()).flatten();
     let files = open.flatten().map(|entry| entry.path()).filter(|path| {
         fs::read_link(path).is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"))
     });
-    // What has just been closed takes nothing.
+    // A file that was just closed takes no memory.
     let found = files.filter_map(|path| fs::metadata(path).ok());
     found
         .filter(|file| seen.insert((file.dev(), file.ino())))
@@ -233,13 +235,13 @@ fn files_in_memory(processes: &[i32]) -> u64 {
         .sum()
 }
 
-/// A segment of System V's shared memory in the session's namespace.
+/// A segment of System V shared memory in the session's ipc namespace.
 #[derive(Debug, PartialEq, Eq)]
 struct Segment {
     id: i32,
-    /// What of it is in memory.
+    /// The bytes in memory and in swap.
     bytes: u64,
-    /// How many have it mapped.
+    /// How many processes have it mapped.
     users: u64,
 }
 
@@ -248,7 +250,7 @@ fn segments() -> Vec<Segment> {
     text.lines().skip(1).filter_map(parse_segment).collect()
 }
 
-/// See proc_sysvipc(5): the columns up to `ctime`, then `rss` and `swap`.
+/// Parses a line as in proc_sysvipc(5): the columns up to `ctime`, then `rss` and `swap`.
 fn parse_segment(line: &str) -> Option<Segment> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -256,10 +258,10 @@ fn parse_segment(line: &str) -> Option<Segment> {
     Some(Segment { id: fields.get(1)?.parse().ok()?, bytes, users: number(6)? })
 }
 
-/// Removes the segments that commands have left: nothing else would, as long as the session lasts.
+/// Removes the segments that commands have left; otherwise they would exist for the rest of the session.
 pub(super) fn remove_segments() {
     for segment in segments() {
-        // Somebody else has removed it: as well.
+        // If it fails, another process has removed the segment.
         let _gone = remove_segment(segment.id);
     }
 }

@@ -1,4 +1,4 @@
-//! A `/dev` with the devices every program expects, and with terminals and shared memory of its own.
+//! A `/dev` with the devices that every program expects, and with terminals and shared memory of its own.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const LINKS: [(&str, &str); 5] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
-/// Copies of the host's devices, each with its place.
+/// Copies of the host's devices, each with its path.
 pub(super) struct Prepared(Vec<(PathBuf, OwnedFd)>);
 
 /// Copies the devices; one that the host does not have is left out.
@@ -43,9 +43,9 @@ pub(super) fn prepare() -> Result<Prepared, Failure> {
     Ok(Prepared(nodes))
 }
 
-/// Mounts the new `/dev` and what belongs in it.
+/// Mounts the new `/dev` with its devices and file systems.
 ///
-/// Shared memory is memory: it is bound by the same limit, which cannot be seen to belong to any process.
+/// Shared memory counts as memory but belongs to no process, so it gets the same limit by its size.
 pub(super) fn enforce(nodes: &Prepared, memory_bytes: Option<u64>) -> Result<(), Failure> {
     let dev = Path::new(DEV);
     let no_programs = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
@@ -62,7 +62,8 @@ pub(super) fn enforce(nodes: &Prepared, memory_bytes: Option<u64>) -> Result<(),
     add_attributes(&root, Reach::One, Attributes::READ_ONLY).during_at(Stage::MountAttributes, dev)
 }
 
-/// With a mode of 1777 the kernel would refuse `> /dev/null` to ordinary users (fs.protected_regular).
+/// Creates the directory with mode 0755: with 1777 the kernel would refuse `> /dev/null` to ordinary users
+/// (fs.protected_regular).
 fn directory(nodes: &Prepared, attributes: MountAttrFlags) -> io::Result<OwnedFd> {
     let root = new_filesystem("tmpfs", &[("mode", "0755"), ("size", "64k")], attributes)?;
     for name in nodes.0.iter().filter_map(|(path, _)| path.file_name()) {

@@ -1,8 +1,9 @@
-//! Rights on files that hold below the mounts, see landlock(7).
+//! Rights on files that apply below the mounts, see landlock(7).
 //!
-//! A mount binds a name, these rules bind the file: they hold also where a file is reached around the mounts,
-//! by a descriptor of the host for one. The kernel knows rules that give and none that take, so what lies
-//! hidden or read-only inside a tree that is given is protected by its mount alone.
+//! A mount restricts a name, a Landlock rule restricts the file: it also applies if a command reaches the file around
+//! the
+//! mounts, for example through a descriptor of the host. Landlock rules only add rights, so a path that is hidden or
+//! read-only inside an allowed tree is protected by its mount alone.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -22,9 +23,9 @@ use crate::plan::{Plan, Step, Writable};
 
 /// The first version forbids every move of a file between directories, whatever the rules say.
 const FIRST_USABLE_VERSION: u32 = 2;
-/// Since this version there is something to say about signals and abstract sockets.
+/// The first version with scopes for signals and abstract sockets.
 const FIRST_VERSION_WITH_SCOPES: u32 = 6;
-/// Since this version a file is not cut short without a right to it.
+/// The first version with a right to truncate files.
 const FIRST_VERSION_WITH_TRUNCATING: u32 = 3;
 /// Major and minor number of `/dev/null`.
 const NULL: (u32, u32) = (1, 3);
@@ -33,7 +34,7 @@ const NULL: (u32, u32) = (1, 3);
 pub(crate) struct Landlock {
     version: u32,
     places: Vec<(OwnedFd, Rights)>,
-    /// For every command that has no file of the host as standard input or output.
+    /// The ruleset of every command whose standard streams are not files of the host.
     shared: OwnedFd,
 }
 
@@ -52,14 +53,14 @@ impl AsFd for Rules<'_> {
     }
 }
 
-/// Returns the version to use; nothing when the kernel has none, or none that is of use.
+/// Returns the version to use; `None` if the kernel has none, or none that is useful.
 pub(crate) fn usable_version() -> Option<u32> {
     version().ok().filter(|&version| version >= FIRST_USABLE_VERSION)
 }
 
 impl Landlock {
-    /// Makes the rules for a plan whose mounts are in place. In the `judged` places nothing can be changed by
-    /// commands themselves: the broker does it for them, or nobody.
+    /// Makes the rules for a plan whose mounts are in place. Commands cannot change anything in the `judged` places
+    /// themselves; only the broker does it for them.
     pub(crate) fn prepare(plan: &Plan, judged: &[PathBuf], version: u32) -> Result<Self, Failure> {
         Self::make(&wanted(plan, judged), version)
     }
@@ -69,7 +70,7 @@ impl Landlock {
         for (path, rights) in wanted {
             let (path, rights) = (path.as_ref(), *rights);
             let place = match open(path, OFlags::empty()) {
-                // What has gone meanwhile, or cannot be reached, is given to nobody.
+                // Paths that no longer exist, or cannot be reached, get no rule.
                 Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => continue,
                 opened => opened.during_at(Stage::Landlock, path)?,
             };
@@ -88,15 +89,16 @@ impl Landlock {
         self.version
     }
 
-    /// Whether cutting a file short needs a right.
+    /// Returns true if truncating a file requires a right.
     pub(crate) fn holds_truncating(&self) -> bool {
         self.version >= FIRST_VERSION_WITH_TRUNCATING
     }
 
-    /// Returns the rules for a command with these standard input and outputs.
+    /// Returns the rules for a command with these standard streams.
     ///
-    /// Programs open them anew by `/dev/stdout` and its like, so a file there is given as well: for what it
-    /// is open for, and to this command only.
+    /// Programs open them again as `/dev/stdout` and the like, so a file among them gets a rule as well: with the
+    /// rights that
+    /// it is open with, and for this command only.
     pub(crate) fn for_command(&self, stdio: &[OwnedFd; 3]) -> Result<Rules<'_>, Failure> {
         let mut own = None;
         for descriptor in stdio {
@@ -121,13 +123,13 @@ fn assemble(version: u32, places: &[(OwnedFd, Rights)]) -> Result<OwnedFd, Failu
 
 fn give(rules: &OwnedFd, place: &OwnedFd, rights: Rights) -> Result<(), Failure> {
     match allow(rules, place, rights) {
-        // A file that exists in memory only (memfd_create(2)): there are no rules for it, and none are needed.
+        // A file that exists in memory only (memfd_create(2)): Landlock has no rules for it, and it needs none.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::BADFD) => Ok(()),
         given => given.during(Stage::Landlock),
     }
 }
 
-/// What the mounts of a plan show, and what can be changed in it.
+/// Returns the paths that the mounts of a plan show, with their rights.
 fn wanted<'a>(plan: &'a Plan, judged: &[PathBuf]) -> Vec<(&'a Path, Rights)> {
     let read = Rights::EXECUTE | Rights::READ_FILE | Rights::READ_DIRECTORY;
     let use_device = Rights::WRITE_FILE | Rights::DEVICE_REQUESTS;
@@ -156,7 +158,7 @@ fn wanted<'a>(plan: &'a Plan, judged: &[PathBuf]) -> Vec<(&'a Path, Rights)> {
     wanted
 }
 
-/// What must be given for a descriptor to be opened anew; nothing where no rule is needed or wanted.
+/// Returns the rights that opening a descriptor again requires; `None` if no rule is needed or wanted.
 fn rights_of(descriptor: &OwnedFd) -> io::Result<Option<Rights>> {
     let status = fstat(descriptor)?;
     let flags = fcntl_getfl(descriptor)?;

@@ -1,4 +1,4 @@
-//! Bounds of resources that the kernel keeps for each process.
+//! Resource limits that the kernel enforces for each process.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,11 +9,11 @@ use rustix::system::uname;
 
 use crate::{Limits, Stage, Walls};
 
-/// Has a command set its bounds, never wider than those in force here, and switch core dumps off.
+/// Makes a command set its limits, never wider than those in force here, and disable core dumps.
 pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits, walls: Walls) {
     let processes = limits.processes.map(|limit| match walls {
         Walls::Namespaces => limit,
-        // Without a user namespace it counts all processes of the user, whoever has started them.
+        // Without a user namespace it counts all processes of the user on the machine.
         Walls::Landlock => limit.saturating_add(threads_of_user()),
     });
     let bounds = [
@@ -26,7 +26,7 @@ pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits, walls
     ];
     let bounds = bounds.into_iter().filter_map(|(resource, limit)| Some((resource, limit?)));
     for (resource, limit) in bounds.chain(shared(limits)) {
-        // A second to be told by a signal that it was this limit, before the kernel kills without a word.
+        // One second between the signal that reports this limit and the kernel's SIGKILL.
         let more = u64::from(resource == Resource::Cpu);
         let Rlimit { current, maximum } = tighter(getrlimit(resource), limit, limit.saturating_add(more));
         let number = |bound: Option<u64>| bound.unwrap_or(u64::MAX);
@@ -34,32 +34,33 @@ pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits, walls
     }
 }
 
-/// How many threads the user has on this machine.
+/// Returns how many threads the user has on this machine.
 fn threads_of_user() -> u64 {
     let own = geteuid().as_raw();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = processes.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == own));
     let threads = processes.filter_map(|entry| entry.path().join("task").metadata().ok());
-    // Two links of a directory are its own; those of `task` are one for each thread besides.
+    // A directory has two links of its own, and `task` has one more per thread.
     threads.map(|tasks| tasks.nlink().saturating_sub(2).max(1)).sum()
 }
 
-/// What the kernel counts for the user, whoever uses it: a part is left to the user's other programs, and to the
-/// host of this session.
+/// Returns limits on resources that the kernel counts per user: a part is left to the user's other programs, and to the
+/// host
+/// of this session.
 fn shared(limits: Limits) -> impl Iterator<Item = (Resource, u64)> {
     let part =
         |resource: Resource, of: fn(u64) -> u64| getrlimit(resource).maximum.map(|all| (resource, of(all)));
-    // Descriptors in flight between processes are held to this number, for each who sends some.
+    // The kernel limits descriptors in flight between processes to this number, for each sending process.
     let open_files =
         if limits.open_files.is_none() { part(Resource::Nofile, |all| all / 4 * 3) } else { None };
     let halves = [Resource::Sigpending, Resource::Msgqueue].map(|resource| part(resource, |all| all / 2));
     open_files.into_iter().chain(halves.into_iter().flatten())
 }
 
-/// Bounds how many files the calling process's user namespace can have watched (inotify), to half of what the user
-/// can: the kernel counts for both.
+/// Limits the inotify watches of the calling process's user namespace to half of the user's: the kernel counts for
+/// both.
 ///
-/// Where the settings of the kernel cannot be written, as in some containers, it stays as it is.
+/// If the kernel's settings cannot be written, as in some containers, they stay unchanged.
 pub(crate) fn bound_watching() {
     for (of_user, of_namespace) in WATCHING {
         let all = fs::read_to_string(of_user).ok().and_then(|text| text.trim().parse::<u64>().ok());
@@ -75,13 +76,13 @@ const WATCHING: [(&str, &str); 2] = [
     ("/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"),
 ];
 
-/// Bounds the number of processes and threads of the calling process's pid namespace, and says whether that is
-/// in force.
+/// Limits the number of processes and threads of the calling process's pid namespace, and returns whether the limit is
+/// in
+/// force.
 ///
-/// It is the highest number a process may have. The numbers up to [`RESERVED`] are given out once only, so
-/// that many come on top.
+/// It sets the highest pid. The pids up to [`RESERVED`] are used only once, so that many are added.
 pub(crate) fn bound_processes(limit: u64) -> bool {
-    // Before it belonged to the namespace, root would have set the whole machine's by this.
+    // Without a setting per namespace, root would change that of the whole machine.
     has_own_pid_max() && fs::write(PID_MAX, limit.saturating_add(RESERVED).to_string()).is_ok()
 }
 
@@ -89,7 +90,7 @@ const PID_MAX: &str = "/proc/sys/kernel/pid_max";
 /// `RESERVED_PIDS` of the kernel.
 const RESERVED: u64 = 300;
 
-/// Since Linux 6.14 every pid namespace has its own.
+/// Since Linux 6.14 every pid namespace has its own limit.
 fn has_own_pid_max() -> bool {
     let release = uname();
     let mut numbers = release.release().to_str().unwrap_or_default().split(['.', '-']).map(str::parse::<u32>);

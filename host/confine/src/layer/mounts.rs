@@ -1,8 +1,8 @@
-//! The mounts of a plan, first all opened and copied, then put in place.
+//! The mounts of a plan: all are opened and copied first, then attached.
 //!
-//! Everything is copied before anything is covered, because what is shown again inside a hidden place cannot
-//! be reached any more once that is hidden. The new mount calls are used throughout (Linux 5.2, and
-//! mount_setattr since 5.12).
+//! All copies are made before anything is covered, because a place that is shown inside a hidden one cannot be reached
+//! once
+//! that is hidden. The new mount calls are used throughout (Linux 5.2, and mount_setattr since 5.12).
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -24,13 +24,13 @@ mod reach;
 use masks::Masks;
 use reach::within_reach;
 
-/// What every copied mount loses: nobody gains rights or reaches devices through it.
+/// Returns the attributes of every copied mount: no set-user-id programs and no devices.
 fn harmless() -> Attributes {
     Attributes::NO_SETUID | Attributes::NO_DEVICES
 }
 
-/// Makes the plan's mounts, in a mount namespace that is the caller's alone; file systems in memory hold at most
-/// so many bytes.
+/// Makes the plan's mounts, in a mount namespace that only the caller uses; file systems in memory are limited to
+/// `memory_bytes`.
 pub(crate) fn enforce(plan: &Plan, memory_bytes: Option<u64>) -> Result<(), Failure> {
     let root = Path::new("/");
     let all_private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
@@ -102,8 +102,9 @@ fn put_in_place(
     }
 }
 
-/// Root without capabilities is an ordinary user to other people's files: better said now than by `EACCES` in
-/// the middle of the work. The kernel asks for no more than the keeper has, so its answer holds for commands.
+/// Checks that root may write in writable places: root without capabilities is an ordinary user to other users' files,
+/// and
+/// an error here is better than `EACCES` during the work. The keeper has no more privileges than commands here.
 pub(crate) fn check_owners(plan: &Plan) -> Result<(), Failure> {
     for step in plan.steps() {
         if let Step::Show { path, writable: Writable::Yes } = step
@@ -115,7 +116,7 @@ pub(crate) fn check_owners(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens a path for nothing but its place; a symbolic link in it is refused.
+/// Opens a path with O_PATH; a symbolic link in it is refused.
 pub(crate) fn open(path: &Path, kind: OFlags) -> io::Result<OwnedFd> {
     let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | kind, Mode::empty(), no_links)
@@ -131,7 +132,7 @@ fn copy(path: &Path, attributes: Attributes) -> Result<OwnedFd, Failure> {
 
 /// Copies the mounts at and below an opened place.
 ///
-/// Always recursively: in a lesser namespace the kernel refuses to leave covering mounts out.
+/// Always recursively: in a less privileged mount namespace the kernel refuses to leave covering mounts out.
 pub(crate) fn copy_opened(place: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -140,14 +141,14 @@ pub(crate) fn copy_opened(place: &OwnedFd) -> io::Result<OwnedFd> {
     open_tree(place, "", flags)
 }
 
-/// Puts a mount over a path; a symbolic link in it is refused.
+/// Mounts over a path; a symbolic link in it is refused.
 pub(crate) fn attach(mount: impl AsFd, path: &Path) -> io::Result<()> {
     let target = open(path, OFlags::empty())?;
     let both_opened = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(mount, "", target, "", both_opened)
 }
 
-/// Makes a file system that is mounted nowhere yet.
+/// Creates a file system that is not attached yet.
 pub(crate) fn new_filesystem(
     kind: &str,
     options: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! Namespaces: what the session does not share with the host.
+//! Namespaces, which separate the session from the host.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use rustix::thread::{
 use super::{During, Failure};
 use crate::{Owner, Stage};
 
-/// Returns what a keeper has of its own.
+/// Returns the namespaces of a keeper.
 pub(crate) fn of_a_session() -> CloneFlags {
     CloneFlags::USER
         | CloneFlags::MOUNT
@@ -22,12 +22,12 @@ pub(crate) fn of_a_session() -> CloneFlags {
         | CloneFlags::NETWORK
 }
 
-/// Returns what a command has of its own besides.
+/// Returns the additional namespaces of a command.
 pub(crate) fn of_a_command() -> CloneFlags {
     CloneFlags::PID | CloneFlags::MOUNT
 }
 
-/// Who the user is; inside a new user namespace it cannot be asked until it is mapped.
+/// The user's ids; in a new user namespace they are unknown until they are mapped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
     uid: u32,
@@ -43,15 +43,15 @@ impl Identity {
         self.uid == 0
     }
 
-    /// Lets root go and be the owner of the project, in all that this process does and starts; both are mapped.
+    /// Switches from root to the owner of the project, for this process and all that it starts; both are mapped.
     ///
-    /// What the keeper may do to its own namespaces it keeps.
+    /// The keeper keeps its capabilities over its own namespaces.
     pub(crate) fn act_as(self, owner: Owner) -> Result<Self, Failure> {
         become_owner(owner).during(Stage::Identity)?;
         Ok(Self { uid: owner.uid, gid: owner.gid })
     }
 
-    /// Makes the user the same one inside the new user namespace, and the only one.
+    /// Maps the user to the same ids in the new user namespace, as the only user.
     ///
     /// See user_namespaces(7): without `deny` a user may not map a group.
     pub(crate) fn map(self) -> Result<(), Failure> {
@@ -61,7 +61,7 @@ impl Identity {
     }
 }
 
-/// The process has one thread, so what is set for the thread is set for all.
+/// The process has one thread, so settings of the thread apply to the process.
 fn become_owner(owner: Owner) -> rustix::io::Result<()> {
     let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
     set_keep_capabilities(true)?;
@@ -69,7 +69,7 @@ fn become_owner(owner: Owner) -> rustix::io::Result<()> {
     set_thread_res_gid(gid, gid, gid)?;
     set_thread_res_uid(uid, uid, uid)?;
     set_keep_capabilities(false)?;
-    // They were kept, but are not in force until that is asked for.
+    // The capabilities were kept as permitted, and must be made effective again.
     let mut held = capabilities(None)?;
     held.effective = held.permitted;
     set_capabilities(None, held)

@@ -1,7 +1,8 @@
 //! The session's own network: a loopback device, and one way out that ends at the host.
 //!
-//! Every address is local to this network, so whatever a program connects to is answered in here: by the
-//! listeners made below, whose descriptors go to the host. Nothing in the network leads to another one.
+//! Every address is local to this network, so every connection of a program is accepted inside it: by the listeners
+//! made
+//! below, whose descriptors go to the host. No route leads to another network.
 
 mod netlink;
 mod redirect;
@@ -18,23 +19,24 @@ use super::{During, Failure};
 use crate::Stage;
 use redirect::Ports;
 
-/// The address of the machine inside. It is none of the loopback's, or `getaddrinfo` would take the machine
-/// for one without a network (`AI_ADDRCONFIG`); the range is kept for tests of networks (RFC 2544).
+/// The address of the machine inside. It is not in the loopback range, or `getaddrinfo` would assume a machine without
+/// a
+/// network (`AI_ADDRCONFIG`); this range is reserved for network tests (RFC 2544).
 pub(crate) const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// The same for IPv6, from the range that is for private use (RFC 4193).
+/// The same for IPv6, from the range for private use (RFC 4193).
 pub(crate) const OWN_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x5a4d, 0, 0, 0, 0, 0, 1);
 
-/// What the host gets, in the order in which it is sent.
+/// The listeners for the host, in the order in which they are sent.
 pub(crate) struct Gate {
     proxy: OwnedFd,
-    /// For questions whose a connection is; nothing where the kernel answers none.
+    /// For queries about the owner of a connection; `None` if the kernel has no sock_diag.
     diagnosis: Option<OwnedFd>,
     v4: Ends,
-    /// Nothing where the kernel has no IPv6.
+    /// `None` if the kernel has no IPv6.
     v6: Option<Ends>,
 }
 
-/// Where the connections and the questions of one family end.
+/// The listeners of one address family.
 struct Ends {
     relay: TcpListener,
     dns: UdpSocket,
@@ -50,12 +52,12 @@ impl Gate {
     }
 }
 
-/// Switches the loopback device on.
+/// Brings the loopback device up.
 pub(crate) fn enforce() -> Result<(), Failure> {
     route::switch_loopback_on().during(Stage::Loopback)
 }
 
-/// Makes the way out; `host_ports` are the ports of the loopback that mean the host's own.
+/// Creates the listeners and the redirection; `host_ports` are loopback ports that stand for the host's own.
 pub(crate) fn open_gate(host_ports: &[u16]) -> Result<Gate, Failure> {
     route::add_address(OWN.into()).during(Stage::Address)?;
     route::add_local_default(route::Family::V4).during(Stage::Address)?;
@@ -84,7 +86,7 @@ impl Ends {
     }
 }
 
-/// Returns whether there is IPv6; a kernel without it is no failure.
+/// Adds the IPv6 address and route, and returns whether there is IPv6; a kernel without it is no error.
 fn with_v6() -> rustix::io::Result<bool> {
     match route::add_address(OWN_6.into()) {
         Ok(()) => route::add_local_default(route::Family::V6).map(|()| true),

@@ -1,4 +1,4 @@
-//! What a plan gives at each path, where there are no mounts to see to it.
+//! The access that a plan gives at each path, for sandboxes without mounts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use crate::Access;
 use crate::plan::{Plan, Step, Writable};
 
-/// The places of a plan under the names that they have on the host.
+/// The places of a plan under their names on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Places {
     all: BTreeMap<PathBuf, Access>,
-    /// The session's temporary directory, where no rule over names holds.
+    /// The session's temporary directory, where rules over names do not apply.
     temp: PathBuf,
 }
 
 impl Places {
-    /// Reads them from a plan; the session's temporary directory stays where it is, and the host's is hidden.
+    /// Reads the places from a plan; the session's temporary directory stays at its path, and the host's is hidden.
     pub(crate) fn of(plan: &Plan) -> Self {
         let mut places = Self { all: BTreeMap::new(), temp: "/tmp".into() };
         for step in plan.steps() {
@@ -32,7 +32,7 @@ impl Places {
                     places.add(Path::new("/tmp"), Access::Hidden);
                     places.add(directory, Access::ReadWrite);
                 }
-                // Nothing asks for names without a network.
+                // The resolver configuration does not matter without a network.
                 Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } => {}
             }
         }
@@ -43,7 +43,7 @@ impl Places {
         self.all.entry(path.to_owned()).and_modify(|known| *known = access.min(*known)).or_insert(access);
     }
 
-    /// Returns what can be done at a path: what the deepest place says that holds it.
+    /// Returns the access at a path: that of the deepest place that contains it.
     pub(crate) fn access(&self, path: &Path) -> Access {
         path.ancestors().find_map(|above| self.all.get(above)).copied().unwrap_or(Access::ReadOnly)
     }
@@ -53,28 +53,29 @@ impl Places {
         &self.temp
     }
 
-    /// Returns every place with what it gives.
+    /// Returns every place with its access.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Path, Access)> {
         self.all.iter().map(|(path, access)| (path.as_path(), *access))
     }
 
-    /// Whether a place begins at exactly this path.
+    /// Returns true if a place begins at exactly this path.
     pub(crate) fn begins_at(&self, path: &Path) -> bool {
         self.all.contains_key(path)
     }
 
-    /// Whether a place begins at this path or below it: it must keep its name then, as a mount point would.
+    /// Returns true if a place begins at or below this path: it must keep its name then, as a mount point would.
     pub(crate) fn is_pinned(&self, path: &Path) -> bool {
         self.all.range(path.to_owned()..).next().is_some_and(|(first, _)| first.starts_with(path))
     }
 
-    /// Whether something is hidden below a path.
+    /// Returns true if something is hidden below a path.
     pub(crate) fn hides_below(&self, path: &Path) -> bool {
         let mut below = self.all.range(path.to_owned()..).take_while(|(place, _)| place.starts_with(path));
         below.any(|(place, access)| *access == Access::Hidden && place != path)
     }
 
-    /// Whether something is hidden where commands write: Landlock, which takes nothing back, cannot hide that.
+    /// Returns true if something is hidden inside a writable place: Landlock rules only add rights, so they cannot hide
+    /// it.
     pub(crate) fn hides_in_writable(&self) -> bool {
         self.iter().any(|(path, access)| {
             let around = path.parent().map_or(Access::ReadOnly, |parent| self.access(parent));

@@ -1,4 +1,4 @@
-//! No capabilities, and no way to gain any.
+//! Drops all capabilities, and every way to gain any.
 
 use portcullis_sys::launch::Script;
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ use rustix::thread::{
 use super::{During, Failure};
 use crate::Stage;
 
-/// Leaves the keeper what it needs for new commands, and nothing that a program could inherit.
+/// Leaves the keeper the capabilities that it needs for new commands, and none that a program could inherit.
 pub(crate) fn enforce_on_keeper() -> Result<(), Failure> {
     drop_from_keeper().during(Stage::Privileges)
 }
@@ -22,13 +22,15 @@ fn drop_from_keeper() -> rustix::io::Result<()> {
     let held = capabilities(None)?;
     set_capabilities(None, CapabilitySets { inheritable: CapabilitySet::empty(), ..held })?;
     empty_bounding_set()?;
-    // Commands run as the same user: without this a later mistake would let them look into the keeper.
+    // Commands run as the same user: without this a later mistake would let them inspect the keeper.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
 }
 
-/// Gives up everything, where no namespaces have to be made.
+/// Drops all privileges, for processes that need not create namespaces.
 pub(crate) fn drop_all() -> Result<(), Failure> {
-    // Whoever may not change the bounding set has nothing in it to gain: no program gives what was not held before.
+    // A process that may not change the bounding set gains nothing from it: executing a program adds no capability that
+    // was
+    // not held before.
     match empty_bounding_set() {
         Ok(()) | Err(Errno::PERM) => {}
         Err(error) => return Err(error).during(Stage::Privileges),
@@ -36,8 +38,9 @@ pub(crate) fn drop_all() -> Result<(), Failure> {
     keep_only(CapabilitySet::empty()).during(Stage::Privileges)
 }
 
-/// Leaves the broker one capability, to look into the processes of the session: with more it could do what the
-/// commands that it acts for may not.
+/// Leaves the broker one capability, to inspect the session's processes: with more it could do what the commands that
+/// it
+/// acts for may not.
 pub(crate) fn enforce_on_broker() -> rustix::io::Result<()> {
     empty_bounding_set()?;
     keep_only(CapabilitySet::SYS_PTRACE)
@@ -57,7 +60,7 @@ fn empty_bounding_set() -> rustix::io::Result<()> {
     for number in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
             Ok(()) => {}
-            // The kernel knows no more capabilities.
+            // The kernel has no further capabilities.
             Err(Errno::INVAL) => break,
             Err(error) => return Err(error),
         }
@@ -65,7 +68,7 @@ fn empty_bounding_set() -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Takes everything from a command.
+/// Drops all capabilities of a command.
 pub(crate) fn prepare_for_command(script: &mut Script<'_>) {
     script.drop_capabilities(Stage::Privileges.number());
 }

@@ -16,15 +16,15 @@ use crate::Stage;
 
 const PROC: &CStr = c"/proc";
 const NULL: &CStr = c"/dev/null";
-/// The user's keys, whose names are shown to everyone who may see them.
+/// The user's keys, whose names are shown to every process that may see them.
 const KEYS: &CStr = c"/proc/keys";
-/// What the kernel tells about itself to root alone, also to one without capabilities.
+/// Files about the kernel that are for root alone, including root without capabilities.
 const FOR_ROOT: [&CStr; 9] = [
     c"/proc/kcore",
     c"/proc/kallsyms",
     c"/proc/timer_list",
     c"/proc/kmsg",
-    // What lies where in memory, which attacks on the kernel and on memory itself want to know.
+    // Memory layouts, which help attacks on the kernel and on memory itself.
     c"/proc/kpagecount",
     c"/proc/kpageflags",
     c"/proc/kpagecgroup",
@@ -32,13 +32,13 @@ const FOR_ROOT: [&CStr; 9] = [
     c"/proc/slabinfo",
 ];
 
-/// Whether a name in `/proc` tells what is root's, or the user's own, to know.
+/// Returns true for a name in `/proc` that only root, or only the user outside the sandbox, should read.
 pub(crate) fn is_told_to_root_alone(name: &str) -> bool {
     let is_it = |file: &&CStr| path(file).file_name().is_some_and(|known| known == name);
     FOR_ROOT.iter().chain(std::iter::once(&KEYS)).any(is_it) || name == "sysrq-trigger"
 }
 
-/// It is read-only for everyone: root needs no capability to write below `/proc/sys` and to
+/// Returns mount attributes that make `/proc` read-only: root needs no capability to write below `/proc/sys` and to
 /// `/proc/sysrq-trigger`. Descriptors reopened through `/proc/self/fd` keep the rights of their own mounts.
 fn attributes() -> MountAttrFlags {
     MountAttrFlags::MOUNT_ATTR_RDONLY
@@ -47,25 +47,26 @@ fn attributes() -> MountAttrFlags {
         | MountAttrFlags::MOUNT_ATTR_NOEXEC
 }
 
-/// Mounts a `/proc` that knows the processes of the calling process's pid namespace.
+/// Mounts a `/proc` of the calling process's pid namespace.
 pub(crate) fn enforce() -> Result<(), Failure> {
     let proc = new_filesystem("proc", &[], attributes()).during(Stage::Proc)?;
     attach(&proc, path(PROC)).during(Stage::Proc)
 }
 
-/// Has a command's init do the same, and cover what tells about more than the session's processes.
+/// Makes a command's init do the same, and mask files that tell about more than the session's processes.
 pub(crate) fn prepare_for_init(script: &mut Script<'_>, identity: Identity) {
     let label = Stage::Proc.number();
     script.mount_new(label, c"proc".into(), attributes().bits(), PROC.into());
     let for_root = if identity.is_root() { FOR_ROOT.as_slice() } else { &[] };
-    // Every `/proc` has the same files, so the session's tells which there are. What the kernel refuses to the
-    // keeper it refuses to commands, which have less: a mask would cost time at every start and hide nothing.
+    // Every `/proc` has the same files, so the session's shows which exist. The kernel refuses to commands what it
+    // refuses to
+    // the keeper, which has more privileges: a mask would cost time at every start and hide nothing.
     let keys = std::iter::once(&KEYS).filter(|file| path(file).exists());
     let masked = keys.chain(for_root.iter().filter(|file| !is_refused(file)));
     masked.for_each(|file| script.mount_copy(label, NULL.into(), (*file).into()));
 }
 
-/// Whether the kernel refuses the file, or does not have it; any other failure proves nothing.
+/// Returns true if the kernel refuses the file, or does not have it; any other error proves nothing.
 fn is_refused(file: &CStr) -> bool {
     let opened = openat(CWD, file, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
     matches!(opened, Err(Errno::PERM | Errno::ACCESS | Errno::NOENT))

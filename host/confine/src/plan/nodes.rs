@@ -1,4 +1,4 @@
-//! From places to mounts: one node for each place whose state differs from the tree it lies in.
+//! From places to mounts: one node for each place whose state differs from the tree around it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -8,18 +8,18 @@ use std::path::{Component, Path, PathBuf};
 use super::{Opening, PathKind, Step, Writable};
 use crate::{Access, HIDDEN_UNLESS_SHOWN, PlanError, Profile};
 
-/// The sandbox puts its own there.
+/// Paths at which the sandbox mounts its own file systems.
 const OWN: [&str; 2] = ["/dev", "/proc"];
 const TEMP: &str = "/tmp";
-/// What programs read to find the name service; the second is where that is a link to under Windows. Elsewhere it is a
-/// plain file, or a link to something that is hidden, and what programs do without it suits the sandbox.
+/// Files in which programs look up the name server; under Windows (WSL) the first is a link to the second. On other
+/// systems it is a plain file, or a link to a hidden target; programs' defaults for a missing file suit the sandbox.
 const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/mnt/wsl/resolv.conf"];
 
 /// A path whose state differs from that of the tree around it.
 pub(super) struct Node {
     path: PathBuf,
     state: State,
-    /// The node in whose tree this one lies; none for the system itself.
+    /// The node whose tree contains this one; `None` for the system itself.
     parent: Option<usize>,
     kind: PathKind,
 }
@@ -29,14 +29,14 @@ enum State {
     Hidden,
     ReadOnly,
     ReadWrite,
-    /// A writable directory from elsewhere: nothing of what lies below on the host is seen.
+    /// A writable directory from elsewhere: the host's files below this path are not visible.
     Temp(PathBuf),
     /// A file of the sandbox's own.
     Resolver,
 }
 
 impl State {
-    /// Whether a place below has to be given a name to be mounted on.
+    /// True if a place below needs a mount point to be created.
     fn covers(&self) -> bool {
         match self {
             Self::Hidden | Self::Temp(_) => true,
@@ -44,10 +44,10 @@ impl State {
         }
     }
 
-    /// Whether a place inside needs no mount of its own for this access.
+    /// True if a place inside with this access needs no mount of its own.
     fn gives(&self, access: Access) -> bool {
         match (self, access) {
-            // What only takes away has nothing to take where all is hidden, or where another directory is seen.
+            // Accesses that only restrict have no effect where all is hidden, or where another directory is shown.
             (Self::Hidden | Self::Temp(_), Access::Hidden | Access::Unwritable)
             | (Self::ReadOnly, Access::Unwritable | Access::ReadOnly)
             | (Self::ReadWrite, Access::ReadWrite) => true,
@@ -59,9 +59,9 @@ impl State {
     }
 }
 
-/// Returns the nodes, every one after the node it lies in.
+/// Returns the nodes, each after the node that contains it.
 pub(super) fn collect(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<Vec<Node>, PlanError> {
-    // Paths compare by components, so what lies around a place comes before it.
+    // Paths compare by components, so a parent sorts before its children.
     let wanted = wanted(profile)?;
     let mut nodes = Nodes::default();
     nodes.push(Path::new(TEMP), temp(profile, kind)?, PathKind::Directory);
@@ -74,11 +74,11 @@ pub(super) fn collect(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Re
     Ok(nodes.all)
 }
 
-/// The nodes so far.
+/// The nodes collected so far.
 #[derive(Default)]
 struct Nodes {
     all: Vec<Node>,
-    /// Where the node of a path stands. Plain paths are alike only byte by byte.
+    /// The index of the node of a path. Plain paths are equal only if they are equal as bytes.
     places: HashMap<OsString, usize>,
 }
 
@@ -111,8 +111,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// Where the file is in sight it is the sandbox's own: a search list of the host's would make other names of those
-    /// that programs ask for, and every name has an address.
+    /// Adds the sandbox's own resolver configuration where the file is visible: a search list of the host's would
+    /// extend the names that programs ask for, and in the sandbox every name has an address.
     fn add_resolver(&mut self, path: &Path) {
         if !self.state_around(path).covers() {
             self.push(path, State::Resolver, PathKind::File);
@@ -125,7 +125,7 @@ impl Nodes {
         self.all.push(Node { path: path.to_owned(), state, parent, kind });
     }
 
-    /// The deepest node whose path leads to this one.
+    /// Returns the deepest node that contains this path.
     fn around(&self, path: &Path) -> Option<usize> {
         path.ancestors().find_map(|above| self.places.get(above.as_os_str())).copied()
     }
@@ -169,7 +169,7 @@ fn check_plain(path: &Path) -> Result<(), PlanError> {
         .components()
         .filter(|component| matches!(component, Component::RootDir | Component::Normal(_)))
         .collect();
-    // Compared as bytes, because paths compare equal with `//`, `/.` and a slash at the end.
+    // Compared as bytes, because `Path` comparison ignores `//`, `/.` and a trailing slash.
     let plain = rebuilt.as_os_str() == path.as_os_str();
     if plain && path.is_absolute() && !path.as_os_str().as_bytes().contains(&0) {
         return Ok(());
@@ -226,14 +226,14 @@ fn openings(nodes: &[Node], around: usize) -> Vec<Opening> {
         .collect()
 }
 
-/// Returns the directories between a writable tree and what is protected in it, shallow first.
+/// Returns the directories between a writable tree and its protected places, shallow first.
 fn pins(nodes: &[Node]) -> Vec<Step> {
     let mut paths = BTreeSet::new();
     for node in nodes {
         let Some(parent) = node.parent.and_then(|index| nodes.get(index)) else { continue };
         let root = match &parent.state {
             State::ReadWrite => &parent.path,
-            // The directories made in it can be renamed through `/tmp`, but are mounted on elsewhere.
+            // Directories created in it can be renamed through `/tmp`, but the mounts are elsewhere.
             State::Temp(directory) => directory,
             State::Hidden | State::ReadOnly | State::Resolver => continue,
         };

@@ -13,7 +13,7 @@ fn profile(places: &[(&str, Access)]) -> Profile {
     Profile { places, temp, hostname, limits, acting: None, names: None, order: None }
 }
 
-/// A machine on which names tell what they are.
+/// A machine on which the name of a file tells its kind.
 fn kind(path: &Path) -> PathKind {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match () {
@@ -57,7 +57,7 @@ fn the_name_service_is_the_sandboxs_own_where_its_file_is_in_sight() {
     hide /run
     resolver /etc/resolv.conf
     ");
-    // Where it is hidden it stays hidden, and where it can be written the mount still keeps it.
+    // A hidden one stays hidden, and in a writable directory the mount still protects it.
     assert_snapshot!(check(&[("/etc/resolv.conf", Hidden), ("/mnt", ReadWrite)]), @r"
     pin /mnt/wsl
     devices /dev
@@ -196,7 +196,7 @@ fn what_only_takes_away_shows_nothing() {
             }
         }
     }
-    // Beside something that is shown, and below it, it takes away and nothing more.
+    // Beside a shown place, and below it, it only restricts.
     assert_snapshot!(
         plan(&[("/run", Unwritable), ("/run/tool", ReadWrite), ("/run/tool/d", Unwritable), ("/run/x", Unwritable),
             ("/tmp/a", ReadWrite), ("/tmp/a/b", Unwritable), ("/tmp/c", Unwritable)]),

@@ -1,16 +1,16 @@
-//! From what was seen to why, and to what can be done about it.
+//! From the result of a probe to its cause and remedy.
 
 use std::path::Path;
 
 use super::{Facts, Finding, Primitive, Refused};
 use crate::NoGroup;
 
-/// Why something is not to be had, and what to do.
+/// Why a mechanism is not available, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// Why, as far as it can be told.
+    /// The cause, as far as it can be determined.
     pub cause: String,
-    /// What to do, as commands where that is possible.
+    /// The remedy, as commands where possible.
     pub remedy: String,
 }
 
@@ -20,7 +20,7 @@ const EBUSY: i32 = 16;
 const ENOSPC: i32 = 28;
 const ENOSYS: i32 = 38;
 
-/// Returns the advice on one finding; nothing where there is nothing to complain of.
+/// Returns the advice on one finding; `None` if the probe succeeded.
 #[must_use]
 pub fn advice(finding: &Finding, facts: &Facts) -> Option<Advice> {
     let refused = finding.outcome.as_ref().err()?;
@@ -156,13 +156,13 @@ fn landlock(facts: &Facts) -> (String, String) {
     }
 }
 
-/// Returns an AppArmor profile that lets the program have user namespaces, and restricts nothing else.
+/// Returns an AppArmor profile that lets the program create user namespaces and restricts nothing else.
 ///
 /// # Errors
-/// When the path cannot stand in a profile.
+/// If the path contains characters that a profile cannot express.
 pub fn apparmor_profile(program: &Path) -> Result<String, &'static str> {
     let path = program.to_str().ok_or("the path of the program is not text")?;
-    // Inside quotes these would end the string or be a pattern.
+    // Inside quotes these would end the string or act as a pattern.
     if path.contains(['"', '\\', '\n', '*', '?', '[', ']', '{', '}', '^', '@', '$']) {
         return Err(
             "the path of the program has characters that mean something in a profile; move the program",
@@ -245,7 +245,7 @@ mod tests {
         let full = told(Some(NoGroup::Occupied("/sys/fs/cgroup".into())), EBUSY);
         assert!(full.remedy.contains("DelegateSubgroup"), "{full:?}");
         assert!(told(Some(NoGroup::NoControllers), ENOSYS).remedy.contains("cgroup_no_v1"));
-        // There is a place, and the kernel refuses to make one in it.
+        // There is a place for a group, and the kernel refuses to make one in it.
         let old = told(None, ENOSYS);
         assert!(
             old.cause.contains("making a control group: Function not") && old.remedy.contains("5.7"),

@@ -1,4 +1,4 @@
-//! What the process does that is thrown away: one mechanism, for real.
+//! The throwaway process of a probe: it tries one mechanism for real.
 
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
@@ -20,11 +20,11 @@ use crate::layer::seccomp::Broker;
 use crate::layer::{During, Failure, landlock, limits, network, seccomp};
 use crate::{Controller, Limits, Reads, Stage, Walls};
 
-/// Any number below what is usual shows that it can be set.
+/// Any number below the usual limit shows that the limit can be set.
 const SOME_PROCESSES: u64 = 1000;
 const SOME_BYTES: u64 = 1 << 30;
 
-/// Tries the mechanism that the second argument names, and says on standard output what came of it.
+/// Probes the mechanism that the second argument names, and prints the result on standard output.
 ///
 /// The process must not have started any thread.
 pub fn probe_main() -> ExitCode {
@@ -51,12 +51,12 @@ pub fn probe_main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Does something in a user namespace and in further ones.
+/// Runs `act` in a new user namespace and in the namespaces of `flags`.
 fn inside(single: &SingleThread, flags: CloneFlags, act: impl FnOnce(Identity) -> Result<String, Failure>) {
     let identity = Identity::current();
     match clone(single, flags | CloneFlags::USER).during(Stage::Namespaces) {
         Err(failure) => say(&Err(failure)),
-        // The other one speaks, and whoever reads waits for its end.
+        // The child prints the result, and the reader waits for its end.
         Ok(Cloned::Parent { .. }) => {}
         Ok(Cloned::Child) => {
             say(&identity.map().and_then(|()| act(identity)));
@@ -96,7 +96,7 @@ fn process_limit(_: Identity) -> Result<String, Failure> {
     Err(Errno::NOSYS).during(Stage::Limits)
 }
 
-/// Makes a group, starts a process in it, and removes it.
+/// Creates a group, starts a process in it, and removes it.
 fn control_group(single: &SingleThread) -> Result<String, Failure> {
     let limits =
         Limits { processes: Some(SOME_PROCESSES), memory_bytes: Some(SOME_BYTES), ..Limits::default() };
@@ -104,7 +104,7 @@ fn control_group(single: &SingleThread) -> Result<String, Failure> {
     let group = group.during(Stage::Group)?;
     let entrance = group.entrance().during_at(Stage::Group, group.path())?;
     match clone_into(single, CloneFlags::NONE, entrance.as_fd()).during_at(Stage::Group, group.path())? {
-        // The copy has the lock as well, and ends with it.
+        // The child inherits the group's lock, and exits with it.
         Cloned::Child => exit_now(0),
         Cloned::Parent { pid, .. } => {
             let _status = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::empty());
@@ -128,7 +128,7 @@ fn versions() -> Result<String, Failure> {
     Ok(format!("version {version}"))
 }
 
-/// Whoever started this is of the same user, and still waits.
+/// Tries the scopes on the parent: it runs as the same user, and still waits.
 fn scopes(single: &SingleThread) -> Result<String, Failure> {
     rustix::thread::set_no_new_privs(true).during(Stage::Privileges)?;
     let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
@@ -140,12 +140,12 @@ fn say(outcome: &Result<String, Failure>) {
     let line = match outcome {
         Ok(text) => format!("ok {text}\n"),
         Err(failure) => {
-            // What a stage advises is said better by who knows more.
+            // A stage's own advice is left out: [`super::advice`] knows more.
             let stage = failure.stage.to_string();
             let doing = stage.split(';').next().unwrap_or_default();
             format!("{} {doing} {}\n", failure.refusal().errno, failure.path.display())
         }
     };
-    // Nobody reads when whoever asked has gone.
+    // The reader may have ended.
     drop(io::stdout().write_all(line.as_bytes()));
 }

@@ -1,17 +1,17 @@
-//! What the system says of itself, to explain what was seen.
+//! Facts that the system reports about itself, which explain the results of probes.
 
 use std::path::Path;
 
 use crate::NoGroup;
 
-/// What the system says of itself; nothing where it does not say.
+/// Facts that the system reports about itself; `None` where a fact is not available.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The kernel's release.
     pub release: String,
-    /// Whether this process is under a filter of system calls that somebody else made.
+    /// Whether this process already runs under a seccomp filter.
     pub is_filtered: bool,
-    /// The label that AppArmor has given this process.
+    /// The AppArmor label of this process.
     pub apparmor_label: Option<String>,
     /// `kernel.apparmor_restrict_unprivileged_userns`.
     pub apparmor_restricts: Option<u64>,
@@ -19,20 +19,20 @@ pub struct Facts {
     pub userns_clone: Option<u64>,
     /// `user.max_user_namespaces`.
     pub max_user_namespaces: Option<u64>,
-    /// What kind of container this is.
+    /// The kind of container that this is.
     pub container: Option<String>,
     /// Whether this is the Windows Subsystem for Linux.
     pub is_wsl: bool,
     /// Whether something is mounted over parts of `/proc`.
     pub proc_is_masked: bool,
-    /// The security modules that are switched on.
+    /// The active security modules.
     pub security_modules: Option<String>,
-    /// Why no control group can be made that bounds memory and processes; nothing where one should be.
+    /// Why no control group can be created that limits memory and processes; `None` if one should work.
     pub no_group: Option<NoGroup>,
 }
 
 impl Facts {
-    /// Reads them.
+    /// Reads the facts.
     #[must_use]
     pub fn read() -> Self {
         let text = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
@@ -63,7 +63,8 @@ fn is_on(mode: &str) -> bool {
     mode.trim() != "0"
 }
 
-/// The kernel shows a fresh `/proc` only to those who see the whole of the old one.
+/// True for a mount that covers a part of `/proc`: the kernel mounts a fresh `/proc` only for a process that sees all
+/// of the old one.
 fn masks_proc(line: &str) -> bool {
     let target = line.split(' ').nth(4).unwrap_or_default();
     target.starts_with("/proc/") && target != "/proc/sys/fs/binfmt_misc"

@@ -1,4 +1,4 @@
-//! What the broker and the host say to each other about calls that wait.
+//! The messages between the broker and the host about waiting calls.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,48 +6,48 @@ use std::path::PathBuf;
 use super::{Garbled, Reader, Writer};
 use crate::{Attempt, Deed};
 
-/// What the broker says.
+/// A message of the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
     Asked(Asked),
     Refused(Refused),
 }
 
-/// A call was refused, by a rule and without a question.
+/// A rule refused a call without asking the user.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Refused {
     /// The number of its command.
     pub(crate) command: u64,
     pub(crate) attempt: Attempt,
-    /// As commands see it.
+    /// The path as commands see it.
     pub(crate) path: PathBuf,
-    /// The rule on names, empty for the session's own rules.
+    /// The rule over names; empty for the session's own rules.
     pub(crate) rule: String,
 }
 
-/// A call waits.
+/// A call waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Names the call.
+    /// Identifies the call.
     pub(crate) id: u64,
     /// The number of its command.
     pub(crate) command: u64,
     pub(crate) attempt: Attempt,
     pub(crate) deed: Deed,
-    /// As commands see it.
+    /// The path as commands see it.
     pub(crate) path: PathBuf,
-    /// The rule on names, empty for the session's own rules.
+    /// The rule over names; empty for the session's own rules.
     pub(crate) rule: String,
-    /// What its content does, where that decides; empty elsewhere.
+    /// What the new content does, if the content is the reason for the question; otherwise empty.
     pub(crate) reason: String,
-    /// What only the host can do.
+    /// The operation that only the host can perform, if there is one.
     pub(crate) outside: Option<Outside>,
 }
 
-/// What the host does in its own view after a yes, at the path of the question.
+/// An operation that the host performs in its own view after an approval, at the path of the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outside {
-    /// With flags and mode of open(2).
+    /// With the flags and mode of open(2).
     Open {
         flags: u32,
         mode: u32,
@@ -64,36 +64,36 @@ pub(crate) enum Outside {
     Remove {
         is_directory: bool,
     },
-    /// Gives the path to what has another one.
+    /// Renames `from` to the path.
     Move {
         from: PathBuf,
-        /// Whether something had the path when it was asked about.
+        /// Whether the path existed when the question was asked.
         replaces: bool,
     },
-    /// Gives the path to a file that keeps its own.
+    /// Makes the path a hard link to the file `from`.
     Link {
         from: PathBuf,
     },
 }
 
-/// What becomes of it.
+/// The host's answer to a waiting call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) id: u64,
     pub(crate) ending: Ending,
 }
 
-/// How it goes on.
+/// How a waiting call continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Refused,
-    /// The broker carries it out.
+    /// The broker performs the operation.
     GoesOn,
-    /// Comes with the file.
+    /// Carries the opened file.
     File,
-    /// The host has done it.
+    /// The host has performed the operation.
     Done,
-    /// The host could not do it.
+    /// The host's operation failed with this errno.
     Failed(i32),
 }
 

@@ -1,21 +1,21 @@
-//! What the broker tells the host about connections that wait inside connect(2).
+//! The broker's messages to the host about connections that wait inside connect(2).
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::{Garbled, Reader, Writer};
 
-/// What the host is told.
+/// A message of the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// Comes first, with the descriptor by which calls are answered.
+    /// The first message; carries the seccomp listener on which calls are answered.
     Begins,
-    /// A call waits. Comes with the calling thread's pidfd.
+    /// A call waits. Carries the pidfd of the calling thread.
     Waits {
-        /// Names the call.
+        /// Identifies the call.
         id: u64,
         /// The number of its command.
         command: u64,
-        /// The number of the socket.
+        /// The inode number of the socket.
         socket: u64,
         address: SocketAddr,
     },

@@ -1,4 +1,4 @@
-//! Numbers and byte strings.
+//! Encoding and decoding of numbers and byte strings.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,7 +23,7 @@ impl Writer {
     }
 
     pub(crate) fn count(&mut self, value: usize) {
-        // A usize never has more bits than 64 on Linux.
+        // A usize has at most 64 bits on Linux.
         self.long(u64::try_from(value).unwrap_or(u64::MAX));
     }
 
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         mut item: impl FnMut(&mut Self) -> Result<T, Garbled>,
     ) -> Result<Vec<T>, Garbled> {
         let count = self.long()?;
-        // Not collected with a capacity: a wrong count must not become an allocation.
+        // Not allocated with a capacity: a wrong count must not become a large allocation.
         let mut items = Vec::new();
         for _ in 0..count {
             items.push(item(self)?);
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// Returns the value if nothing is left over.
+    /// Returns the value if no bytes are left.
     pub(crate) fn end<T>(self, value: T) -> Result<T, Garbled> {
         if self.is_empty() { Ok(value) } else { Err(Garbled) }
     }

@@ -1,8 +1,9 @@
-//! The rules where there are no mounts: what is hidden is what no rule gives.
+//! The Landlock rules for sandboxes without mounts: a path is hidden if no rule allows it.
 //!
-//! Landlock knows rules that give and none that take. Where something lies hidden in a tree that is shown, the tree is
-//! not given as a whole but name by name, as far down as it must be: what appears beside a hidden name later is not
-//! given, and neither are the listings of the directories on the way.
+//! Landlock rules only add rights. If something is hidden inside a visible tree, the tree is not allowed as a whole but
+//! name by name, as far down as needed: names that appear beside a hidden one later are not allowed, and neither are
+//! the
+//! listings of the directories on the way.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,23 +23,23 @@ pub(crate) const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 impl Landlock {
-    /// Makes the rules for places without mounts. What can be written is written by the broker, but for what lies in
-    /// the session's temporary directory.
+    /// Makes the rules for places without mounts. Only the broker writes in writable places, except in the session's
+    /// temporary directory.
     pub(crate) fn prepare_alone(places: &Places) -> Result<Self, Failure> {
         let version = version_with_scopes().during(Stage::Landlock)?;
         Self::make(&wanted(places), version)
     }
 }
 
-/// Puts the calling process under rules that its signals do not leave, and makes sure of it by one that must not
-/// reach `outside`, a living process of the same user.
+/// Restricts the signals of the calling process to its Landlock domain, and verifies that with a signal to `outside`, a
+/// living process of the same user, which must fail.
 pub(crate) fn fence(single: &SingleThread, outside: i32) -> Result<Fenced, Failure> {
     let rules = scopes()?;
     restrict_self(&rules).during(Stage::Landlock)?;
     Fenced::check(single, outside).during(Stage::Landlock)
 }
 
-/// Makes rules that only keep signals and abstract sockets in.
+/// Makes rules that only contain signals and abstract sockets.
 pub(crate) fn scopes() -> Result<OwnedFd, Failure> {
     version_with_scopes().during(Stage::Landlock)?;
     create(Rights::NONE, Others::Unreachable).during(Stage::Landlock)
@@ -48,7 +49,7 @@ fn version_with_scopes() -> Result<u32, Errno> {
     usable_version().filter(|version| *version >= FIRST_VERSION_WITH_SCOPES).ok_or(Errno::OPNOTSUPP)
 }
 
-/// Returns what is given where.
+/// Returns the rights at each path.
 fn wanted(places: &Places) -> Vec<(PathBuf, Rights)> {
     let read = Rights::EXECUTE | Rights::READ_FILE | Rights::READ_DIRECTORY;
     let use_device = Rights::WRITE_FILE | Rights::DEVICE_REQUESTS;
@@ -57,7 +58,7 @@ fn wanted(places: &Places) -> Vec<(PathBuf, Rights)> {
     show(places, Path::new("/"), &mut shown);
     for (path, access) in places.iter() {
         match access {
-            // The broker keeps hidden what is in it.
+            // Hidden paths inside are enforced by the broker.
             Access::ReadWrite => shown.push(path.to_owned()),
             Access::ReadOnly | Access::Unwritable => show(places, path, &mut shown),
             Access::Hidden => {}
@@ -70,21 +71,21 @@ fn wanted(places: &Places) -> Vec<(PathBuf, Rights)> {
     wanted
 }
 
-/// Adds what is shown of a read-only tree.
+/// Adds the visible paths of a read-only tree.
 fn show(places: &Places, path: &Path, shown: &mut Vec<PathBuf>) {
     if !places.hides_below(path) {
         return shown.push(path.to_owned());
     }
     for name in names(path) {
         let below = path.join(name);
-        // Another place speaks for itself.
+        // Another place has rules of its own.
         if !places.begins_at(&below) {
             show(places, &below, shown);
         }
     }
 }
 
-/// What of `/proc` is about the system and not about a process.
+/// Returns the names in `/proc` that are about the system and not about a process.
 fn of_the_system() -> impl Iterator<Item = PathBuf> {
     let is_a_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
     let names = names(Path::new("/proc")).filter(move |name| {
@@ -93,7 +94,9 @@ fn of_the_system() -> impl Iterator<Item = PathBuf> {
     names.map(|name| Path::new("/proc").join(name))
 }
 
-/// The names in a directory but for links, which are given where they lead. What cannot be listed shows nothing.
+/// Returns the names in a directory without links, whose targets have rules of their own. An unreadable directory
+/// yields
+/// none.
 fn names(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));

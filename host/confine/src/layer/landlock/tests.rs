@@ -1,4 +1,4 @@
-//! The rules by themselves, with no mount and no namespace: a thread restricts itself and looks around.
+//! The rules by themselves, without mounts and namespaces: a thread restricts itself and tries accesses.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, symlink};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Access, Limits, PathKind, Place, Profile};
 
-/// A directory with `work`, which is writable, and `other`, which is not.
+/// Creates a directory with `work`, which is writable, and `other`, which is not.
 fn place() -> TempDir {
     let place =
         tempfile::Builder::new().prefix("portcullis-test-").tempdir_in("/var/tmp").expect("a directory");
@@ -36,7 +36,7 @@ fn plan(place: &Path) -> Plan {
     Plan::new(&profile, &PathKind::of).expect("a plan")
 }
 
-/// Runs something in a thread under the rules that a command with nothing to read would have.
+/// Runs a closure in a thread under the rules of a command without standard streams of its own.
 fn under_rules<T: Send>(place: &Path, version: u32, run: impl FnOnce() -> T + Send) -> T {
     let landlock = Landlock::prepare(&plan(place), &[], version).expect("rules");
     let null = || OwnedFd::from(File::open("/dev/null").expect("/dev/null"));
@@ -51,7 +51,7 @@ fn under_rules<T: Send>(place: &Path, version: u32, run: impl FnOnce() -> T + Se
     })
 }
 
-/// Returns the newest version that this kernel has; says so when it has none.
+/// Returns the newest version of this kernel; fails in CI if it has none.
 fn version_here() -> Option<u32> {
     let version = usable_version();
     assert!(version.is_some() || std::env::var_os("CI").is_none(), "this kernel has no Landlock");
@@ -60,7 +60,7 @@ fn version_here() -> Option<u32> {
 
 type Attempt = fn(PathBuf) -> std::io::Result<()>;
 
-/// What changes a directory that has `file` in it.
+/// Attempts to change a directory that contains `file`.
 const CHANGES: [(&str, Attempt); 11] = [
     ("create", |at| File::create(at.join("new")).map(drop)),
     ("append", |at| OpenOptions::new().append(true).open(at.join("file")).map(drop)),

@@ -1,4 +1,4 @@
-//! What hidden places, and some files, are covered with.
+//! Masks: the mounts that cover hidden places, and some files.
 
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
@@ -13,8 +13,8 @@ use super::{attach, copy_opened, new_filesystem};
 use crate::Stage;
 use crate::plan::{Opening, PathKind, Step};
 
-/// Where the common mask is mounted while copies are taken: before Linux 6.15 a mount must be attached to be
-/// copied. It is gone again before anything else is mounted.
+/// Where the common mask is mounted while copies are made: before Linux 6.15 only attached mounts can be copied. It is
+/// unmounted before anything else is mounted.
 const FOR_A_MOMENT: &str = "/tmp";
 
 /// One mount for each hidden or replaced place, in the order of the steps.
@@ -34,11 +34,12 @@ impl Masks {
     }
 }
 
-/// Where to ask for names, wherever programs ask: all questions are led to one place. No domain is put behind a name.
+/// A resolver configuration; all DNS queries are redirected, whatever server they go to. It adds no domain to names.
 const RESOLVER: &[u8] = b"nameserver 127.0.0.1\noptions ndots:0\n";
 
-/// An empty directory and a file that nobody can open, copied for all places that are hidden whole; and what is put in
-/// the place of files.
+/// The common masks, copied for all places that are hidden completely: an empty directory, and a file that cannot be
+/// opened;
+/// also the replacements of files.
 struct Common {
     directory: OwnedFd,
     file: OwnedFd,
@@ -52,7 +53,7 @@ impl Common {
         drop(create_file(&root, Path::new("file"), Mode::empty())?);
         let resolver = create_file(&root, Path::new("resolver"), Mode::WUSR)?;
         io::write(&resolver, RESOLVER)?;
-        // Also for those as whom commands act, and whatever the caller's mask for new files says.
+        // Readable also for users as whom commands act, and whatever the caller's umask is.
         fchmod(&resolver, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
         drop(resolver);
         add_attributes(&root, Reach::One, Attributes::READ_ONLY).map_err(number_of)?;
@@ -99,7 +100,7 @@ fn small_filesystem() -> io::Result<OwnedFd> {
     new_filesystem("tmpfs", &[("mode", "0755"), ("size", "256k")], attributes)
 }
 
-/// Makes the names that places are to be mounted on; what is there already stays.
+/// Creates mount points; existing names stay.
 pub(super) fn make_names(root: &OwnedFd, openings: &[Opening]) -> io::Result<()> {
     openings.iter().try_for_each(|opening| make_name(root, opening))
 }
@@ -131,7 +132,7 @@ fn make_directory(parent: &OwnedFd, name: &Path) -> io::Result<()> {
     }
 }
 
-/// The session's temporary directory may hold links that an earlier command made; they are not followed.
+/// The session's temporary directory may contain links that an earlier command made; they are not followed.
 fn reopen(parent: &OwnedFd, name: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(parent, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)

@@ -1,7 +1,7 @@
-//! What is taken away in directories that neither the keeper nor a command can search.
+//! Handles hidden or read-only paths in directories that neither the keeper nor a command can search.
 //!
-//! In its user namespace root has no rights over files of others, so a mask cannot be put on a name in a directory of
-//! theirs with mode 0700. Such a directory is masked as a whole, because its owner can open it to others later.
+//! In its user namespace root has no privileges over other users' files, so it cannot mount a mask in another user's
+//! directory with mode 0700. Such a directory is masked as a whole, because its owner can open it to others later.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use super::open;
 use crate::Stage;
 use crate::plan::{Step, Writable};
 
-/// Returns the steps, with the directory around it hidden in place of each name that is out of reach and is only to be
-/// hidden or made read-only.
+/// Returns the steps, in which each unreachable path that is to be hidden or made read-only is replaced by hiding the
+/// directory around it.
 pub(super) fn within_reach(steps: &[Step]) -> Result<Vec<Step>, Failure> {
     let mut reachable: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {
         let is_out_of_reach = |path: &Path| open(path, OFlags::empty()).err() == Some(Errno::ACCESS);
         let hidden = match (step, taken_away(step)) {
-            // Nobody renames anything in there, and the directory around it becomes a mount point.
+            // No command can rename anything in there, and the directory around it becomes a mount point.
             (Step::Pin { path }, _) if is_out_of_reach(path) => continue,
             (_, Some(path)) if is_out_of_reach(path) => Some(around(path)?),
             _ => None,
@@ -33,7 +33,7 @@ pub(super) fn within_reach(steps: &[Step]) -> Result<Vec<Step>, Failure> {
     Ok(reachable)
 }
 
-/// The place of a step that takes something away.
+/// Returns the path of a step that restricts access.
 fn taken_away(step: &Step) -> Option<&Path> {
     match step {
         Step::HideDirectory { path, .. }
@@ -49,7 +49,7 @@ fn taken_away(step: &Step) -> Option<&Path> {
     }
 }
 
-/// The closest directory around a path that can be masked.
+/// Returns a step that hides the closest directory around a path that can be masked.
 fn around(path: &Path) -> Result<Step, Failure> {
     let mut above = path.ancestors().skip(1).take_while(|above| *above != Path::new("/"));
     let closest = above.find(|above| open(above, OFlags::DIRECTORY).is_ok());

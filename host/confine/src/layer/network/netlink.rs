@@ -1,4 +1,4 @@
-//! Netlink messages, see netlink(7): just what is needed to set one network up.
+//! Netlink messages, see netlink(7): the subset needed to configure a network.
 
 use std::os::fd::OwnedFd;
 
@@ -20,14 +20,14 @@ pub(super) const EXCLUSIVE: u16 = 0x200;
 pub(super) const APPEND: u16 = 0x800;
 /// `NLMSG_ERROR`: an answer, with 0 for success.
 const ANSWER: u16 = 2;
-/// `struct nlmsghdr`.
+/// The size of `struct nlmsghdr`.
 const HEADER: usize = 16;
 /// `NLA_F_NESTED`.
 const NESTED: u16 = 0x8000;
-/// Answers are some 36 bytes each, and a copy of the request where it failed.
+/// Answers have some 36 bytes each, plus a copy of the request if it failed.
 const ANSWER_BYTES: usize = 16 * 1024;
 
-/// One message in the making.
+/// A message under construction.
 #[derive(Debug)]
 pub(super) struct Message(Vec<u8>);
 
@@ -37,12 +37,12 @@ impl Message {
         bytes.extend_from_slice(&kind.to_ne_bytes());
         bytes.extend_from_slice(&flags.to_ne_bytes());
         bytes.extend_from_slice(&sequence.to_ne_bytes());
-        // The kernel knows who sent it.
+        // The port id; the kernel fills in the sender.
         bytes.extend_from_slice(&[0; 4]);
         Self(bytes)
     }
 
-    /// Adds bytes as they are, filled up to the next word.
+    /// Appends bytes, padded to the next word.
     pub(super) fn raw(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         fill(&mut self.0);
@@ -64,7 +64,7 @@ impl Message {
     }
 }
 
-/// Returns one attribute, filled up to the next word.
+/// Returns one attribute, padded to the next word.
 pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(value.len() + 4).unwrap_or(u16::MAX);
     let mut bytes = Vec::with_capacity(value.len() + 8);
@@ -75,7 +75,7 @@ pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns an attribute that holds others.
+/// Returns an attribute that contains others.
 pub(super) fn nest(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
     attribute(kind | NESTED, &parts.concat())
 }
@@ -84,14 +84,14 @@ fn fill(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
 
-/// Makes a socket for one part of the kernel.
+/// Opens a netlink socket for a protocol.
 pub(super) fn socket(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
     socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
 }
 
-/// Sends messages and waits for `answers` of them to be answered; the first refusal is the error.
+/// Sends messages and waits for `answers` replies; the first refusal is returned as the error.
 ///
-/// `protocol` is nothing for the routing part, which has the number 0.
+/// `protocol` is `None` for the routing family, which has the number 0.
 pub(super) fn talk(protocol: Option<Protocol>, messages: &[u8], answers: usize) -> io::Result<()> {
     let socket = socket(protocol)?;
     sendto(&socket, messages, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
@@ -111,7 +111,7 @@ pub(super) fn talk(protocol: Option<Protocol>, messages: &[u8], answers: usize) 
     Ok(())
 }
 
-/// Takes the answers apart; nothing when they are not whole.
+/// Parses the answers; `None` if they are incomplete.
 fn results(mut bytes: &[u8]) -> Option<Vec<io::Result<()>>> {
     let mut results = Vec::new();
     while !bytes.is_empty() {

@@ -1,6 +1,6 @@
-//! Rules of the kernel's packet filter (nf_tables) that lead every connection to the host's listeners.
+//! Rules of the kernel's packet filter (nf_tables) that redirect every connection to the host's listeners.
 //!
-//! Made by messages to the kernel, in one transaction; the `nft` program is not needed.
+//! They are set by netlink messages, in one transaction; the `nft` program is not needed.
 
 use std::net::Ipv6Addr;
 
@@ -19,10 +19,10 @@ const END: u16 = 0x11;
 const NEW_TABLE: u16 = NF_TABLES;
 const NEW_CHAIN: u16 = NF_TABLES | 3;
 const NEW_RULE: u16 = NF_TABLES | 6;
-/// `NFPROTO_INET`: IPv4 and IPv6 in one table, since Linux 5.2 for address translation.
+/// `NFPROTO_INET`: IPv4 and IPv6 in one table, with address translation since Linux 5.2.
 const INET: u8 = 1;
 const TABLE: &[u8] = b"portcullis\0";
-/// The name of the chain, and its kind.
+/// The name of the chain, and its type.
 const TRANSLATION: &[u8] = b"nat\0";
 /// `NF_INET_LOCAL_OUT`.
 const OUTGOING: u32 = 3;
@@ -33,7 +33,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const DNS_PORT: u16 = 53;
 
-/// Where the connections and questions of one family are led to.
+/// The target ports of one address family.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ports {
     pub(super) relay: u16,
@@ -41,7 +41,7 @@ pub(super) struct Ports {
     pub(super) dns: u16,
 }
 
-/// Puts the rules in force; `host_ports` of the loopback go to the relay as well.
+/// Applies the rules; connections to `host_ports` of the loopback are redirected to the relay as well.
 pub(super) fn enforce(v4: Ports, v6: Option<Ports>, host_ports: &[u16]) -> io::Result<()> {
     let mut batch = Batch::default();
     batch.add(NEW_TABLE, 0, |message| message.attribute(1, TABLE));
@@ -56,12 +56,12 @@ pub(super) fn enforce(v4: Ports, v6: Option<Ports>, host_ports: &[u16]) -> io::R
 
 type Rule = Vec<Vec<u8>>;
 
-/// What the rules of one family look at.
+/// The properties of an address family that the rules match.
 struct Family {
     number: u8,
-    /// Where the destination lies in the header.
+    /// The offset of the destination address in the header.
     destination: u32,
-    /// How every address of the loopback begins.
+    /// The prefix of all loopback addresses.
     loopback: &'static [u8],
     /// The machine's own address inside.
     own: &'static [u8],
@@ -72,7 +72,7 @@ const V6: Family =
     Family { number: 10, destination: 24, loopback: &Ipv6Addr::LOCALHOST.octets(), own: &OWN_6.octets() };
 
 impl Family {
-    /// The beginning of a rule on this family and a destination that begins, or does not begin, like this.
+    /// Returns the beginning of a rule that matches this family and a destination with, or without, this prefix.
     fn to(&self, how: u32, start: &[u8]) -> Rule {
         let length = u32::try_from(start.len()).unwrap_or(u32::MAX);
         let mut rule = version(self.number);
@@ -81,7 +81,7 @@ impl Family {
     }
 }
 
-/// The first that matches counts.
+/// Returns the rules in order; the first match counts.
 fn translations(family: &Family, ports: Ports, host_ports: &[u16]) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     for protocol in [UDP, TCP] {
@@ -93,7 +93,7 @@ fn translations(family: &Family, ports: Ports, host_ports: &[u16]) -> Vec<Rule> 
         let to = family.to(EQUAL, family.loopback);
         rules.push([to, transport(TCP), port_is(port), redirect(ports.relay)].concat());
     }
-    // Programs that ask for the machine's own address and connect to it mean a server in here.
+    // Programs that look up the machine's own address and connect to it mean a server inside.
     rules.push([family.to(EQUAL, family.own), vec![accept()]].concat());
     rules.push([family.to(UNEQUAL, family.loopback), transport(TCP), redirect(ports.relay)].concat());
     rules
@@ -132,7 +132,7 @@ fn redirect(port: u16) -> Rule {
     ]
 }
 
-/// `NF_ACCEPT`, for a chain of translations: the address stays.
+/// `NF_ACCEPT` in a NAT chain: the address is not translated.
 fn accept() -> Vec<u8> {
     let verdict = nest(2, &[attribute(1, &1_u32.to_be_bytes())]);
     expression("immediate", &[attribute(1, &VERDICT_REGISTER), nest(2, &[verdict])])
@@ -158,7 +158,7 @@ fn expression(name: &str, parts: &[Vec<u8>]) -> Vec<u8> {
     nest(1, &[attribute(1, &name), nest(2, parts)])
 }
 
-/// Messages that take effect together or not at all.
+/// Messages that take effect as one transaction.
 #[derive(Debug, Default)]
 struct Batch {
     messages: Vec<u8>,
@@ -172,10 +172,10 @@ impl Batch {
         self.messages.extend(fill(message.raw(&[INET, 0, 0, 0])).finish());
     }
 
-    /// Adds the one chain: translations of the destinations of what this machine sends.
+    /// Adds the only chain: destination translation of outgoing packets.
     fn chain(&mut self) {
         let hook = [attribute(1, &OUTGOING.to_be_bytes()), attribute(2, &TRANSLATION_PRIORITY.to_be_bytes())];
-        // `NF_ACCEPT` where no rule matches.
+        // `NF_ACCEPT` if no rule matches.
         let policy = 1_u32.to_be_bytes();
         self.add(NEW_CHAIN, 0, |message| {
             let named = message.attribute(1, TABLE).attribute(3, TRANSLATION).nest(4, &hook);
@@ -191,7 +191,7 @@ impl Batch {
 
     /// Returns the messages, and how many of them are answered.
     fn finish(self) -> (Vec<u8>, usize) {
-        // The upper byte of the subsystem's number, in network order.
+        // The subsystem's number, in network byte order.
         let [_, subsystem] = (NF_TABLES >> 8).to_be_bytes();
         let edge = |kind: u16| Message::new(kind, REQUEST, 0).raw(&[0, 0, 0, subsystem]).finish();
         let answers = usize::try_from(self.count).unwrap_or(usize::MAX);

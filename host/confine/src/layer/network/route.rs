@@ -1,4 +1,4 @@
-//! The loopback device, its addresses, and routes by which every address is local, see rtnetlink(7).
+//! The loopback device, its addresses, and routes that make every address local, see rtnetlink(7).
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ const LOOPBACK: u32 = 1;
 const UP: u32 = 1;
 /// `IFA_ADDRESS` and `IFA_LOCAL`.
 const ADDRESSES: [u16; 2] = [1, 2];
-/// `IFA_F_NODAD`: there is nobody here who could have the address, so it need not be asked for.
+/// `IFA_F_NODAD`: no other machine can have the address, so duplicate detection is not needed.
 const WITHOUT_DETECTION: u8 = 2;
 /// `RTA_OIF`.
 const DEVICE: u16 = 4;
@@ -47,17 +47,17 @@ impl Family {
     }
 }
 
-/// Switches the loopback device on.
+/// Brings the loopback device up.
 pub(super) fn switch_loopback_on() -> io::Result<()> {
     let mut body = vec![0; 4];
     body.extend_from_slice(&LOOPBACK.to_ne_bytes());
     body.extend_from_slice(&UP.to_ne_bytes());
-    // Which of the flags are meant.
+    // The mask of changed flags.
     body.extend_from_slice(&UP.to_ne_bytes());
     ask(CHANGE_LINK, 0, |message| message.raw(&body))
 }
 
-/// Gives the loopback device one more address.
+/// Adds an address to the loopback device.
 pub(super) fn add_address(address: IpAddr) -> io::Result<()> {
     let (family, flags, bytes) = match address {
         IpAddr::V4(address) => (Family::V4, 0, address.octets().to_vec()),
@@ -71,7 +71,7 @@ pub(super) fn add_address(address: IpAddr) -> io::Result<()> {
     })
 }
 
-/// Makes every address of a family one of this machine ("AnyIP").
+/// Makes every address of a family local to this machine ("AnyIP").
 pub(super) fn add_local_default(family: Family) -> io::Result<()> {
     let body = [family.number(), 0, 0, 0, LOCAL_TABLE, STATIC, THIS_HOST, LOCAL, 0, 0, 0, 0];
     ask(NEW_ROUTE, CREATE | EXCLUSIVE, |message| {

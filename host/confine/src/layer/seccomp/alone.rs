@@ -1,15 +1,16 @@
-//! What is refused besides where there are no namespaces: what mounts, networks and processes of one's own would keep
-//! in, and Landlock does not.
+//! Additional restrictions without namespaces: what separate mounts, networks and process namespaces would contain, and
+//! Landlock does not.
 //!
-//! No socket can be made but in pairs, so nothing is connected to: not over the network, and not by a path or a name.
-//! Modes, times and owners of files are changed by the broker, because no rule of Landlock is about them.
+//! Sockets can only be created in connected pairs, so no command can connect anywhere: neither over the network nor by
+//! a
+//! path or name. The broker changes modes, times and owners of files, because Landlock has no rules about them.
 
 use libc::c_long;
 
 use super::program::{ALLOW, HAND_OVER, Program, argument, errno, low_bits, no_set_user_id};
 use super::table::{MAKES, MODES, MODES_HERE, OWNERS_AND_TIMES, OWNERS_AND_TIMES_HERE};
 
-/// Sockets that are not a pair, and what makes more of a pair than that.
+/// Calls that create or use sockets other than connected pairs.
 const SOCKETS: [c_long; 6] = [
     libc::SYS_socket,
     libc::SYS_connect,
@@ -19,7 +20,7 @@ const SOCKETS: [c_long; 6] = [
     libc::SYS_accept4,
 ];
 
-/// Objects that all processes of a user share by number or name: as on a kernel without them.
+/// Objects that all processes of a user share by number or name: refused as on a kernel without them.
 const SHARED: [c_long; 17] = [
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -40,7 +41,9 @@ const SHARED: [c_long; 17] = [
     libc::SYS_mq_getsetattr,
 ];
 
-/// Changes of attributes, as on a file system without them. The last two are younger than the library.
+/// Changes of extended and other attributes: refused as on a file system without them. The last two calls are newer
+/// than
+/// the libc crate.
 const ATTRIBUTES: [c_long; 8] = [
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -52,7 +55,7 @@ const ATTRIBUTES: [c_long; 8] = [
     466,
 ];
 
-/// Changes of a process by its number, and which argument that is: only of the calling one, which is 0.
+/// Changes of a process by its pid, and the index of that argument: allowed only for the caller itself, which is 0.
 const OF_A_PROCESS: [(c_long, u32); 5] = [
     (libc::SYS_prlimit64, 0),
     (libc::SYS_sched_setaffinity, 0),
@@ -61,12 +64,13 @@ const OF_A_PROCESS: [(c_long, u32); 5] = [
     (libc::SYS_sched_setscheduler, 0),
 ];
 
-/// Changes of processes by a kind and a number, and the kinds that are one process or a group of them; every other
-/// kind is all processes of a user.
+/// Changes of processes by kind and number, with the kinds that mean one process or a process group; every other kind
+/// means
+/// all processes of a user.
 const OF_PROCESSES: [(c_long, [u32; 2]); 2] =
     [(libc::SYS_setpriority, [0, 1]), (libc::SYS_ioprio_set, [1, 2])];
 
-/// Adds what is refused and handed over. It comes first, so that it is what counts.
+/// Adds these rules. They come first, so that they take precedence.
 pub(super) fn add(program: &mut Program) {
     for number in SOCKETS {
         program.answer(number, errno(libc::EACCES));
@@ -104,12 +108,12 @@ pub(super) fn add(program: &mut Program) {
     }
 }
 
-/// Whether a call that gives a mode does so to a file that is there.
+/// Returns true if a call that sets a mode does so on an existing file.
 fn changes(number: c_long) -> bool {
     !MAKES.contains(&number)
 }
 
-/// A pair of datagram sockets could be led elsewhere, each message by itself; a stream stays what it is.
+/// Allows pairs of stream sockets only: a datagram socket could be directed elsewhere with each message.
 fn pairs(body: &mut Program) {
     body.load(argument(0));
     body.unless_equal(low_bits(libc::AF_UNIX), errno(libc::EACCES));
@@ -120,5 +124,5 @@ fn pairs(body: &mut Program) {
     body.give(errno(libc::EACCES));
 }
 
-/// `SOCK_TYPE_MASK`: the rest are flags.
+/// `SOCK_TYPE_MASK`: the other bits are flags.
 const KIND_OF_SOCKET: u32 = 0xf;

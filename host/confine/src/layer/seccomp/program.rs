@@ -1,4 +1,4 @@
-//! The table as a program for the kernel's packet filter, see seccomp(2).
+//! Compiles the table to a BPF program for seccomp(2).
 
 use portcullis_sys::seccomp::Instruction;
 
@@ -22,7 +22,7 @@ pub(super) const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 pub(super) const HAND_OVER: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
-/// Where the kernel puts what the filter looks at, in `struct seccomp_data`.
+/// Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 
@@ -33,13 +33,13 @@ const NATIVE: u32 = 0xc000_00b7;
 #[cfg(target_arch = "riscv64")]
 const NATIVE: u32 = 0xc000_00f3;
 
-/// Whether there is a broker to hand calls to.
+/// Which calls are passed to a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broker {
     None,
-    /// To calls that make, change or remove names.
+    /// Calls that create, change or remove names.
     Listens,
-    /// To calls that connect, too.
+    /// In addition calls that connect.
     HoldsConnections,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn assemble(broker: Broker, reads: Reads, walls: Walls) -> Vec<Instru
                 body.give(looked_at);
             } else {
                 no_set_user_id(body, mode);
-                // For directories it is ordinary, and only who looks knows what it is for.
+                // This is common for directories, and only the broker can tell the type of the file.
                 body.if_bits(libc::S_ISGID, looked_at);
             }
         });
@@ -97,8 +97,8 @@ pub(super) fn assemble(broker: Broker, reads: Reads, walls: Walls) -> Vec<Instru
         program.on(number, |body| {
             opens(body, (flags, mode), looked_at);
             if reads.are_judged() {
-                // What opens nothing, or a directory and nothing else, reads no file; without mounts, directories are
-                // hidden by nobody else.
+                // Opening with O_PATH or only a directory reads no file; without mounts, only the broker hides
+                // directories.
                 let passing = match walls {
                     Walls::Namespaces => libc::O_PATH | libc::O_DIRECTORY,
                     Walls::Landlock => libc::O_PATH,
@@ -126,7 +126,7 @@ pub(super) fn assemble(broker: Broker, reads: Reads, walls: Walls) -> Vec<Instru
 
 fn opens(body: &mut Program, (flags, mode): (u32, u32), made: u32) {
     body.load(argument(flags));
-    // Without these flags the mode is whatever the register held.
+    // Without these flags the mode argument is an arbitrary register value.
     let makes = low_bits(libc::O_CREAT | UNNAMED);
     body.on_bits(makes, |body| {
         no_id_at_birth(body, mode);
@@ -143,13 +143,13 @@ pub(super) fn no_set_user_id(body: &mut Program, mode: u32) {
     body.if_bits(libc::S_ISUID, errno(libc::EPERM));
 }
 
-/// What these calls make is no directory.
+/// Refuses both bits: these calls do not create directories.
 fn no_id_at_birth(body: &mut Program, mode: u32) {
     body.load(argument(mode));
     body.if_bits(libc::S_ISUID | libc::S_ISGID, errno(libc::EPERM));
 }
 
-/// What is not allowed is not known, as with any file that has no such request: every program copes with that.
+/// Answers other requests with ENOTTY, as for a file without them: programs handle that.
 fn requests(body: &mut Program) {
     body.load(argument(1));
     TERMINAL.into_iter().for_each(|request| body.if_equal(request, errno(libc::EPERM)));
@@ -159,7 +159,7 @@ fn requests(body: &mut Program) {
     body.give(errno(libc::ENOTTY));
 }
 
-/// Of netlink only the routing part is open: programs list interfaces with it.
+/// Of netlink only the routing family is allowed: programs list interfaces with it.
 fn sockets(body: &mut Program) {
     body.load(argument(0));
     SOCKETS.into_iter().for_each(|family| body.if_equal(low_bits(family), ALLOW));
@@ -173,12 +173,12 @@ fn sockets(body: &mut Program) {
 pub(super) struct Program(Vec<Instruction>);
 
 impl Program {
-    /// Another architecture's numbers mean other calls; no honest program mixes them.
+    /// Kills calls of another architecture, whose numbers mean other calls; no honest program mixes them.
     fn head(&mut self) {
         self.load(ARCHITECTURE);
         self.unless_equal(NATIVE, KILL);
         self.load(NUMBER);
-        // Among them is the x32 interface.
+        // This includes the x32 interface.
         self.push(JUMP_IF_GREATER_OR_EQUAL, 0, 1, call(UNHEARD_OF));
         self.give(errno(libc::ENOSYS));
     }
@@ -187,7 +187,7 @@ impl Program {
         self.if_equal(call(number), answer);
     }
 
-    /// What `body` does not answer is allowed: the number is no longer loaded after it.
+    /// Calls that `body` does not answer are allowed: the number is no longer loaded after it.
     pub(super) fn on(&mut self, number: libc::c_long, body: impl FnOnce(&mut Self)) {
         let mut inner = Self::default();
         body(&mut inner);
@@ -197,7 +197,7 @@ impl Program {
         self.0.extend(inner.0);
     }
 
-    /// `body` answers in any case; where the bits are not set, the same word stays loaded.
+    /// `body` must always answer; if the bits are not set, the same word stays loaded.
     fn on_bits(&mut self, bits: u32, body: impl FnOnce(&mut Self)) {
         let mut inner = Self::default();
         body(&mut inner);
@@ -210,7 +210,7 @@ impl Program {
         self.push(LOAD_WORD, 0, 0, offset);
     }
 
-    /// Leaves nothing but these bits of what is loaded.
+    /// Masks the loaded word with these bits.
     pub(super) fn keep_bits(&mut self, bits: u32) {
         self.push(KEEP_BITS, 0, 0, bits);
     }
@@ -244,7 +244,7 @@ impl Program {
     }
 }
 
-/// Where the low 32 bits of an argument lie.
+/// Returns the offset of the low 32 bits of an argument.
 pub(super) fn argument(index: u32) -> u32 {
     let low = if cfg!(target_endian = "little") { 0 } else { 4 };
     16 + 8 * index + low
@@ -259,7 +259,7 @@ pub(super) fn low_bits(value: i32) -> u32 {
 }
 
 fn call(number: libc::c_long) -> u32 {
-    // All numbers of the table are small constants; one that is not must match nothing.
+    // All numbers of the table are small constants; any other must match nothing.
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! The filter run on calls, by an interpreter of the six instructions it consists of.
+//! Runs the filter on calls, with an interpreter of the six instructions that it uses.
 
 use super::super::table::{OWNERS_AND_TIMES, OWNERS_AND_TIMES_HERE};
 use super::*;
@@ -129,7 +129,7 @@ fn what_programs_ask_of_terminals_sockets_and_files_is_allowed() {
 #[test]
 fn file_systems_and_consoles_do_nothing_of_their_own() {
     for request in [
-        // Of btrfs: snapshots and subvolumes, made and removed, and marked.
+        // Requests of btrfs: creating, removing and marking snapshots and subvolumes.
         0x5000_9401,
         0x5000_940e,
         0x5000_940f,
@@ -138,7 +138,7 @@ fn file_systems_and_consoles_do_nothing_of_their_own() {
         0x5000_943f,
         0x4008_941a,
         0xc0c8_9425,
-        // Of bcachefs, ocfs2 (a copy by its path), ext4 (swapped contents), xfs and f2fs.
+        // Requests of bcachefs, ocfs2 (a copy by path), ext4 (exchange of contents), xfs and f2fs.
         0x4020_bc10,
         0x4018_6f04,
         0xc028_660f,
@@ -151,11 +151,11 @@ fn file_systems_and_consoles_do_nothing_of_their_own() {
         0x8010_6613,
         0xc040_6618,
         0x4080_6685,
-        // Keys of consoles with another meaning (KDSKBENT, KDSKBSENT), and another console (VT_ACTIVATE).
+        // Changing the meaning of console keys (KDSKBENT, KDSKBSENT), and switching the console (VT_ACTIVATE).
         0x4b47,
         0x4b49,
         0x5606,
-        // What a mount of a program's own may understand.
+        // Requests that a FUSE or other mount of a program's own may implement.
         0xdf00,
         0xe500,
     ] {
@@ -253,7 +253,7 @@ fn what_makes_or_changes_names_is_handed_over_and_nothing_else_is() {
         if EXECUTES.contains(&number) || is_without_mounts_only {
             continue;
         }
-        // For those that open: to write, and to make.
+        // For calls that open: to write, and to create.
         for flags in [[0, 1, 1, 0o600], [0, 0o100, 0o100, 0o600]] {
             let opens = OPENS.iter().any(|(open, ..)| *open == number);
             let makes = MAKES.contains(&number) || !opens || flags[1] != 0;
@@ -296,7 +296,7 @@ fn what_reads_or_executes_is_handed_over_where_reading_is_judged() {
 fn connecting_to_an_address_is_handed_over_where_connections_are_held() {
     let program = assemble(Broker::HoldsConnections, Reads::Free, Walls::Namespaces);
     let answer = |length| run_in(&program, &native(libc::SYS_connect, &[3, 0, length]));
-    // The kernel looks at the lower half of the length only.
+    // The kernel uses the lower half of the length only.
     for length in [16, 17, 20, 28, 110, 128, 1 << 32 | 16] {
         assert_eq!(answer(length), HAND_OVER, "{length}");
     }
